@@ -1,0 +1,49 @@
+# make setup   the virtual environment in .venv, with the kernels compiled
+# make demo    what Karpool does, on example manifests
+# make test    every check there is
+# make bench   the benchmarks, at small sizes
+# make clean   removes what the others made
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Debian's python3 comes without the parts that venv needs.
+INSTALL_VENV := apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv
+KERNELS := src/karpool/packing/kernels
+# Warms the on-disk kernel cache; takes no time when the sources have not changed.
+COMPILE_KERNELS := if [ -e $(KERNELS)/__main__.py ]; then $(BIN)/python -m karpool.packing.kernels; fi
+
+.PHONY: setup demo test bench clean
+.DEFAULT_GOAL := setup
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { $(INSTALL_VENV); }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(COMPILE_KERNELS)
+	@touch $@
+
+demo: setup
+	$(BIN)/karpool validate -f examples/
+	$(BIN)/karpool plan -f examples/
+
+test: setup
+	@$(COMPILE_KERNELS)
+	@scripts/ensure-chromium
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -n 2 -q
+
+bench: setup
+	@$(COMPILE_KERNELS)
+	@set -e; for question in $(wildcard benchmarks/*.py); do $(BIN)/python $$question --json; done
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,1 @@
+"""What machines there are, what they hold and what they cost."""

@@ -1,0 +1,90 @@
+"""Instance types and their offerings, as every source of a catalogue gives them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from karpool.model.labels import CAPACITY_TYPE, RESERVED, WELL_KNOWN, ZONE
+from karpool.model.quantity import ZERO, Quantity
+from karpool.model.requirements import Requirements
+
+Amounts = Mapping[str, Quantity]
+
+
+@dataclass(frozen=True)
+class Offering:
+    """A type that can be had in a zone, as a capacity type, for a price; reserved ones in a limited number."""
+
+    requirements: Requirements
+    price: float | None
+    available: bool = True
+    reservation_id: str | None = None
+    reservation_capacity: int = 0
+
+    @cached_property
+    def zone(self) -> str:
+        """The offering's zone; empty when the source names none."""
+        return _only_value(self.requirements, ZONE)
+
+    @cached_property
+    def capacity_type(self) -> str:
+        """The offering's capacity type; empty when the source names none."""
+        return _only_value(self.requirements, CAPACITY_TYPE)
+
+    @property
+    def reserved(self) -> bool:
+        """Whether the offering is paid for already."""
+        return self.capacity_type == RESERVED
+
+
+def _only_value(requirements: Requirements, key: str) -> str:
+    wanted = requirements.get(key)
+    return next(iter(wanted.values)) if wanted is not None and len(wanted.values) == 1 else ""
+
+
+@dataclass(frozen=True)
+class InstanceType:
+    """A kind of machine: its labels as requirements, what it holds, what the system takes, where it can be had."""
+
+    name: str
+    requirements: Requirements
+    capacity: Amounts
+    overhead: Amounts
+    offerings: tuple[Offering, ...]
+
+    @cached_property
+    def allocatable(self) -> dict[str, Quantity]:
+        """What is left for pods: capacity less overhead, memory also less huge pages, never below zero."""
+        left = {name: max(ZERO, amount - self.overhead.get(name, ZERO)) for name, amount in self.capacity.items()}
+        huge = sum(amount.nano for name, amount in self.capacity.items() if name.startswith("hugepages-"))
+        if huge:
+            left["memory"] = max(ZERO, left.get("memory", ZERO) - Quantity(huge))
+        return left
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All instance types that can be had, in a stable order, with a fee that every node costs on top."""
+
+    types: tuple[InstanceType, ...]
+    node_fee: float = 0.0
+    by_name: Mapping[str, InstanceType] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {entry.name: entry for entry in self.types})
+
+    @cached_property
+    def well_known(self) -> frozenset[str]:
+        """Label keys that the provider of these types sets by itself."""
+        keys = {key for entry in self.types for key in entry.requirements}
+        keys.update(key for entry in self.types for offering in entry.offerings for key in offering.requirements)
+        return WELL_KNOWN | keys
+
+    def price(self, offering: Offering) -> float | None:
+        """What a node of this offering costs an hour, the fee included; None if the price is not known."""
+        return None if offering.price is None else offering.price + self.node_fee
+
+
+def cheapest(prices: Iterable[float | None]) -> float | None:
+    """The lowest known price."""
+    return min((price for price in prices if price is not None), default=None)

@@ -1,0 +1,72 @@
+"""Names of labels, annotations, taints and finalizers that the ecosystem and Karpool share."""
+
+from typing import Final
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+ARCH: Final = "kubernetes.io/arch"
+OS: Final = "kubernetes.io/os"
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+WINDOWS_BUILD: Final = "node.kubernetes.io/windows-build"
+
+NODEPOOL: Final = "karpenter.sh/nodepool"
+CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
+REGISTERED: Final = "karpenter.sh/registered"
+INITIALIZED: Final = "karpenter.sh/initialized"
+RESERVATION_ID: Final = "karpenter.sh/reservation-id"
+
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+NODEPOOL_HASH: Final = "karpenter.sh/nodepool-hash"
+NODEPOOL_HASH_VERSION: Final = "karpenter.sh/nodepool-hash-version"
+TERMINATION_TIMESTAMP: Final = "karpenter.sh/nodeclaim-termination-timestamp"
+MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
+POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+
+DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
+UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"
+TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
+
+GRACE_PERIOD: Final = "karpool.sh/consolidation-grace-period"
+BALANCED_K: Final = "karpool.sh/balanced-k"
+MINIMUM_SAVINGS: Final = "karpool.sh/minimum-savings"
+BUDGETS: Final = "karpool.sh/budgets"
+
+SPOT: Final = "spot"
+ON_DEMAND: Final = "on-demand"
+RESERVED: Final = "reserved"
+CAPACITY_TYPES: Final = (RESERVED, SPOT, ON_DEMAND)
+
+KWOK_LABELS: Final = (
+    "karpenter.kwok.sh/instance-size",
+    "karpenter.kwok.sh/instance-family",
+    "karpenter.kwok.sh/instance-cpu",
+    "karpenter.kwok.sh/instance-memory",
+)
+AWS_LABELS: Final = (
+    "karpenter.k8s.aws/instance-category",
+    "karpenter.k8s.aws/instance-cpu",
+    "karpenter.k8s.aws/instance-family",
+    "karpenter.k8s.aws/instance-generation",
+    "karpenter.k8s.aws/instance-gpu-count",
+    "karpenter.k8s.aws/instance-memory",
+    "karpenter.k8s.aws/instance-size",
+)
+WELL_KNOWN: Final = frozenset(
+    {NODEPOOL, CAPACITY_TYPE, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, WINDOWS_BUILD, RESERVATION_ID}
+    | set(KWOK_LABELS)
+    | set(AWS_LABELS)
+)
+
+ALIASES: Final = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "beta.kubernetes.io/arch": ARCH,
+    "beta.kubernetes.io/os": OS,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+}
+
+
+def canonical(key: str) -> str:
+    """The current name of a label key that was renamed."""
+    return ALIASES.get(key, key)

@@ -1,0 +1,169 @@
+"""NodePools and NodeClaims of `karpenter.sh/v1`, with Karpool's additions."""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import field
+
+from karpool.model.duration import NEVER, Duration, parse_duration
+from karpool.model.labels import GRACE_PERIOD
+from karpool.model.pod import Amounts
+from karpool.model.requirements import Requirements, requirement
+from karpool.model.scheduling import Taint
+from karpool.model.wire import Condition, Object, Wire, condition, is_true
+
+ZERO_SECONDS: Final = Duration(0)
+THIRTY_DAYS: Final = Duration(720 * 3600 * 10**9)
+
+
+class PoolRequirement(Wire):
+    """One requirement on the nodes of a pool."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+    min_values: int | None = None
+
+
+def as_requirements(listed: tuple[PoolRequirement, ...]) -> Requirements:
+    """Listed requirements as sets."""
+    return Requirements((r.key, requirement(r.operator, r.values, r.min_values)) for r in listed)
+
+
+class NodeClassRef(Wire):
+    """The provider's own configuration of a node."""
+
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class ClaimSpec(Wire):
+    """What a node must be like."""
+
+    requirements: tuple[PoolRequirement, ...] = ()
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    node_class_ref: NodeClassRef = NodeClassRef()
+    expire_after: Duration = THIRTY_DAYS
+    termination_grace_period: Duration | None = None
+
+
+class TemplateMetadata(Wire):
+    """Labels and annotations that nodes of a pool get."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class Template(Wire):
+    """What the nodes of a pool are made from."""
+
+    metadata: TemplateMetadata = TemplateMetadata()
+    spec: ClaimSpec = ClaimSpec()
+
+
+class Budget(Wire):
+    """How many nodes of a pool may be disrupted at once, for which reasons, in which hours."""
+
+    nodes: str | int = "10%"
+    reasons: tuple[str, ...] | None = None
+    schedule: str | None = None
+    duration: Duration | None = None
+
+
+class Disruption(Wire):
+    """When and how nodes of a pool may go."""
+
+    consolidate_after: Duration = ZERO_SECONDS
+    consolidation_policy: str = "WhenEmptyOrUnderutilized"
+    consolidation_grace_period: Duration | None = None
+    budgets: tuple[Budget, ...] = (Budget(),)
+
+
+class NodePoolSpec(Wire):
+    """Policy and template of a pool."""
+
+    template: Template = Template()
+    disruption: Disruption = Disruption()
+    limits: Amounts = {}
+    weight: int | None = None
+    replicas: int | None = None
+
+
+class PoolStatus(Wire):
+    """How a pool fares."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class NodePool(Object):
+    """A policy and a template for nodes."""
+
+    spec: NodePoolSpec = NodePoolSpec()
+    status: PoolStatus = PoolStatus()
+
+    @property
+    def static(self) -> bool:
+        """Whether the pool keeps a fixed number of nodes."""
+        return self.spec.replicas is not None
+
+    @property
+    def weight(self) -> int:
+        """The pool's preference; a pool without one counts as 0."""
+        return self.spec.weight or 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether the pool may supply nodes; without a Ready condition it may."""
+        found = condition(self.status.conditions, "Ready")
+        return self.metadata.deletion_timestamp is None and (found is None or found.status == "True")
+
+    @property
+    def requirements(self) -> Requirements:
+        """The template's requirements and labels as sets."""
+        template = self.spec.template
+        return as_requirements(template.spec.requirements).intersect(Requirements.of_labels(template.metadata.labels))
+
+
+class ClaimResources(Wire):
+    """What the pods of a claim request."""
+
+    requests: Amounts = {}
+
+
+class NodeClaimSpec(ClaimSpec):
+    """What one node must be like."""
+
+    resources: ClaimResources = ClaimResources()
+
+
+class NodeClaimStatus(Wire):
+    """How far a claim is on its way to a node, and what became of it."""
+
+    node_name: str = ""
+    provider_id: str = field(name="providerID", default="")
+    capacity: Amounts = {}
+    allocatable: Amounts = {}
+    conditions: tuple[Condition, ...] = ()
+    last_pod_event_time: datetime | None = None
+
+
+class NodeClaim(Object):
+    """One requested machine."""
+
+    spec: NodeClaimSpec = NodeClaimSpec()
+    status: NodeClaimStatus = NodeClaimStatus()
+
+    def is_true(self, kind: str) -> bool:
+        """Whether a condition of the claim is True."""
+        return is_true(self.status.conditions, kind)
+
+
+def grace_period(pool: NodePool) -> Duration:
+    """How long a node of the pool stays invisible to consolidation after a pod event; `Never` when that is off."""
+    written = pool.spec.disruption.consolidation_grace_period
+    if written is not None:
+        return written
+    annotated = pool.metadata.annotations.get(GRACE_PERIOD)
+    return NEVER if annotated is None else parse_duration(annotated)

@@ -1,0 +1,188 @@
+"""Pods: what they ask for, where they run, and what state they are in."""
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import field
+
+from karpool.model.quantity import Quantity
+from karpool.model.scheduling import Affinity, SpreadConstraint, Toleration
+from karpool.model.wire import Condition, Object, Wire
+
+Amounts = dict[str, Quantity]
+
+
+class ContainerPort(Wire):
+    """A port of a container; only ports of the host matter here."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = field(name="hostIP", default="")
+    protocol: str = "TCP"
+
+
+class Resources(Wire):
+    """Requests and limits."""
+
+    requests: Amounts = {}
+    limits: Amounts = {}
+    claims: tuple[dict[str, str], ...] = ()
+
+
+class Container(Wire):
+    """A container's name, resources and host ports."""
+
+    name: str = ""
+    resources: Resources = Resources()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str = ""
+
+
+class ClaimVolume(Wire):
+    """A volume that names a PersistentVolumeClaim."""
+
+    claim_name: str
+    read_only: bool = False
+
+
+class ClaimTemplateSpec(Wire):
+    """The storage class of a claim that comes and goes with its pod."""
+
+    storage_class_name: str | None = None
+
+
+class ClaimTemplate(Wire):
+    """A claim that comes and goes with its pod."""
+
+    spec: ClaimTemplateSpec = ClaimTemplateSpec()
+
+
+class EphemeralVolume(Wire):
+    """A generic ephemeral volume."""
+
+    volume_claim_template: ClaimTemplate = ClaimTemplate()
+
+
+class EmptyDir(Wire):
+    """Scratch space on the node, or in memory."""
+
+    medium: str = ""
+
+
+class HostPath(Wire):
+    """A path of the node."""
+
+    path: str = ""
+
+
+class Volume(Wire):
+    """A volume of a pod; kinds that bind a pod to nothing are not told apart."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimVolume | None = None
+    ephemeral: EphemeralVolume | None = None
+    empty_dir: EmptyDir | None = None
+    host_path: HostPath | None = None
+
+
+class PodResourceClaim(Wire):
+    """A reference to a dynamic resource claim."""
+
+    name: str = ""
+
+
+class PodSpec(Wire):
+    """What a pod asks for."""
+
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: Amounts = {}
+    resources: Resources = Resources()
+    priority: int | None = None
+    priority_class_name: str = ""
+    termination_grace_period_seconds: int | None = None
+    volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduler_name: str = ""
+
+
+class ContainerStatus(Wire):
+    """What a container was given, while it is being resized in place."""
+
+    name: str = ""
+    allocated_resources: Amounts = {}
+    resources: Resources = Resources()
+
+
+class PodStatus(Wire):
+    """How a pod fares."""
+
+    phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown", ""] = ""
+    conditions: tuple[Condition, ...] = ()
+    start_time: datetime | None = None
+    nominated_node_name: str = ""
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Object):
+    """A pod."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the pod has run to its end."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def terminating(self) -> bool:
+        """Whether the pod is being deleted."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def active(self) -> bool:
+        """Whether the pod runs, or will run, and stays."""
+        return not self.terminal and not self.terminating
+
+    @property
+    def bound(self) -> bool:
+        """Whether a scheduler gave the pod a node."""
+        return bool(self.spec.node_name)
+
+    def owned_by(self, kind: str) -> bool:
+        """Whether an object of this kind owns the pod."""
+        return any(owner.kind == kind for owner in self.metadata.owner_references)
+
+    @property
+    def is_daemon(self) -> bool:
+        """Whether a DaemonSet owns the pod."""
+        return self.owned_by("DaemonSet")
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether the pod is a static pod's mirror, owned by its node."""
+        return self.owned_by("Node")
+
+    @property
+    def reschedulable(self) -> bool:
+        """Whether the pod needs another place when its node goes."""
+        stays = self.active or (self.terminating and not self.terminal and self.owned_by("StatefulSet"))
+        return stays and not self.is_daemon and not self.is_mirror
+
+    @property
+    def provisionable(self) -> bool:
+        """Whether the scheduler found no node for the pod."""
+        return (
+            not self.spec.node_name
+            and not self.status.nominated_node_name
+            and not self.is_daemon
+            and not self.is_mirror
+            and any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in self.status.conditions)
+        )

@@ -1,0 +1,238 @@
+"""Requirements on node labels as sets: which values a key may have, and whether it may be absent.
+
+Every operator describes a set over the values of one key plus the state "absent". Two requirements are compatible when
+their sets meet, and both hold together when they are intersected; there are no special cases beyond that.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from karpool.model.labels import WELL_KNOWN, canonical
+
+OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+LARGEST: Final = 2**63 - 1
+
+
+@lru_cache(maxsize=65536)
+def _integer(value: str) -> int | None:
+    digits = value.removeprefix("-")
+    return int(value) if digits.isascii() and digits.isdigit() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The allowed values of one label key: those listed, or all but those listed, within whole-number bounds."""
+
+    complement: bool
+    values: frozenset[str]
+    absent: bool
+    lower: int | None = None
+    upper: int | None = None
+    min_values: int | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether only whole numbers within bounds are allowed."""
+        return self.lower is not None or self.upper is not None
+
+    @property
+    def some_value(self) -> bool:
+        """Whether at least one value is allowed."""
+        if not self.complement:
+            return bool(self.values)
+        if self.lower is None or self.upper is None:
+            return True
+        excluded = {number for value in self.values if (number := _integer(value)) is not None}
+        return self.upper - self.lower + 1 > sum(self.lower <= number <= self.upper for number in excluded)
+
+    @property
+    def satisfiable(self) -> bool:
+        """Whether anything at all is allowed."""
+        return self.absent or self.some_value
+
+    @property
+    def operator(self) -> str:
+        """The operator a person would read in this set."""
+        if self.complement:
+            return "NotIn" if self.values and not self.bounded else "Exists"
+        return "In" if self.values else "DoesNotExist"
+
+    def has(self, value: str) -> bool:
+        """Whether a label with this value satisfies the requirement."""
+        if (value in self.values) is self.complement:
+            return False
+        if not self.bounded:
+            return True
+        number = _integer(value)
+        return (
+            number is not None
+            and (self.lower is None or number >= self.lower)
+            and (self.upper is None or number <= self.upper)
+        )
+
+    def intersect(self, other: "Requirement") -> "Requirement":
+        """Both at once."""
+        absent = self.absent and other.absent
+        lower = _tighter(self.lower, other.lower, max)
+        upper = _tighter(self.upper, other.upper, min)
+        minimum = _tighter(self.min_values, other.min_values, max)
+        if self.complement and other.complement:
+            if lower is not None and upper is not None and lower > upper:
+                return Requirement(complement=False, values=frozenset(), absent=absent, min_values=minimum)
+            return Requirement(
+                complement=True,
+                values=self.values | other.values,
+                absent=absent,
+                lower=lower,
+                upper=upper,
+                min_values=minimum,
+            )
+        concrete, rest = (other, self) if self.complement else (self, other)
+        values = frozenset(value for value in concrete.values if rest.has(value))
+        return Requirement(complement=False, values=values, absent=absent, min_values=minimum)
+
+    def overlaps(self, other: "Requirement") -> bool:
+        """Whether one label state satisfies both."""
+        if self.absent and other.absent:
+            return True
+        if not self.complement:
+            return any(other.has(value) for value in self.values)
+        return self.intersect(other).some_value
+
+    def __str__(self) -> str:
+        if self.bounded:
+            parts = [f">= {self.lower}"] * (self.lower is not None) + [f"<= {self.upper}"] * (self.upper is not None)
+            return " and ".join(parts) + (f" not in {sorted(self.values)}" if self.values else "")
+        if not self.values:
+            return self.operator if self.satisfiable else "nothing"
+        return f"{self.operator} [{', '.join(sorted(self.values)[:8])}{', …' if len(self.values) > 8 else ''}]"
+
+
+def _tighter(one: int | None, other: int | None, choose: Callable[[int, int], int]) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return choose(one, other)
+
+
+ANY: Final = Requirement(complement=True, values=frozenset(), absent=True)
+EXISTS: Final = Requirement(complement=True, values=frozenset(), absent=False)
+DOES_NOT_EXIST: Final = Requirement(complement=False, values=frozenset(), absent=True)
+NOTHING: Final = Requirement(complement=False, values=frozenset(), absent=False)
+
+
+def one_of(*values: str) -> Requirement:
+    """The requirement `In values`."""
+    return Requirement(complement=False, values=frozenset(values), absent=False)
+
+
+def requirement(operator: str, values: Iterable[str] = (), min_values: int | None = None) -> Requirement:
+    """The set that an operator with its values describes."""
+    listed = frozenset(values)
+    match operator:
+        case "In":
+            made = Requirement(complement=False, values=listed, absent=False)
+        case "NotIn":
+            made = Requirement(complement=True, values=listed, absent=True)
+        case "Exists":
+            made = EXISTS
+        case "DoesNotExist":
+            made = DOES_NOT_EXIST
+        case "Gt" | "Gte" | "Lt" | "Lte":
+            made = _bound(operator, listed)
+        case _:
+            message = f"unknown operator {operator!r}; use one of {', '.join(OPERATORS)}"
+            raise ValueError(message)
+    return made if min_values is None else replace(made, min_values=min_values)
+
+
+def _bound(operator: str, values: frozenset[str]) -> Requirement:
+    number = _integer(next(iter(values))) if len(values) == 1 else None
+    if number is None:
+        message = f"{operator} needs exactly one whole number"
+        raise ValueError(message)
+    if operator in ("Gt", "Gte"):
+        lower = number + (operator == "Gt")
+        return NOTHING if lower > LARGEST else Requirement(complement=True, values=frozenset(), absent=False, lower=lower)
+    return Requirement(complement=True, values=frozenset(), absent=False, upper=number - (operator == "Lt"))
+
+
+class Requirements(Mapping[str, Requirement]):
+    """Requirements on several keys, at most one set per key; immutable and hashable."""
+
+    __slots__ = ("_hash", "_sets")
+
+    def __init__(self, items: Iterable[tuple[str, Requirement]] = ()) -> None:
+        sets: dict[str, Requirement] = {}
+        for key, wanted in items:
+            name = canonical(key)
+            held = sets.get(name)
+            sets[name] = wanted if held is None else held.intersect(wanted)
+        self._sets = sets
+        self._hash = hash(frozenset(sets.items()))
+
+    @classmethod
+    def of_labels(cls, labels: Mapping[str, str]) -> "Requirements":
+        """Labels that are known exactly, as requirements."""
+        return cls((key, one_of(value)) for key, value in labels.items())
+
+    def __getitem__(self, key: str) -> Requirement:
+        return self._sets[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sets)
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Requirements) and self._sets == other._sets
+
+    def __repr__(self) -> str:
+        return f"Requirements({', '.join(f'{key} {wanted}' for key, wanted in sorted(self._sets.items()))})"
+
+    def intersect(self, other: "Requirements") -> "Requirements":
+        """Both collections at once."""
+        return Requirements((*self._sets.items(), *other._sets.items()))
+
+    def with_key(self, key: str, wanted: Requirement) -> "Requirements":
+        """This collection narrowed on one key."""
+        return Requirements((*self._sets.items(), (key, wanted)))
+
+    def without(self, *keys: str) -> "Requirements":
+        """This collection with nothing said about some keys."""
+        return Requirements((key, wanted) for key, wanted in self._sets.items() if key not in keys)
+
+    @property
+    def satisfiable(self) -> bool:
+        """Whether some set of labels meets all of them."""
+        return all(wanted.satisfiable for wanted in self._sets.values())
+
+    def conflict(self, incoming: "Requirements", *, undefined: frozenset[str] = frozenset()) -> str | None:
+        """The first key on which `incoming` cannot hold on this side, or None.
+
+        A key that this side does not define is free when it is in `undefined`, else it counts as absent.
+        """
+        for key, wanted in incoming._sets.items():
+            held = self._sets.get(key)
+            if held is None:
+                if not wanted.satisfiable or (key not in undefined and not wanted.absent):
+                    return key
+            elif not held.overlaps(wanted):
+                return key
+        return None
+
+    def accepts(self, incoming: "Requirements", *, lenient: bool = False) -> bool:
+        """Whether `incoming` can hold here; lenient: well-known keys that this side leaves open are free."""
+        return self.conflict(incoming, undefined=WELL_KNOWN if lenient else frozenset()) is None
+
+    def meets(self, other: "Requirements") -> bool:
+        """Whether the keys that both sides define overlap; all others are free."""
+        return all(wanted.overlaps(other._sets[key]) for key, wanted in self._sets.items() if key in other._sets)
+
+
+NO_REQUIREMENTS: Final = Requirements()

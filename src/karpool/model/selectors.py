@@ -1,0 +1,40 @@
+"""Label selectors of pods, namespaces and budgets."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from karpool.model.wire import Wire
+
+
+class Expression(Wire):
+    """One expression of a label selector."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels satisfy this expression."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+
+
+class LabelSelector(Wire):
+    """A label selector; the empty one matches everything, a missing one nothing."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[Expression, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels satisfy every part of the selector."""
+        return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
+            expression.matches(labels) for expression in self.match_expressions
+        )
