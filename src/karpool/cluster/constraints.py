@@ -1,0 +1,210 @@
+"""A pod's rules about nodes and other pods, and the order in which its wishes are given up.
+
+Wishes are demands until they cannot be met. `ladder` lists the steps: the first level holds everything, each further
+level gives up one thing, the last ones hold only what the pod insists on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from karpool.cluster.groups import Group, Kind, NodeFilter, affinity_group, spread_group
+from karpool.cluster.volumes import NO_VOLUMES, VolumeNeeds
+from karpool.model.pod import Pod
+from karpool.model.requirements import NO_REQUIREMENTS, Requirements
+from karpool.model.scheduling import PodAffinity, SpreadConstraint, Toleration
+from karpool.model.workloads import Namespace
+
+
+class Preferences(StrEnum):
+    """What to make of wishes: demands until they cannot be met, or nothing at all."""
+
+    RESPECT = "respect"
+    IGNORE = "ignore"
+
+
+Port = tuple[str, int, str]
+ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - how a pod spells "every address"; nothing is bound here
+TOLERATE_WISHES: Final = Toleration(operator="Exists", effect="PreferNoSchedule")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The rules of a pod at one step of giving up wishes."""
+
+    requirements: Requirements
+    strict: Requirements
+    tolerations: tuple[Toleration, ...]
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """All rules of a pod: its levels, strictest first, and what holds on every level."""
+
+    levels: tuple[Level, ...]
+    inverse: tuple[Group, ...] = ()
+    volumes: tuple[Requirements, ...] = ()
+    ports: tuple[Port, ...] = ()
+    attached: tuple[tuple[str, str], ...] = ()
+    refusal: str = ""
+
+
+def constraints(
+    pod: Pod,
+    *,
+    namespaces: Mapping[str, Namespace],
+    volumes: VolumeNeeds = NO_VOLUMES,
+    preferences: Preferences = Preferences.RESPECT,
+    soft_taints: bool = False,
+) -> Constraints:
+    """Read a pod's rules; `soft_taints`: some pool asks pods to stay away rather than keeping them away."""
+    refusal = _refusal(pod, volumes)
+    if refusal:
+        nothing = Level(NO_REQUIREMENTS, NO_REQUIREMENTS, (), ())
+        return Constraints((nothing,), refusal=refusal)
+    reader = _Reader(pod, namespaces)
+    return Constraints(
+        levels=reader.ladder(preferences, soft_taints=soft_taints),
+        inverse=tuple(dict.fromkeys(reader.anti(Kind.INVERSE))),
+        volumes=volumes.alternatives,
+        ports=host_ports(pod),
+        attached=volumes.attached,
+    )
+
+
+def _refusal(pod: Pod, volumes: VolumeNeeds) -> str:
+    if pod.spec.resource_claims or any(c.resources.claims for c in (*pod.spec.containers, *pod.spec.init_containers)):
+        return "uses dynamic resource claims, which are not supported"
+    if volumes.problem:
+        return volumes.problem
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
+    if any(term.match_fields for term in terms):
+        return "selects nodes by matchFields, which is not supported"
+    try:
+        for term in terms:
+            term.requirements  # noqa: B018 - reading it is the check
+    except ValueError as error:
+        return f"has an invalid node affinity: {error}"
+    return ""
+
+
+def host_ports(pod: Pod) -> tuple[Port, ...]:
+    """The ports of the host that the pod's containers take."""
+    return tuple(
+        sorted(
+            {
+                (port.host_ip or ANY_ADDRESS, port.host_port, port.protocol)
+                for container in pod.spec.containers
+                for port in container.ports
+                if port.host_port
+            }
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """What is left of a pod's wishes and alternatives while they are given up one by one."""
+
+    terms: tuple[Requirements, ...]
+    near: tuple[Group, ...]
+    far: tuple[Group, ...]
+    nodes: tuple[Requirements, ...]
+    spread: tuple[Group, ...]
+    tolerant: bool
+
+
+class _Reader:
+    """Reads one pod; wishes come heaviest first."""
+
+    def __init__(self, pod: Pod, namespaces: Mapping[str, Namespace]) -> None:
+        self.pod = pod
+        self.namespaces = namespaces
+        self.affinity = pod.spec.affinity
+        self.selector = Requirements.of_labels(pod.spec.node_selector)
+        node = self.affinity.node_affinity if self.affinity else None
+        required = node.required.node_selector_terms if node and node.required else ()
+        self.terms = tuple(term.requirements for term in required)
+        preferred = sorted(node.preferred, key=lambda wish: -wish.weight) if node else []
+        self.wishes = tuple(wish.preference.requirements for wish in preferred)
+
+    def ladder(self, preferences: Preferences, *, soft_taints: bool) -> tuple[Level, ...]:
+        respect = preferences is Preferences.RESPECT
+        soft = [c for c in self.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "ScheduleAnyway"]
+        wishes = _Wishes(
+            terms=self.terms,
+            near=self._preferred(Kind.AFFINITY) if respect else (),
+            far=self._preferred(Kind.ANTI) if respect else (),
+            nodes=self.wishes if respect else (),
+            spread=tuple(self._spread(c) for c in soft) if respect else (),
+            tolerant=False,
+        )
+        steps = [wishes]
+        while (wishes := _give_up_one(wishes, soft_taints=soft_taints)) != steps[-1]:
+            steps.append(wishes)
+        # Giving up alternatives first can leave a pod on a term that no node meets although another one would do.
+        steps += [_Wishes((term,), (), (), (), (), soft_taints) for term in self.terms[:-1]]
+        return tuple(dict.fromkeys(self._level(step) for step in steps))
+
+    def _level(self, wishes: _Wishes) -> Level:
+        strict = self.selector.intersect(wishes.terms[0]) if wishes.terms else self.selector
+        full = strict.intersect(wishes.nodes[0]) if wishes.nodes else strict
+        groups = (*self._hard_groups(), *wishes.near, *wishes.far, *wishes.spread)
+        tolerations = self.pod.spec.tolerations
+        return Level(
+            requirements=full,
+            strict=strict,
+            tolerations=(*tolerations, TOLERATE_WISHES) if wishes.tolerant else tolerations,
+            groups=tuple(dict.fromkeys(groups)),
+        )
+
+    def _hard_groups(self) -> list[Group]:
+        hard = [c for c in self.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
+        near = self._terms(self.affinity.pod_affinity if self.affinity else None, Kind.AFFINITY)
+        return [*(self._spread(c) for c in hard), *near, *self.anti(Kind.ANTI)]
+
+    def anti(self, kind: Kind) -> list[Group]:
+        return self._terms(self.affinity.pod_anti_affinity if self.affinity else None, kind)
+
+    def _terms(self, affinity: PodAffinity | None, kind: Kind) -> list[Group]:
+        meta = self.pod.metadata
+        required = affinity.required if affinity else ()
+        return [affinity_group(kind, term, meta.namespace, meta.labels, self.namespaces) for term in required]
+
+    def _preferred(self, kind: Kind) -> tuple[Group, ...]:
+        if self.affinity is None:
+            return ()
+        affinity = self.affinity.pod_affinity if kind is Kind.AFFINITY else self.affinity.pod_anti_affinity
+        meta = self.pod.metadata
+        heaviest = sorted(affinity.preferred, key=lambda wish: -wish.weight) if affinity else []
+        return tuple(
+            affinity_group(kind, wish.pod_affinity_term, meta.namespace, meta.labels, self.namespaces)
+            for wish in heaviest
+        )
+
+    def _spread(self, constraint: SpreadConstraint) -> Group:
+        meta = self.pod.metadata
+        honor = constraint.node_affinity_policy == "Honor"
+        alternatives = tuple(self.selector.intersect(term) for term in self.terms) or (self.selector,)
+        nodes = NodeFilter(
+            alternatives=alternatives if honor and (self.selector or self.terms) else (),
+            tolerations=self.pod.spec.tolerations if constraint.node_taints_policy == "Honor" else None,
+        )
+        return spread_group(constraint, meta.namespace, meta.labels, nodes)
+
+
+def _give_up_one(wishes: _Wishes, *, soft_taints: bool) -> _Wishes:
+    if len(wishes.terms) > 1:
+        return replace(wishes, terms=wishes.terms[1:])
+    if wishes.near:
+        return replace(wishes, near=wishes.near[1:])
+    if wishes.far:
+        return replace(wishes, far=wishes.far[1:])
+    if wishes.nodes:
+        return replace(wishes, nodes=wishes.nodes[1:])
+    if wishes.spread:
+        return replace(wishes, spread=wishes.spread[1:])
+    return replace(wishes, tolerant=wishes.tolerant or soft_taints)

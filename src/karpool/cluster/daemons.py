@@ -1,0 +1,64 @@
+"""DaemonSets: what they will take of every node they run on."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from karpool.cluster.constraints import TOLERATE_WISHES, Port, host_ports
+from karpool.cluster.groups import labels_satisfy
+from karpool.model.pod import Pod
+from karpool.model.quantity import Quantity
+from karpool.model.requests import effective_requests, template_requests
+from karpool.model.requirements import Requirements
+from karpool.model.scheduling import Taint, Toleration, untolerated
+from karpool.model.workloads import DaemonSet
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """The pod a DaemonSet puts on a node: what it takes and which nodes it wants."""
+
+    key: str
+    requests: Mapping[str, Quantity]
+    ports: tuple[Port, ...]
+    alternatives: tuple[Requirements, ...]
+    tolerations: tuple[Toleration, ...]
+
+    def runs_on(self, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> bool:
+        """Whether the daemon runs on a node with these labels and taints."""
+        return self.tolerates(taints) and any(labels_satisfy(labels, wanted) for wanted in self.alternatives)
+
+    def tolerates(self, taints: tuple[Taint, ...]) -> bool:
+        """Whether the daemon puts up with taints; wishes to stay away never stop a daemon."""
+        return untolerated(taints, (*self.tolerations, TOLERATE_WISHES)) is None
+
+
+def daemons(daemon_sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> tuple[Daemon, ...]:
+    """One representative pod per DaemonSet: its newest live pod, else one made from the template."""
+    live: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    for pod in pods:
+        for owner in pod.metadata.owner_references:
+            if owner.kind == "DaemonSet" and pod.active:
+                live[pod.metadata.namespace, owner.name].append(pod)
+    return tuple(_daemon(entry, live[entry.metadata.namespace, entry.name]) for entry in daemon_sets)
+
+
+def _daemon(entry: DaemonSet, live: list[Pod]) -> Daemon:
+    template = Pod(spec=entry.spec.template.spec)
+    newest = max(live, key=_age_key, default=None)
+    spec = template.spec
+    selector = Requirements.of_labels(spec.node_selector)
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
+    return Daemon(
+        key=entry.key,
+        requests=template_requests(template) if newest is None else effective_requests(newest),
+        ports=host_ports(template if newest is None else newest),
+        alternatives=tuple(selector.intersect(term.requirements) for term in terms) or (selector,),
+        tolerations=(spec if newest is None else newest.spec).tolerations,
+    )
+
+
+def _age_key(pod: Pod) -> tuple[float, str]:
+    created = pod.metadata.creation_timestamp
+    return (created.timestamp() if created else 0.0, pod.metadata.uid or pod.key)

@@ -1,0 +1,151 @@
+"""Topology groups: sets of pods that a rule counts per domain of a label key.
+
+Spread, affinity and anti-affinity all ask the same thing, "how many pods that this selector finds run in that
+domain?", so each distinct rule is one group, however many pods declare it. An anti-affinity also holds for the pods it
+points at; that side is an inverse group, which counts the pods that declare the rule.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from karpool.model.labels import HOSTNAME, canonical
+from karpool.model.requirements import Requirements
+from karpool.model.scheduling import PodAffinityTerm, SpreadConstraint, Taint, Toleration, untolerated
+from karpool.model.selectors import Expression, LabelSelector
+from karpool.model.workloads import Namespace
+
+
+class Kind(IntEnum):
+    """What a group's count is for."""
+
+    SPREAD = 0
+    AFFINITY = 1
+    ANTI = 2
+    INVERSE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PodSelector:
+    """Which pods a group counts; no selector at all counts none."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    expressions: tuple[Expression, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels is counted."""
+        return all(labels.get(key) == value for key, value in self.pairs) and all(
+            expression.matches(labels) for expression in self.expressions
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFilter:
+    """Which nodes a spread rule looks at: those its pods may use, by labels and perhaps by taints."""
+
+    alternatives: tuple[Requirements, ...] = ()
+    tolerations: tuple[Toleration, ...] | None = None
+
+    def accepts(self, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> bool:
+        """Whether a node with these labels and taints is looked at."""
+        if self.tolerations is not None and untolerated(hard(taints), self.tolerations) is not None:
+            return False
+        return not self.alternatives or any(labels_satisfy(labels, wanted) for wanted in self.alternatives)
+
+
+ALL_NODES = NodeFilter()
+
+
+def hard(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    """The taints that keep pods away rather than asking them to stay away."""
+    return tuple(taint for taint in taints if taint.effect != "PreferNoSchedule")
+
+
+def labels_satisfy(labels: Mapping[str, str], wanted: Requirements) -> bool:
+    """Whether a node with exactly these labels meets requirements."""
+    for key, allowed in wanted.items():
+        value = labels.get(key)
+        if not (allowed.absent if value is None else allowed.has(value)):
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One rule over the pods of some namespaces, counted per domain of a label key."""
+
+    kind: Kind
+    key: str
+    namespaces: frozenset[str] | None
+    selector: PodSelector | None
+    max_skew: int = 0
+    min_domains: int = 0
+    nodes: NodeFilter = ALL_NODES
+
+    @property
+    def by_host(self) -> bool:
+        """Whether every node is a domain of its own."""
+        return self.key == HOSTNAME
+
+    def counts(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod is one of those the selector finds."""
+        return (
+            self.selector is not None
+            and (self.namespaces is None or namespace in self.namespaces)
+            and self.selector.matches(labels)
+        )
+
+    def __str__(self) -> str:
+        names = {Kind.SPREAD: "spread", Kind.AFFINITY: "affinity", Kind.ANTI: "anti-affinity"}
+        return f"{self.key} {names.get(self.kind, 'anti-affinity of another pod')}"
+
+
+def spread_group(constraint: SpreadConstraint, namespace: str, labels: Mapping[str, str], nodes: NodeFilter) -> Group:
+    """The group of a topology spread constraint."""
+    return Group(
+        kind=Kind.SPREAD,
+        key=canonical(constraint.topology_key),
+        namespaces=frozenset((namespace,)),
+        selector=_selector(constraint.label_selector, labels, constraint.match_label_keys, ()),
+        max_skew=constraint.max_skew,
+        min_domains=constraint.min_domains or 0,
+        nodes=nodes,
+    )
+
+
+def affinity_group(
+    kind: Kind, term: PodAffinityTerm, namespace: str, labels: Mapping[str, str], namespaces: Mapping[str, Namespace]
+) -> Group:
+    """The group of a pod affinity or anti-affinity term."""
+    return Group(
+        kind=kind,
+        key=canonical(term.topology_key),
+        namespaces=_term_namespaces(term, namespace, namespaces),
+        selector=_selector(term.label_selector, labels, term.match_label_keys, term.mismatch_label_keys),
+    )
+
+
+def _selector(
+    written: LabelSelector | None, labels: Mapping[str, str], match: tuple[str, ...], mismatch: tuple[str, ...]
+) -> PodSelector | None:
+    if written is None:
+        return None
+    pairs = dict(written.match_labels)
+    expressions = list(written.match_expressions)
+    for key in match:
+        if key in labels:
+            if pairs.setdefault(key, labels[key]) != labels[key]:
+                expressions.append(Expression(key=key, operator="In", values=(labels[key],)))
+    expressions += [Expression(key=key, operator="NotIn", values=(labels[key],)) for key in mismatch if key in labels]
+    return PodSelector(tuple(sorted(pairs.items())), tuple(expressions))
+
+
+def _term_namespaces(
+    term: PodAffinityTerm, namespace: str, namespaces: Mapping[str, Namespace]
+) -> frozenset[str] | None:
+    if term.namespace_selector is None:
+        return frozenset(term.namespaces or (namespace,))
+    if not term.namespace_selector.match_labels and not term.namespace_selector.match_expressions:
+        return None
+    found = {name for name, entry in namespaces.items() if term.namespace_selector.matches(entry.metadata.labels)}
+    return frozenset(found | set(term.namespaces))

@@ -1,0 +1,153 @@
+"""State nodes: a Node and the NodeClaim behind it, seen as one thing."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from karpool.model import labels as names
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
+from karpool.model.quantity import ZERO, Quantity
+from karpool.model.scheduling import Taint
+
+_EPHEMERAL: Final = frozenset(
+    {
+        ("node.kubernetes.io/not-ready", "NoSchedule"),
+        ("node.kubernetes.io/not-ready", "NoExecute"),
+        ("node.kubernetes.io/unreachable", "NoSchedule"),
+        ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
+        (names.UNREGISTERED_TAINT, "NoExecute"),
+    }
+)
+UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+def is_ephemeral(taint: Taint) -> bool:
+    """Whether a taint only marks a node that is still starting."""
+    return (taint.key, taint.effect) in _EPHEMERAL or taint.key.startswith("readiness.k8s.io/")
+
+
+@dataclass(frozen=True)
+class StateNode:
+    """A machine as far as it is known: its Node, its NodeClaim, or both."""
+
+    node: Node | None
+    claim: NodeClaim | None
+
+    @cached_property
+    def name(self) -> str:
+        """The node's name; before there is a node, its claim's."""
+        if self.node is not None:
+            return self.node.name
+        return self._claim.status.node_name or self._claim.name
+
+    @property
+    def _claim(self) -> NodeClaim:
+        if self.claim is None:
+            raise ValueError("a state node has a Node or a NodeClaim")
+        return self.claim
+
+    @property
+    def managed(self) -> bool:
+        """Whether a NodeClaim stands behind the node."""
+        return self.claim is not None
+
+    @cached_property
+    def registered(self) -> bool:
+        """Whether the node speaks for itself."""
+        return self.node is not None and (
+            self.claim is None or self.node.metadata.labels.get(names.REGISTERED) == "true"
+        )
+
+    @cached_property
+    def initialized(self) -> bool:
+        """Whether the node is fully up."""
+        return self.node is not None and (
+            self.claim is None or self.node.metadata.labels.get(names.INITIALIZED) == "true"
+        )
+
+    @cached_property
+    def deleting(self) -> bool:
+        """Whether the machine is on its way out."""
+        if self.claim is None:
+            return self.node is not None and self.node.metadata.deletion_timestamp is not None
+        return self.claim.metadata.deletion_timestamp is not None or self.claim.is_true("InstanceTerminating")
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """Labels under their current names, the hostname always among them."""
+        held = self.node.metadata.labels if self.registered and self.node else self._early_labels()
+        renamed = {names.canonical(key): value for key, value in held.items()}
+        renamed.setdefault(names.HOSTNAME, self.name)
+        return renamed
+
+    def _early_labels(self) -> Mapping[str, str]:
+        """A claim's labels, and whatever its requirements leave only one value for."""
+        claim = self._claim
+        single = {r.key: r.values[0] for r in claim.spec.requirements if r.operator == "In" and len(r.values) == 1}
+        return {**single, **claim.metadata.labels}
+
+    @cached_property
+    def annotations(self) -> Mapping[str, str]:
+        """Annotations of the node once it is registered, of the claim before."""
+        return self.node.metadata.annotations if self.registered and self.node else self._claim.metadata.annotations
+
+    @cached_property
+    def taints(self) -> tuple[Taint, ...]:
+        """Taints that count for scheduling: those of a starting machine that will go away do not."""
+        if self.initialized and self.node is not None:
+            return _with_cordon(self.node)
+        claim = self._claim
+        held = _with_cordon(self.node) if self.registered and self.node else claim.spec.taints
+        startup = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
+        return tuple(t for t in held if (t.key, t.effect) not in startup and not is_ephemeral(t))
+
+    @cached_property
+    def capacity(self) -> Mapping[str, Quantity]:
+        """What the machine has; gaps of a starting node are filled from its claim."""
+        return self._amounts("capacity")
+
+    @cached_property
+    def allocatable(self) -> Mapping[str, Quantity]:
+        """What the machine has for pods; gaps of a starting node are filled from its claim."""
+        return self._amounts("allocatable")
+
+    def _amounts(self, field: str) -> Mapping[str, Quantity]:
+        own: Mapping[str, Quantity] = getattr(self.node.status, field) if self.node else {}
+        if self.claim is None or self.initialized:
+            return own
+        expected: Mapping[str, Quantity] = getattr(self.claim.status, field)
+        return {**expected, **{name: amount for name, amount in own.items() if amount != ZERO}}
+
+    @property
+    def pool(self) -> str:
+        """The name of the node's pool; empty without one."""
+        return self.labels.get(names.NODEPOOL, "")
+
+
+def _with_cordon(node: Node) -> tuple[Taint, ...]:
+    if node.spec.unschedulable and not any(taint.key == UNSCHEDULABLE.key for taint in node.spec.taints):
+        return (*node.spec.taints, UNSCHEDULABLE)
+    return node.spec.taints
+
+
+def join(nodes: Iterable[Node], claims: Iterable[NodeClaim]) -> list[StateNode]:
+    """Pair nodes with their claims: by provider id, else by the node's name; launched claims may stand alone."""
+    by_provider: dict[str, NodeClaim] = {}
+    by_node: dict[str, NodeClaim] = {}
+    listed = list(claims)
+    for claim in listed:
+        if claim.status.provider_id:
+            by_provider[claim.status.provider_id] = claim
+        if claim.status.node_name:
+            by_node[claim.status.node_name] = claim
+    joined, used = [], set()
+    for node in nodes:
+        found = by_provider.get(node.spec.provider_id) if node.spec.provider_id else None
+        found = found or by_node.get(node.name)
+        if found is not None:
+            used.add(found.name)
+        joined.append(StateNode(node, found))
+    waiting = (claim for claim in listed if claim.name not in used and claim.status.provider_id)
+    return joined + [StateNode(None, claim) for claim in waiting]

@@ -1,0 +1,68 @@
+"""Resources as whole numbers in columns: cpu in millicores, everything else in whole units."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from karpool.model.quantity import Quantity
+
+Vector = npt.NDArray[np.int64]
+UNLIMITED: Final = 2**62
+CPU: Final = 0
+MEMORY: Final = 1
+PODS: Final = 2
+ATTACH: Final = "attach:"
+
+
+class ResourceTable:
+    """Which column belongs to which resource; new resources get the next column.
+
+    Columns named `attach:DRIVER` count volumes that a node can attach; nodes and types that say nothing attach any number.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = ["cpu", "memory", "pods", "ephemeral-storage"]
+        self.index: dict[str, int] = {name: column for column, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def column(self, name: str) -> int:
+        """The column of a resource, made if need be."""
+        found = self.index.get(name)
+        if found is None:
+            found = self.index[name] = len(self.names)
+            self.names.append(name)
+        return found
+
+    def learn(self, amounts: Mapping[str, Quantity]) -> None:
+        """Make columns for all resources of a map."""
+        for name in amounts:
+            self.column(name)
+
+    def request(self, amounts: Mapping[str, Quantity]) -> dict[int, int]:
+        """What a pod takes, by column, rounded up; every pod takes one place for a pod."""
+        wanted = {self.column(name): _rounded_up(name, amount) for name, amount in amounts.items()}
+        wanted[PODS] = 1
+        return wanted
+
+    def room(self, amounts: Mapping[str, Quantity]) -> Vector:
+        """What a node or a type holds, rounded down."""
+        self.learn(amounts)
+        vector = np.zeros(len(self.names), dtype=np.int64)
+        for name, amount in amounts.items():
+            vector[self.index[name]] = _rounded_down(name, amount)
+        for name, column in self.index.items():
+            if name.startswith(ATTACH) and name not in amounts:
+                vector[column] = UNLIMITED
+        return vector
+
+
+def _rounded_up(name: str, amount: Quantity) -> int:
+    return min(amount.milli if name == "cpu" else amount.units, UNLIMITED)
+
+
+def _rounded_down(name: str, amount: Quantity) -> int:
+    return min(amount.nano // (10**6 if name == "cpu" else 10**9), UNLIMITED)

@@ -1,0 +1,149 @@
+"""What a pod's volumes demand: where they can be reached, and how many a node can attach."""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from karpool.model.labels import HOSTNAME
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod, Volume
+from karpool.model.requirements import Requirements, one_of, requirement
+from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+_IN_TREE: Final = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/azure-file": "file.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
+}
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+NOT_CSI: Final = frozenset({"kubernetes.io/no-provisioner", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeNeeds:
+    """What the volumes of one pod ask of a node."""
+
+    alternatives: tuple[Requirements, ...] = ()
+    attached: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+
+
+NO_VOLUMES: Final = VolumeNeeds()
+
+
+class VolumeIndex:
+    """Claims, volumes and classes by name."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.claims = {claim.key: claim for claim in objects.persistent_volume_claims}
+        self.volumes = {volume.name: volume for volume in objects.persistent_volumes}
+        self.classes = {entry.name: entry for entry in objects.storage_classes}
+
+    def needs(self, pod: Pod) -> VolumeNeeds:
+        """Where the pod's volumes can be reached and which drivers attach them; a problem if one cannot be used."""
+        if not any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes):
+            return NO_VOLUMES
+        choices: list[tuple[Requirements, ...]] = []
+        attached: list[tuple[str, str]] = []
+        for volume in pod.spec.volumes:
+            name = _claim_name(pod, volume)
+            if name is None:
+                continue
+            key = f"{pod.metadata.namespace}/{name}"
+            claim = self.claims.get(key)
+            problem = f"claim {key} does not exist" if claim is None else self._problem(claim)
+            if claim is None or problem:
+                return VolumeNeeds(problem=problem)
+            if reachable := self._reachable(claim):
+                choices.append(reachable)
+            if driver := self._driver(claim):
+                attached.append((driver, key))
+        return VolumeNeeds(_combine(choices), tuple(sorted(set(attached))))
+
+    def _problem(self, claim: PersistentVolumeClaim) -> str:
+        if claim.metadata.deletion_timestamp is not None:
+            return f"claim {claim.key} is being deleted"
+        if claim.status.phase == "Lost":
+            return f"claim {claim.key} has lost its volume"
+        if claim.spec.volume_name:
+            volume = self.volumes.get(claim.spec.volume_name)
+            if volume is None:
+                return f"volume {claim.spec.volume_name} of claim {claim.key} does not exist"
+            if volume.metadata.deletion_timestamp is not None:
+                return f"volume {volume.name} of claim {claim.key} is being deleted"
+            if claim.status.phase not in ("Bound", "") and BIND_COMPLETED not in claim.metadata.annotations:
+                return f"claim {claim.key} is not bound to its volume yet"
+            return ""
+        if claim.spec.storage_class_name is None:
+            return f"claim {claim.key} has neither a volume nor a storage class"
+        entry = self.classes.get(claim.spec.storage_class_name)
+        if entry is None:
+            return f"storage class {claim.spec.storage_class_name} of claim {claim.key} does not exist"
+        if entry.volume_binding_mode == "Immediate":
+            return f"claim {claim.key} should have been bound at once and is not"
+        return ""
+
+    def _reachable(self, claim: PersistentVolumeClaim) -> tuple[Requirements, ...]:
+        if claim.spec.volume_name:
+            return _volume_terms(self.volumes[claim.spec.volume_name])
+        return _class_terms(self.classes[claim.spec.storage_class_name or ""])
+
+    def _driver(self, claim: PersistentVolumeClaim) -> str | None:
+        volume = self.volumes.get(claim.spec.volume_name)
+        if volume is not None:
+            return _volume_driver(volume)
+        entry = self.classes.get(claim.spec.storage_class_name or "")
+        if entry is None or entry.provisioner in NOT_CSI:
+            return None
+        return _IN_TREE.get(entry.provisioner, entry.provisioner)
+
+
+def _claim_name(pod: Pod, volume: Volume) -> str | None:
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
+
+
+def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return ()
+    local = volume.spec.local is not None or volume.spec.host_path is not None
+    terms = []
+    for term in affinity.required.node_selector_terms:
+        found = Requirements((e.key, requirement(e.operator, e.values)) for e in term.match_expressions)
+        terms.append(found.without(HOSTNAME) if local else found)
+    return tuple(terms)
+
+
+def _class_terms(entry: StorageClass) -> tuple[Requirements, ...]:
+    return tuple(
+        Requirements((e.key, one_of(*e.values)) for e in term.match_label_expressions)
+        for term in entry.allowed_topologies
+    )
+
+
+def _volume_driver(volume: PersistentVolume) -> str | None:
+    if volume.spec.csi is not None:
+        return volume.spec.csi.driver
+    if volume.spec.aws_elastic_block_store is not None:
+        return _IN_TREE["kubernetes.io/aws-ebs"]
+    if volume.spec.gce_persistent_disk is not None:
+        return _IN_TREE["kubernetes.io/gce-pd"]
+    if volume.spec.azure_disk is not None:
+        return _IN_TREE["kubernetes.io/azure-disk"]
+    return None
+
+
+def _combine(choices: list[tuple[Requirements, ...]]) -> tuple[Requirements, ...]:
+    if not choices:
+        return ()
+    combined = []
+    for picked in product(*choices):
+        both = Requirements(item for part in picked for item in part.items())
+        combined.append(both)
+    possible = tuple(dict.fromkeys(entry for entry in combined if entry.satisfiable))
+    return possible or tuple(dict.fromkeys(combined))

@@ -1,0 +1,78 @@
+"""Pools as templates for new nodes, in the order in which they are tried."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from karpool.catalog.instance_types import Catalog, InstanceType
+from karpool.cluster.daemons import Daemon
+from karpool.model import labels as names
+from karpool.model.nodepool import NodePool
+from karpool.model.requirements import Requirements, one_of
+from karpool.model.scheduling import Taint
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What a new node of a pool would be: its labels as requirements, its taints, the types it may have."""
+
+    pool: NodePool
+    requirements: Requirements
+    taints: tuple[Taint, ...]
+    types: tuple[InstanceType, ...]
+
+    @property
+    def name(self) -> str:
+        """The pool's name."""
+        return self.pool.name
+
+
+def in_order(pools: Iterable[NodePool], seed: int) -> list[NodePool]:
+    """Pools by weight, heaviest first; equal weights by a hash of seed and name, the same in every run."""
+    return sorted(pools, key=lambda pool: (-pool.weight, _draw(seed, pool.name)))
+
+
+def _draw(seed: int, name: str) -> bytes:
+    return hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
+
+
+def templates(pools: Iterable[NodePool], catalog: Catalog, seed: int) -> list[Template]:
+    """Templates of the pools that can supply nodes, in the order in which they are tried."""
+    usable = [pool for pool in pools if not pool.static and pool.ready]
+    return [_template(pool, catalog) for pool in in_order(usable, seed)]
+
+
+def _template(pool: NodePool, catalog: Catalog) -> Template:
+    spec = pool.spec.template.spec
+    ref = spec.node_class_ref
+    own = [
+        (names.NODEPOOL, one_of(pool.name)),
+        (names.REGISTERED, one_of("true")),
+        (names.INITIALIZED, one_of("true")),
+    ]
+    if ref.kind:
+        own.append((f"{ref.group}/{ref.kind.lower()}", one_of(ref.name)))
+    requirements = pool.requirements.intersect(Requirements(own))
+    return Template(
+        pool=pool,
+        requirements=requirements,
+        taints=spec.taints,
+        types=tuple(entry for entry in catalog.types if offered(entry, requirements, catalog)),
+    )
+
+
+def offered(entry: InstanceType, requirements: Requirements, catalog: Catalog) -> bool:
+    """Whether a type meets requirements and can be had now."""
+    return entry.requirements.meets(requirements) and any(
+        offering.available and requirements.conflict(offering.requirements, undefined=catalog.well_known) is None
+        for offering in entry.offerings
+    )
+
+
+def daemon_on(daemon: Daemon, template: Template, entry: InstanceType, catalog: Catalog) -> bool:
+    """Whether a daemon would run on a node of this template and type."""
+    return daemon.tolerates(template.taints) and any(
+        template.requirements.conflict(wanted, undefined=catalog.well_known) is None
+        and entry.requirements.meets(wanted)
+        for wanted in daemon.alternatives
+    )
