@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from decimal import Decimal
+from functools import cached_property, lru_cache
 
 from karpool.model.labels import CAPACITY_TYPE, RESERVED, WELL_KNOWN, ZONE
 from karpool.model.quantity import ZERO, Quantity
@@ -51,6 +52,8 @@ class InstanceType:
     capacity: Amounts
     overhead: Amounts
     offerings: tuple[Offering, ...]
+    observed: bool = False
+    """Whether the type is known only from nodes that exist; such a type can be kept, not launched."""
 
     @cached_property
     def allocatable(self) -> dict[str, Quantity]:
@@ -68,6 +71,8 @@ class Catalog:
 
     types: tuple[InstanceType, ...]
     node_fee: float = 0.0
+    asked: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Prices set by the user, by type and capacity type; they hold for types that are observed later, too."""
     by_name: Mapping[str, InstanceType] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +87,16 @@ class Catalog:
 
     def price(self, offering: Offering) -> float | None:
         """What a node of this offering costs an hour, the fee included; None if the price is not known."""
-        return None if offering.price is None else offering.price + self.node_fee
+        return None if offering.price is None else self.with_fee(offering.price)
+
+    def with_fee(self, price: float) -> float:
+        """A price and the fee, added as on paper: 0.012 and 0.03 are 0.042."""
+        return _sum(price, self.node_fee) if self.node_fee else price
+
+
+@lru_cache(maxsize=4096)
+def _sum(price: float, fee: float) -> float:
+    return float(Decimal(repr(price)) + Decimal(repr(fee)))
 
 
 def cheapest(prices: Iterable[float | None]) -> float | None:

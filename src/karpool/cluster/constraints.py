@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+import msgspec
+
 from karpool.cluster.groups import Group, Kind, NodeFilter, affinity_group, spread_group
 from karpool.cluster.volumes import NO_VOLUMES, VolumeNeeds
 from karpool.model.pod import Pod
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
-from karpool.model.scheduling import PodAffinity, SpreadConstraint, Toleration
+from karpool.model.scheduling import Affinity, PodAffinity, SpreadConstraint, Toleration
 from karpool.model.workloads import Namespace
 
 
@@ -58,8 +60,13 @@ def constraints(
     volumes: VolumeNeeds = NO_VOLUMES,
     preferences: Preferences = Preferences.RESPECT,
     soft_taints: bool = False,
+    pinned: bool = False,
 ) -> Constraints:
-    """Read a pod's rules; `soft_taints`: some pool asks pods to stay away rather than keeping them away."""
+    """Read a pod's rules; `soft_taints`: some pool asks pods to stay away; `pinned`: the pod never leaves its node."""
+    if pinned:
+        pod = msgspec.structs.replace(
+            pod, spec=msgspec.structs.replace(pod.spec, affinity=without_node_affinity(pod.spec.affinity))
+        )
     refusal = _refusal(pod, volumes)
     if refusal:
         nothing = Level(NO_REQUIREMENTS, NO_REQUIREMENTS, (), ())
@@ -72,6 +79,13 @@ def constraints(
         ports=host_ports(pod),
         attached=volumes.attached,
     )
+
+
+def without_node_affinity(affinity: Affinity | None) -> Affinity | None:
+    """The part of an affinity that is about other pods."""
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return None
+    return msgspec.structs.replace(affinity, node_affinity=None)
 
 
 def _refusal(pod: Pod, volumes: VolumeNeeds) -> str:

@@ -15,8 +15,9 @@ _UNITS: Final = {
     "m": 60 * 10**9,
     "h": 3600 * 10**9,
 }
-_PART: Final = re.compile(r"(\d+)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)")
+_PART: Final = re.compile(r"([0-9]+)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _LARGEST: Final = 2**63 - 1
+_LONGEST: Final = 100
 
 
 class Duration:
@@ -70,9 +71,9 @@ def parse_duration(text: str) -> Duration:
     """Read a duration of one or several number-and-unit groups, or `Never`."""
     if text == "Never":
         return NEVER
-    body = text.removeprefix("-").removeprefix("+")
+    body = text[1:] if text[:1] in ("+", "-") else text
     nanos, position = 0, 0
-    for match in _PART.finditer(body):
+    for match in _PART.finditer(body[:_LONGEST]):
         if match.start() != position:
             break
         fraction = match[2] or ""

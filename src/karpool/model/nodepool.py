@@ -1,6 +1,5 @@
 """NodePools and NodeClaims of `karpenter.sh/v1`, with Karpool's additions."""
 
-from datetime import datetime
 from typing import Final
 
 from msgspec import field
@@ -10,7 +9,7 @@ from karpool.model.labels import GRACE_PERIOD
 from karpool.model.pod import Amounts
 from karpool.model.requirements import Requirements, requirement
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Condition, Object, Wire, condition, is_true
+from karpool.model.wire import Condition, Object, Timestamp, Wire, condition, is_true
 
 ZERO_SECONDS: Final = Duration(0)
 THIRTY_DAYS: Final = Duration(720 * 3600 * 10**9)
@@ -146,7 +145,7 @@ class NodeClaimStatus(Wire):
     capacity: Amounts = {}
     allocatable: Amounts = {}
     conditions: tuple[Condition, ...] = ()
-    last_pod_event_time: datetime | None = None
+    last_pod_event_time: Timestamp | None = None
 
 
 class NodeClaim(Object):

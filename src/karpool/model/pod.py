@@ -1,13 +1,12 @@
 """Pods: what they ask for, where they run, and what state they are in."""
 
-from datetime import datetime
 from typing import Literal
 
 from msgspec import field
 
 from karpool.model.quantity import Quantity
 from karpool.model.scheduling import Affinity, SpreadConstraint, Toleration
-from karpool.model.wire import Condition, Object, Wire
+from karpool.model.wire import Condition, Object, Timestamp, Wire
 
 Amounts = dict[str, Quantity]
 
@@ -124,7 +123,7 @@ class PodStatus(Wire):
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown", ""] = ""
     conditions: tuple[Condition, ...] = ()
-    start_time: datetime | None = None
+    start_time: Timestamp | None = None
     nominated_node_name: str = ""
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

@@ -6,7 +6,8 @@ from typing import Final
 
 NANO: Final = 10**9
 _PATTERN: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<whole>\d*)(?:\.(?P<fraction>\d*))?(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?\d{1,3}))?"
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
+    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]{1,3}))?"
 )
 _SUFFIXES: Final = {
     "": NANO,
@@ -17,6 +18,7 @@ _SUFFIXES: Final = {
     **{f"{letter}i": NANO * 1024**power for power, letter in enumerate("KMGTPE", start=1)},
 }
 _LARGEST: Final = (2**63 - 1) * NANO
+_LONGEST: Final = 100
 
 
 class Quantity:
@@ -80,7 +82,7 @@ def parse_quantity(text: str | float) -> Quantity:
 
 @lru_cache(maxsize=65536)
 def _parse(text: str) -> Quantity:
-    match = _PATTERN.fullmatch(text)
+    match = _PATTERN.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None or not (match["whole"] or match["fraction"]):
         message = f"{text[:40]!r} is not a quantity; write a number with an optional suffix, such as 500m, 1.5 or 2Gi"
         raise ValueError(message)

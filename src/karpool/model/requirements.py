@@ -13,12 +13,17 @@ from karpool.model.labels import WELL_KNOWN, canonical
 
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 LARGEST: Final = 2**63 - 1
+_MOST_DIGITS: Final = 63
+_MOST_SHOWN: Final = 8
 
 
 @lru_cache(maxsize=65536)
 def _integer(value: str) -> int | None:
     digits = value.removeprefix("-")
-    return int(value) if digits.isascii() and digits.isdigit() else None
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
+        return None
+    number = int(value)
+    return number if abs(number) <= LARGEST else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,9 @@ class Requirement:
             return " and ".join(parts) + (f" not in {sorted(self.values)}" if self.values else "")
         if not self.values:
             return self.operator if self.satisfiable else "nothing"
-        return f"{self.operator} [{', '.join(sorted(self.values)[:8])}{', …' if len(self.values) > 8 else ''}]"
+        listed = sorted(self.values)
+        more = ", …" if len(listed) > _MOST_SHOWN else ""
+        return f"{self.operator} [{', '.join(listed[:_MOST_SHOWN])}{more}]"
 
 
 def _tighter(one: int | None, other: int | None, choose: Callable[[int, int], int]) -> int | None:
@@ -154,8 +161,8 @@ def _bound(operator: str, values: frozenset[str]) -> Requirement:
         raise ValueError(message)
     if operator in ("Gt", "Gte"):
         lower = number + (operator == "Gt")
-        return NOTHING if lower > LARGEST else Requirement(complement=True, values=frozenset(), absent=False, lower=lower)
-    return Requirement(complement=True, values=frozenset(), absent=False, upper=number - (operator == "Lt"))
+        return NOTHING if lower > LARGEST else replace(EXISTS, lower=lower)
+    return replace(EXISTS, upper=number - (operator == "Lt"))
 
 
 class Requirements(Mapping[str, Requirement]):

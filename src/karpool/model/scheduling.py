@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import field
 
-from karpool.model.requirements import Requirements, requirement
+from karpool.model.requirements import NOTHING, Requirement, Requirements, requirement
 from karpool.model.selectors import LabelSelector
 from karpool.model.wire import Wire
 
@@ -77,7 +77,15 @@ class NodeTerm(Wire):
     @property
     def requirements(self) -> Requirements:
         """The expressions as sets."""
-        return Requirements((e.key, requirement(e.operator, e.values)) for e in self.match_expressions)
+        return Requirements((e.key, _as_requirement(e)) for e in self.match_expressions)
+
+
+def _as_requirement(expression: NodeExpression) -> Requirement:
+    """The expression as a set; a bound that is no number matches no node, as kube-scheduler has it."""
+    try:
+        return requirement(expression.operator, expression.values)
+    except ValueError:
+        return NOTHING
 
 
 class NodeSelector(Wire):

@@ -1,15 +1,22 @@
 """How objects come off the wire: typed structs with Kubernetes' camel-case names, decoded without detours."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, dataclass_transform
 
 import msgspec
 
 from karpool.model.duration import Duration, parse_duration
 from karpool.model.quantity import Quantity, parse_quantity
 
+Timestamp = Annotated[datetime, msgspec.Meta(tz=True)]
 
-class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
+
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class FrozenMeta(msgspec.StructMeta):
+    """Tells type checkers what msgspec does: whatever inherits from a frozen struct is frozen too."""
+
+
+class Wire(msgspec.Struct, metaclass=FrozenMeta, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """Base of every object and part of an object: immutable, named as on the wire, unknown fields ignored."""
 
 
@@ -33,8 +40,8 @@ class Metadata(Wire):
     resource_version: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Timestamp | None = None
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
 
@@ -46,7 +53,7 @@ class Condition(Wire):
     status: str = "Unknown"
     reason: str = ""
     message: str = ""
-    last_transition_time: datetime | None = None
+    last_transition_time: Timestamp | None = None
 
 
 class Object(Wire):
@@ -80,7 +87,7 @@ def decode_value(kind: type, value: Any) -> Any:
     """Turn a plain value into one of our own value types; msgspec calls this with the field's type."""
     if kind is Quantity:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            return parse_quantity(value)
+            return _not_negative(parse_quantity(value))
         message = "expected a quantity such as 500m, 1.5 or 2Gi"
         raise TypeError(message)
     if kind is Duration:
@@ -90,6 +97,13 @@ def decode_value(kind: type, value: Any) -> Any:
         raise TypeError(message)
     message = f"cannot decode into {kind.__name__}"
     raise NotImplementedError(message)
+
+
+def _not_negative(amount: Quantity) -> Quantity:
+    if amount.nano < 0:
+        message = f"'{amount}' is negative; write zero or more"
+        raise ValueError(message)
+    return amount
 
 
 def encode_value(value: Any) -> Any:

@@ -102,12 +102,10 @@ class PodDisruptionBudget(Object):
 
     def matches(self, namespace: str, labels: dict[str, str]) -> bool:
         """Whether the budget covers a pod with these labels."""
-        return (
-            self.metadata.namespace == namespace and self.spec.selector is not None and self.spec.selector.matches(labels)
-        )
+        selector = self.spec.selector
+        return selector is not None and self.metadata.namespace == namespace and selector.matches(labels)
 
     @property
     def fully_blocking(self) -> bool:
         """Whether the budget, as written, never lets a pod go."""
         return self.spec.max_unavailable in (0, "0", "0%") or self.spec.min_available == "100%"
-

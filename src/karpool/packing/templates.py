@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.cluster.daemons import Daemon
@@ -12,14 +13,19 @@ from karpool.model.requirements import Requirements, one_of
 from karpool.model.scheduling import Taint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Template:
     """What a new node of a pool would be: its labels as requirements, its taints, the types it may have."""
 
     pool: NodePool
     requirements: Requirements
     taints: tuple[Taint, ...]
-    types: tuple[InstanceType, ...]
+    catalog: Catalog
+
+    @cached_property
+    def types(self) -> tuple[InstanceType, ...]:
+        """The types that meet the pool's requirements and can be had now."""
+        return tuple(entry for entry in self.catalog.types if offered(entry, self.requirements, self.catalog))
 
     @property
     def name(self) -> str:
@@ -53,12 +59,7 @@ def _template(pool: NodePool, catalog: Catalog) -> Template:
     if ref.kind:
         own.append((f"{ref.group}/{ref.kind.lower()}", one_of(ref.name)))
     requirements = pool.requirements.intersect(Requirements(own))
-    return Template(
-        pool=pool,
-        requirements=requirements,
-        taints=spec.taints,
-        types=tuple(entry for entry in catalog.types if offered(entry, requirements, catalog)),
-    )
+    return Template(pool=pool, requirements=requirements, taints=spec.taints, catalog=catalog)
 
 
 def offered(entry: InstanceType, requirements: Requirements, catalog: Catalog) -> bool:

@@ -1,0 +1,209 @@
+"""Catalogues in files: the JSON array that Karpenter's KWOK provider reads instead of its own types.
+
+Field names are taken in any case, as that provider takes them. Anything that cannot be meant is refused with the file,
+the type and the field; nothing of such a file is used.
+"""
+
+import re
+from collections.abc import Container, Mapping
+from functools import lru_cache
+from itertools import product
+from typing import Any, Final
+
+import msgspec
+
+from karpool.catalog.instance_types import InstanceType, Offering
+from karpool.catalog.kwok import kwok_type
+from karpool.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, RESERVATION_ID, RESERVED, ZONE, canonical
+from karpool.model.problems import InputError, Problem
+from karpool.model.quantity import ZERO, Quantity, parse_quantity
+from karpool.model.requirements import Requirement, Requirements, one_of, requirement
+
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_KEY: Final = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_RESOURCE: Final = _LABEL_KEY
+_PLACE: Final = re.compile(r"(?s)(?P<what>.*?)(?: - at `\$\.?(?P<field>.*)`)?")
+
+
+class FileRequirement(msgspec.Struct, frozen=True):
+    """A requirement as a file writes it."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class FileOffering(msgspec.Struct, frozen=True, rename="camel"):
+    """An offering as a file writes it; without a price, the price is unknown."""
+
+    price: float | None = None
+    available: bool = True
+    reservation_capacity: int = 0
+    requirements: tuple[FileRequirement, ...] = ()
+
+
+class FileType(msgspec.Struct, frozen=True, rename="camel"):
+    """An instance type as a file writes it."""
+
+    name: str
+    architecture: str
+    resources: dict[str, str | int | float]
+    operating_systems: tuple[str, ...] = ("linux",)
+    offerings: tuple[FileOffering, ...] = ()
+
+
+_FIELDS: Final = {
+    name.lower(): name for kind in (FileType, FileOffering, FileRequirement) for name in kind.__struct_encode_fields__
+}
+
+
+class _FieldError(Exception):
+    """A field that cannot be meant."""
+
+    def __init__(self, field: str, what: str) -> None:
+        super().__init__(field, what)
+        self.field = field
+        self.what = what
+
+
+def read_types(data: bytes, file: str) -> tuple[InstanceType, ...]:
+    """The instance types in the bytes of a catalogue file; raises InputError for the first thing that is wrong."""
+    found: dict[str, InstanceType] = {}
+    for position, entry in enumerate(_entries(data, file)):
+        name = entry.get("name") if isinstance(entry, dict) else None
+        where = f"type {name:.80}" if isinstance(name, str) else f"type [{position}]"
+        try:
+            made = _instance_type(_decoded(entry), found)
+        except _FieldError as error:
+            raise InputError(
+                Problem(file=file, object=where, field=error.field, rule="InvalidCatalog", message=error.what)
+            ) from None
+        found[made.name] = made
+    return tuple(found.values())
+
+
+def _entries(data: bytes, file: str) -> list[Any]:
+    try:
+        decoded = msgspec.json.decode(data)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError.at(file, f"not a JSON catalogue of instance types: {why}") from None
+    if not isinstance(decoded, list):
+        raise InputError.at(file, "expected a JSON array of instance types, as the KWOK provider of Karpenter reads")
+    return [_named(entry) for entry in decoded]
+
+
+def _named(value: Any, depth: int = 5) -> Any:
+    """The value with its fields in the case that we declare; null counts as absent, as it does in Go."""
+    if depth and isinstance(value, list):
+        return [_named(entry, depth - 1) for entry in value]
+    if not depth or not isinstance(value, dict):
+        return value
+    fields = {_FIELDS.get(key.lower(), key): entry for key, entry in value.items() if entry is not None}
+    return {key: entry if key == "resources" else _named(entry, depth - 1) for key, entry in fields.items()}
+
+
+def _decoded(entry: Any) -> FileType:
+    try:
+        return msgspec.convert(entry, FileType)
+    except msgspec.ValidationError as error:
+        match = _PLACE.fullmatch(str(error))
+        what, field = (match["what"], match["field"] or "") if match else (str(error), "")
+        raise _FieldError(field, what[0].lower() + what[1:]) from None
+
+
+def _instance_type(written: FileType, others: Container[str]) -> InstanceType:
+    _check_label_value("name", written.name)
+    if written.name in others:
+        raise _FieldError("name", "there is another type of this name")
+    _check_label_value("architecture", written.architecture)
+    if not written.operating_systems:
+        raise _FieldError("operatingSystems", "expected at least one, such as linux")
+    for position, system in enumerate(written.operating_systems):
+        _check_label_value(f"operatingSystems[{position}]", system)
+    resources = {name: _amount(name, text) for name, text in written.resources.items()}
+    for name in ("cpu", "memory"):
+        if resources.get(name, ZERO) == ZERO:
+            raise _FieldError(f"resources.{name}", "a type needs some")
+    offerings = tuple(
+        offering
+        for position, entry in enumerate(written.offerings)
+        for offering in _offerings(entry, f"offerings[{position}]")
+    )
+    return kwok_type(written.name, written.architecture, written.operating_systems, resources, offerings)
+
+
+def _amount(name: str, text: str | float) -> Quantity:
+    field = f"resources.{name:.80}"
+    if not _RESOURCE.fullmatch(name):
+        raise _FieldError(field, "not the name of a resource")
+    try:
+        amount = parse_quantity(text)
+    except ValueError as error:
+        raise _FieldError(field, str(error)) from None
+    if amount < ZERO:
+        raise _FieldError(field, f"{text!s:.40} is negative")
+    return amount
+
+
+def _offerings(written: FileOffering, field: str) -> list[Offering]:
+    """One offering per zone and capacity type that are written; most files write one of each."""
+    if written.price is not None and written.price < 0:
+        raise _FieldError(f"{field}.price", f"{written.price} is negative; leave the price out if it is not known")
+    if written.reservation_capacity < 0:
+        raise _FieldError(f"{field}.reservationCapacity", f"{written.reservation_capacity} is negative")
+    wanted = Requirements(
+        (entry.key, _requirement(entry, f"{field}.requirements[{position}]"))
+        for position, entry in enumerate(written.requirements)
+    )
+    rest = wanted.without(ZONE, CAPACITY_TYPE)
+    return [
+        _offering(written, _shared(rest.intersect(Requirements.of_labels(dict(place)))))
+        for place in product(*(_each(wanted, key) for key in (ZONE, CAPACITY_TYPE) if key in wanted))
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _shared(wanted: Requirements) -> Requirements:
+    """The same object for equal requirements: they are compared often, and an object equals itself at once."""
+    return wanted
+
+
+def _each(wanted: Mapping[str, Requirement], key: str) -> list[tuple[str, str]]:
+    return [(key, value) for value in sorted(wanted[key].values)]
+
+
+def _offering(written: FileOffering, wanted: Requirements) -> Offering:
+    reserved = CAPACITY_TYPE in wanted and wanted[CAPACITY_TYPE] == one_of(RESERVED)
+    held = wanted.get(RESERVATION_ID)
+    return Offering(
+        requirements=wanted,
+        # Reserved capacity is paid for whether it is used or not, so using it costs nothing more.
+        price=0.0 if reserved else written.price,
+        available=written.available and (not reserved or written.reservation_capacity > 0),
+        reservation_id=next(iter(held.values), None) if held is not None and not held.complement else None,
+        reservation_capacity=written.reservation_capacity if reserved else 0,
+    )
+
+
+def _requirement(written: FileRequirement, field: str) -> Requirement:
+    if not _LABEL_KEY.fullmatch(written.key):
+        raise _FieldError(f"{field}.key", f"{written.key[:80]!r} is not a label key")
+    for position, value in enumerate(written.values):
+        _check_label_value(f"{field}.values[{position}]", value)
+    try:
+        made = requirement(written.operator, written.values)
+    except ValueError as error:
+        raise _FieldError(f"{field}.operator", str(error)) from None
+    key = canonical(written.key)
+    if key in (ZONE, CAPACITY_TYPE) and (made.complement or not made.values):
+        raise _FieldError(field, f"{key} of an offering needs operator In with a value")
+    if key == CAPACITY_TYPE and not made.values <= set(CAPACITY_TYPES):
+        unknown = ", ".join(sorted(made.values - set(CAPACITY_TYPES)))
+        raise _FieldError(f"{field}.values", f"unknown capacity type {unknown}; use one of {', '.join(CAPACITY_TYPES)}")
+    return made
+
+
+def _check_label_value(field: str, value: str) -> None:
+    if not _LABEL_VALUE.fullmatch(value):
+        raise _FieldError(field, f"{value[:80]!r} is not a label value: letters, digits, '-', '_', '.', at most 63")

@@ -1,0 +1,127 @@
+"""What a node costs, and what a new one would cost; a price that nobody knows is None, never zero."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Final
+
+from karpool.catalog.instance_types import Catalog, InstanceType, Offering
+from karpool.model.labels import (
+    CAPACITY_TYPE,
+    CAPACITY_TYPES,
+    INSTANCE_TYPE,
+    ON_DEMAND,
+    RESERVED,
+    SPOT,
+    ZONE,
+    canonical,
+)
+from karpool.model.requirements import NO_REQUIREMENTS, Requirements
+
+PRICE_LABEL: Final = "eks-node-viewer/instance-price"
+
+# How clouds mark their spot nodes where Karpenter does not; a node that carries none of these marks is on demand.
+_SPOT_MARKS: Final = (
+    ("eks.amazonaws.com/capacityType", "SPOT"),
+    ("cloud.google.com/gke-spot", "true"),
+    ("cloud.google.com/gke-preemptible", "true"),
+    ("kubernetes.azure.com/scalesetpriority", "spot"),
+)
+
+
+def capacity_type_of(labels: Mapping[str, str]) -> str:
+    """A node's capacity type, by Karpenter's label or the mark of its cloud."""
+    written = labels.get(CAPACITY_TYPE)
+    if written is not None:
+        return written
+    return SPOT if any(labels.get(key) == value for key, value in _SPOT_MARKS) else ON_DEMAND
+
+
+def label_of(labels: Mapping[str, str], key: str) -> str:
+    """A label by its current name or a name that it had; empty when there is none."""
+    found = labels.get(key)
+    if found is None:
+        found = next((value for name, value in labels.items() if canonical(name) == key), "")
+    return found
+
+
+def price_on_label(labels: Mapping[str, str]) -> float | None:
+    """The hourly price that a node carries as a label."""
+    try:
+        price = float(labels.get(PRICE_LABEL, "nan"))
+    except ValueError:
+        return None
+    return price if math.isfinite(price) and price >= 0 else None
+
+
+def node_price(catalog: Catalog, labels: Mapping[str, str]) -> float | None:
+    """What a node with these labels costs an hour, the fee included; None if nobody knows.
+
+    The price is that of its type's offering in its zone and capacity type, available or not. Without one, reserved
+    capacity costs nothing beyond the fee, and any other node what its price label says.
+    """
+    kind = capacity_type_of(labels)
+    entry = catalog.by_name.get(label_of(labels, INSTANCE_TYPE))
+    if entry is not None:
+        zone = label_of(labels, ZONE)
+        for offering in entry.offerings:
+            if offering.price is not None and _is_at(offering, ZONE, zone) and _is_at(offering, CAPACITY_TYPE, kind):
+                return catalog.price(offering)
+    written = 0.0 if kind == RESERVED else price_on_label(labels)
+    return None if written is None else catalog.with_fee(written)
+
+
+def _is_at(offering: Offering, key: str, value: str) -> bool:
+    wanted = offering.requirements.get(key)
+    return wanted is None or wanted.has(value)
+
+
+def launchable(entry: InstanceType, requirements: Requirements) -> Iterator[Offering]:
+    """The available offerings of a type that can meet requirements; keys that these leave open are free."""
+    return (o for o in entry.offerings if o.available and _meet(o.requirements, requirements))
+
+
+# Hundreds of types have offerings in the same few places, and are asked for the same requirements one after another.
+@lru_cache(maxsize=16384)
+def _meet(offered: Requirements, wanted: Requirements) -> bool:
+    return offered.meets(wanted)
+
+
+def cheapest_launch(entry: InstanceType, requirements: Requirements = NO_REQUIREMENTS) -> Offering | None:
+    """The cheapest offering that can be launched; one of unknown price only if there is no other."""
+    return min(launchable(entry, requirements), key=_known_or_last, default=None)
+
+
+def _known_or_last(offering: Offering) -> float:
+    return math.inf if offering.price is None else offering.price
+
+
+def cheapest_launch_price(
+    entry: InstanceType, requirements: Requirements = NO_REQUIREMENTS, *, catalog: Catalog
+) -> float | None:
+    """What the cheapest launch costs an hour, the fee included; None if there is none or its price is not known."""
+    offering = cheapest_launch(entry, requirements)
+    return None if offering is None else catalog.price(offering)
+
+
+def worst_launch_price(entry: InstanceType, requirements: Requirements, catalog: Catalog) -> float:
+    """The most that a launch could cost, the fee included: the dearest offering of the capacity type tried first.
+
+    Reserved comes before spot and spot before on-demand. Infinite when nothing can be launched, or at an unknown price.
+    """
+    by_type: dict[str, float] = {}
+    for offering in launchable(entry, requirements):
+        kind = offering.capacity_type
+        by_type[kind] = max(by_type.get(kind, 0.0), _known_or_last(offering))
+    first = next((kind for kind in CAPACITY_TYPES if kind in by_type), "")
+    return catalog.with_fee(by_type.get(first, math.inf))
+
+
+def by_price(types: Iterable[InstanceType], requirements: Requirements = NO_REQUIREMENTS) -> list[InstanceType]:
+    """Types from the cheapest launch to the dearest, then by name; unknown prices and unlaunchable types last."""
+
+    def rank(entry: InstanceType) -> tuple[float, bool, str]:
+        offering = cheapest_launch(entry, requirements)
+        return (math.inf if offering is None else _known_or_last(offering), offering is None, entry.name)
+
+    return sorted(types, key=rank)

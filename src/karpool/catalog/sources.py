@@ -1,0 +1,56 @@
+"""Where a catalogue comes from: built in, generated as the KWOK provider does, or a file."""
+
+import sys
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from karpool.catalog import builtin, kwok
+from karpool.catalog.instance_types import Catalog, InstanceType
+from karpool.catalog.kwok_file import read_types
+from karpool.catalog.overrides import PriceChanges, checked_amount, repriced
+from karpool.model.manifests.sources import Source, display_name, read_source
+from karpool.model.problems import InputError
+
+AWS: Final = "aws"
+KWOK: Final = "kwok"
+
+
+class _Types(NamedTuple):
+    """Types as a source gives them, and the share of the on-demand price that spot costs, if that is its rule."""
+
+    types: tuple[InstanceType, ...]
+    spot_fraction: float | None = None
+
+
+def open_catalog(
+    source: str | None = None,
+    *,
+    node_fee: float = 0.0,
+    overrides: Mapping[tuple[str, str], float] | None = None,
+    factor: float = 1.0,
+    spot_fraction: float | None = None,
+) -> Catalog:
+    """The catalogue of a source (`aws`, `aws:REGION`, `kwok` or a file), with the user's prices and fee.
+
+    `overrides` are hourly prices by type and capacity type, the latter empty for all but spot and reserved.
+    """
+    found = _types(AWS if source is None else source)
+    share = found.spot_fraction if spot_fraction is None else checked_amount("--spot-fraction", spot_fraction)
+    asked = dict(overrides or {})
+    changes = PriceChanges(factor=checked_amount("--price-factor", factor), spot_fraction=share, asked=asked)
+    types = found.types
+    if changes != PriceChanges(spot_fraction=found.spot_fraction):
+        types = tuple(repriced(entry, changes) for entry in types)
+    return Catalog(types, node_fee=checked_amount("--node-fee", node_fee), asked=asked)
+
+
+def _types(source: str) -> _Types:
+    name, colon, region = source.partition(":")
+    if source == AWS or (name == AWS and builtin.is_region(region)):
+        return _Types(builtin.aws_types(region or builtin.DEFAULT_REGION), builtin.SPOT_FRACTION)
+    if name == AWS and colon:
+        raise InputError.at("--catalog", f"{region!r} is not a region; write aws:REGION, such as aws:eu-west-1")
+    if source == KWOK:
+        return _Types(kwok.kwok_types(), kwok.SPOT_FRACTION)
+    file = Source(source)
+    return _Types(read_types(read_source(file, sys.stdin.buffer), display_name(file)))

@@ -1,0 +1,195 @@
+"""`karpool catalog`: the instance types there are, what they hold and what they cost."""
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+import click
+import msgspec
+
+from karpool.catalog.builtin import GPU
+from karpool.catalog.expressions import parse_expressions, select
+from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offering, cheapest
+from karpool.catalog.overrides import unknown_types
+from karpool.catalog.pricing import cheapest_launch_price
+from karpool.cli.catalog_options import catalog_options
+from karpool.model.labels import ARCH, ON_DEMAND, OS, RESERVED, SPOT
+from karpool.model.problems import InputError
+from karpool.model.quantity import ZERO, Quantity
+from karpool.model.wire import encode_value
+from karpool.report.words import amount, count, resource
+
+EPILOG = """\b
+EXPRESSIONS
+  arch=arm64                 equal; also `==`
+  zone!=us-east-1a           not equal
+  'cpu>=8'  'memory<64Gi'    compared as numbers; also `>` and `<=`
+  'family in (m6i,m7i)'      one of several; `notin` for none of them
+  gpu  '!gpu'                has some; has none
+\b
+  Several expressions, or several in one with commas between, must all hold.
+  Quote those with <, >, ! or parentheses: the shell has its own use for them.
+\b
+KEYS
+  cpu, memory, pods, gpu     what a machine has; memory in MiB without a unit
+  price                      of an offering, in $/h, the fee included
+  type, family, size, category, generation, arch, os,
+  zone, region, capacity-type, reservation-id, or a whole label key such as
+  karpenter.k8s.aws/instance-family
+\b
+EXAMPLES
+  karpool catalog arch=arm64 'cpu>=8' 'memory>=32Gi'
+  karpool catalog 'family in (m6i,m7i)' capacity-type=spot zone=us-east-1b
+  karpool catalog --catalog types.json --node-fee 0.03 --output json
+  karpool catalog --price m5.large=0.08 --price m5.large:spot=0.03 type=m5.large
+\b
+EXIT STATUS
+  0  listed, also when nothing matches
+  2  a bad expression, option or catalogue file; one line on standard error
+"""
+
+
+@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.argument("expressions", metavar="[EXPRESSION]...", nargs=-1)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="A table for people or a document for programs.",
+)
+@catalog_options
+def catalog(expressions: tuple[str, ...], output: str, catalog: Catalog) -> None:
+    """List instance types with what they hold and what they cost, cheapest first.
+
+    Prices are US dollars an hour. A price that nobody knows is shown as `?` in the table and as null in JSON; `-`
+    means that the type cannot be had that way. What a machine holds is listed next to what it leaves for pods.
+    """
+    misspelt = unknown_types(catalog)
+    if misspelt:
+        raise InputError.at("--price", f"the catalogue has no type {misspelt[0]}")
+    found = select(catalog, parse_expressions(expressions))
+    if output == "json":
+        click.echo(document(catalog, found), nl=False)
+    else:
+        show(catalog, found, sys.stdout)
+
+
+class OfferingDocument(msgspec.Struct, rename="camel", omit_defaults=True):
+    """An offering in the JSON."""
+
+    zone: str
+    capacity_type: str
+    price_per_hour: float | None
+    available: bool
+    reservation_id: str | None = None
+    reservation_capacity: int | None = None
+
+
+class TypeDocument(msgspec.Struct, rename="camel"):
+    """An instance type in the JSON: its labels with all values they may have, and its cheapest available price."""
+
+    name: str
+    price_per_hour: float | None
+    capacity: dict[str, Quantity]
+    allocatable: dict[str, Quantity]
+    labels: dict[str, list[str]]
+    offerings: list[OfferingDocument]
+
+
+class CatalogDocument(msgspec.Struct, rename="camel"):
+    """What `--output json` prints."""
+
+    api_version: str
+    kind: str
+    node_fee: float
+    instance_types: list[TypeDocument]
+
+
+def document(catalog: Catalog, types: Sequence[InstanceType]) -> bytes:
+    """The types as JSON, prices with the fee."""
+    listed = [
+        TypeDocument(
+            name=entry.name,
+            price_per_hour=cheapest_launch_price(entry, catalog=catalog),
+            capacity=dict(entry.capacity),
+            allocatable=entry.allocatable,
+            labels={key: sorted(wanted.values) for key, wanted in sorted(entry.requirements.items()) if wanted.values},
+            offerings=[_offering(offering, catalog) for offering in entry.offerings],
+        )
+        for entry in types
+    ]
+    made = CatalogDocument("karpool.sh/v1", "Catalog", catalog.node_fee, listed)
+    return msgspec.json.format(msgspec.json.encode(made, enc_hook=encode_value), indent=2) + b"\n"
+
+
+def _offering(offering: Offering, catalog: Catalog) -> OfferingDocument:
+    return OfferingDocument(
+        zone=offering.zone,
+        capacity_type=offering.capacity_type,
+        price_per_hour=catalog.price(offering),
+        available=offering.available,
+        reservation_id=offering.reservation_id,
+        reservation_capacity=offering.reservation_capacity if offering.reserved else None,
+    )
+
+
+def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
+    """Print the types as a table."""
+    from karpool.report.tables import is_plain
+    from karpool.report.terminal import Column, Screen
+
+    screen = Screen(file, plain=is_plain(file))
+    reserved = any(offering.reserved for entry in types for offering in entry.offerings)
+    kinds = [ON_DEMAND, SPOT] + [RESERVED] * reserved
+    columns = [
+        *(Column(title) for title in ("type", "arch", "os")),
+        *(Column(title, "right") for title in ("cpu", "memory", "gpu", "pods", "cpu for pods", "memory for pods")),
+        *(Column(f"{kind} $/h", "right") for kind in kinds),
+        Column("zones", wraps=True),
+    ]
+    if types:
+        screen.table(columns, [_row(catalog, entry, kinds) for entry in types])
+    fee = f", {amount(catalog.node_fee)} $/h of it a fee for the node" if catalog.node_fee else ""
+    screen.line(f"{count(len(types), 'instance type')}. Prices are the cheapest of the zones{fee}.")
+
+
+def _row(catalog: Catalog, entry: InstanceType, kinds: Sequence[str]) -> list[str]:
+    held, left = entry.capacity, entry.allocatable
+    zones = sorted({offering.zone for offering in entry.offerings if offering.zone})
+    return [
+        entry.name,
+        _values(entry, ARCH),
+        _values(entry, OS),
+        _cores(held),
+        resource("memory", held.get("memory", ZERO)),
+        resource(GPU, held[GPU]) if GPU in held else "",
+        resource("pods", held.get("pods", ZERO)),
+        _cores(left),
+        resource("memory", left.get("memory", ZERO)),
+        *(_price(catalog, entry, kind) for kind in kinds),
+        _together(zones),
+    ]
+
+
+def _cores(amounts: Amounts) -> str:
+    return f"{amounts.get('cpu', ZERO).milli / 1000:g}"
+
+
+def _values(entry: InstanceType, key: str) -> str:
+    wanted = entry.requirements.get(key)
+    return "?" if wanted is None else ",".join(sorted(wanted.values))
+
+
+def _price(catalog: Catalog, entry: InstanceType, kind: str) -> str:
+    offered = [offering for offering in entry.offerings if offering.available and offering.capacity_type == kind]
+    return amount(cheapest(catalog.price(offering) for offering in offered)) if offered else "-"
+
+
+def _together(zones: Sequence[str]) -> str:
+    """Zone names with the part that they share written once: `us-east-1(a,b)`."""
+    shared = zones[0][:-1] if len(zones) > 1 else ""
+    if not shared or not all(zone.startswith(shared) for zone in zones):
+        return ",".join(zones)
+    return f"{shared}({','.join(zone.removeprefix(shared) for zone in zones)})"

@@ -1,0 +1,66 @@
+"""What becomes of an error: one line on standard error and an exit status, never a traceback for bad input."""
+
+import os
+import sys
+from typing import Any, Final
+
+import click
+
+from karpool.model.problems import InputError, one_line
+
+FAILED: Final = 1
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+
+
+class Program(click.Group):
+    """A group of commands whose errors are lines, also when a test runs it."""
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run a command; exits with its status unless `standalone_mode` is off."""
+        quiet = {**settings, "standalone_mode": False}
+        if not settings.get("standalone_mode", True):
+            return super().main(*args, **quiet)
+        sys.exit(self._status(*args, **quiet))
+
+    def _status(self, *args: Any, **settings: Any) -> int:
+        _open_closed_streams()
+        try:
+            status = super().main(*args, **settings)
+            sys.stdout.flush()
+        except InputError as error:
+            return say(str(error), BAD_INPUT)
+        except click.UsageError as error:
+            where = error.ctx.command_path if error.ctx else "karpool"
+            return say(f"{error.format_message()} (see {where} --help)", BAD_INPUT)
+        except click.ClickException as error:
+            return say(error.format_message(), BAD_INPUT)
+        except (click.Abort, KeyboardInterrupt):
+            return INTERRUPTED
+        except BrokenPipeError:
+            return _leave_quietly()
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            return say(f"{place}{error.strerror or error}", FAILED)
+        except MemoryError:
+            return say("not enough memory for this input", FAILED)
+        return status if isinstance(status, int) else 0
+
+
+def say(message: str, status: int) -> int:
+    """Print one line on standard error; the status comes back for the caller to exit with."""
+    click.echo(f"karpool: {one_line(message)}".encode("utf-8", "backslashreplace"), err=True)
+    return status
+
+
+def _open_closed_streams() -> None:
+    """A shell can close our streams (`>&-`); Python then has None in their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+def _leave_quietly() -> int:
+    """Whoever read our output has gone, as `head` does; keep the interpreter from complaining at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED

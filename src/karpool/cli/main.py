@@ -1,0 +1,75 @@
+"""`karpool`: the group of commands, each imported only when somebody runs it, so that the others start fast."""
+
+from importlib import import_module
+from typing import Final, NamedTuple
+
+import click
+
+from karpool.cli.errors import Program
+
+EPILOG: Final = """\b
+EXAMPLES
+  karpool validate -f cluster/            # is what I have complete and sound?
+  karpool catalog arch=arm64 'cpu>=8'     # what machines are there, at what price?
+  kubectl get nodes,pods,pdb,nodepools,nodeclaims -A -o json | karpool validate -f -
+\b
+ENVIRONMENT
+  NO_COLOR   print no colours; there are none either when output is not a terminal
+\b
+EXIT STATUS
+  0  done
+  1  the system failed: a full disk, no memory
+  2  bad input or a wrong option; one line on standard error says what and where
+"""
+
+
+class Entry(NamedTuple):
+    """A command: where it is, and what the list of commands says about it."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: Final = {
+    "validate": Entry("karpool.cli.validate", "Check manifests: what they hold, and every rule they break."),
+    "catalog": Entry("karpool.cli.catalog", "List instance types, what they hold and what they cost."),
+    "version": Entry("karpool.cli.version", "Print the version."),
+}
+
+
+class Commands(Program):
+    """The commands, found by name and imported when needed; each module has its command under its own name."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        entry = COMMANDS.get(name)
+        if entry is None:
+            return None
+        command = getattr(import_module(entry.module), name)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{entry.module}.{name} is not a command")
+        return command
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+@click.group(
+    cls=Commands,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+def cli() -> None:
+    """Put the same pods on fewer, cheaper Kubernetes nodes.
+
+    Karpool reads what `kubectl get -o json` or `-o yaml` prints, decides which nodes could go, and says for every node
+    that stays why it stays. The commands below read files and change nothing.
+    """
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    cli()

@@ -1,0 +1,172 @@
+"""Pod classes: pods with the same requests and the same rules are looked at once.
+
+A class is one level of giving up wishes; it points to the next one. What a class demands of nodes alone (labels, taints,
+volumes) is its signature, which many classes share.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from karpool.cluster.arrays import Ragged, grown
+from karpool.cluster.constraints import ANY_ADDRESS, Constraints, Level, Port, without_node_affinity
+from karpool.cluster.resources import ATTACH, ResourceTable
+from karpool.cluster.topology import Topology
+from karpool.model.pod import Pod
+from karpool.model.requests import effective_requests
+from karpool.model.requirements import Requirements
+from karpool.model.scheduling import Toleration
+
+NO_CLASS = -1
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What pods demand of a node alone."""
+
+    requirements: Requirements
+    tolerations: tuple[Toleration, ...]
+    volumes: tuple[Requirements, ...]
+
+
+class ClassTable:
+    """Classes in columns."""
+
+    def __init__(self, resources: ResourceTable, topology: Topology) -> None:
+        self.resources = resources
+        self.topology = topology
+        self.size = 0
+        self.signature = np.zeros(16, dtype=np.int32)
+        self.next = np.zeros(16, dtype=np.int32)
+        self.refused = np.zeros(16, dtype=np.uint8)
+        self.requests = np.zeros((16, len(resources)), dtype=np.int64)
+        self.ports_id = np.zeros(16, dtype=np.int32)
+        self.owned = Ragged()
+        self.declared = Ragged()
+        self.blocked_rows = Ragged()
+        self.taken_rows = Ragged()
+        self.shared_rows = Ragged()
+        self.shared_columns = Ragged()
+        self.levels: list[Level] = []
+        self.constraints: list[Constraints] = []
+        self.signatures: list[Signature] = []
+        self.signature_ids: dict[Signature, int] = {}
+        self.port_sets: dict[tuple[Port, ...], int] = {(): 0}
+        self._known: dict[tuple[Constraints, tuple[tuple[int, int], ...], tuple[str, ...]], int] = {}
+
+    def add(self, rules: Constraints, requests: dict[int, int], shared: frozenset[str]) -> int:
+        """The first class of pods with these rules and requests, made with all its levels if it is new."""
+        taken = dict(requests)
+        common = [(driver, claim) for driver, claim in rules.attached if claim in shared]
+        for driver, claim in rules.attached:
+            if claim not in shared:
+                column = self.resources.column(ATTACH + driver)
+                taken[column] = taken.get(column, 0) + 1
+        key = (rules, tuple(sorted(taken.items())), tuple(claim for _, claim in common))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.size
+            for level in rules.levels:
+                self._append(rules, level, taken, common)
+            self.next[self.size - 1] = NO_CLASS
+        return found
+
+    def _append(self, rules: Constraints, level: Level, taken: dict[int, int], common: list[tuple[str, str]]) -> None:
+        number = self.size
+        self.size += 1
+        for name in ("signature", "next", "refused", "ports_id"):
+            setattr(self, name, grown(getattr(self, name), (self.size,)))
+        self.requests = grown(self.requests, (self.size, len(self.resources)))
+        for column, amount in taken.items():
+            self.requests[number, column] = amount
+        self.levels.append(level)
+        self.constraints.append(rules)
+        self.signature[number] = self._signature(Signature(level.requirements, level.tolerations, rules.volumes))
+        self.next[number] = number + 1
+        self.refused[number] = bool(rules.refusal)
+        self.ports_id[number] = self.port_sets.setdefault(rules.ports, len(self.port_sets))
+        self.owned.append([self.topology.group(group) for group in level.groups])
+        self.declared.append([self.topology.group(group) for group in rules.inverse])
+        self.blocked_rows.append(sorted({row for port in rules.ports for row in self._blocked_by(port)}))
+        self.taken_rows.append(
+            [row for port in rules.ports for row in self._taken_by(port)]
+            + [self.topology.host_row(("claim", claim)) for _, claim in common]
+        )
+        self.shared_rows.append([self.topology.host_row(("claim", claim)) for _, claim in common])
+        self.shared_columns.append([self.resources.column(ATTACH + driver) for driver, _ in common])
+        self.requests = grown(self.requests, (self.size, len(self.resources)))
+
+    def _signature(self, signature: Signature) -> int:
+        found = self.signature_ids.get(signature)
+        if found is None:
+            found = self.signature_ids[signature] = len(self.signatures)
+            self.signatures.append(signature)
+        return found
+
+    def _blocked_by(self, port: Port) -> tuple[int, ...]:
+        address, number, protocol = port
+        if address == ANY_ADDRESS:
+            return (self.topology.host_row(("port", number, protocol)),)
+        return tuple(self.topology.host_row(("port", number, protocol, at)) for at in (ANY_ADDRESS, address))
+
+    def _taken_by(self, port: Port) -> tuple[int, ...]:
+        address, number, protocol = port
+        rows = self.topology.host_row
+        return (rows(("port", number, protocol)), rows(("port", number, protocol, address)))
+
+
+def rules_key(pod: Pod, *, pinned: bool) -> bytes:
+    """What a pod's rules depend on, as bytes; pods with equal keys and equal volumes have equal rules.
+
+    A pinned pod (a daemon or a mirror) never moves, so what it demands of its node, which names the node, does not matter.
+    """
+    spec, meta = pod.spec, pod.metadata
+    affinity = without_node_affinity(spec.affinity) if pinned else spec.affinity
+    spread = spec.topology_spread_constraints
+    pods_matter = bool(spread) or (affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity))
+    ports = [c.ports for c in spec.containers if c.ports]
+    selects_by_label = pods_matter and _uses_own_labels(pod)
+    if not (spec.node_selector or affinity or spread or ports or spec.tolerations):
+        return b""
+    return _encode(
+        (
+            spec.node_selector,
+            affinity,
+            spec.tolerations,
+            spread,
+            ports,
+            meta.namespace if pods_matter else "",
+            meta.labels if selects_by_label else {},
+        )
+    )
+
+
+def _uses_own_labels(pod: Pod) -> bool:
+    if any(constraint.match_label_keys for constraint in pod.spec.topology_spread_constraints):
+        return True
+    affinity = pod.spec.affinity
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    terms = [
+        term
+        for side in sides
+        if side is not None
+        for term in (*side.required, *(wish.pod_affinity_term for wish in side.preferred))
+    ]
+    return any(term.match_label_keys or term.mismatch_label_keys for term in terms)
+
+
+def requests_key(pod: Pod) -> tuple[object, ...]:
+    """What a pod's requests depend on; pods with equal keys have equal requests."""
+    spec = pod.spec
+    if spec.init_containers or spec.overhead or spec.resources.requests or _resized(pod):
+        amounts = effective_requests(pod)
+        return tuple((name, amount.nano) for name, amount in sorted(amounts.items()))
+    return tuple(
+        (name, amount.nano) for container in spec.containers for name, amount in container.resources.requests.items()
+    )
+
+
+def _resized(pod: Pod) -> bool:
+    return any(s.allocated_resources or s.resources.requests for s in pod.status.container_statuses)

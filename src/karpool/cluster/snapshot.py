@@ -1,0 +1,311 @@
+"""The cluster as columns: nodes, pods, what is free, and who counts where.
+
+Built once from objects, then updated in place: `put_pod`, `put_node` and their removals cost microseconds. Objects of
+other kinds (daemon sets, volumes, namespaces, pools) change what all pods mean; for those a snapshot is built anew.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from karpool.cluster.classes import ClassTable
+from karpool.cluster.constraints import Preferences
+from karpool.cluster.daemons import daemons
+from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.nodetable import NodeTable
+from karpool.cluster.podtable import END, NOWHERE, PodTable
+from karpool.cluster.resources import ATTACH, ResourceTable
+from karpool.cluster.shapes import ShapeTable
+from karpool.cluster.topology import Topology
+from karpool.cluster.volumes import VolumeIndex
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+
+
+class Snapshot:
+    """Columns of a cluster; row numbers of nodes and pods stay the same until the object goes."""
+
+    def __init__(self, objects: Objects, *, preferences: Preferences = Preferences.RESPECT) -> None:
+        states = join(objects.nodes, objects.node_claims)
+        self.objects = objects
+        self.version = 0
+        self.resources = ResourceTable()
+        self.topology = Topology()
+        self.classes = ClassTable(self.resources, self.topology)
+        self.shapes = ShapeTable()
+        self.daemons = daemons(objects.daemon_sets, objects.pods)
+        self.pods = PodTable(
+            self.classes,
+            self.topology,
+            volumes=VolumeIndex(objects),
+            namespaces={entry.name: entry for entry in objects.namespaces},
+            preferences=preferences,
+            soft_taints=_soft_taints(objects, states),
+        )
+        limits = _attach_limits(objects)
+        self.nodes = NodeTable(self.resources, self.topology, self.classes, self.shapes, self.daemons, limits)
+        self._homeless: dict[str, set[int]] = {}
+        self._counted_groups = 0
+        self._learn_resources(states, limits)
+        self._load(states)
+
+    def _learn_resources(self, states: list[StateNode], limits: Mapping[str, Mapping[str, int]]) -> None:
+        for state in states:
+            self.resources.learn(state.allocatable)
+            self.resources.learn(state.capacity)
+        for daemon in self.daemons:
+            self.resources.learn(daemon.requests)
+        for driver in {driver for drivers in limits.values() for driver in drivers}:
+            self.resources.column(ATTACH + driver)
+
+    def _load(self, states: list[StateNode]) -> None:
+        unfinished = [pod for pod in self.objects.pods if not pod.terminal]
+        self.pods.note_claims(unfinished)
+        for pod in unfinished:
+            self.pods.add(pod)
+        self._learn_rules()
+        self.nodes.add(states)
+        self._bind_all()
+        self.version += 1
+
+    def _learn_rules(self) -> None:
+        """Judge shapes for signatures and filters that are new."""
+        signatures, filters = self.classes.signatures, self.topology.filters
+        wanted = [s.requirements for s in signatures] + [a for s in signatures for a in s.volumes]
+        wanted += [alternative for nodes in filters for alternative in nodes.alternatives]
+        wanted += [alternative for daemon in self.daemons for alternative in daemon.alternatives]
+        self.nodes.widen()
+        if self.shapes.learn(wanted):
+            self.shapes.forget()
+            self.nodes.reshape()
+        else:
+            self.nodes.judge()
+
+    # -- who is where --------------------------------------------------------------------------------------------
+
+    def _bind_all(self) -> None:
+        """Bind every pod to its node at once, then count each group once."""
+        pods, nodes = self.pods, self.nodes
+        for row, pod in enumerate(pods.objects):
+            if pod is not None and pod.spec.node_name:
+                self._link(row, pod.spec.node_name)
+        size, width = len(pods.objects), len(self.resources)
+        bound = np.flatnonzero(pods.node_of[:size] >= 0)
+        amounts = self.classes.requests[pods.class_of[bound], :width]
+        np.add.at(nodes.taken[:, :width], pods.node_of[bound], amounts)
+        daemon = np.array([pods.get(int(row)).is_daemon for row in bound], dtype=bool)
+        np.add.at(nodes.daemon_taken[:, :width], pods.node_of[bound[daemon]], amounts[daemon])
+        nodes.refresh_all()
+        for row in bound[(self.classes.taken_rows.length[pods.class_of[bound]] > 0)]:
+            for host_row in self.classes.taken_rows.row(int(pods.class_of[row])):
+                self.topology.by_host[host_row, pods.node_of[row]] += 1
+        self._count_new_groups()
+
+    def _link(self, row: int, name: str) -> int:
+        node = self.nodes.rows.get(name, NOWHERE)
+        if node == NOWHERE:
+            self._homeless.setdefault(name, set()).add(row)
+            return NOWHERE
+        self.pods.node_of[row] = node
+        self.pods.next[row] = self.nodes.head[node]
+        self.nodes.head[node] = row
+        return node
+
+    def _unlink(self, row: int) -> None:
+        node = self.pods.node_of[row]
+        before = END
+        at = self.nodes.head[node]
+        while at != row:
+            before, at = at, self.pods.next[at]
+        if before == END:
+            self.nodes.head[node] = self.pods.next[row]
+        else:
+            self.pods.next[before] = self.pods.next[row]
+        self.pods.node_of[row], self.pods.next[row] = NOWHERE, END
+
+    def pods_on(self, node: int) -> list[int]:
+        """The rows of the pods on a node, in no order that means anything."""
+        rows = []
+        at = int(self.nodes.head[node])
+        while at != END:
+            rows.append(at)
+            at = int(self.pods.next[at])
+        return rows
+
+    # -- counts --------------------------------------------------------------------------------------------------
+
+    def _count_new_groups(self) -> None:
+        """Count the pods of groups that nobody has counted yet."""
+        pods, topology = self.pods, self.topology
+        fresh = range(self._counted_groups, len(topology.groups))
+        if not fresh:
+            return
+        self._counted_groups = len(topology.groups)
+        size = len(pods.objects)
+        rows = np.flatnonzero((pods.node_of[:size] >= 0) & (pods.counted[:size] == 1))
+        by_labels = _rows_by(pods.labels_of[rows], rows)
+        for number, found in by_labels.items():
+            for group in topology.counted_by.row(number):
+                if group in fresh:
+                    self._tally(group, found)
+        by_class = _rows_by(pods.class_of[rows], rows)
+        for number, found in by_class.items():
+            for group in self.classes.declared.row(number):
+                if group in fresh:
+                    self._tally(group, found)
+
+    def _tally(self, group: int, rows: "np.typing.NDArray[np.int64]") -> None:
+        topology, nodes = self.topology, self.nodes
+        at = self.pods.node_of[rows]
+        at = at[self.shapes.seen_by[topology.filter[group], nodes.shape[at]] == 1]
+        if topology.groups[group].by_host:
+            np.add.at(topology.by_host[topology.row[group]], at, 1)
+            topology.total[group] += len(at)
+        else:
+            domains = nodes.domain[at, topology.key[group]]
+            np.add.at(topology.by_domain[group], domains[domains >= 0], 1)
+
+    def _count(self, row: int, change: int) -> None:
+        """Count a bound pod in, or out of, every group and row that it takes part in."""
+        pods, topology = self.pods, self.topology
+        node, number = int(pods.node_of[row]), int(pods.class_of[row])
+        for host_row in self.classes.taken_rows.row(number):
+            topology.by_host[host_row, node] += change
+        if not pods.counted[row]:
+            return
+        groups = topology.counted_by.row(int(pods.labels_of[row])) + self.classes.declared.row(number)
+        for group in groups:
+            if not self.shapes.seen_by[topology.filter[group], self.nodes.shape[node]]:
+                continue
+            if topology.groups[group].by_host:
+                topology.by_host[topology.row[group], node] += change
+                topology.total[group] += change
+            elif (domain := int(self.nodes.domain[node, topology.key[group]])) >= 0:
+                topology.by_domain[group, domain] += change
+
+    # -- updates -------------------------------------------------------------------------------------------------
+
+    def put_pod(self, pod: Pod) -> None:
+        """Take note of a pod that is new or has changed; a finished one goes."""
+        if pod.key in self.pods.rows:
+            self.remove_pod(pod.key)
+        if pod.terminal:
+            return
+        self._note_claims(pod)
+        row = self.pods.add(pod)
+        self._absorb_rules()
+        if pod.spec.node_name:
+            self._bind(row, pod.spec.node_name)
+        self.version += 1
+
+    def remove_pod(self, key: str) -> None:
+        """Forget a pod."""
+        row = self.pods.rows.get(key)
+        if row is None:
+            return
+        if self.pods.node_of[row] >= 0:
+            self._unbind(row)
+        for rows in self._homeless.values():
+            rows.discard(row)
+        for users in self.pods.claim_users.values():
+            users.discard(key)
+        self.pods.drop(row)
+        self.version += 1
+
+    def _note_claims(self, pod: Pod) -> None:
+        """A claim that a second pod begins to use is shared from now on: its first user is classed anew."""
+        mine = [
+            f"{pod.metadata.namespace}/{v.persistent_volume_claim.claim_name}"
+            for v in pod.spec.volumes
+            if v.persistent_volume_claim
+        ]
+        alone = [
+            next(iter(users)) for name in mine if len(users := self.pods.claim_users.get(name, set()) - {pod.key}) == 1
+        ]
+        self.pods.note_claims((pod,))
+        for key in alone:
+            other = self.pods.get(self.pods.rows[key])
+            self.remove_pod(key)
+            self.pods.note_claims((other,))
+            row = self.pods.add(other)
+            if other.spec.node_name:
+                self._bind(row, other.spec.node_name)
+
+    def _absorb_rules(self) -> None:
+        """Bring shapes, domains and counts up to date with rules that a new pod brought."""
+        if not self.shapes.is_current(self.classes.signatures, self.topology.filters):
+            self._learn_rules()
+        if self._counted_groups < len(self.topology.groups):
+            self.nodes.recount()
+            self._count_new_groups()
+        self.nodes.widen()
+
+    def _bind(self, row: int, name: str) -> None:
+        node = self._link(row, name)
+        if node != NOWHERE:
+            self._take(row, node, 1)
+            self._count(row, 1)
+
+    def _unbind(self, row: int) -> None:
+        self._count(row, -1)
+        node = int(self.pods.node_of[row])
+        self._unlink(row)
+        self._take(row, node, -1)
+
+    def _take(self, row: int, node: int, sign: int) -> None:
+        width = len(self.resources)
+        amounts = sign * self.classes.requests[self.pods.class_of[row], :width]
+        self.nodes.taken[node, :width] += amounts
+        if self.pods.get(row).is_daemon:
+            self.nodes.daemon_taken[node, :width] += amounts
+        self.nodes.refresh(node)
+
+    def put_node(self, state: StateNode) -> None:
+        """Take note of a node that is new or has changed."""
+        waiting = self._homeless.pop(state.name, set())
+        if state.name in self.nodes.rows:
+            waiting |= set(self._evacuate(state.name))
+        self.resources.learn(state.allocatable)
+        self.nodes.add((state,))
+        for row in sorted(waiting):
+            self._bind(row, state.name)
+        self.version += 1
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node; pods that still name it wait for it to come back or to go themselves."""
+        if name in self.nodes.rows:
+            waiting = self._evacuate(name)
+            if waiting:
+                self._homeless[name] = set(waiting)
+            self.version += 1
+
+    def _evacuate(self, name: str) -> list[int]:
+        node = self.nodes.rows[name]
+        rows = self.pods_on(node)
+        for row in rows:
+            self._unbind(row)
+        self.nodes.drop(node)
+        return rows
+
+
+def _rows_by(
+    keys: "np.typing.NDArray[np.int32]", rows: "np.typing.NDArray[np.int64]"
+) -> dict[int, "np.typing.NDArray[np.int64]"]:
+    if not len(rows):
+        return {}
+    order = np.argsort(keys, kind="stable")
+    found, starts = np.unique(keys[order], return_index=True)
+    parts = np.split(rows[order], starts[1:])
+    return dict(zip(found.tolist(), parts, strict=True))
+
+
+def _soft_taints(objects: Objects, states: list[StateNode]) -> bool:
+    pools = (pool.spec.template.spec.taints for pool in objects.node_pools)
+    return any(t.effect == "PreferNoSchedule" for taints in (*pools, *(s.taints for s in states)) for t in taints)
+
+
+def _attach_limits(objects: Objects) -> dict[str, dict[str, int]]:
+    return {
+        entry.name: {d.name: d.allocatable.count for d in entry.spec.drivers if d.allocatable.count is not None}
+        for entry in objects.csi_nodes
+    }

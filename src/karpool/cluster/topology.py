@@ -1,0 +1,166 @@
+"""Topology in columns: domains of label keys, the groups that count pods in them, and the counts.
+
+A host is a domain too, but there are thousands of them, so groups over hosts have a row of counts per node, and share
+these rows' matrix with everything else that must not meet on one node (host ports, shared volumes).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from karpool.cluster.arrays import Ragged, grown
+from karpool.cluster.groups import ALL_NODES, Group, Kind, NodeFilter
+from karpool.model.labels import HOSTNAME
+
+LabelSet = tuple[str, tuple[tuple[str, str], ...]]
+HOST_KEY = 0
+
+
+class Domains:
+    """The values that topology keys have, numbered per key in order of appearance and ranked by name."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, int] = {HOSTNAME: HOST_KEY}
+        self.values: list[dict[str, int]] = [{}]
+        self.rank = np.zeros((4, 8), dtype=np.int32)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The number of keys and the largest number of domains that a key has."""
+        return len(self.values), max(1, *(len(values) for values in self.values))
+
+    def key(self, name: str) -> int:
+        """The number of a topology key, made if need be."""
+        found = self.keys.get(name)
+        if found is None:
+            found = self.keys[name] = len(self.values)
+            self.values.append({})
+        return found
+
+    def domain(self, key: int, value: str) -> int:
+        """The number of a domain of a key, made if need be."""
+        known = self.values[key]
+        found = known.get(value)
+        if found is None:
+            found = known[value] = len(known)
+            self.rank = grown(self.rank, self.size)
+            for place, name in enumerate(sorted(known)):
+                self.rank[key, known[name]] = place
+        return found
+
+
+class Topology:
+    """Groups, the pods' labels they match, and how many pods they count in each domain."""
+
+    def __init__(self) -> None:
+        self.domains = Domains()
+        self.groups: list[Group] = []
+        self.group_ids: dict[Group, int] = {}
+        self.filters: list[NodeFilter] = [ALL_NODES]
+        self.filter_ids: dict[NodeFilter, int] = {ALL_NODES: 0}
+        self.label_sets: list[LabelSet] = []
+        self.label_ids: dict[LabelSet, int] = {}
+        self.host_rows: dict[object, int] = {}
+        self.counted_by = Ragged()
+        self.kept_off_by = Ragged()
+        self.kind = np.zeros(16, dtype=np.int32)
+        self.key = np.zeros(16, dtype=np.int32)
+        self.skew = np.zeros(16, dtype=np.int32)
+        self.min_domains = np.zeros(16, dtype=np.int32)
+        self.filter = np.zeros(16, dtype=np.int32)
+        self.row = np.zeros(16, dtype=np.int32)
+        self.total = np.zeros(16, dtype=np.int32)
+        self.by_domain = np.zeros((16, 8), dtype=np.int32)
+        self.by_host = np.zeros((8, 16), dtype=np.int32)
+        self.nodes_seen = np.zeros((4, 4, 8), dtype=np.int32)
+        self._by_pair: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._unindexed: list[int] = []
+        self._labels_by_pair: dict[tuple[str, str], list[int]] = defaultdict(list)
+
+    def group(self, group: Group) -> int:
+        """The number of a group, made if need be; its counts start at zero and `recount` is the caller's."""
+        found = self.group_ids.get(group)
+        return self._add_group(group) if found is None else found
+
+    def _add_group(self, group: Group) -> int:
+        number = self.group_ids[group] = len(self.groups)
+        self.groups.append(group)
+        for name in ("kind", "key", "skew", "min_domains", "filter", "row", "total"):
+            setattr(self, name, grown(getattr(self, name), (number + 1,)))
+        self.kind[number] = group.kind
+        self.key[number] = self.domains.key(group.key)
+        self.skew[number] = group.max_skew
+        self.min_domains[number] = group.min_domains
+        self.filter[number] = self._filter(group.nodes)
+        self.row[number] = self.host_row(("group", number)) if group.by_host else number
+        self._make_room()
+        self._index(number, group)
+        for label_set in self._matching_sets(group):
+            self._attach(label_set, number, group.kind)
+        return number
+
+    def _make_room(self) -> None:
+        keys, domains = self.domains.size
+        self.by_domain = grown(self.by_domain, (len(self.groups), domains))
+        self.nodes_seen = grown(self.nodes_seen, (len(self.filters), keys, domains))
+
+    def _filter(self, nodes: NodeFilter) -> int:
+        found = self.filter_ids.get(nodes)
+        if found is None:
+            found = self.filter_ids[nodes] = len(self.filters)
+            self.filters.append(nodes)
+        return found
+
+    def host_row(self, thing: object) -> int:
+        """The row of counts per node of something that is counted per node."""
+        found = self.host_rows.get(thing)
+        if found is None:
+            found = self.host_rows[thing] = len(self.host_rows)
+            self.by_host = grown(self.by_host, (found + 1, self.by_host.shape[1]))
+        return found
+
+    def domain(self, key: int, value: str) -> int:
+        """The number of a domain, with room for its counts."""
+        found = self.domains.domain(key, value)
+        self._make_room()
+        return found
+
+    def labels(self, namespace: str, labels: Mapping[str, str]) -> int:
+        """The number of a set of pod labels, matched against all groups when it is new."""
+        label_set = (namespace, tuple(sorted(labels.items())))
+        found = self.label_ids.get(label_set)
+        if found is not None:
+            return found
+        number = self.label_ids[label_set] = len(self.label_sets)
+        self.label_sets.append(label_set)
+        for pair in label_set[1]:
+            self._labels_by_pair[pair].append(number)
+        matching = [g for g in self._candidates(label_set[1]) if self.groups[g].counts(namespace, labels)]
+        self.counted_by.append(sorted(g for g in matching if self.groups[g].kind != Kind.INVERSE))
+        self.kept_off_by.append(sorted(g for g in matching if self.groups[g].kind == Kind.INVERSE))
+        return number
+
+    def _index(self, number: int, group: Group) -> None:
+        if group.selector is None:
+            return
+        if group.selector.pairs:
+            self._by_pair[group.selector.pairs[0]].append(number)
+        else:
+            self._unindexed.append(number)
+
+    def _candidates(self, pairs: Iterable[tuple[str, str]]) -> Iterable[int]:
+        for pair in pairs:
+            yield from self._by_pair.get(pair, ())
+        yield from self._unindexed
+
+    def _matching_sets(self, group: Group) -> list[int]:
+        if group.selector is None:
+            return []
+        pairs = group.selector.pairs
+        among = self._labels_by_pair.get(pairs[0], []) if pairs else range(len(self.label_sets))
+        return [s for s in among if group.counts(self.label_sets[s][0], dict(self.label_sets[s][1]))]
+
+    def _attach(self, label_set: int, number: int, kind: Kind) -> None:
+        table = self.kept_off_by if kind == Kind.INVERSE else self.counted_by
+        table.put(label_set, [*table.row(label_set), number])

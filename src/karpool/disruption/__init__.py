@@ -1,0 +1,1 @@
+"""Which nodes should go, and why do the others stay? Pure decisions, each with its reason."""

@@ -1,0 +1,58 @@
+"""What it costs, in trouble rather than money, to move pods away from a node."""
+
+import math
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from karpool.model.labels import POD_DELETION_COST
+from karpool.model.nodepool import NodeClaim
+from karpool.model.pod import Pod
+
+NODE_BASE: Final = 1.0
+_LOWEST: Final = -10.0
+_HIGHEST: Final = 10.0
+_PER_DELETION_COST: Final = 2.0**27
+_PER_PRIORITY: Final = 2.0**25
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def deletion_cost(pod: Pod) -> float | None:
+    """What the pod's owner says its deletion costs; 0 if nothing is said, None if that is no number."""
+    text = pod.metadata.annotations.get(POD_DELETION_COST)
+    if text is None:
+        return 0.0
+    cost = float(text) if _NUMBER.fullmatch(text) else math.nan
+    return cost if math.isfinite(cost) else None
+
+
+def eviction_cost(pod: Pod) -> float:
+    """One for an ordinary pod, more for dear and important ones, between -10 and 10."""
+    cost = 1.0 + (deletion_cost(pod) or 0.0) / _PER_DELETION_COST + (pod.spec.priority or 0) / _PER_PRIORITY
+    return min(_HIGHEST, max(_LOWEST, cost))
+
+
+def lifetime_remaining(claim: NodeClaim, now: datetime) -> float:
+    """The share of a node's life that is still before it; all of it if it does not expire."""
+    whole, created = claim.spec.expire_after.delta, claim.metadata.creation_timestamp
+    if whole is None or created is None:
+        return 1.0
+    if not whole:
+        return 0.0
+    return min(1.0, max(0.0, (whole - (now - created)) / whole))
+
+
+def lifetime_cost(pods: Iterable[Pod], claim: NodeClaim, now: datetime) -> float:
+    """The eviction cost of all pods on a node, less the older the node is."""
+    return sum(map(eviction_cost, pods)) * lifetime_remaining(claim, now)
+
+
+def reschedule_cost(pods: Iterable[Pod]) -> float:
+    """One for the node, and the eviction cost of each of its pods that needs another place."""
+    return NODE_BASE + sum(max(0.0, eviction_cost(pod)) for pod in pods if pod.reschedulable)
+
+
+def savings_ratio(price: float | None, cost: float) -> float:
+    """Money saved for each unit of trouble; a node of unknown price saves nothing that could be relied on."""
+    return (price or 0.0) / cost

@@ -1,0 +1,105 @@
+"""What a pod lets happen to itself: whether it may be disturbed, evicted, drained."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from karpool.disruption.reasons import Code, clock
+from karpool.model.duration import parse_duration
+from karpool.model.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
+from karpool.model.pod import Pod
+from karpool.model.reasons import Reason
+from karpool.model.scheduling import Taint
+
+FOREVER: Final = datetime.max.replace(tzinfo=UTC)
+STUCK_AFTER: Final = timedelta(minutes=1)
+CRITICAL_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+_TAINT: Final = Taint(key=DISRUPTED_TAINT, effect="NoSchedule")
+
+
+def _protection(value: str) -> timedelta | None:
+    """How long a do-not-disrupt annotation protects; None if it cannot be read or says nothing."""
+    try:
+        length = parse_duration(value).delta
+    except ValueError:
+        return None
+    return length if length is not None and length > timedelta(0) else None
+
+
+def protected_until(pod: Pod) -> datetime | None:
+    """When the pod's do-not-disrupt ends; FOREVER if it does not, or the pod has not started; None without one."""
+    value = pod.metadata.annotations.get(DO_NOT_DISRUPT)
+    if value is None:
+        return None
+    if value == "true":
+        return FOREVER
+    length = _protection(value)
+    if length is None:
+        return None
+    start = pod.status.start_time
+    return FOREVER if start is None else start + length
+
+
+def protected(pod: Pod, now: datetime) -> bool:
+    """Whether do-not-disrupt holds now, whatever state the pod is in."""
+    until = protected_until(pod)
+    return until is not None and now < until
+
+
+def blocks_until(pod: Pod, now: datetime) -> Reason | None:
+    """Why the pod holds its node, if it does: it is active and must not be disrupted yet."""
+    until = protected_until(pod)
+    if until is None or now >= until or not pod.active:
+        return None
+    value = pod.metadata.annotations[DO_NOT_DISRUPT]
+    if until != FOREVER:
+        said = f"has {DO_NOT_DISRUPT} until {clock(until, now)}"
+    elif value == "true":
+        said = f"has {DO_NOT_DISRUPT}"
+    else:
+        said = f"has {DO_NOT_DISRUPT} for {value} from its start, and has not started"
+    return Reason(Code.POD_DO_NOT_DISRUPT, said, f"Pod {pod.key}")
+
+
+def ignored_protection(pod: Pod) -> Reason | None:
+    """A warning when the pod's do-not-disrupt annotation means nothing."""
+    value = pod.metadata.annotations.get(DO_NOT_DISRUPT)
+    if value is None or value == "true" or _protection(value) is not None:
+        return None
+    said = f"has {DO_NOT_DISRUPT} {value[:40]!r}, which is neither true nor a duration above zero, so it is ignored"
+    return Reason(Code.DO_NOT_DISRUPT_IGNORED, said, f"Pod {pod.key}")
+
+
+def tolerates_disruption(pod: Pod) -> bool:
+    """Whether the pod tolerates the taint of nodes that are leaving, and so stays on them to the end."""
+    return any(toleration.tolerates(_TAINT) for toleration in pod.spec.tolerations)
+
+
+def disruptable(pod: Pod, now: datetime) -> bool:
+    """Whether do-not-disrupt does not stand against moving the pod."""
+    return not pod.active or not protected(pod, now)
+
+
+def evictable(pod: Pod, now: datetime) -> bool:
+    """Whether the pod would be evicted when its node is drained."""
+    return pod.active and not pod.is_mirror and not tolerates_disruption(pod) and not protected(pod, now)
+
+
+def stuck_terminating(pod: Pod, now: datetime) -> bool:
+    """Whether the pod should have been gone for more than a minute."""
+    deleted = pod.metadata.deletion_timestamp
+    return deleted is not None and now > deleted + STUCK_AFTER
+
+
+def drainable(pod: Pod, now: datetime) -> bool:
+    """Whether draining a node has to wait for the pod."""
+    return not tolerates_disruption(pod) and not stuck_terminating(pod, now) and not pod.is_mirror
+
+
+def waiting_for_eviction(pod: Pod, now: datetime) -> bool:
+    """Whether the pod is still to leave a node that drains."""
+    return not pod.terminal and drainable(pod, now)
+
+
+def critical(pod: Pod) -> bool:
+    """Whether the pod leaves a node after all others."""
+    return pod.spec.priority_class_name in CRITICAL_CLASSES

@@ -1,0 +1,84 @@
+"""The code of every reason for which a node stays, a pod blocks or a command is refused."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """Stable names for programs; the sentence for people is made by the rule that refuses."""
+
+    # Candidates
+    IN_COMMAND = "InCommand"
+    NOT_MANAGED = "NotManaged"
+    NO_NODE = "NoNode"
+    NODE_NOT_INITIALIZED = "NodeNotInitialized"
+    NODE_DELETING = "NodeDeleting"
+    NODE_NOMINATED = "NodeNominated"
+    NODE_DO_NOT_DISRUPT = "NodeDoNotDisrupt"
+    MISSING_NODE_POOL_LABEL = "MissingNodePoolLabel"
+    NODE_POOL_NOT_FOUND = "NodePoolNotFound"
+    NO_INSTANCE_TYPES = "NoInstanceTypes"
+    POD_DO_NOT_DISRUPT = "PodDoNotDisrupt"
+    POD_DISRUPTION_BUDGET = "PodDisruptionBudget"
+    MULTIPLE_POD_DISRUPTION_BUDGETS = "MultiplePodDisruptionBudgets"
+
+    # What a method accepts
+    STATIC_POOL = "StaticPool"
+    DYNAMIC_POOL = "DynamicPool"
+    NOT_EMPTY = "NotEmpty"
+    EMPTY = "Empty"
+    CONSOLIDATE_AFTER_NEVER = "ConsolidateAfterNever"
+    CONSOLIDATE_AFTER_WINDOW = "ConsolidateAfterWindow"
+    GRACE_PERIOD = "GracePeriod"
+    GRACE_PERIOD_INVALID = "GracePeriodInvalid"
+    POLICY_WHEN_EMPTY = "PolicyWhenEmpty"
+    POLICY_UNKNOWN = "PolicyUnknown"
+    UNKNOWN_INSTANCE_TYPE = "UnknownInstanceType"
+    MISSING_ZONE = "MissingZone"
+    MISSING_CAPACITY_TYPE = "MissingCapacityType"
+    NOT_DRIFTED = "NotDrifted"
+    SCALE_DOWN_FIRST = "ScaleDownFirst"
+    NODE_LIMIT_REACHED = "NodeLimitReached"
+
+    # Why a node is drifted
+    DRIFTED = "Drifted"
+    NODE_POOL_DRIFTED = "NodePoolDrifted"
+    REQUIREMENTS_DRIFTED = "RequirementsDrifted"
+    INSTANCE_TYPE_NOT_FOUND = "InstanceTypeNotFound"
+
+    # Where its pods would go
+    PODS_WOULD_NOT_FIT = "PodsWouldNotFit"
+    UNINITIALIZED_DESTINATION = "UninitializedDestination"
+    NEEDS_SEVERAL_NODES = "NeedsSeveralNodes"
+    NO_READY_NODE_POOL = "NoReadyNodePool"
+
+    # Prices and policies
+    PRICE_UNKNOWN = "PriceUnknown"
+    NOT_CHEAPER = "NotCheaper"
+    SAME_TYPE_REPLACEMENT = "SameTypeReplacement"
+    MIN_VALUES_BROKEN = "MinValuesBroken"
+    SPOT_TO_SPOT_DISABLED = "SpotToSpotDisabled"
+    SPOT_TO_SPOT_TOO_FEW_TYPES = "SpotToSpotTooFewTypes"
+    BALANCED_SCORE_TOO_LOW = "BalancedScoreTooLow"
+    BALANCED_K_INVALID = "BalancedKInvalid"
+    SAVINGS_BELOW_MINIMUM = "SavingsBelowMinimum"
+    MINIMUM_SAVINGS_INVALID = "MinimumSavingsInvalid"
+
+    # Budgets
+    BUDGET_EXHAUSTED = "BudgetExhausted"
+    BUDGET_INVALID = "BudgetInvalid"
+
+    # The second look
+    CANDIDATE_CHANGED = "CandidateChanged"
+    REPLACEMENT_CHANGED = "ReplacementChanged"
+    NOT_THIS_STEP = "NotThisStep"
+
+    # Warnings, which refuse nothing
+    DO_NOT_DISRUPT_IGNORED = "DoNotDisruptIgnored"
+
+
+def clock(moment: datetime, now: datetime) -> str:
+    """A moment as a person reads it: `14:30 UTC` today, with its date on other days."""
+    there = moment.astimezone(UTC)
+    time = f"{there:%H:%M:%S}" if there.second else f"{there:%H:%M}"
+    return f"{time} UTC" if there.date() == now.astimezone(UTC).date() else f"{there:%Y-%m-%d} {time} UTC"

@@ -1,0 +1,84 @@
+"""When a node may take part in consolidation: `consolidateAfter` and `consolidationGracePeriod`."""
+
+from datetime import datetime
+
+from karpool.disruption.reasons import Code, clock
+from karpool.model.duration import Duration
+from karpool.model.nodepool import NodeClaim, NodePool, grace_period
+from karpool.model.reasons import Reason
+from karpool.model.wire import condition
+
+
+def reference_time(claim: NodeClaim) -> datetime | None:
+    """The moment from which a node counts as quiet: its last pod event, else when it was initialized."""
+    if claim.status.last_pod_event_time is not None:
+        return claim.status.last_pod_event_time
+    initialized = condition(claim.status.conditions, "Initialized")
+    if initialized is None:
+        return claim.metadata.creation_timestamp
+    if initialized.status != "True":
+        return None
+    return initialized.last_transition_time or claim.metadata.creation_timestamp
+
+
+def source_closed(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | None:
+    """Why consolidation may not empty the node now, if it may not.
+
+    A claim without an Initialized condition is taken at the word of its Node's label, which candidates are asked for.
+    """
+    if pool.static:
+        said = f"NodePool {pool.name} keeps a fixed number of nodes"
+        return Reason(Code.STATIC_POOL, said, _subject(claim))
+    if pool.spec.disruption.consolidate_after.never:
+        said = f"NodePool {pool.name} has consolidateAfter Never"
+        return Reason(Code.CONSOLIDATE_AFTER_NEVER, said, _subject(claim))
+    initialized = condition(claim.status.conditions, "Initialized")
+    if initialized is not None and initialized.status != "True":
+        return Reason(Code.NODE_NOT_INITIALIZED, "is not initialized", _subject(claim))
+    return _waiting(claim, pool, now)
+
+
+def destination_closed(claim: NodeClaim, pool: NodePool | None, now: datetime) -> Reason | None:
+    """Why consolidation may not move pods to the node now, if it may not."""
+    if pool is None or pool.static or not pool.ready:
+        return None
+    return _waiting(claim, pool, now)
+
+
+def in_grace(claim: NodeClaim, pool: NodePool | None, now: datetime) -> Reason | None:
+    """Why the node is invisible to consolidation, neither source nor destination, if it is.
+
+    Only a pod event makes a node invisible: one that has had none is seen.
+    """
+    event = claim.status.last_pod_event_time
+    if pool is None:
+        return None
+    try:
+        period = grace_period(pool)
+    except ValueError as problem:
+        said = f"the grace period of NodePool {pool.name} cannot be read, so its nodes are left alone: {problem}"
+        return Reason(Code.GRACE_PERIOD_INVALID, said, _subject(claim))
+    visible = _ends(event, period)
+    if visible is None or now >= visible:
+        return None
+    said = f"had a pod event, and the grace period of NodePool {pool.name} ({period}) lasts until {clock(visible, now)}"
+    return Reason(Code.GRACE_PERIOD, said, _subject(claim))
+
+
+def _waiting(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | None:
+    """Why the node has not been quiet for long enough."""
+    length = pool.spec.disruption.consolidate_after
+    opens = _ends(reference_time(claim), length)
+    if opens is None or now >= opens:
+        return None
+    said = f"consolidateAfter of NodePool {pool.name} ({length}) has not passed; it does at {clock(opens, now)}"
+    return Reason(Code.CONSOLIDATE_AFTER_WINDOW, said, _subject(claim))
+
+
+def _ends(start: datetime | None, length: Duration) -> datetime | None:
+    """When a stretch that began at `start` is over; None if it never began or has no end to wait for."""
+    return None if start is None or length.delta is None else start + length.delta
+
+
+def _subject(claim: NodeClaim) -> str:
+    return f"Node {claim.status.node_name}" if claim.status.node_name else f"NodeClaim {claim.name}"

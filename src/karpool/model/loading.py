@@ -1,0 +1,253 @@
+"""Loading: everything that `-f` names, as typed objects, with the place of each for messages.
+
+`read` collects all that is wrong and goes on, for `validate`; `load` refuses the input at the first problem, for
+everybody else. Neither half-reads: an object is decoded completely or reported.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from karpool.model import provisioner
+from karpool.model.manifests.documents import DocumentError, documents
+from karpool.model.manifests.kinds import KINDS, Kind, find_kind, qualified_kind
+from karpool.model.manifests.reading import Raw, Reading, read_claim, read_object, read_pool, read_provisioner
+from karpool.model.manifests.sources import Source, display_name, find_sources, read_source
+from karpool.model.objects import Objects
+from karpool.model.problems import Flaw, InputError, Problem
+from karpool.model.wire import Object
+
+_DEFAULT_NAMESPACE: Final = "default"
+_LIST: Final = "List"
+_LONGEST_NAME: Final = 253
+
+
+class Origin(NamedTuple):
+    """Where an object was read: the file, its document from 1, and the item of a list from 1."""
+
+    file: str
+    document: int
+    item: int | None = None
+
+    def __str__(self) -> str:
+        item = "" if self.item is None else f", item {self.item}"
+        return f"document {self.document}{item}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was read: the objects, their number by kind, what was skipped, and all there is to say about them.
+
+    `problems` make the input unusable; `omissions` are required fields that an API server would insist on and that
+    decisions can do without.
+    """
+
+    objects: Objects
+    kinds: Mapping[str, int]
+    skipped: Mapping[str, int]
+    origins: Mapping[tuple[str, str], Origin]
+    warnings: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    omissions: tuple[Problem, ...] = ()
+
+    def file_of(self, kind: str, key: str) -> str:
+        """The file that an object came from."""
+        origin = self.origins.get((kind, key))
+        return "" if origin is None else origin.file
+
+
+def load(sources: Sequence[str], *, stdin: BinaryIO) -> Loaded:
+    """Read what the arguments of `-f` name; raises InputError for the first thing that cannot be used."""
+    loaded = read(sources, stdin=stdin)
+    if loaded.problems:
+        raise InputError(loaded.problems[0])
+    return loaded
+
+
+def read(sources: Sequence[str], *, stdin: BinaryIO) -> Loaded:
+    """Read what the arguments of `-f` name, and collect everything that cannot be used."""
+    reader = _Reader()
+    try:
+        for source in find_sources(sources):
+            reader.read_source(source, stdin)
+    except InputError as error:
+        reader.problems.append(error.problem)
+    return reader.loaded()
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    """Just enough of an object to know how to read the rest."""
+
+    kind: str | None = None
+    api_version: str | None = None
+
+
+class _List(_Head):
+    items: tuple[msgspec.Raw, ...] | msgspec.UnsetType | None = msgspec.UNSET
+
+
+_HEAD: Final = msgspec.json.Decoder(_Head)
+_ITEMS: Final = msgspec.json.Decoder(_List)
+_ARRAY: Final = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
+
+
+@dataclass
+class _Reader:
+    """Collects objects while sources are read."""
+
+    collections: dict[str, list[Any]] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
+    warnings: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    omissions: list[Problem] = field(default_factory=list)
+
+    def loaded(self) -> Loaded:
+        return Loaded(
+            objects=Objects(**{name: tuple(listed) for name, listed in self.collections.items()}),
+            kinds=dict(sorted(self.kinds.items())),
+            skipped=dict(sorted(self.skipped.items())),
+            origins=self.origins,
+            warnings=tuple(self.warnings),
+            problems=tuple(self.problems),
+            omissions=tuple(self.omissions),
+        )
+
+    def read_source(self, source: Source, stdin: BinaryIO) -> None:
+        file = display_name(source)
+        number = 0
+        try:
+            data = read_source(source, stdin)
+            for number, document in enumerate(documents(data), start=1):
+                self._document(document, Origin(file, number))
+        except DocumentError as error:
+            self.problems.append(Problem(file=file, object=f"document {error.document}", message=str(error)))
+        except InputError as error:
+            self.problems.append(error.problem)
+        else:
+            if not number:
+                self._empty(file, named=source.named)
+
+    def _empty(self, file: str, *, named: bool) -> None:
+        found = Problem(file=file, rule="Empty", message="is empty; expected at least one manifest in JSON or YAML")
+        (self.problems if named else self.warnings).append(found)
+
+    def _document(self, document: bytes | memoryview, origin: Origin) -> None:
+        if document[:1] == b"[":
+            self._items(_ARRAY.decode(document), origin, "", "")
+            return
+        self._entry(document, origin, "", "")
+
+    def _items(self, items: tuple[msgspec.Raw, ...], origin: Origin, kind: str, api_version: str) -> None:
+        for number, item in enumerate(items, start=1):
+            self._entry(item, Origin(origin.file, origin.document, number), kind, api_version)
+
+    def _entry(self, raw: Raw, origin: Origin, listed_kind: str, listed_version: str) -> None:
+        """An object, or a list of them; items of a list may leave their kind and version to it."""
+        head = self._head(raw, origin)
+        if head is None:
+            return
+        kind, api_version = head.kind or listed_kind, head.api_version or listed_version
+        if kind.endswith(_LIST):
+            self._list(raw, origin, kind, api_version)
+        else:
+            self._object(raw, origin, kind, api_version)
+
+    def _list(self, raw: Raw, origin: Origin, kind: str, api_version: str) -> None:
+        try:
+            items = _ITEMS.decode(raw).items
+        except msgspec.ValidationError:
+            self._refuse(origin, str(origin), Flaw("items", "InvalidValue", "expected a list of objects"))
+            return
+        if items is msgspec.UNSET and kind != _LIST:
+            self.skipped[kind] += 1  # the name of an ordinary kind may end in List, too
+        else:
+            self._items(items or (), origin, kind.removesuffix(_LIST), api_version)
+
+    def _head(self, raw: Raw, origin: Origin) -> _Head | None:
+        try:
+            return _HEAD.decode(raw)
+        except msgspec.ValidationError as error:
+            text = str(error)
+            at = next((name for name in ("kind", "apiVersion") if f"$.{name}`" in text), "")
+            message = "expected text" if at else "expected an object with apiVersion, kind and metadata"
+            self._refuse(origin, str(origin), Flaw(at, "InvalidValue", message))
+            return None
+
+    def _object(self, raw: Raw, origin: Origin, name: str, api_version: str) -> None:
+        if not name:
+            message = "is missing; a manifest needs apiVersion, kind and metadata.name"
+            self._refuse(origin, str(origin), Flaw("kind", "MissingField", message))
+        elif name == "Provisioner" and api_version == provisioner.API_VERSION:
+            self._keep(read_provisioner(raw), raw, origin, KINDS["NodePool"], name)
+        elif (kind := find_kind(name, api_version)) is None:
+            self.skipped[qualified_kind(name, api_version)] += 1
+        elif name == "NodePool":
+            self._keep(read_pool(raw, api_version), raw, origin, kind, name)
+        elif name == "NodeClaim":
+            self._keep(read_claim(raw, api_version), raw, origin, kind, name)
+        else:
+            self._keep(read_object(raw, kind), raw, origin, kind, name)
+
+    def _keep(self, reading: Reading, raw: Raw, origin: Origin, kind: Kind, name: str) -> None:
+        """Take an object in under the kind it was written as, with what there is to say about it."""
+        found = reading.object
+        remarked = reading.refused or reading.omitted or reading.warnings
+        about = _label(name, raw, kind, origin) if remarked else ""
+        for flaw in reading.refused:
+            self._refuse(origin, about, flaw)
+        self.omissions += [Problem.of(flaw, file=origin.file, about=about) for flaw in reading.omitted]
+        self.warnings += [Problem.of(flaw, file=origin.file, about=about) for flaw in reading.warnings]
+        if found is not None:
+            self._collect(found, origin, kind, name)
+
+    def _collect(self, found: Object, origin: Origin, kind: Kind, name: str) -> None:
+        metadata = found.metadata
+        if not metadata.name:
+            about = f"{name} in {origin}"
+            self._refuse(origin, about, Flaw("metadata.name", "MissingName", "is missing; every object needs a name"))
+            return
+        if len(metadata.name) > _LONGEST_NAME:
+            message = f"has {len(metadata.name)} characters; names have at most {_LONGEST_NAME}"
+            self._refuse(origin, f"{name} in {origin}", Flaw("metadata.name", "LongName", message))
+            return
+        if kind.namespaced != bool(metadata.namespace):
+            namespace = _DEFAULT_NAMESPACE if kind.namespaced else ""
+            found = replace(found, metadata=replace(metadata, namespace=namespace))
+        identity = (kind.name, found.key)
+        if identity in self.origins:
+            self._refuse(origin, f"{name} {found.key}", _duplicate(self.origins[identity], origin))
+            return
+        self.origins[identity] = origin
+        self.kinds[name] += 1
+        self.collections.setdefault(kind.collection, []).append(found)
+
+    def _refuse(self, origin: Origin, about: str, flaw: Flaw) -> None:
+        self.problems.append(Problem.of(flaw, file=origin.file, about=about))
+
+
+def _duplicate(first: Origin, second: Origin) -> Flaw:
+    where = f"{first} of the same file" if first.file == second.file else f"{first.file}, {first}"
+    return Flaw("metadata.name", "DuplicateName", f"is the name of an object in {where} already; keep one of them")
+
+
+class _Named(msgspec.Struct):
+    metadata: dict[str, Any] | None = None
+
+
+def _label(name: str, raw: Raw, kind: Kind, origin: Origin) -> str:
+    """The object's kind and name, as far as they can be read."""
+    try:
+        metadata = msgspec.json.decode(raw, type=_Named).metadata or {}
+    except msgspec.ValidationError:
+        metadata = {}
+    own = metadata.get("name")
+    if not isinstance(own, str) or not own:
+        return f"{name} in {origin}"
+    namespace = metadata.get("namespace") or _DEFAULT_NAMESPACE
+    return f"{name} {namespace}/{own}" if kind.namespaced else f"{name} {own}"

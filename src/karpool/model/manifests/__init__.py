@@ -1,0 +1,1 @@
+"""From what `-f` names to typed objects: files to bytes, bytes to documents, documents to objects."""

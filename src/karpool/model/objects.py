@@ -1,0 +1,45 @@
+"""The objects of a cluster, by kind: what loading gives and everything else reads."""
+
+from dataclasses import dataclass
+
+from karpool.model.node import CSINode, Node
+from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.pod import Pod
+from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from karpool.model.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objects:
+    """Everything that was read, in the order it was read."""
+
+    pods: tuple[Pod, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    node_pools: tuple[NodePool, ...] = ()
+    node_claims: tuple[NodeClaim, ...] = ()
+    pod_disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    deployments: tuple[Deployment, ...] = ()
+    replica_sets: tuple[ReplicaSet, ...] = ()
+    replication_controllers: tuple[ReplicationController, ...] = ()
+    stateful_sets: tuple[StatefulSet, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    cron_jobs: tuple[CronJob, ...] = ()
+    persistent_volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+    persistent_volumes: tuple[PersistentVolume, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    csi_nodes: tuple[CSINode, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    volume_attachments: tuple[VolumeAttachment, ...] = ()

@@ -1,0 +1,60 @@
+"""What is wrong with an input, in words for the person who wrote it.
+
+A `Flaw` is found in one object by a rule; a `Problem` is a flaw with its place: file, object, field. `InputError`
+carries a problem out of any function that cannot go on, and the command line prints it as one line.
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+_LONGEST_PART: Final = 400
+
+
+class Flaw(NamedTuple):
+    """A broken rule inside one object: the field, the rule's name, and a sentence."""
+
+    field: str
+    rule: str
+    message: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """A broken rule and where it was broken."""
+
+    file: str
+    object: str = ""
+    field: str = ""
+    rule: str = "Unreadable"
+    message: str
+
+    @classmethod
+    def of(cls, flaw: Flaw, *, file: str, about: str) -> "Problem":
+        """A flaw with its place."""
+        return cls(file=file, object=about, field=flaw.field, rule=flaw.rule, message=flaw.message)
+
+    def __str__(self) -> str:
+        parts = (self.file, self.object, self.field, self.message)
+        return one_line(": ".join(part[:_LONGEST_PART] for part in parts if part))
+
+
+class InputError(Exception):
+    """Input that cannot be used; its text is one line for a person."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+    @classmethod
+    def at(cls, file: str, message: str, *, field: str = "") -> "InputError":
+        """An error about a file, an option or another place that a person can find."""
+        return cls(Problem(file=file, field=field, message=message))
+
+
+def one_line(text: str) -> str:
+    """The text with line breaks and other control characters made visible, so that it stays on its line."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in text
+    )

@@ -1,0 +1,128 @@
+"""Provisioners of `karpenter.sh/v1alpha5`, read as the NodePools they became."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from karpool.model.duration import NEVER, Duration
+from karpool.model.nodepool import (
+    ZERO_SECONDS,
+    ClaimSpec,
+    Disruption,
+    NodeClassRef,
+    NodePool,
+    NodePoolSpec,
+    PoolRequirement,
+    Template,
+    TemplateMetadata,
+)
+from karpool.model.pod import Amounts
+from karpool.model.problems import Flaw
+from karpool.model.rules.pools import held, weight_flaws
+from karpool.model.rules.requirements import requirement_flaws
+from karpool.model.scheduling import Taint
+from karpool.model.wire import Object, Wire
+
+API_VERSION: Final = "karpenter.sh/v1alpha5"
+_SECOND: Final = 10**9
+
+
+class Consolidation(Wire):
+    """Whether under-used nodes are replaced."""
+
+    enabled: bool = False
+
+
+class ProviderRef(Wire):
+    """The provider's configuration of a node."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class ProvisionerSpec(Wire):
+    """Policy and template of a Provisioner."""
+
+    requirements: tuple[PoolRequirement, ...] = ()
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    limits: Amounts = {}
+    weight: int | None = None
+    ttl_seconds_after_empty: int | None = None
+    ttl_seconds_until_expired: int | None = None
+    consolidation: Consolidation | None = None
+    provider_ref: ProviderRef | None = None
+    provider: dict[str, Any] | None = None
+    kubelet_configuration: dict[str, Any] | None = None
+
+
+class Provisioner(Object):
+    """What NodePools were called."""
+
+    spec: ProvisionerSpec = ProvisionerSpec()
+
+
+def with_flat_limits(written: Any) -> Any:
+    """The same with `limits.resources`, as the API had it, written as `limits`, as many people did."""
+    limits = held(written, "spec", "limits")
+    resources = held(limits, "resources")
+    if not isinstance(resources, dict):
+        return written
+    return {**written, "spec": {**written["spec"], "limits": resources}}
+
+
+def refused_provisioner(provisioner: Provisioner, written: Any) -> Iterator[Flaw]:
+    """What cannot be converted, or never was allowed."""
+    spec = provisioner.spec
+    if held(written, "spec", "preferences") is not None:
+        message = "Provisioners have no preferences; use weight to prefer one over another"
+        yield Flaw("spec.preferences", "Preferences", message)
+    yield from weight_flaws(spec.weight)
+    yield from requirement_flaws(spec.requirements, "spec.requirements")
+    for field, seconds in (
+        ("ttlSecondsAfterEmpty", spec.ttl_seconds_after_empty),
+        ("ttlSecondsUntilExpired", spec.ttl_seconds_until_expired),
+    ):
+        if seconds is not None and not 0 <= seconds * _SECOND < 2**63:
+            yield Flaw(f"spec.{field}", "Duration", f"{seconds} is out of range; write seconds, 0 or more")
+    if spec.ttl_seconds_after_empty is not None and spec.consolidation is not None and spec.consolidation.enabled:
+        message = "is not allowed together with consolidation.enabled; remove one of the two"
+        yield Flaw("spec.ttlSecondsAfterEmpty", "Consolidation", message)
+
+
+def as_node_pool(provisioner: Provisioner) -> NodePool:
+    """The NodePool that means the same."""
+    spec = provisioner.spec
+    claim = ClaimSpec(
+        requirements=spec.requirements,
+        taints=spec.taints,
+        startup_taints=spec.startup_taints,
+        node_class_ref=_node_class(spec.provider_ref),
+        expire_after=_seconds(spec.ttl_seconds_until_expired),
+    )
+    template = Template(metadata=TemplateMetadata(labels=spec.labels, annotations=spec.annotations), spec=claim)
+    pool = NodePoolSpec(template=template, disruption=_disruption(spec), limits=spec.limits, weight=spec.weight)
+    return NodePool(metadata=provisioner.metadata, spec=pool)
+
+
+def _disruption(spec: ProvisionerSpec) -> Disruption:
+    """Without consolidation and without a time to live, empty nodes stayed for ever."""
+    if spec.consolidation is not None and spec.consolidation.enabled:
+        return Disruption(consolidate_after=ZERO_SECONDS)
+    return Disruption(consolidation_policy="WhenEmpty", consolidate_after=_seconds(spec.ttl_seconds_after_empty))
+
+
+def _seconds(count: int | None) -> Duration:
+    return NEVER if count is None else Duration(count * _SECOND)
+
+
+def _node_class(reference: ProviderRef | None) -> NodeClassRef:
+    if reference is None:
+        return NodeClassRef()
+    return NodeClassRef(
+        group=reference.api_version.partition("/")[0] or "karpenter.k8s.aws",
+        kind=reference.kind or "AWSNodeTemplate",
+        name=reference.name,
+    )

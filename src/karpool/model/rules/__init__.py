@@ -1,0 +1,1 @@
+"""Rules that objects must keep, each with the sentence for whoever broke it."""

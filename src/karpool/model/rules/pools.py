@@ -1,0 +1,189 @@
+"""Rules of NodePools and NodeClaims.
+
+Three groups, because different programs find them: what an API server refuses (`refused_…`), what it requires and the
+sketch of a pool may leave out (`omitted_…`), and what only the controller trips over (`controller_flaws`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from karpool.model import annotations as own
+from karpool.model.cron import parse_schedule
+from karpool.model.duration import parse_duration
+from karpool.model.labels import BALANCED_K, BUDGETS, GRACE_PERIOD, MINIMUM_SAVINGS
+from karpool.model.nodepool import Budget, ClaimSpec, NodeClaim, NodePool
+from karpool.model.problems import Flaw
+from karpool.model.rules.budgets import budget_flaws, span_flaws
+from karpool.model.rules.names import wrong_value
+from karpool.model.rules.requirements import key_flaws, requirement_flaws, requirement_name_flaws
+
+POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
+_TEMPLATE: Final = "spec.template.spec"
+_LARGEST_WEIGHT: Final = 100
+_MOST_LABELS: Final = 100
+
+
+def refused_pool(pool: NodePool, written: Any) -> Iterator[Flaw]:
+    """What an API server refuses in a NodePool; `written` is the same object as plain values."""
+    yield from weight_flaws(pool.spec.weight)
+    yield from requirement_flaws(pool.spec.template.spec.requirements, f"{_TEMPLATE}.requirements")
+    yield from _claim_span_flaws(written, "spec", "template", "spec")
+    yield from _disruption_flaws(pool, written)
+    yield from _static_flaws(pool)
+    yield from _annotation_flaws(pool.metadata.annotations)
+
+
+def refused_claim(claim: NodeClaim, written: Any) -> Iterator[Flaw]:
+    """What an API server refuses in a NodeClaim."""
+    yield from requirement_flaws(claim.spec.requirements, "spec.requirements")
+    yield from _claim_span_flaws(written, "spec")
+
+
+def omitted_pool(written: Any) -> Iterator[Flaw]:
+    """Required fields that a NodePool leaves out."""
+    spec = held(written, "spec", "template", "spec")
+    if held(spec, "requirements") is None:
+        yield Flaw(f"{_TEMPLATE}.requirements", "MissingField", "is missing; list requirements, or write []")
+    yield from _node_class_flaws(spec, f"{_TEMPLATE}.nodeClassRef")
+
+
+def omitted_claim(written: Any) -> Iterator[Flaw]:
+    """Required fields that a NodeClaim leaves out."""
+    spec = held(written, "spec")
+    if held(spec, "requirements") is None:
+        yield Flaw("spec.requirements", "MissingField", "is missing; list requirements, or write []")
+    yield from _node_class_flaws(spec, "spec.nodeClassRef")
+
+
+def held(value: Any, *path: str) -> Any:
+    """What plain values hold at a path; None where it ends early."""
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _node_class_flaws(spec: Any, path: str) -> Iterator[Flaw]:
+    reference = held(spec, "nodeClassRef")
+    if reference is None:
+        yield Flaw(path, "NodeClassRef", "is missing; name the group, kind and name of a node class")
+        return
+    for part in ("group", "kind", "name"):
+        if not held(reference, part):
+            yield Flaw(f"{path}.{part}", "NodeClassRef", "is missing or empty; a node class needs group, kind and name")
+
+
+def weight_flaws(weight: int | None) -> Iterator[Flaw]:
+    """What is wrong with the weight of a pool."""
+    if weight is not None and not 1 <= weight <= _LARGEST_WEIGHT:
+        message = f"{weight} is out of range; write 1 to {_LARGEST_WEIGHT}, or leave it out"
+        yield Flaw("spec.weight", "WeightRange", message)
+
+
+def _claim_span_flaws(written: Any, *path: str) -> Iterator[Flaw]:
+    spec, place = held(written, *path), ".".join(path)
+    yield from span_flaws(held(spec, "expireAfter"), f"{place}.expireAfter")
+    yield from span_flaws(held(spec, "terminationGracePeriod"), f"{place}.terminationGracePeriod", never=False)
+
+
+def _disruption_flaws(pool: NodePool, written: Any) -> Iterator[Flaw]:
+    disruption = pool.spec.disruption
+    plain = held(written, "spec", "disruption")
+    for field in ("consolidateAfter", "consolidationGracePeriod"):
+        yield from span_flaws(held(plain, field), f"spec.disruption.{field}")
+    if disruption.consolidation_policy not in POLICIES:
+        message = f"{disruption.consolidation_policy[:40]!r} is not a policy; use one of {', '.join(POLICIES)}"
+        yield Flaw("spec.disruption.consolidationPolicy", "ConsolidationPolicy", message)
+    if (budgets := held(plain, "budgets")) is not None:
+        yield from budget_flaws(disruption.budgets, budgets, "spec.disruption.budgets")
+
+
+def _static_flaws(pool: NodePool) -> Iterator[Flaw]:
+    if pool.spec.replicas is None:
+        return
+    if pool.spec.replicas < 0:
+        yield Flaw("spec.replicas", "ReplicasRange", f"{pool.spec.replicas} is negative; write 0 or more")
+    if pool.spec.weight is not None:
+        yield Flaw("spec.weight", "StaticPool", "is not allowed together with replicas; remove one of the two")
+    for resource in pool.spec.limits:
+        if resource != "nodes":
+            message = "is not allowed together with replicas; a static pool can only limit nodes"
+            yield Flaw(f"spec.limits.{resource}", "StaticPool", message)
+
+
+def _annotation_flaws(annotations: Mapping[str, str]) -> Iterator[Flaw]:
+    readers: tuple[tuple[str, Callable[[Mapping[str, str]], object]], ...] = (
+        (GRACE_PERIOD, lambda held: parse_duration(held.get(GRACE_PERIOD, "Never"))),
+        (BALANCED_K, own.balanced_k),
+        (MINIMUM_SAVINGS, own.minimum_savings),
+        (BUDGETS, own.budgets),
+    )
+    for key, read in readers:
+        if key in annotations:
+            try:
+                read(annotations)
+            except ValueError as error:  # msgspec's errors are ValueErrors too
+                yield Flaw(annotation_path(key), "Annotation", str(error)[:200])
+            else:
+                yield from _readable_annotation_flaws(key, annotations)
+
+
+def _readable_annotation_flaws(key: str, annotations: Mapping[str, str]) -> Iterator[Flaw]:
+    if key == GRACE_PERIOD:
+        yield from span_flaws(annotations[key], annotation_path(key))
+    if key == BUDGETS:
+        listed = own.budgets(annotations) or ()
+        yield from budget_flaws(listed, msgspec.json.decode(annotations[key]), annotation_path(key))
+
+
+def annotation_path(key: str) -> str:
+    """An annotation as a field."""
+    return f"metadata.annotations[{key}]"
+
+
+def label_path(key: str) -> str:
+    """A label as a field."""
+    return f"metadata.labels[{key}]"
+
+
+def controller_flaws(pool: NodePool) -> Iterator[Flaw]:
+    """What makes the controller put a pool aside: labels, taints and schedules that can never work."""
+    template = pool.spec.template
+    yield from requirement_name_flaws(template.spec.requirements, f"{_TEMPLATE}.requirements")
+    yield from _label_flaws(template.metadata.labels)
+    yield from _taint_flaws(template.spec)
+    yield from _schedule_flaws(pool.spec.disruption.budgets, "spec.disruption.budgets")
+    yield from _schedule_flaws(own.budgets(pool.metadata.annotations) or (), annotation_path(BUDGETS))
+
+
+def _label_flaws(labels: Mapping[str, str]) -> Iterator[Flaw]:
+    path = "spec.template.metadata.labels"
+    if len(labels) > _MOST_LABELS:
+        yield Flaw(path, "TooManyLabels", f"{len(labels)} labels are too many; at most {_MOST_LABELS} are allowed")
+    for key, value in labels.items():
+        yield from key_flaws(key, f"{path}[{key}]")
+        if message := wrong_value(value):
+            yield Flaw(f"{path}[{key}]", "LabelValue", message)
+
+
+def _taint_flaws(spec: ClaimSpec) -> Iterator[Flaw]:
+    seen: set[tuple[str, str]] = set()
+    for name, taints in (("taints", spec.taints), ("startupTaints", spec.startup_taints)):
+        for index, taint in enumerate(taints):
+            path = f"{_TEMPLATE}.{name}[{index}]"
+            if not taint.key:
+                yield Flaw(f"{path}.key", "TaintKey", "is empty; name the taint")
+            if (taint.key, taint.effect) in seen:
+                message = f"{taint.key}:{taint.effect} is listed twice in taints and startupTaints; keep one"
+                yield Flaw(path, "DuplicateTaint", message)
+            seen.add((taint.key, taint.effect))
+
+
+def _schedule_flaws(budgets: tuple[Budget, ...], path: str) -> Iterator[Flaw]:
+    for index, budget in enumerate(budgets):
+        if budget.schedule is not None:
+            try:
+                parse_schedule(budget.schedule)
+            except ValueError as error:
+                yield Flaw(f"{path}[{index}].schedule", "Schedule", str(error))

@@ -1,0 +1,43 @@
+"""Validation: everything that is wrong with what was loaded, also what only a controller would trip over."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from karpool.model.loading import Loaded
+from karpool.model.problems import Flaw, Problem
+from karpool.model.rules.pools import controller_flaws
+from karpool.model.rules.references import claim_references, pod_references
+from karpool.model.wire import Object
+
+Found = TypeVar("Found", bound=Object)
+
+
+def validate(loaded: Loaded) -> tuple[Problem, ...]:
+    """Every rule that the objects break, those that make the input unusable first."""
+    refused = {problem.object for problem in loaded.problems}
+    return (*loaded.problems, *loaded.omissions, *_controller_problems(loaded, refused), *_dangling(loaded, refused))
+
+
+def _controller_problems(loaded: Loaded, refused: set[str]) -> Iterator[Problem]:
+    sound = (pool for pool in loaded.objects.node_pools if f"NodePool {pool.name}" not in refused)
+    return _found(loaded, "NodePool", sound, controller_flaws)
+
+
+def _dangling(loaded: Loaded, refused: set[str]) -> Iterator[Problem]:
+    """An object that is there but broken counts as there: its own problem is enough."""
+    pools = {pool.name for pool in loaded.objects.node_pools} | _named(refused, "NodePool", "Provisioner")
+    nodes = {node.name for node in loaded.objects.nodes} | _named(refused, "Node")
+    yield from _found(loaded, "NodeClaim", loaded.objects.node_claims, lambda claim: claim_references(claim, pools))
+    yield from _found(loaded, "Pod", loaded.objects.pods, lambda pod: pod_references(pod, nodes))
+
+
+def _named(refused: set[str], *kinds: str) -> set[str]:
+    return {name for about in refused for kind, _, name in (about.partition(" "),) if kind in kinds}
+
+
+def _found(
+    loaded: Loaded, kind: str, objects: Iterable[Found], rule: Callable[[Found], Iterator[Flaw]]
+) -> Iterator[Problem]:
+    for entry in objects:
+        for flaw in rule(entry):
+            yield Problem.of(flaw, file=loaded.file_of(kind, entry.key), about=f"{kind} {entry.key}")

@@ -1,0 +1,233 @@
+"""The engine: what-ifs on a snapshot, each undone before the next.
+
+    engine = Engine(snapshot, catalog)
+    with engine.what_if() as trial:
+        trial.remove(rows_of_nodes)
+        placement = trial.place(rows_of_pods)
+
+An engine has a base state. `settle` moves it: pods that will certainly come are given their room for good.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.arrays import Array
+from karpool.cluster.resources import ATTACH
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.requirements import Requirements
+from karpool.packing.kernels import columns as c
+from karpool.packing.kernels.journal import remove, uncount, undo
+from karpool.packing.kernels.memory import Memory
+from karpool.packing.kernels.place import place, prepare_candidates
+from karpool.packing.placement import Placement
+from karpool.packing.question import Options
+from karpool.packing.runspace import RunSpace
+from karpool.packing.tables import TableKeeper
+from karpool.packing.typetable import Prices
+
+
+class Engine:
+    """Answers where pods would go; holds the tables and one run's scratch space."""
+
+    def __init__(self, snapshot: Snapshot, catalog: Catalog, options: Options | None = None) -> None:
+        self.snapshot = snapshot
+        self.catalog = catalog
+        self.options = options or Options()
+        self.keeper = TableKeeper(snapshot, catalog, self.options)
+        self.memory = Memory()
+        self.space = RunSpace(self.memory)
+        self._prices: dict[Requirements, Prices] = {}
+        self._version = c.UNSET
+        self._base = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take note of everything that changed in the snapshot; whatever was settled is forgotten."""
+        if self._version == self.snapshot.version:
+            return
+        self.forget()
+        self.keeper.sync()
+        self.limits = self.keeper.pools.limits()
+        self._list_cluster()
+        self.memory.put(**self.keeper.tables())
+        self.space.fit(self)
+        self._version = self.snapshot.version
+
+    def forget(self) -> None:
+        """Undo everything, also what was settled."""
+        if self.space.ready:
+            undo(self.memory.table, 0)
+        self._base = 0
+
+    @contextmanager
+    def what_if(self) -> Iterator["WhatIf"]:
+        """A trial on the base state, undone at the end."""
+        self.refresh()
+        trial = WhatIf(self)
+        try:
+            yield trial
+        finally:
+            undo(self.memory.table, self._base)
+
+    def settle(self, pods: Sequence[int], *, exempt: bool = True) -> Placement:
+        """Give pods room on existing nodes for good; the placement says who found a place."""
+        self.refresh()
+        trial = WhatIf(self)
+        trial.uncount(pods)
+        placement = trial.place(pods, exempt=[exempt] * len(pods), existing_only=True)
+        self._base = int(self.memory["state"][c.LOG_USED])
+        return placement
+
+    def _list_cluster(self) -> None:
+        snapshot = self.snapshot
+        nodes, pods, classes, topology = snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology
+        sizes = np.zeros(c.SIZES, dtype=np.int64)
+        names = snapshot.resources.names
+        pools = self.keeper.pools
+        sizes[c.NODES], sizes[c.RESOURCES] = len(nodes.order), len(names)
+        sizes[c.ORDINARY] = next((i for i, name in enumerate(names) if name.startswith(ATTACH)), len(names))
+        sizes[c.TEMPLATES], sizes[c.TYPES] = len(pools.templates), len(pools.types.types)
+        sizes[c.RESERVED_OFFERINGS] = len(pools.types.reserved)
+        sizes[c.RESERVATION_IDS] = len(pools.reservation_ids)
+        sizes[c.FILTERS] = len(topology.filters)
+        self.memory.put(
+            order=nodes.order,
+            live=nodes.live,
+            shape=nodes.shape,
+            free=nodes.free,
+            domain=nodes.domain,
+            head=nodes.head,
+            node_of=pods.node_of,
+            class_of=pods.class_of,
+            labels_of=pods.labels_of,
+            next_pod=pods.next,
+            counted=pods.counted,
+            class_signature=classes.signature,
+            class_next=classes.next,
+            class_refused=classes.refused,
+            class_requests=classes.requests,
+            class_ports=classes.ports_id,
+            owned_start=classes.owned.start,
+            owned_length=classes.owned.length,
+            owned=classes.owned.items,
+            declared_start=classes.declared.start,
+            declared_length=classes.declared.length,
+            declared=classes.declared.items,
+            blocked_start=classes.blocked_rows.start,
+            blocked_length=classes.blocked_rows.length,
+            blocked=classes.blocked_rows.items,
+            taken_start=classes.taken_rows.start,
+            taken_length=classes.taken_rows.length,
+            taken=classes.taken_rows.items,
+            shared_start=classes.shared_rows.start,
+            shared_length=classes.shared_rows.length,
+            shared_row=classes.shared_rows.items,
+            shared_column=classes.shared_columns.items,
+            counted_start=topology.counted_by.start,
+            counted_length=topology.counted_by.length,
+            counted_by=topology.counted_by.items,
+            kept_off_start=topology.kept_off_by.start,
+            kept_off_length=topology.kept_off_by.length,
+            kept_off_by=topology.kept_off_by.items,
+            suits=snapshot.shapes.suits,
+            seen_by=snapshot.shapes.seen_by,
+            group_kind=topology.kind,
+            group_key=topology.key,
+            group_skew=topology.skew,
+            group_min_domains=topology.min_domains,
+            group_filter=topology.filter,
+            group_row=topology.row,
+            group_total=topology.total,
+            by_domain=topology.by_domain,
+            by_host=topology.by_host,
+            nodes_seen=topology.nodes_seen,
+            rank=topology.domains.rank,
+            domains=np.array([len(values) for values in topology.domains.values], dtype=np.int32),
+            sizes=sizes,
+        )
+
+    def prices(self, wanted: Requirements) -> Prices:
+        """The lowest price of every type under requirements."""
+        found = self._prices.get(wanted)
+        if found is None:
+            found = self._prices[wanted] = self.keeper.pools.types.cheapest(wanted)
+        return found
+
+    def supply(self, answer: int) -> None:
+        """Work out what a kernel asked for, or give it more room."""
+        state, table = self.memory["state"], self.keeper.requirements
+        one, other = int(state[c.MISS_A]), int(state[c.MISS_B])
+        if answer == c.NEED_LOG:
+            self.space.grow_log()
+        elif answer == c.NEED_CLAIMS:
+            self.space.grow_claims()
+        elif answer == c.NEED_CANDIDATES:
+            self.space.grow_candidates()
+        elif answer == c.NEED_NARROW:
+            table.work_out(one, other)
+        elif answer == c.NEED_DOMAIN:
+            table.work_out_domains(one, other, self.memory["miss_mask"])
+        elif answer == c.NEED_CLAIM_SEEN:
+            table.see(one, self.snapshot.topology.filters[one], other)
+        self.memory.put(**self.keeper.growing())
+
+
+class WhatIf:
+    """One trial: nodes taken away, pods placed; the engine undoes it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.gone: list[int] = []
+
+    def remove(self, nodes: Sequence[int]) -> None:
+        """Take nodes away with everything on them; their pools may use what they took of the limits."""
+        engine = self.engine
+        for node in nodes:
+            while (answer := remove(engine.memory.table, node)) != c.DONE:
+                engine.supply(answer)
+        self.gone += nodes
+
+    def uncount(self, pods: Sequence[int]) -> None:
+        """Stop counting pods where they are: they leave nodes that are not taken away."""
+        engine = self.engine
+        rows = np.array(pods, dtype=np.int64)
+        while (answer := uncount(engine.memory.table, rows)) != c.DONE:
+            engine.supply(answer)
+
+    def place(
+        self,
+        pods: Sequence[int],
+        *,
+        exempt: Sequence[bool] = (),
+        closed: Array | None = None,
+        existing_only: bool = False,
+        strict_reserved: bool = False,
+    ) -> Placement:
+        """Find places for pods, largest first; `closed`: nodes (by row) that take only exempt pods."""
+        engine, space = self.engine, self.engine.space
+        keys = engine.snapshot.pods.sort_keys
+        order = sorted(range(len(pods)), key=lambda at: keys[pods[at]])
+        rows = [pods[at] for at in order]
+        free = [bool(exempt) and exempt[at] for at in order]
+        space.begin(rows, free, closed, self._limits())
+        space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
+        while (answer := prepare_candidates(engine.memory.table)) != c.DONE:
+            engine.supply(answer)
+        while (answer := place(engine.memory.table)) != c.DONE:
+            engine.supply(answer)
+        return Placement(engine, rows)
+
+    def _limits(self) -> Array:
+        limits = self.engine.limits.copy()
+        pools = self.engine.keeper.pools
+        if pools.limited.any():
+            numbers = {template.name: number for number, template in enumerate(pools.templates)}
+            for row in self.gone:
+                state = self.engine.snapshot.nodes.get(row)
+                number = numbers.get(state.pool)
+                if number is not None and pools.limited[number] and not state.deleting:
+                    limits[number] += pools.footprint(state.name)
+        return limits

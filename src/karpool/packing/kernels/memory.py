@@ -1,0 +1,79 @@
+"""All arrays of the engine behind one argument.
+
+The kernels use over a hundred arrays. Passed one by one they would cost minutes to compile and more time per call than
+the call itself, so kernels get a single table of addresses and shapes, and look at an array through its column:
+`c.free(m)[node, column]`. `Memory` is the only writer of that table; it checks type and layout, and keeps the arrays
+alive as long as their addresses are listed.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from karpool.cluster.arrays import Array
+
+_WORDS = 4
+_LAYOUT: dict[str, tuple[int, np.dtype[Any], int]] = {}
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _pointer(_context: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.PointerType(ir.IntType(8)))
+
+    return types.voidptr(address), generate
+
+
+def column(name: str, dtype: type[np.generic], dimensions: int) -> Any:
+    """Declare an array; the result looks it up in a memory table, inside kernels."""
+    number = len(_LAYOUT)
+    _LAYOUT[name] = (number, np.dtype(dtype), dimensions)
+    at = number * _WORDS
+    if dimensions == 1:
+
+        def look(m: Array) -> Any:
+            return numba.carray(_pointer(m[at]), (m[at + 1],), dtype)
+
+    elif dimensions == 2:  # noqa: PLR2004 - a matrix
+
+        def look(m: Array) -> Any:
+            return numba.carray(_pointer(m[at]), (m[at + 1], m[at + 2]), dtype)
+
+    else:
+
+        def look(m: Array) -> Any:
+            return numba.carray(_pointer(m[at]), (m[at + 1], m[at + 2], m[at + 3]), dtype)
+
+    look.__name__ = look.__qualname__ = f"look_at_{name}"
+    return numba.njit(look)
+
+
+class Memory:
+    """The table of arrays that kernels are given."""
+
+    def __init__(self) -> None:
+        self.table = np.zeros(len(_LAYOUT) * _WORDS, dtype=np.int64)
+        self.arrays: dict[str, Array] = {}
+
+    def put(self, **arrays: Array) -> None:
+        """List arrays under their names, replacing those that were listed before."""
+        for name, array in arrays.items():
+            if self.arrays.get(name) is array:
+                continue
+            number, dtype, dimensions = _LAYOUT[name]
+            if array.dtype != dtype or array.ndim != dimensions or not array.flags.c_contiguous:
+                message = f"{name} must be {dimensions}-dimensional {dtype}, not {array.ndim}-dimensional {array.dtype}"
+                raise TypeError(message)
+            at = number * _WORDS
+            self.table[at] = array.ctypes.data
+            self.table[at + 1 : at + 1 + dimensions] = array.shape
+            self.arrays[name] = array
+
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]

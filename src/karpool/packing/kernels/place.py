@@ -1,0 +1,190 @@
+"""The queue: pods one after the other, each to the first place that takes it, giving up wishes only when none does."""
+
+from karpool.cluster.arrays import Array
+from karpool.packing.kernels import compiled, inner
+from karpool.packing.kernels.claims import narrowed, try_claim
+from karpool.packing.kernels import columns as c
+from karpool.packing.kernels.journal import entries_for, room_for
+from karpool.packing.kernels.nodes import find_node, list_candidates, put_on_node
+from karpool.packing.kernels.topology import prepare
+
+
+@compiled
+def place(m: Array) -> int:
+    """Place all pods of the queue; c.DONE, or what is missing to go on."""
+    size = c.state(m)[c.QUEUED]
+    while c.state(m)[c.WAITING] > 0:
+        head = c.state(m)[c.HEAD]
+        item = c.queue(m)[head]
+        if c.last_length(m)[item] == c.state(m)[c.WAITING]:
+            break
+        pod = c.pods(m)[item]
+        answer = attempt(m, item, pod)
+        if answer != c.YES and answer != c.NO and answer != c.RESERVED_ERROR:
+            return answer
+        c.state(m)[c.HEAD] = (head + 1) % size
+        if answer == c.YES:
+            c.state(m)[c.WAITING] -= 1
+        else:
+            c.queue(m)[(head + c.state(m)[c.WAITING]) % size] = item
+            c.last_length(m)[item] = c.state(m)[c.WAITING]
+    return c.DONE
+
+
+@compiled
+def prepare_candidates(m: Array) -> int:
+    """List candidates for every class of the queue, as things stand before anything is placed."""
+    for item in range(c.state(m)[c.QUEUED]):
+        class_ = c.class_of(m)[c.pods(m)[item]]
+        while class_ >= 0:
+            if c.candidates_length(m)[class_] == c.UNSET and not list_candidates(m, class_):
+                return c.NEED_CANDIDATES
+            class_ = c.class_next(m)[class_]
+    return c.DONE
+
+
+@inner
+def attempt(m: Array, item: int, pod: int) -> int:
+    """Try to place one pod, giving up one wish after the other."""
+    class_ = c.class_of(m)[pod]
+    labels = c.labels_of(m)[pod]
+    if c.class_refused(m)[class_]:
+        return c.NO
+    if not room_for(m, entries_for(m, class_, labels)):
+        return c.NEED_LOG
+    while class_ >= 0:
+        if prepare(m, class_, labels):
+            node = find_node(m, class_, c.exempt(m)[item])
+            if node != c.UNPLACED:
+                put_on_node(m, class_, labels, node)
+                c.target(m)[item] = node
+                c.level(m)[item] = class_
+                return c.YES
+            if not c.state(m)[c.EXISTING_ONLY]:
+                answer = on_claim(m, item, class_, labels)
+                if answer != c.NO:
+                    return answer
+        class_ = c.class_next(m)[class_]
+    return c.NO
+
+
+@inner
+def on_claim(m: Array, item: int, class_: int, labels: int) -> int:
+    """Try open claims, those with the fewest pods first, then a new one of each pool in order."""
+    for place_ in range(c.state(m)[c.CLAIMS]):
+        claim = c.claim_order(m)[place_]
+        answer = try_claim(m, claim, class_, labels, False)
+        if answer == c.YES:
+            c.target(m)[item] = -2 - claim
+            c.level(m)[item] = class_
+            sink(m, place_)
+            return c.YES
+        if answer != c.NO:
+            return answer
+    for template in range(c.sizes(m)[c.TEMPLATES]):
+        answer = open_claim(m, template, class_, labels)
+        if answer == c.YES:
+            claim = c.state(m)[c.CLAIMS]
+            c.state(m)[c.CLAIMS] = claim + 1
+            c.target(m)[item] = -2 - claim
+            c.level(m)[item] = class_
+            charge(m, claim)
+            c.claim_order(m)[claim] = claim
+            rise(m, claim)
+            return c.YES
+        if answer != c.NO:
+            return answer
+    return c.NO
+
+
+@inner
+def sink(m: Array, place_: int) -> None:
+    """A claim got one more pod: move it behind those that now come before it."""
+    claim = c.claim_order(m)[place_]
+    while place_ + 1 < c.state(m)[c.CLAIMS]:
+        other = c.claim_order(m)[place_ + 1]
+        if c.claim_pods(m)[other] > c.claim_pods(m)[claim]:
+            break
+        if c.claim_pods(m)[other] == c.claim_pods(m)[claim] and other > claim:
+            break
+        c.claim_order(m)[place_] = other
+        c.claim_order(m)[place_ + 1] = claim
+        place_ += 1
+
+
+@inner
+def rise(m: Array, place_: int) -> None:
+    """A new claim has one pod: move it before those that have more."""
+    claim = c.claim_order(m)[place_]
+    while place_ > 0 and c.claim_pods(m)[c.claim_order(m)[place_ - 1]] > c.claim_pods(m)[claim]:
+        c.claim_order(m)[place_] = c.claim_order(m)[place_ - 1]
+        c.claim_order(m)[place_ - 1] = claim
+        place_ -= 1
+
+
+@inner
+def open_claim(m: Array, template: int, class_: int, labels: int) -> int:
+    """Try a new claim of a pool."""
+    claim = c.state(m)[c.CLAIMS]
+    if claim >= len(c.claim_pods(m)):
+        return c.NEED_CLAIMS
+    signature = c.class_signature(m)[class_]
+    if not c.tolerates(m)[signature, template] or c.template_length(m)[template] == 0:
+        return c.NO
+    base = narrowed(m, c.template_requirement(m)[template], c.signature_incoming(m)[signature])
+    if base == c.UNKNOWN:
+        return c.NEED_NARROW
+    if base < 0 or c.limits(m)[template, c.sizes(m)[c.RESOURCES]] < 1:
+        return c.NO
+    clear_claim(m, claim, template)
+    if c.claim_type_count(m)[claim] == 0:
+        return c.NO
+    return try_claim(m, claim, class_, labels, True)
+
+
+@inner
+def clear_claim(m: Array, claim: int, template: int) -> None:
+    """Begin a claim of a pool with all types that its limits leave."""
+    c.claim_template(m)[claim] = template
+    c.claim_requirement(m)[claim] = c.template_requirement(m)[template]
+    c.claim_pods(m)[claim] = 0
+    c.claim_relaxed(m)[claim] = 0
+    c.claim_host(m)[:, claim] = 0
+    for number in range(c.sizes(m)[c.RESERVATION_IDS]):
+        c.claim_held(m)[claim, number] = 0
+    count = 0
+    for column in range(c.sizes(m)[c.RESOURCES]):
+        c.claim_used(m)[claim, column] = 0
+        c.claim_most(m)[claim, column] = 0
+    begin = c.template_start(m)[template]
+    for at in range(begin, begin + c.template_length(m)[template]):
+        type_ = c.template_types(m)[at]
+        if c.template_limited(m)[template] and not within_limits(m, template, type_):
+            continue
+        c.claim_types(m)[claim, count] = type_
+        count += 1
+        for column in range(c.sizes(m)[c.RESOURCES]):
+            room = c.type_room(m)[template, type_, column]
+            c.claim_most(m)[claim, column] = max(c.claim_most(m)[claim, column], room)
+    c.claim_type_count(m)[claim] = count
+
+
+@inner
+def within_limits(m: Array, template: int, type_: int) -> bool:
+    """Whether a node of a type stays within what is left of a pool's limits."""
+    for column in range(c.sizes(m)[c.RESOURCES]):
+        if c.type_capacity(m)[type_, column] > c.limits(m)[template, column]:
+            return False
+    return True
+
+
+@inner
+def charge(m: Array, claim: int) -> None:
+    """Take the largest of a new claim's types off its pool's limits."""
+    template = c.claim_template(m)[claim]
+    for column in range(c.sizes(m)[c.RESOURCES]):
+        most = 0
+        for at in range(c.claim_type_count(m)[claim]):
+            most = max(most, c.type_capacity(m)[c.claim_types(m)[claim, at], column])
+        c.limits(m)[template, column] -= most
+    c.limits(m)[template, c.sizes(m)[c.RESOURCES]] -= 1

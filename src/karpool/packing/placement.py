@@ -1,0 +1,113 @@
+"""What a run found: rows while it lasts, names and new nodes to keep."""
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.model.labels import CAPACITY_TYPE, INITIALIZED, REGISTERED, RESERVATION_ID, RESERVED
+from karpool.model.requirements import Requirements, one_of
+from karpool.packing.kernels.columns import CLAIMS, UNPLACED
+from karpool.packing.question import Answer, MinValues, NewNode
+
+if TYPE_CHECKING:
+    from karpool.packing.engine import Engine
+
+MOST_TYPES: Final = 600
+
+
+class Placement:
+    """Where each pod went, read from the engine before the run is undone."""
+
+    def __init__(self, engine: "Engine", pods: list[int]) -> None:
+        self.engine = engine
+        self.pods = pods
+        self.targets: list[int] = engine.memory["target"][: len(pods)].tolist()
+        self.claims = int(engine.memory["state"][CLAIMS])
+
+    @property
+    def unplaced(self) -> list[int]:
+        """The rows of pods that found no place."""
+        return [pod for pod, target in zip(self.pods, self.targets, strict=True) if target == UNPLACED]
+
+    def claim_pool(self, claim: int) -> str:
+        """The pool of a new node."""
+        memory = self.engine.memory
+        return self.engine.keeper.pools.templates[int(memory["claim_template"][claim])].name
+
+    def claim_requirements(self, claim: int) -> Requirements:
+        """What a new node must be like, its reservations included."""
+        memory = self.engine.memory
+        held = self.engine.keeper.requirements.held[int(memory["claim_requirement"][claim])]
+        reservations = self.reservations(claim)
+        if reservations:
+            held = held.with_key(CAPACITY_TYPE, one_of(RESERVED)).with_key(RESERVATION_ID, one_of(*reservations))
+        return held
+
+    def reservations(self, claim: int) -> tuple[str, ...]:
+        """The reservations that a new node holds."""
+        ids = self.engine.keeper.pools.reservation_ids
+        held = self.engine.memory["claim_held"][claim]
+        return tuple(name for number, name in enumerate(ids) if held[number])
+
+    def claim_types(self, claim: int) -> Array:
+        """The types a new node may have, as numbers."""
+        memory = self.engine.memory
+        return memory["claim_types"][claim, : int(memory["claim_type_count"][claim])].copy()
+
+    def ordered_types(self, claim: int, wanted: Requirements) -> Array:
+        """The types a new node may have, cheapest first, cut to as many as a claim may name; empty if that breaks a minimum."""
+        table = self.engine.keeper.pools.types
+        types = self.claim_types(claim)
+        prices = self.engine.prices(wanted)[types]
+        ordered = types[np.lexsort((table.rank[types], prices))]
+        if len(ordered) <= MOST_TYPES:
+            return ordered
+        cut = ordered[:MOST_TYPES]
+        strict = self.engine.options.min_values is MinValues.STRICT
+        return cut if not strict or self.keeps_minimums(claim, cut) else cut[:0]
+
+    def keeps_minimums(self, claim: int, types: Array) -> bool:
+        """Whether types still differ as much as the claim's pool wants."""
+        memory, pools = self.engine.memory, self.engine.keeper.pools
+        template = int(memory["claim_template"][claim])
+        for at in range(int(pools.min_length[template])):
+            row = (int(pools.min_start[template]) + at) * len(pools.types.types)
+            found = {value for type_ in types for value in pools.values.row(row + int(type_))}
+            if len(found) < int(memory["claim_minimum"][claim, at]):
+                return False
+        return True
+
+    def answer(self) -> Answer:
+        """The whole result by name."""
+        snapshot, memory = self.engine.snapshot, self.engine.memory
+        keys = [snapshot.pods.get(pod).key for pod in self.pods]
+        on_claim: list[list[str]] = [[] for _ in range(self.claims)]
+        placed: dict[str, str | int] = {}
+        for key, target in zip(keys, self.targets, strict=True):
+            if target >= 0:
+                placed[key] = snapshot.nodes.get(target).name
+            elif target != UNPLACED:
+                on_claim[-2 - target].append(key)
+        new_nodes: list[NewNode] = []
+        dropped: list[str] = []
+        for claim in range(self.claims):
+            wanted = self.claim_requirements(claim)
+            types = self.ordered_types(claim, wanted)
+            if not len(types):
+                dropped += on_claim[claim]
+                continue
+            placed.update(dict.fromkeys(on_claim[claim], len(new_nodes)))
+            names = self.engine.keeper.pools.types.names[types]
+            new_nodes.append(
+                NewNode(
+                    pool=self.claim_pool(claim),
+                    requirements=wanted.without(REGISTERED, INITIALIZED),
+                    instance_types=tuple(names.tolist()),
+                    pods=tuple(on_claim[claim]),
+                    reservations=self.reservations(claim),
+                    min_values_relaxed=bool(memory["claim_relaxed"][claim]),
+                )
+            )
+        unplaced = [key for key, target in zip(keys, self.targets, strict=True) if target == UNPLACED]
+        return Answer(placed=placed, new_nodes=tuple(new_nodes), unplaced=tuple(unplaced + dropped))

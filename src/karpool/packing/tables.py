@@ -1,0 +1,331 @@
+"""The engine's tables: what pools offer, and what every pod class makes of it.
+
+Built from a snapshot and a catalogue; `sync` takes note of classes, groups and domains that came with later updates.
+"""
+
+import numpy as np
+
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.arrays import Array, Ragged
+from karpool.cluster.classes import Signature
+from karpool.cluster.constraints import ANY_ADDRESS, Port
+from karpool.cluster.groups import Group, hard
+from karpool.cluster.resources import UNLIMITED
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.labels import HOSTNAME
+from karpool.model.requirements import Requirements
+from karpool.model.scheduling import untolerated
+from karpool.packing.kernels.columns import UNSET
+from karpool.packing.question import MinValues, Options
+from karpool.packing.reqtable import RequirementTable
+from karpool.packing.templates import Template, templates
+from karpool.packing.typetable import TypeTable
+
+
+class PoolTables:
+    """What new nodes of each pool would be like, in columns; fixed for a catalogue and a set of pools."""
+
+    def __init__(self, snapshot: Snapshot, catalog: Catalog, options: Options) -> None:
+        self.snapshot = snapshot
+        self.options = options
+        self.types = TypeTable(catalog, reserved=options.reserved_capacity)
+        self.templates: list[Template] = templates(snapshot.objects.node_pools, catalog, options.seed)
+        self.allocatable, self.capacity = self.types.rooms(snapshot.resources)
+        for template in self.templates:
+            snapshot.resources.learn({k: v for k, v in template.pool.spec.limits.items() if k != "nodes"})
+        self.allocatable = _wide(self.allocatable, len(snapshot.resources))
+        self.capacity = _wide(self.capacity, len(snapshot.resources))
+        snapshot.nodes.widen()
+        self.suitable = [self.types.suitable(template.requirements) for template in self.templates]
+        self.runs = [self._daemons_on(template) for template in self.templates]
+        self.room = self._rooms()
+        self.usable = Ragged()
+        self._list_minimums()
+        for number in range(len(self.templates)):
+            self.usable.append(self._usable(number))
+        self.limited = np.array([bool(t.pool.spec.limits) for t in self.templates] or [False], dtype=np.uint8)
+        ids = dict.fromkeys(self.types.offerings[o].reservation_id for o in self.types.reserved)
+        self.reservation_ids = [name for name in ids if name is not None]
+
+    def _daemons_on(self, template: Template) -> Array:
+        """Which daemons run on which types of a pool."""
+        runs = np.zeros((len(self.snapshot.daemons), len(self.types.types)), dtype=np.bool_)
+        free = self.types.catalog.well_known
+        for number, daemon in enumerate(self.snapshot.daemons):
+            if daemon.tolerates(template.taints):
+                for wanted in daemon.alternatives:
+                    if template.requirements.conflict(wanted, undefined=free) is None:
+                        runs[number] |= self.types.requirements.meet(wanted)
+        return runs
+
+    def _rooms(self) -> Array:
+        """What each type of each pool has left for pods after its daemons."""
+        room = np.repeat(self.allocatable[None], max(1, len(self.templates)), axis=0)
+        for number, runs in enumerate(self.runs):
+            for daemon, here in zip(self.snapshot.daemons, runs, strict=True):
+                for column, amount in self.snapshot.resources.request(daemon.requests).items():
+                    room[number, here, column] -= amount
+        return room
+
+    def _list_minimums(self) -> None:
+        """The keys for which pools want several values, and the values that types have for them."""
+        self.minimums: list[tuple[str, int]] = []
+        self.min_start = np.zeros(max(1, len(self.templates)), dtype=np.int32)
+        self.min_length = np.zeros_like(self.min_start)
+        for number, template in enumerate(self.templates):
+            wanted = [(k, r.min_values) for k, r in template.requirements.items() if r.min_values is not None]
+            self.min_start[number], self.min_length[number] = len(self.minimums), len(wanted)
+            self.minimums += wanted
+        self.values = Ragged()
+        numbers: dict[str, int] = {}
+        for key, _ in self.minimums:
+            for values in self.types.requirements.values(key):
+                self.values.append([numbers.setdefault(value, len(numbers)) for value in sorted(values)])
+        self.value_count = len(numbers)
+
+    def _usable(self, number: int) -> list[int]:
+        """The types that a pool can use at all, if it reaches its minimums with them."""
+        fine = self.suitable[number] & (self.room[number] >= 0).all(axis=1)
+        types = np.flatnonzero(fine)
+        first, count = int(self.min_start[number]), int(self.min_length[number])
+        if self.options.min_values is MinValues.STRICT:
+            for at, (key, wanted) in enumerate(self.minimums[first : first + count]):
+                found: set[int] = set()
+                for type_ in types:
+                    found |= set(self.values.row((first + at) * len(self.types.types) + int(type_)))
+                if len(found) < wanted:
+                    return []
+        listed: list[int] = types.tolist()
+        return listed
+
+    def limits(self) -> Array:
+        """What is left of every pool's limits; the last column counts nodes."""
+        width = len(self.snapshot.resources)
+        left = np.full((max(1, len(self.templates)), width + 1), UNLIMITED, dtype=np.int64)
+        used = self._usage()
+        for number, template in enumerate(self.templates):
+            for name, amount in template.pool.spec.limits.items():
+                column = width if name == "nodes" else self.snapshot.resources.column(name)
+                most = amount.nano // (10**6 if name == "cpu" else 10**9)
+                left[number, column] = most - used.get(template.name, np.zeros(width + 1, dtype=np.int64))[column]
+        return left
+
+    def _usage(self) -> dict[str, Array]:
+        limited = {t.name for t in self.templates if t.pool.spec.limits}
+        usage: dict[str, Array] = {}
+        for state in self.snapshot.nodes.states:
+            if state is not None and state.pool in limited and not state.deleting:
+                usage.setdefault(state.pool, np.zeros(len(self.snapshot.resources) + 1, dtype=np.int64))
+                usage[state.pool] += self.footprint(state.name)
+        return usage
+
+    def footprint(self, name: str) -> Array:
+        """What an existing node takes of its pool's limits."""
+        state = self.snapshot.nodes.get(self.snapshot.nodes.rows[name])
+        taken = np.zeros(len(self.snapshot.resources) + 1, dtype=np.int64)
+        capacity = self.snapshot.resources.room(state.capacity)
+        taken[: len(capacity)] = np.where(capacity == UNLIMITED, 0, capacity)
+        taken[-1] = 1
+        return taken
+
+
+def _wide(rows: Array, width: int) -> Array:
+    wider = np.zeros((rows.shape[0], width), dtype=np.int64)
+    wider[:, : rows.shape[1]] = rows
+    return wider
+
+
+class TableKeeper:
+    """Keeps the kernels' tables in step with the snapshot."""
+
+    def __init__(self, snapshot: Snapshot, catalog: Catalog, options: Options) -> None:
+        self.snapshot = snapshot
+        self.pools = PoolTables(snapshot, catalog, options)
+        self.free_keys = catalog.well_known
+        self._learn_domains()
+        self.requirements = RequirementTable(self.pools.types, snapshot.topology.domains, self.free_keys)
+        self.template_requirements = np.array(
+            [self.requirements.number(t.requirements) for t in self.pools.templates] or [0], dtype=np.int32
+        )
+        self._known: tuple[int, ...] = ()
+        self.sync()
+
+    def _learn_domains(self) -> None:
+        """Make the domains known that pools offer, for every topology key."""
+        topology = self.snapshot.topology
+        self._offered: list[dict[int, set[int]]] = []
+        for template, suitable in zip(self.pools.templates, self.pools.suitable, strict=True):
+            offered: dict[int, set[int]] = {}
+            for name, key in topology.domains.keys.items():
+                if name != HOSTNAME:
+                    values = _offered_values(template.requirements, self.pools.types, suitable, name)
+                    offered[key] = {topology.domain(key, value) for value in sorted(values)}
+            self._offered.append(offered)
+
+    def sync(self) -> None:
+        """Bring all tables up to date with the snapshot."""
+        snapshot = self.snapshot
+        keys, domains = snapshot.topology.domains.size
+        known = (
+            snapshot.classes.size,
+            len(snapshot.classes.signatures),
+            len(snapshot.topology.groups),
+            len(snapshot.topology.filters),
+            keys,
+            sum(len(values) for values in snapshot.topology.domains.values),
+            len(snapshot.classes.port_sets),
+            len(snapshot.resources),
+            snapshot.version if any(HOSTNAME in s.requirements for s in snapshot.classes.signatures) else 0,
+        )
+        if known != self._known:
+            if not self._known or known[4] != self._known[4]:
+                self._learn_domains()
+            self._known = known
+            self.requirements.locate_all(len(snapshot.topology.filters))
+            self._judge_signatures(snapshot.classes.signatures)
+            self._judge_classes()
+            self._judge_groups(snapshot.topology.groups)
+            self._judge_ports()
+
+    def _judge_signatures(self, signatures: list[Signature]) -> None:
+        pools, size = self.pools.templates, max(1, len(signatures))
+        self.incoming = np.zeros(size, dtype=np.int32)
+        self.host = np.full(size, UNSET, dtype=np.int32)
+        self.new_host = np.ones(size, dtype=np.uint8)
+        self.tolerates = np.zeros((size, max(1, len(pools))), dtype=np.uint8)
+        self.volumes = Ragged()
+        rows: list[Array] = []
+        for number, signature in enumerate(signatures):
+            self.incoming[number] = self.requirements.incoming_number(signature.requirements.without(HOSTNAME))
+            self.volumes.append([self.requirements.incoming_number(alternative) for alternative in signature.volumes])
+            wanted = signature.requirements.get(HOSTNAME)
+            if wanted is not None:
+                self.host[number] = len(rows)
+                self.new_host[number] = wanted.complement and not wanted.bounded
+                states = self.snapshot.nodes.states
+                ok = [s is not None and wanted.has(s.labels[HOSTNAME]) for s in states]
+                rows.append(np.array(ok or [False], dtype=np.uint8))
+            for pool, template in enumerate(pools):
+                self.tolerates[number, pool] = untolerated(template.taints, signature.tolerations) is None
+        self.host_ok = np.stack(rows) if rows else np.zeros((1, 1), dtype=np.uint8)
+
+    def _judge_classes(self) -> None:
+        domains = self.snapshot.topology.domains
+        keys, most = domains.size
+        stricts: dict[Requirements, int] = {}
+        levels = self.snapshot.classes.levels
+        self.class_strict = np.array(
+            [stricts.setdefault(x.strict, len(stricts)) for x in levels] or [0], dtype=np.int32
+        )
+        self.strict_mask = np.ones((max(1, len(stricts)), keys, most), dtype=np.uint8)
+        for wanted, number in stricts.items():
+            for name, allowed in wanted.items():
+                key = domains.keys.get(name)
+                if key is not None:
+                    for value, domain in domains.values[key].items():
+                        self.strict_mask[number, key, domain] = allowed.has(value)
+
+    def _judge_groups(self, groups: list[Group]) -> None:
+        topology, pools = self.snapshot.topology, self.pools.templates
+        self.pool_known = np.zeros((max(1, len(groups)), topology.domains.size[1]), dtype=np.uint8)
+        self.template_seen = np.ones((len(topology.filters), max(1, len(pools))), dtype=np.uint8)
+        for number, nodes in enumerate(topology.filters):
+            for pool, template in enumerate(pools):
+                if nodes.tolerations is not None:
+                    seen = untolerated(hard(template.taints), nodes.tolerations) is None
+                    self.template_seen[number, pool] = seen
+        for number, group in enumerate(groups):
+            if group.by_host:
+                continue
+            for pool, offered in enumerate(self._offered):
+                if self.template_seen[topology.filter[number], pool]:
+                    self.pool_known[number, list(offered[int(topology.key[number])])] = 1
+
+    def _judge_ports(self) -> None:
+        sets = self.snapshot.classes.port_sets
+        pools, daemons = self.pools, self.snapshot.daemons
+        self.clash = np.zeros((len(sets), max(1, len(pools.templates)), max(1, len(pools.types.types))), dtype=np.uint8)
+        for ports, number in sets.items():
+            for at, daemon in enumerate(daemons):
+                if any(_conflict(one, other) for one in ports for other in daemon.ports):
+                    for pool, runs in enumerate(pools.runs):
+                        self.clash[number, pool, : runs.shape[1]] |= runs[at].astype(np.uint8)
+
+    def tables(self) -> dict[str, Array]:
+        """All tables as the kernels take them."""
+        pools = self.pools
+        types = max(1, len(pools.types.types))
+        rows = max(1, len(pools.minimums))
+        ids = {name: number for number, name in enumerate(pools.reservation_ids)}
+        reserved = pools.types.reserved
+        return self.growing() | dict(
+            signature_incoming=self.incoming,
+            signature_host=self.host,
+            signature_new_host=self.new_host,
+            host_ok=self.host_ok,
+            volumes_start=self.volumes.start,
+            volumes_length=self.volumes.length,
+            volumes=self.volumes.items,
+            tolerates=self.tolerates,
+            class_strict=self.class_strict,
+            strict_mask=self.strict_mask,
+            pool_known=self.pool_known,
+            template_seen=self.template_seen,
+            type_room=pools.room,
+            type_capacity=pools.capacity,
+            template_requirement=self.template_requirements,
+            template_start=pools.usable.start,
+            template_length=pools.usable.length,
+            template_types=pools.usable.items,
+            template_limited=pools.limited,
+            clash=self.clash,
+            min_start=pools.min_start,
+            min_length=pools.min_length,
+            min_wanted=np.array([wanted for _, wanted in pools.minimums] or [0], dtype=np.int32),
+            value_start=_square(pools.values.start, rows, types),
+            value_length=_square(pools.values.length, rows, types),
+            values=pools.values.items,
+            reserved_type=np.array([pools.types.type_of[o] for o in reserved] or [0], dtype=np.int32),
+            reserved_id=np.array(
+                [ids[pools.types.offerings[o].reservation_id or ""] for o in reserved] or [0], dtype=np.int32
+            ),
+        )
+
+    def growing(self) -> dict[str, Array]:
+        """The tables that grow while kernels run."""
+        names = (
+            "narrow",
+            "types_of",
+            "mask_of",
+            "concrete",
+            "single",
+            "domain_head",
+            "domain_next",
+            "domain_key",
+            "domain_mask",
+            "domain_result",
+            "claim_seen",
+            "reserved_ok",
+        )
+        return {name: getattr(self.requirements, name) for name in names}
+
+
+def _square(flat: Array, rows: int, columns: int) -> Array:
+    padded = np.zeros(rows * columns, dtype=np.int32)
+    count = min(len(flat), len(padded))
+    padded[:count] = flat[:count]
+    return padded.reshape(rows, columns)
+
+
+def _offered_values(wanted: Requirements, types: TypeTable, suitable: Array, key: str) -> set[str]:
+    allowed = wanted.get(key)
+    values = set(allowed.values) if allowed is not None and not allowed.complement else set()
+    for number in np.flatnonzero(suitable):
+        held = types.types[number].requirements.get(key)
+        if held is not None and not held.complement:
+            values |= {value for value in held.values if allowed is None or allowed.has(value)}
+    return values
+
+
+def _conflict(one: Port, other: Port) -> bool:
+    return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))

@@ -1,0 +1,272 @@
+"""The engine's plain twin: where pods would go, said as simply as possible and without any regard for speed.
+
+It walks objects, keeps nothing between questions, and looks at every node and type for every pod. The fast engine must
+give the same answers.
+"""
+
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.constraints import Constraints, Level, Port, constraints, host_ports
+from karpool.cluster.daemons import daemons
+from karpool.cluster.groups import labels_satisfy
+from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.volumes import VolumeIndex
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.model.requests import effective_requests
+from karpool.model.scheduling import untolerated
+from karpool.packing.question import Answer, MinValues, NewNode, Options
+from karpool.packing.templates import templates
+from karpool.packing.twin_claims import Claim, ReservedCapacityError, Rider, Supply, clash, lacking, room, taken, total
+from karpool.packing.twin_topology import Topology
+
+DEFAULTS: Final = Options()
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def place(
+    objects: Objects,
+    catalog: Catalog,
+    *,
+    pods: Sequence[Pod],
+    gone: Collection[str] = (),
+    closed: Collection[str] = (),
+    exempt: Collection[str] = (),
+    options: Options = DEFAULTS,
+    reserved_strict: bool = False,
+    existing_only: bool = False,
+) -> Answer:
+    """Say where `pods` would go if the nodes `gone` were not there.
+
+    Nodes in `closed` take only pods whose keys are in `exempt`. `reserved_strict`: pods wait for reserved capacity that
+    others took in this run. `existing_only`: no new nodes.
+    """
+    scene = _Scene(objects, catalog, pods, gone, options)
+    run = _Run(
+        nodes=scene.destinations(),
+        topology=scene.topology(),
+        supply=scene.supply(strict=reserved_strict),
+        closed=closed,
+        exempt=exempt,
+        existing_only=existing_only,
+    )
+    run.fill(scene.riders())
+    return run.answer(pods)
+
+
+@dataclass(slots=True)
+class _Existing:
+    """A node that is there, and what is left of it."""
+
+    state: StateNode
+    free: Counter[str]
+    ports: list[Port]
+    attached: set[tuple[str, str]]
+    attachable: dict[str, int]
+
+    def accepts(self, rider: Rider, level: Level, topology: Topology) -> bool:
+        """Whether the node can take a pod."""
+        labels, rules = self.state.labels, rider.constraints
+        return (
+            untolerated(self.state.taints, level.tolerations) is None
+            and self._attaches(rules.attached)
+            and not clash(rules.ports, self.ports)
+            and min(self.free.values()) >= 0
+            and all(amount <= self.free[name] for name, amount in rider.requests.items())
+            and labels_satisfy(labels, level.requirements)
+            and (not rules.volumes or any(labels_satisfy(labels, wanted) for wanted in rules.volumes))
+            and topology.allows_node(rider.pod, level, labels)
+        )
+
+    def _attaches(self, volumes: tuple[tuple[str, str], ...]) -> bool:
+        held = Counter(driver for driver, _ in self.attached | set(volumes))
+        return all(held[driver] <= self.attachable[driver] for driver, _ in volumes if driver in self.attachable)
+
+    def board(self, rider: Rider) -> None:
+        """Take a pod."""
+        self.free.subtract(rider.requests)
+        self.ports.extend(rider.constraints.ports)
+        self.attached.update(rider.constraints.attached)
+
+
+class _Scene:
+    """The cluster as it is before any pod is placed."""
+
+    def __init__(
+        self, objects: Objects, catalog: Catalog, pods: Sequence[Pod], gone: Collection[str], options: Options
+    ) -> None:
+        self.objects, self.catalog, self.pods, self.options = objects, catalog, pods, options
+        states = [state for state in join(objects.nodes, objects.node_claims) if state.name not in gone]
+        by_name = {state.name: state for state in states}
+        moving = {pod.key for pod in pods}
+        self.included = [state for state in states if not state.deleting]
+        self.bound = [
+            (pod, by_name[pod.spec.node_name])
+            for pod in objects.pods
+            if pod.spec.node_name in by_name and not pod.terminal and pod.key not in moving
+        ]
+        self.templates = [
+            template
+            for template in templates(objects.node_pools, catalog, options.seed)
+            if template.types
+            and (options.min_values is not MinValues.STRICT or not lacking(template.types, template.requirements))
+        ]
+        self.daemons = daemons(objects.daemon_sets, objects.pods)
+        self.volumes = VolumeIndex(objects)
+        self.namespaces = {entry.name: entry for entry in objects.namespaces}
+        everywhere = [*(state.taints for state in states), *(template.taints for template in self.templates)]
+        self.soft_taints = any(taint.effect == "PreferNoSchedule" for taints in everywhere for taint in taints)
+
+    def riders(self) -> list[Rider]:
+        """The pods to place with all they ask for."""
+        return [Rider(pod, self._rules(pod), taken(effective_requests(pod))) for pod in self.pods]
+
+    def _rules(self, pod: Pod) -> Constraints:
+        return constraints(
+            pod,
+            namespaces=self.namespaces,
+            volumes=self.volumes.needs(pod),
+            preferences=self.options.preferences,
+            soft_taints=self.soft_taints,
+        )
+
+    def destinations(self) -> list[_Existing]:
+        """The nodes that could take pods, in the order in which they are tried."""
+        ordered = sorted(self.included, key=lambda state: (not state.initialized, state.name))
+        return [self._existing(state) for state in ordered]
+
+    def _existing(self, state: StateNode) -> _Existing:
+        here = [pod for pod, node in self.bound if node is state]
+        expected = total(taken(d.requests) for d in self.daemons if d.runs_on(state.labels, state.taints))
+        expected.subtract(total(taken(effective_requests(pod)) for pod in here if pod.is_daemon))
+        free = room(state.allocatable)
+        free.subtract(total(taken(effective_requests(pod)) for pod in here))
+        free.subtract(+expected)
+        drivers = [d for entry in self.objects.csi_nodes if entry.name == state.name for d in entry.spec.drivers]
+        return _Existing(
+            state=state,
+            free=free,
+            ports=[port for pod in here for port in host_ports(pod)],
+            attached={volume for pod in here for volume in self.volumes.needs(pod).attached},
+            attachable={d.name: d.allocatable.count for d in drivers if d.allocatable.count is not None},
+        )
+
+    def topology(self) -> Topology:
+        """Every rule of the pods to place, and of running pods those that keep others away; running pods counted."""
+        running = [
+            (pod, constraints(pod, namespaces=self.namespaces, pinned=True).inverse, state)
+            for pod, state in self.bound
+            if pod.active
+        ]
+        groups = [group for _, inverse, _ in running for group in inverse]
+        for rider in self.riders():
+            groups += [*rider.constraints.inverse, *(g for level in rider.constraints.levels for g in level.groups)]
+        topology = Topology(groups, templates=self.templates, nodes=self.included, well_known=self.catalog.well_known)
+        for pod, inverse, state in running:
+            topology.record_on_node(pod, inverse, state.labels, state.taints)
+        return topology
+
+    def supply(self, *, strict: bool) -> Supply:
+        """Where new nodes can come from."""
+        return Supply(self.catalog, self.templates, self.daemons, self.options, strict=strict, nodes=self.included)
+
+
+def _queue_key(rider: Rider) -> tuple[int, int, datetime, str, str]:
+    meta = rider.pod.metadata
+    created = meta.creation_timestamp or _EARLIEST
+    return (-rider.requests.get("cpu", 0), -rider.requests.get("memory", 0), created, meta.uid, rider.pod.key)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Pods finding their places one after the other."""
+
+    nodes: list[_Existing]
+    topology: Topology
+    supply: Supply
+    closed: Collection[str]
+    exempt: Collection[str]
+    existing_only: bool
+    claims: list[Claim] = field(default_factory=list)
+    placed: dict[str, str | int] = field(default_factory=dict)
+
+    def fill(self, riders: Sequence[Rider]) -> None:
+        """Try every pod, largest first, until a whole round places none."""
+        queue = deque(sorted((rider for rider in riders if not rider.constraints.refusal), key=_queue_key))
+        length_when_pushed: dict[str, int] = {}
+        while queue and length_when_pushed.get(queue[0].pod.key) != len(queue):
+            rider = queue.popleft()
+            if not self._attempt(rider):
+                queue.append(rider)
+                length_when_pushed[rider.pod.key] = len(queue)
+
+    def _attempt(self, rider: Rider) -> bool:
+        """Find a place, giving up wishes one by one; a pod that should wait for reserved capacity gives up none."""
+        try:
+            return any(
+                self._on_node(rider, level) or self._on_claim(rider, level) for level in rider.constraints.levels
+            )
+        except ReservedCapacityError:
+            return False
+
+    def _on_node(self, rider: Rider, level: Level) -> bool:
+        for node in self.nodes:
+            if node.state.name in self.closed and rider.pod.key not in self.exempt:
+                continue
+            if node.accepts(rider, level, self.topology):
+                node.board(rider)
+                state = node.state
+                self.topology.record_on_node(rider.pod, rider.constraints.inverse, state.labels, state.taints)
+                self.placed[rider.pod.key] = state.name
+                return True
+        return False
+
+    def _on_claim(self, rider: Rider, level: Level) -> bool:
+        return not self.existing_only and (self._on_open_claim(rider, level) or self._on_new_claim(rider, level))
+
+    def _on_open_claim(self, rider: Rider, level: Level) -> bool:
+        return any(self._board(claim, rider, level) for claim in sorted(self.claims, key=lambda c: len(c.riders)))
+
+    def _on_new_claim(self, rider: Rider, level: Level) -> bool:
+        for template in self.supply.templates:
+            # No node can have this name, so no rule can mix the new node up with another.
+            claim = self.supply.blank(template, host=f"new node {len(self.claims)}")
+            if claim is not None and self._board(claim, rider, level):
+                self.claims.append(claim)
+                return True
+        return False
+
+    def _board(self, claim: Claim, rider: Rider, level: Level) -> bool:
+        try:
+            fit = self.supply.fit(claim, rider, level, self.topology)
+        except ReservedCapacityError:
+            if claim.riders:
+                return False
+            raise
+        if fit is None:
+            return False
+        self.supply.board(claim, rider, fit)
+        self.topology.record_on_claim(
+            rider.pod,
+            rider.constraints.inverse,
+            requirements=claim.requirements,
+            taints=claim.template.taints,
+            host=claim.host,
+        )
+        return True
+
+    def answer(self, pods: Sequence[Pod]) -> Answer:
+        """Where each pod went."""
+        finished = (self.supply.finish(claim) for claim in self.claims)
+        new_nodes: list[NewNode] = [node for node in finished if node is not None]
+        placed = self.placed | {key: index for index, node in enumerate(new_nodes) for key in node.pods}
+        return Answer(
+            placed=placed,
+            new_nodes=tuple(new_nodes),
+            unplaced=tuple(pod.key for pod in pods if pod.key not in placed),
+        )

@@ -1,0 +1,114 @@
+"""Instance types and offerings in columns, so that a requirement is judged for all of them at once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.arrays import Array
+from karpool.cluster.resources import ResourceTable
+from karpool.model.labels import CAPACITY_TYPES
+from karpool.model.requirements import Requirement, Requirements
+
+Mask = npt.NDArray[np.bool_]
+Prices = npt.NDArray[np.float64]
+
+
+class RequirementColumns:
+    """Many requirement collections as columns of the distinct sets that each key has among them."""
+
+    def __init__(self, rows: Sequence[Requirements]) -> None:
+        self.size = len(rows)
+        self.sets: dict[str, list[Requirement | None]] = {}
+        self.columns: dict[str, Array] = {}
+        for key in {key for row in rows for key in row}:
+            ids: dict[Requirement | None, int] = {}
+            self.columns[key] = np.array([ids.setdefault(row.get(key), len(ids)) for row in rows], dtype=np.int32)
+            self.sets[key] = list(ids)
+
+    def meet(self, wanted: Requirements) -> Mask:
+        """Which rows overlap with requirements on every key that both mention."""
+        mask: Mask = np.ones(self.size, dtype=np.bool_)
+        for key, allowed in wanted.items():
+            if key in self.columns:
+                table = [held is None or held.overlaps(allowed) for held in self.sets[key]]
+                mask &= np.array(table, dtype=np.bool_)[self.columns[key]]
+        return mask
+
+    def values(self, key: str) -> list[frozenset[str]]:
+        """The listed values of a key, row by row."""
+        sets = self.sets.get(key)
+        if sets is None:
+            return [frozenset()] * self.size
+        listed = [frozenset() if s is None or s.complement else s.values for s in sets]
+        return [listed[number] for number in self.columns[key]]
+
+
+class TypeTable:
+    """A catalogue in columns; types keep the catalogue's order, offerings of a type are neighbours."""
+
+    def __init__(self, catalog: Catalog, *, reserved: bool) -> None:
+        self.catalog = catalog
+        self.types = catalog.types
+        self.names = np.array([entry.name for entry in self.types], dtype=object)
+        self.requirements = RequirementColumns([entry.requirements for entry in self.types])
+        offerings = [
+            (number, offering)
+            for number, entry in enumerate(self.types)
+            for offering in entry.offerings
+            if offering.available and (reserved or not offering.reserved)
+        ]
+        self.offerings = [offering for _, offering in offerings]
+        self.type_of = np.array([number for number, _ in offerings], dtype=np.int32)
+        self.offered = RequirementColumns([offering.requirements for offering in self.offerings])
+        prices = [catalog.price(offering) for offering in self.offerings]
+        self.price = np.array([np.inf if price is None else price for price in prices], dtype=np.float64)
+        order = {name: number for number, name in enumerate(CAPACITY_TYPES)}
+        self.capacity_type = np.array([order.get(o.capacity_type, len(order)) for o in self.offerings], dtype=np.int32)
+        self.reserved = [
+            number
+            for number, offering in enumerate(self.offerings)
+            if offering.reserved and offering.reservation_id is not None
+        ]
+        self.rank = np.argsort(np.argsort(self.names)) if len(self.types) else np.zeros(0, dtype=np.int64)
+
+    def rooms(self, resources: ResourceTable) -> tuple[Array, Array]:
+        """Allocatable and capacity of all types, by resource."""
+        for entry in self.types:
+            resources.learn(entry.capacity)
+        empty = np.zeros((0, len(resources)), dtype=np.int64)
+        allocatable = [resources.room(entry.allocatable) for entry in self.types]
+        capacity = [resources.room(entry.capacity) for entry in self.types]
+        return (np.stack(allocatable), np.stack(capacity)) if self.types else (empty, empty)
+
+    def launchable(self, wanted: Requirements) -> Mask:
+        """Which offerings can be had under requirements."""
+        return self.offered.meet(wanted)
+
+    def suitable(self, wanted: Requirements) -> Mask:
+        """Which types meet requirements and can be had under them."""
+        had: Mask = np.zeros(len(self.types), dtype=np.bool_)
+        had[self.type_of[self.launchable(wanted)]] = True
+        return had & self.requirements.meet(wanted)
+
+    def cheapest(self, wanted: Requirements) -> Prices:
+        """The lowest price of each type under requirements; infinite where it cannot be had or costs nobody knows what."""
+        lowest = np.full(len(self.types), np.inf)
+        mask = self.launchable(wanted)
+        np.minimum.at(lowest, self.type_of[mask], self.price[mask])
+        return lowest
+
+    def worst(self, wanted: Requirements) -> Prices:
+        """The highest price each type could be launched at: of the first capacity type it can be had as."""
+        highest = np.full(len(self.types), np.inf)
+        mask = self.launchable(wanted)
+        settled = np.zeros(len(self.types), dtype=np.bool_)
+        for kind in range(len(CAPACITY_TYPES) + 1):
+            chosen = mask & (self.capacity_type == kind)
+            most = np.full(len(self.types), -np.inf)
+            np.maximum.at(most, self.type_of[chosen], self.price[chosen])
+            here = (most > -np.inf) & ~settled
+            highest[here] = most[here]
+            settled |= here
+        return highest

@@ -1,0 +1,231 @@
+"""The documents that other programs read, declared once: a plan, an explanation of one node, and what a page draws.
+
+Prices are in $/h and never rounded; None (null) is an unknown one. Amounts of resources are requests, not usage.
+"""
+
+from datetime import datetime
+from typing import Final, Literal
+
+import msgspec
+from msgspec import field
+
+from karpool.model.quantity import Quantity
+from karpool.model.reasons import Reason
+from karpool.model.wire import decode_value, encode_value
+
+API_VERSION: Final = "karpool.sh/v1"
+
+Method = Literal["Emptiness", "Drift", "MultiNodeConsolidation", "SingleNodeConsolidation"]
+DisruptionReason = Literal["Empty", "Drifted", "Underutilized"]
+Decision = Literal["delete", "replace"]
+Verdict = Literal["keep", "delete", "replace"]
+Amounts = dict[str, Quantity]
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of every part of a document; all fields are always written."""
+
+
+class Totals(Part, frozen=True, kw_only=True):
+    """A cluster in three numbers; the price is that of the nodes whose price is known, None if there are none."""
+
+    nodes: int
+    pods: int
+    price_per_hour: float | None
+    unpriced_nodes: int = 0
+
+
+class Savings(Part, frozen=True, kw_only=True):
+    """What a whole plan saves."""
+
+    price_per_hour: float | None
+    percent: float | None
+
+
+class Replacement(Part, frozen=True, kw_only=True):
+    """A node that a command launches; `name` is unique in the plan, the instance types are cheapest first."""
+
+    name: str
+    node_pool: str
+    capacity_type: str
+    zones: tuple[str, ...]
+    instance_types: tuple[str, ...]
+    price_per_hour: float | None
+
+
+class Placement(Part, frozen=True, kw_only=True):
+    """Where a pod goes; `source` is None for a pod that was pending."""
+
+    pod: str
+    source: str | None = field(name="from")
+    target: str = field(name="to")
+
+
+class PlannedCommand(Part, frozen=True, kw_only=True):
+    """One step of a plan; `waves` says for each PDB in how many turns its pods can leave."""
+
+    step: int
+    method: Method
+    reason: DisruptionReason
+    decision: Decision
+    nodes: tuple[str, ...]
+    replacements: tuple[Replacement, ...]
+    placements: tuple[Placement, ...]
+    savings_per_hour: float | None
+    disruption_cost: float
+    waves: dict[str, int] = {}
+
+
+class NodeVerdict(Part, frozen=True, kw_only=True):
+    """What happens to one of today's nodes, and why; `step` is None for a node that stays."""
+
+    name: str
+    node_pool: str
+    instance_type: str
+    price_per_hour: float | None
+    pods: int
+    verdict: Verdict
+    step: int | None
+    reasons: tuple[Reason, ...]
+    zone: str = ""
+    capacity_type: str = ""
+    utilisation: dict[str, float] = {}
+    requests: Amounts = {}
+    allocatable: Amounts = {}
+
+
+class Unschedulable(Part, frozen=True, kw_only=True):
+    """A pending pod that no node can take."""
+
+    pod: str
+    reasons: tuple[Reason, ...]
+
+
+class Plan(Part, frozen=True, kw_only=True):
+    """What Karpool would do, step by step, and why the other nodes stay."""
+
+    api_version: Literal["karpool.sh/v1"] = API_VERSION
+    kind: Literal["Plan"] = "Plan"
+    time: datetime
+    before: Totals
+    after: Totals
+    savings: Savings
+    commands: tuple[PlannedCommand, ...]
+    nodes: tuple[NodeVerdict, ...]
+    unschedulable: tuple[Unschedulable, ...]
+
+
+class NodeFacts(Part, frozen=True, kw_only=True):
+    """What is known of the explained node; an empty name is an unknown one."""
+
+    name: str
+    node_pool: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price_per_hour: float | None
+    pods: int
+    age_seconds: float | None
+
+
+class Utilisation(Part, frozen=True, kw_only=True):
+    """How much of a resource the pods of a node request."""
+
+    requested: Quantity
+    allocatable: Quantity
+    ratio: float
+
+
+class RuleResult(Part, frozen=True, kw_only=True):
+    """A rule and what it says of the node; the reason is None when there is nothing more to say."""
+
+    rule: str
+    passed: bool
+    reason: Reason | None = None
+
+
+class PodDestination(Part, frozen=True, kw_only=True):
+    """Where a pod of the node would go: a node, a replacement (`new-1`), or nowhere (None), and why."""
+
+    pod: str
+    target: str | None = field(name="to")
+    reason: Reason | None = None
+
+
+class Alternative(Part, frozen=True, kw_only=True):
+    """The cheapest node that would hold the pods which find no room elsewhere."""
+
+    node_pool: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price_per_hour: float | None
+
+
+class Unblock(Part, frozen=True, kw_only=True):
+    """What would let the node go, and what that would save."""
+
+    condition: str = field(name="if")
+    savings_per_hour: float | None
+
+
+class Explanation(Part, frozen=True, kw_only=True):
+    """Everything about one node."""
+
+    api_version: Literal["karpool.sh/v1"] = API_VERSION
+    kind: Literal["Explanation"] = "Explanation"
+    time: datetime
+    node: NodeFacts
+    verdict: Verdict
+    utilisation: dict[str, Utilisation]
+    rules: tuple[RuleResult, ...]
+    pods: tuple[PodDestination, ...]
+    alternative: Alternative | None
+    unblock: tuple[Unblock, ...]
+
+
+class DrawnPod(Part, frozen=True, kw_only=True):
+    """A pod as a slice of its node: its shares of the node's allocatable CPU and memory, 0 to 1.
+
+    `workload` is what a person calls the owner ("Deployment cart"); daemons come and go with their node.
+    """
+
+    name: str
+    cpu: float
+    memory: float
+    workload: str = ""
+    daemon: bool = False
+
+
+class DrawnNode(Part, frozen=True, kw_only=True):
+    """A node as a bar: its allocatable cores and bytes, its price, and the pods that fill it."""
+
+    name: str
+    cpu: float
+    memory: float
+    price_per_hour: float | None
+    pods: tuple[DrawnPod, ...]
+    node_pool: str = ""
+    instance_type: str = ""
+
+
+class Drawing(Part, frozen=True, kw_only=True):
+    """The cluster before the plan and after it, as a page draws them; not part of the JSON contract."""
+
+    before: tuple[DrawnNode, ...]
+    after: tuple[DrawnNode, ...]
+
+
+def to_json(document: Plan | Explanation) -> bytes:
+    """The document as other programs read it."""
+    return msgspec.json.encode(document, enc_hook=encode_value)
+
+
+def plan_from_json(data: bytes) -> Plan:
+    """Read a plan that `to_json` wrote."""
+    return msgspec.json.decode(data, type=Plan, dec_hook=decode_value)
+
+
+def explanation_from_json(data: bytes) -> Explanation:
+    """Read an explanation that `to_json` wrote."""
+    return msgspec.json.decode(data, type=Explanation, dec_hook=decode_value)

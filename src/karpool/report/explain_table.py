@@ -1,0 +1,107 @@
+"""One node in a terminal: its price, how full it is, every rule, where its pods would go, what would unblock it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from karpool.report.document import Explanation, PodDestination, RuleResult, Unblock
+from karpool.report.plan_table import sentence
+from karpool.report.terminal import Cell, Column, Screen
+from karpool.report.words import age, amount, count, per_hour, resource
+
+_VERDICTS: Final = {"keep": "stays", "delete": "can go", "replace": "can be replaced by a cheaper node"}
+
+
+def print_explanation(explanation: Explanation, screen: Screen) -> None:
+    """The whole explanation, top down."""
+    _facts(explanation, screen)
+    _utilisation(explanation, screen)
+    _rules(explanation, screen)
+    _pods(explanation.pods, screen)
+    _alternative(explanation, screen)
+    _unblock(explanation.unblock, screen)
+
+
+def _facts(explanation: Explanation, screen: Screen) -> None:
+    node = explanation.node
+    screen.line(screen.text(f"Node {node.name} {_VERDICTS[explanation.verdict]}", "bold"))
+    screen.line(f"as of {explanation.time:%Y-%m-%d %H:%M:%S} UTC")
+    screen.table(
+        (Column("price", "right"), Column("pool"), Column("type"), Column("zone"), Column("capacity"), Column("age")),
+        (
+            (
+                per_hour(node.price_per_hour),
+                node.node_pool or "-",
+                node.instance_type or "?",
+                node.zone or "?",
+                node.capacity_type or "?",
+                age(node.age_seconds),
+            ),
+        ),
+    )
+
+
+def _utilisation(explanation: Explanation, screen: Screen) -> None:
+    screen.heading(f"{count(explanation.node.pods, 'pod')}: requests, not usage")
+    columns = (
+        Column("resource"),
+        Column("requested", "right"),
+        Column("allocatable", "right"),
+        Column("ratio", "right"),
+        Column(""),
+    )
+    rows = (
+        (
+            name,
+            resource(name, use.requested),
+            resource(name, use.allocatable),
+            f"{use.ratio:.0%}",
+            screen.bar(use.ratio),
+        )
+        for name, use in explanation.utilisation.items()
+    )
+    screen.table(columns, rows)
+
+
+def _rules(explanation: Explanation, screen: Screen) -> None:
+    rules, node = explanation.rules, explanation.node.name
+    failed = sum(not rule.passed for rule in rules)
+    screen.heading(f"Rules: {len(rules) - failed} of {len(rules)} let it go")
+    columns = (Column(""), Column("rule"), Column("why", wraps=True))
+    screen.table(columns, (_rule(rule, node, screen) for rule in rules))
+
+
+def _rule(rule: RuleResult, node: str, screen: Screen) -> tuple[Cell, ...]:
+    why = "" if rule.reason is None else f"{rule.reason.code}: {sentence(rule.reason, node)}"
+    return screen.mark(passed=rule.passed), rule.rule, why
+
+
+def _pods(pods: tuple[PodDestination, ...], screen: Screen) -> None:
+    if not pods:
+        screen.heading("No pod would have to move")
+        return
+    screen.heading(f"Where {count(len(pods), 'pod')} would go")
+    screen.table((Column("pod"), Column("to"), Column("why", wraps=True)), _pod_rows(pods, screen))
+
+
+def _pod_rows(pods: tuple[PodDestination, ...], screen: Screen) -> Iterator[tuple[Cell, ...]]:
+    for pod in pods:
+        target = screen.text("nowhere", "red") if pod.target is None else f"{screen.arrow} {pod.target}"
+        yield pod.pod, target, "" if pod.reason is None else sentence(pod.reason)
+
+
+def _alternative(explanation: Explanation, screen: Screen) -> None:
+    found = explanation.alternative
+    if found is None:
+        return
+    where = ", ".join(part for part in (found.zone, found.capacity_type, found.node_pool) if part)
+    screen.heading("Cheapest replacement")
+    price = f"{per_hour(found.price_per_hour)}; today's node costs {per_hour(explanation.node.price_per_hour)}"
+    screen.line(f"{found.instance_type} ({where}): {price}")
+
+
+def _unblock(ways: tuple[Unblock, ...], screen: Screen) -> None:
+    if not ways:
+        return
+    screen.heading("What would let it go")
+    rows = ((f"if {way.condition}", amount(way.savings_per_hour)) for way in ways)
+    screen.table((Column("", wraps=True), Column("would save $/h", "right")), rows)

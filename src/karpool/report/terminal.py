@@ -1,0 +1,93 @@
+"""A terminal to print on: coloured with symbols on a screen, plain ASCII in a pipe or where NO_COLOR asks for it."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_PIPE_WIDTH: Final = 160
+
+Justify = Literal["left", "right"]
+Cell = str | Text
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's heading, its side, and whether long cells may break into lines."""
+
+    title: str
+    justify: Justify = "left"
+    wraps: bool = False
+
+
+class Screen:
+    """Where tables go. Every text is cleaned, because names come from a cluster and a terminal obeys escapes."""
+
+    def __init__(self, file: TextIO, *, plain: bool, width: int | None = None) -> None:
+        self.plain = plain
+        self._console = Console(
+            file=file,
+            width=width or (_PIPE_WIDTH if plain and not file.isatty() else None),
+            no_color=plain,
+            color_system=None if plain else "auto",
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+
+    def heading(self, text: str) -> None:
+        """A section's title, with air above."""
+        self._console.print()
+        self._console.print(self.text(text, "bold"))
+
+    def line(self, *parts: Cell) -> None:
+        """One line of text, wrapped at words where it is too long."""
+        self._console.print(Text().join(self.text(part) if isinstance(part, str) else part for part in parts))
+
+    def table(self, columns: Iterable[Column], rows: Iterable[Iterable[Cell]]) -> None:
+        """A table without a frame."""
+        table = Table(box=box.ASCII2 if self.plain else box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for column in columns:
+            table.add_column(
+                column.title, justify=column.justify, no_wrap=not column.wraps, overflow="fold", header_style="bold"
+            )
+        for row in rows:
+            table.add_row(*(self.text(cell) if isinstance(cell, str) else cell for cell in row))
+        self._console.print(table)
+
+    def text(self, text: str, style: str = "") -> Text:
+        """Text that is safe to print here, in a style."""
+        return Text(self.clean(text), style="" if self.plain else style)
+
+    def lines(self, texts: Iterable[str]) -> Text:
+        """A cell of several lines."""
+        return Text("\n").join(self.text(text) for text in texts)
+
+    def clean(self, text: str) -> str:
+        """The text without control characters, and in plain mode without anything beyond ASCII."""
+        safe = _CONTROL.sub("\ufffd", text)
+        return safe.encode("ascii", "replace").decode() if self.plain else safe
+
+    def mark(self, *, passed: bool) -> Text:
+        """A tick or a cross, each with its word."""
+        if self.plain:
+            return Text("[ok]" if passed else "[no]")
+        return Text("✓ yes", style="green") if passed else Text("✗ no", style="red")
+
+    @property
+    def arrow(self) -> str:
+        """From here to there."""
+        return "->" if self.plain else "→"
+
+    def bar(self, ratio: float, width: int = 24) -> Text:
+        """A ratio as a bar; more than all of it fills the bar and no more."""
+        filled = round(max(0.0, min(1.0, ratio)) * width)
+        if self.plain:
+            return Text("[" + "#" * filled + "." * (width - filled) + "]")
+        return Text("█" * filled, style="cyan") + Text("░" * (width - filled), style="dim")

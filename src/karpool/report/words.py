@@ -1,0 +1,70 @@
+"""Numbers as people read them: with units, and `?` for what is not known."""
+
+from typing import Final
+
+from karpool.model.quantity import Quantity
+
+UNKNOWN: Final = "?"
+HOURS_PER_MONTH: Final = 730
+_KIBI: Final = 1024
+_BINARY: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def amount(price: float | None) -> str:
+    """A price without its unit: cents from one dollar on, up to four decimals below."""
+    if price is None:
+        return UNKNOWN
+    if abs(price) >= 1:
+        return f"{price:,.2f}"
+    text = f"{price:.4f}"
+    shortest = len("0.00") + (price < 0)
+    while len(text) > shortest and text.endswith("0"):
+        text = text[:-1]
+    return text
+
+
+def per_hour(price: float | None) -> str:
+    """A price per hour with its unit."""
+    return f"{amount(price)} $/h"
+
+
+def per_month(price: float | None) -> str:
+    """The same price for a month of 730 hours."""
+    return f"{UNKNOWN if price is None else f'{price * HOURS_PER_MONTH:,.0f}'} $/month"
+
+
+def percent(value: float | None) -> str:
+    """A percentage that is already times a hundred."""
+    return f"{UNKNOWN if value is None else f'{value:.1f}'} %"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 node`, `1,200 nodes`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def age(seconds: float | None) -> str:
+    """An age in its two largest units: `3d 4h`."""
+    if seconds is None:
+        return UNKNOWN
+    days, rest = divmod(int(seconds), 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, left = divmod(rest, 60)
+    parts = [f"{value}{unit}" for value, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (left, "s")) if value]
+    return " ".join(parts[:2]) or "0s"
+
+
+def resource(name: str, quantity: Quantity) -> str:
+    """An amount of a resource: cores for cpu, binary units for memory and storage, a number for the rest."""
+    if name == "cpu":
+        return f"{quantity.nano / 1e9:.4g} cores"
+    if name == "memory" or name.endswith("storage") or name.startswith("hugepages-"):
+        return _bytes(quantity.units)
+    return f"{quantity.units:,}"
+
+
+def _bytes(value: float) -> str:
+    unit = 0
+    while abs(value) >= _KIBI and unit < len(_BINARY) - 1:
+        value, unit = value / _KIBI, unit + 1
+    return f"{value:.4g} {_BINARY[unit]}"

@@ -1,0 +1,158 @@
+"""The plan's page as a browser shows it. Needs Debian's chromium; nothing is downloaded."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from tests.report import samples
+from tests.report.test_page import HOSTILE, hostile
+
+from karpool.report.document import Drawing, Plan
+from karpool.report.page import plan_page
+
+pytestmark = pytest.mark.browser
+
+SIZES = {"laptop": (1280, 800), "phone": (390, 844)}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("NOT TESTED: the page in a browser; install it with `apt-get install chromium`")
+    with sync_playwright() as playwright:
+        arguments = ["--headless", "--no-sandbox", "--disable-gpu"]
+        opened = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield opened
+        opened.close()
+
+
+class Opened:
+    """A page in a window, with everything that went wrong in it."""
+
+    def __init__(self, browser: Browser, size: str, file: Path, document: tuple[Plan, Drawing]) -> None:
+        file.write_text(plan_page(*document), encoding="utf-8")
+        width, height = SIZES[size]
+        self.page: Page = browser.new_page(viewport={"width": width, "height": height})
+        self.faults: list[str] = []
+        self.page.on("console", lambda message: self.faults.append(message.text))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", lambda request: request.url == file.as_uri() or self.faults.append(request.url))
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector(".row")
+
+
+@pytest.fixture(params=SIZES)
+def small(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> Iterator[Opened]:
+    opened = Opened(browser, request.param, tmp_path / "plan.html", samples.small())
+    yield opened
+    assert opened.faults == []
+    opened.page.close()
+
+
+def test_nodes_are_bars_filled_by_their_pods(small: Opened) -> None:
+    row = small.page.locator(".row", has_text="ip-10-0-1-24")
+    track = row.locator(".lane.after .track")
+    assert small.page.locator(".row").count() == 13
+    assert track.locator(".slice").count() == 8
+    filled = track.evaluate(
+        "bar => [...bar.children].reduce((sum, slice) => sum + slice.offsetWidth, 0) / bar.offsetWidth"
+    )
+    assert filled == pytest.approx(0.63, abs=0.06)
+
+
+def test_totals_stand_at_the_top(small: Opened) -> None:
+    totals = small.page.locator("#totals").inner_text()
+    assert "0.6355 $/h" in totals
+    assert "26.0 %" in totals
+    assert "1 node of unknown price" in totals
+
+
+def test_nothing_is_wider_than_the_window(small: Opened) -> None:
+    assert small.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_slice_has_a_tooltip(small: Opened) -> None:
+    small.page.locator(".row", has_text="ip-10-0-1-11").locator(".lane.after .slice").nth(3).hover()
+    tip = small.page.locator("#tip")
+    expect(tip).to_be_visible()
+    assert "shop/search-7c9f-0001" in tip.inner_text()
+    assert "1 core (13 % of the node)" in tip.inner_text()
+
+
+def test_a_step_lights_up_its_nodes_and_pods(small: Opened) -> None:
+    steps = small.page.locator("#steps > li > button")
+    assert steps.count() == 3
+    steps.nth(1).click()
+    lit = small.page.locator(".row.lit .name").all_inner_texts()
+    assert lit == ["ip-10-0-1-37", "ip-10-0-2-18", "ip-10-0-2-52", "new-1", "ip-10-0-1-11", "ip-10-0-3-09"]
+    assert small.page.locator(".lane.after .slice.moving").count() == 7
+    assert "ip-10-0-1-37 → new-1" in small.page.locator(".moves").inner_text()
+    small.page.keyboard.press("Escape")
+    expect(small.page.locator(".row.lit")).to_have_count(0)
+
+
+def test_reasons_open_into_their_nodes(small: Opened) -> None:
+    group = small.page.locator("details.reason", has_text="PdbBlocks")
+    group.locator("summary").click()
+    expect(group.locator(".facts .link")).to_have_text(["ip-10-0-3-41", "ip-10-0-3-66"])
+    group.locator(".facts .link").first.click()
+    assert "PodDisruptionBudget data/postgres allows no disruption" in small.page.locator("#sheet").inner_text()
+
+
+def test_the_keyboard_walks_nodes_and_pods(small: Opened) -> None:
+    page = small.page
+    page.locator(".row .name").first.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".name:focus")).to_have_text("ip-10-0-4-12")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#tip")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.locator("#sheet")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#sheet")).to_be_hidden()
+
+
+def test_a_node_that_goes_says_where_its_pods_go(small: Opened) -> None:
+    small.page.locator(".row .name", has_text="ip-10-0-1-37").click()
+    text = small.page.locator("#sheet").inner_text()
+    assert "→ new-1 in step 2" in text
+    assert "null" not in text
+
+
+def test_the_filter_finds_the_node_of_a_pod(small: Opened) -> None:
+    small.page.locator("#filter").fill("data/postgres-1")
+    expect(small.page.locator(".row .name")).to_have_text(["ip-10-0-3-66"])
+
+
+def test_before_shows_what_will_be_gone(small: Opened) -> None:
+    small.page.locator("#view button", has_text="Before").click()
+    row = small.page.locator(".row", has_text="ip-10-0-1-37")
+    assert row.locator(".lane.before .slice").count() == 5
+    assert row.locator(".lane.after").is_hidden()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_thousands_of_nodes_scroll(browser: Browser, tmp_path: Path, size: str) -> None:
+    opened = Opened(browser, size, tmp_path / "plan.html", samples.large(2000))
+    page = opened.page
+    assert page.locator(".row").count() < 60
+    page.locator(".row .name").first.focus()
+    page.keyboard.press("End")
+    expect(page.locator(".row:focus-within")).to_have_attribute("aria-posinset", "2000")
+    assert page.locator("#steps > li").count() == 100
+    page.locator("#steps > li > button").nth(9).click()
+    expect(page.locator(".row.lit")).to_have_count(2)
+    assert opened.faults == []
+    page.close()
+
+
+def test_hostile_names_are_only_text(browser: Browser, tmp_path: Path) -> None:
+    opened = Opened(browser, "laptop", tmp_path / "plan.html", hostile())
+    assert opened.page.locator(".row .name").text_content() == HOSTILE
+    assert "Nothing to do" in opened.page.locator(".steps").inner_text()
+    assert opened.faults == []
+    opened.page.close()

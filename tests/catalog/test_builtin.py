@@ -1,0 +1,120 @@
+"""The built-in machines: prices as on the price list, sizes, labels, and what is left for pods."""
+
+import pytest
+from tests.factories import amounts
+
+from karpool.catalog.builtin import SPOT_FRACTION, aws_types
+from karpool.catalog.families import FAMILIES, Family, machines, vcpus_of
+from karpool.catalog.instance_types import Catalog
+from karpool.catalog.pricing import node_price
+from karpool.catalog.sources import open_catalog
+from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
+from karpool.model.quantity import ZERO, parse_quantity
+from karpool.model.requirements import DOES_NOT_EXIST, one_of
+
+AWS = Catalog(aws_types())
+
+
+def price(name: str, capacity_type: str = ON_DEMAND, catalog: Catalog = AWS) -> float:
+    found = node_price(catalog, {INSTANCE_TYPE: name, ZONE: "us-east-1a", CAPACITY_TYPE: capacity_type})
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("nodes", "per_hour"),
+    [
+        (["c5a.xlarge"] * 2, 0.3080),
+        (["m6a.xlarge"], 0.1728),
+        (["m7g.2xlarge"] * 2, 0.6528),
+        (["r7g.2xlarge"], 0.4284),
+        (["t3a.xlarge", "t3a.micro"], 0.1598),
+        (["t3a.medium"] * 2, 0.0752),
+        (["c7i.24xlarge"] * 3, 12.852),
+        (["r7i.24xlarge"] * 2, 12.7008),
+        (["m5.large"], 0.096),
+        (["p3.8xlarge"], 12.24),
+        (["p3.16xlarge"], 24.48),
+        (["t3.small"], 0.0208),
+        (["g5.12xlarge"], 5.672),
+    ],
+)
+def test_prices_are_those_of_the_price_list(nodes: list[str], per_hour: float) -> None:
+    assert sum(price(name) for name in nodes) == pytest.approx(per_hour, rel=1e-12)
+
+
+def test_a_size_twice_as_large_costs_exactly_twice_as_much() -> None:
+    assert price("c6a.2xlarge") + price("c6a.2xlarge") == price("c6a.4xlarge")
+    assert str(price("c6a.xlarge")) == "0.153"
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_prices_and_memory_are_linear_in_a_family(family: Family) -> None:
+    for size in family.sizes.split():
+        name = f"{family.name}.{size}"
+        assert price(name) == pytest.approx(float(family.price_per_vcpu) * vcpus_of(size), rel=1e-12)
+        memory = AWS.by_name[name].capacity["memory"]
+        assert memory == parse_quantity(f"{family.gib_per_vcpu * vcpus_of(size)}Gi")
+
+
+def test_every_type_leaves_something_for_pods() -> None:
+    for entry in AWS.types:
+        assert all(ZERO < entry.allocatable[name] <= entry.capacity[name] for name in entry.capacity), entry.name
+
+
+def test_every_type_is_sold_in_four_zones_on_demand_and_as_cheaper_spot() -> None:
+    zones = [f"us-east-1{letter}" for letter in "abcd"]
+    for entry in AWS.types:
+        prices = {(o.zone, o.capacity_type): o.price for o in entry.offerings}
+        assert set(prices) == {(zone, kind) for zone in zones for kind in (ON_DEMAND, SPOT)}
+        for zone in zones:
+            assert prices[zone, SPOT] == pytest.approx(prices[zone, ON_DEMAND] * SPOT_FRACTION, rel=1e-12), entry.name
+
+
+def test_names_are_unique() -> None:
+    names = [machine.name for machine in machines()]
+    assert len(names) == len(set(names)) == 293
+
+
+@pytest.mark.parametrize(
+    ("name", "cpu", "memory", "pods"),
+    [
+        ("t3a.micro", "1930m", "548Mi", 4),
+        ("t3.small", "1930m", "1418Mi", 11),
+        ("m6g.medium", "940m", "3345Mi", 8),
+        ("m5.large", "1930m", "6903Mi", 29),
+        ("c5a.xlarge", "3920m", "6584Mi", 58),
+        ("m6a.xlarge", "3920m", "14162Mi", 58),
+        ("m5.4xlarge", "15890m", "59055Mi", 110),
+        ("m7i.48xlarge", "191450m", "724344Mi", 250),
+    ],
+)
+def test_allocatable_follows_the_stated_model(name: str, cpu: str, memory: str, pods: int) -> None:
+    expected = amounts({"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "17Gi"})
+    assert AWS.by_name[name].allocatable == expected
+
+
+def test_labels_describe_a_type_as_the_aws_provider_does() -> None:
+    known = AWS.by_name["p4d.24xlarge"].requirements
+    expected = {
+        "node.kubernetes.io/instance-type": "p4d.24xlarge",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "topology.kubernetes.io/region": "us-east-1",
+        "karpenter.k8s.aws/instance-category": "p",
+        "karpenter.k8s.aws/instance-family": "p4d",
+        "karpenter.k8s.aws/instance-generation": "4",
+        "karpenter.k8s.aws/instance-size": "24xlarge",
+        "karpenter.k8s.aws/instance-cpu": "96",
+        "karpenter.k8s.aws/instance-memory": str(1152 * 1024),
+        "karpenter.k8s.aws/instance-gpu-count": "8",
+    }
+    assert {key: known[key] for key in expected} == {key: one_of(value) for key, value in expected.items()}
+    assert AWS.by_name["p4d.24xlarge"].capacity["nvidia.com/gpu"] == parse_quantity(8)
+    assert AWS.by_name["m5.large"].requirements["karpenter.k8s.aws/instance-gpu-count"] == DOES_NOT_EXIST
+
+
+def test_another_region_has_its_own_zones() -> None:
+    entry = open_catalog("aws:eu-west-1").by_name["m5.large"]
+    assert {offering.zone for offering in entry.offerings} == {f"eu-west-1{letter}" for letter in "abcd"}
+    assert entry.requirements["topology.kubernetes.io/region"] == one_of("eu-west-1")

@@ -1,0 +1,193 @@
+"""Catalogue files: both spellings of field names, what is filled in, and what is refused with one line."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.factories import amounts
+
+from karpool.catalog.instance_types import InstanceType
+from karpool.catalog.kwok_file import read_types
+from karpool.catalog.sources import open_catalog
+from karpool.model.problems import InputError
+from karpool.model.requirements import one_of
+
+
+def rule(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def offering(price: float | None = 0.1, zone: str = "z1", kind: str = "on-demand", **rest: Any) -> dict[str, Any]:
+    rules = [rule("karpenter.sh/capacity-type", kind), rule("topology.kubernetes.io/zone", zone)]
+    return {"Price": price, "Available": True, "Requirements": rules, **rest}
+
+
+def entry(name: str = "m5.large", **rest: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": {"cpu": "2", "memory": "8Gi"},
+        "offerings": [offering()],
+        **rest,
+    }
+
+
+def read(*entries: Any) -> tuple[InstanceType, ...]:
+    return read_types(json.dumps(entries).encode(), "types.json")
+
+
+def capitalised(value: Any) -> Any:
+    if isinstance(value, list):
+        return [capitalised(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {key[0].upper() + key[1:]: part if key == "resources" else capitalised(part) for key, part in value.items()}
+
+
+def test_a_type_is_read_with_its_labels_and_overhead() -> None:
+    (found,) = read(entry(resources={"cpu": "2", "memory": "8Gi", "nvidia.com/gpu": 1}))
+    assert found.allocatable == amounts({"cpu": "1900m", "memory": "8182Mi", "pods": 110, "nvidia.com/gpu": 1})
+    expected = {
+        "node.kubernetes.io/instance-type": "m5.large",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "karpenter.kwok.sh/instance-size": "large",
+        "karpenter.kwok.sh/instance-family": "m5",
+        "karpenter.kwok.sh/instance-cpu": "2",
+        "karpenter.kwok.sh/instance-memory": "8Gi",
+        "karpenter.sh/capacity-type": "on-demand",
+        "topology.kubernetes.io/zone": "z1",
+    }
+    assert dict(found.requirements) == {key: one_of(value) for key, value in expected.items()}
+    (sold,) = found.offerings
+    assert (sold.price, sold.available, sold.zone, sold.capacity_type) == (0.1, True, "z1", "on-demand")
+
+
+def test_field_names_may_be_written_in_either_case() -> None:
+    written = entry(offerings=[offering(0.2, Available=False), offering(0.3, "z2", "spot")])
+    lower = {**written, "offerings": [{k.lower(): v for k, v in sold.items()} for sold in written["offerings"]]}
+    assert read(written) == read(lower) == read(capitalised(written))
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "family"),
+    [("m5.large", "large", "m5"), ("c-4x-amd64", "2", "c"), ("n2-standard-2", "2", "n2"), ("big", "2", "b")],
+)
+def test_size_and_family_come_from_the_name(name: str, size: str, family: str) -> None:
+    (found,) = read(entry(name))
+    assert found.requirements["karpenter.kwok.sh/instance-size"] == one_of(size)
+    assert found.requirements["karpenter.kwok.sh/instance-family"] == one_of(family)
+
+
+def test_several_operating_systems_are_alternatives() -> None:
+    (found,) = read(entry(operatingSystems=["linux", "windows"]))
+    assert found.requirements["kubernetes.io/os"] == one_of("linux", "windows")
+
+
+def test_a_missing_price_is_unknown_and_not_zero() -> None:
+    without = offering()
+    del without["Price"]
+    (found,) = read(entry(offerings=[without, offering(None)]))
+    assert [sold.price for sold in found.offerings] == [None, None]
+
+
+def test_a_type_may_have_no_offerings() -> None:
+    for nothing in ([], None):
+        (found,) = read(entry(offerings=nothing))
+        assert found.offerings == ()
+        assert "topology.kubernetes.io/zone" not in found.requirements
+
+
+def test_an_offering_of_several_zones_is_several_offerings() -> None:
+    sold = {"Price": 1, "Requirements": [rule("topology.kubernetes.io/zone", "z1", "z2")]}
+    (found,) = read(entry(offerings=[sold]))
+    assert [(each.zone, each.price, each.available) for each in found.offerings] == [("z1", 1, True), ("z2", 1, True)]
+
+
+@pytest.mark.parametrize(("capacity", "available"), [(3, True), (0, False)])
+def test_reserved_capacity_costs_nothing_and_is_there_while_it_lasts(capacity: int, *, available: bool) -> None:
+    sold = offering(0.7, kind="reserved", ReservationCapacity=capacity)
+    sold["Requirements"].append(rule("karpenter.sh/reservation-id", "r-1"))
+    (found,) = read(entry(offerings=[sold]))
+    (made,) = found.offerings
+    assert (made.price, made.available, made.reserved) == (0.0, available, True)
+    assert (made.reservation_id, made.reservation_capacity) == ("r-1", capacity)
+
+
+def price_of(value: Any) -> dict[str, Any]:
+    return entry(offerings=[offering(value)])
+
+
+def sold_by(bad: dict[str, Any]) -> dict[str, Any]:
+    return entry(offerings=[{"Price": 1, "Requirements": [bad]}])
+
+
+@pytest.mark.parametrize(
+    ("entries", "line"),
+    [
+        ([7], "type [0]: expected `object`, got `int`"),
+        ([{"name": "x"}], "type x: object missing required field `architecture`"),
+        ([entry(3)], "type [0]: name: expected `str`, got `int`"),
+        ([entry(""), 1], "type : name: '' is not a label value"),
+        ([entry("a\x1b[31m\nb")], r"type a\x1b[31m\nb: name: 'a\x1b[31m\nb' is not a label value"),
+        ([entry(), entry()], "type m5.large: name: there is another type of this name"),
+        ([entry(operatingSystems="linux")], "type m5.large: operatingSystems: expected `array`, got `str`"),
+        ([entry(operatingSystems=[])], "type m5.large: operatingSystems: expected at least one"),
+        ([entry(resources={"cpu": "2"})], "type m5.large: resources.memory: a type needs some"),
+        ([entry(resources={"cpu": "1.5.2"})], "type m5.large: resources.cpu: '1.5.2' is not a quantity"),
+        ([entry(resources={"cpu": -1})], "type m5.large: resources.cpu: -1 is negative"),
+        ([entry(resources={"cpu": []})], "type m5.large: resources[...]: expected `int | float | str`, got `array`"),
+        ([price_of(-0.1)], "type m5.large: offerings[0].price: -0.1 is negative"),
+        ([price_of("cheap")], "type m5.large: offerings[0].price: expected `float | null`, got `str`"),
+        (
+            [sold_by(rule("topology.kubernetes.io/zone", "a", operator="Near"))],
+            "type m5.large: offerings[0].requirements[0].operator: unknown operator 'Near'",
+        ),
+        (
+            [sold_by(rule("topology.kubernetes.io/zone", "a", operator="NotIn"))],
+            "type m5.large: offerings[0].requirements[0]: topology.kubernetes.io/zone of an offering needs operator In",
+        ),
+        (
+            [sold_by(rule("karpenter.sh/capacity-type", "free"))],
+            "type m5.large: offerings[0].requirements[0].values: unknown capacity type free",
+        ),
+        ([sold_by(rule("a b", "c"))], "type m5.large: offerings[0].requirements[0].key: 'a b' is not a label key"),
+    ],
+)
+def test_a_wrong_file_gets_one_line_with_file_type_and_field(entries: list[Any], line: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(*entries)
+    assert str(caught.value).startswith(f"types.json: {line}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "truncated"),
+        (b'[{"name": "x"', "truncated"),
+        (b"name: x", "malformed"),
+        (b"[1e999]", "out of range"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'[{"offerings": ' + b"[" * 800 + b"]" * 800 + b"}]", "expected `object`, got `array`"),
+        (b"{}", "expected a JSON array"),
+    ],
+)
+def test_bytes_that_are_no_catalogue_are_refused(data: bytes, why: str) -> None:
+    with pytest.raises(InputError, match=rf"types\.json: .*{why}"):
+        read_types(data, "types.json")
+
+
+def test_a_packed_file_is_read_like_a_plain_one(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "types.json", tmp_path / "types.json.gz"
+    plain.write_bytes(json.dumps([entry()]).encode())
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert open_catalog(str(packed)).types == open_catalog(str(plain)).types == read(entry())
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(InputError, match=r"no/such/file\.json: does not exist"):
+        open_catalog("no/such/file.json")

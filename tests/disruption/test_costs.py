@@ -1,0 +1,86 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.factories import node_claim, pod
+
+from karpool.disruption import costs
+from karpool.model.labels import POD_DELETION_COST
+from karpool.model.pod import Pod
+
+NOW = datetime(2026, 11, 16, 14, 0, tzinfo=UTC)
+
+
+def priced(cost: str | None = None, **rest: Any) -> Pod:
+    return pod(node="n1", annotations={} if cost is None else {POD_DELETION_COST: cost}, **rest)
+
+
+@pytest.mark.parametrize(
+    ("cost", "priority", "expected"),
+    [
+        (None, None, 1.0),
+        (str(2**27), None, 2.0),
+        (f"-{2**27}", None, 0.0),
+        ("2147483647", None, 10.0),
+        ("-2147483647", None, -10.0),
+        (None, 2**25, 2.0),
+        (None, 2_000_001_000, 10.0),
+        (str(2**26), 2**24, 2.0),
+        ("1.34217728e8", None, 2.0),
+        ("much", 2**25, 2.0),
+        ("nan", None, 1.0),
+        ("inf", None, 1.0),
+        ("1e999", None, 1.0),
+        ("1_000", None, 1.0),
+        (" 5", None, 1.0),
+    ],
+)
+def test_deletion_cost_and_priority_move_the_eviction_cost(
+    cost: str | None, priority: int | None, expected: float
+) -> None:
+    assert costs.eviction_cost(priced(cost, priority=priority)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("expire_after", "age", "share"),
+    [
+        ("Never", timedelta(days=900), 1.0),
+        ("720h", timedelta(0), 1.0),
+        ("720h", timedelta(hours=180), 0.75),
+        ("720h", timedelta(hours=720), 0.0),
+        ("720h", timedelta(hours=900), 0.0),
+        ("720h", timedelta(hours=-1), 1.0),
+        ("0s", timedelta(0), 0.0),
+    ],
+)
+def test_a_node_near_its_end_costs_little_to_disrupt(expire_after: str, age: timedelta, share: float) -> None:
+    claim = node_claim(expire_after=expire_after, created=NOW - age)
+    assert costs.lifetime_remaining(claim, NOW) == pytest.approx(share)
+
+
+def test_the_lifetime_cost_counts_every_pod_on_the_node() -> None:
+    claim = node_claim(expire_after="100h", created=NOW - timedelta(hours=50))
+    held = [priced(), priced(owner="DaemonSet"), priced(owner="Node"), priced(deleted=NOW)]
+    assert costs.lifetime_cost(held, claim, NOW) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("held", "cost"),
+    [
+        ([], 1.0),
+        ([priced()], 2.0),
+        ([priced(), priced(priority=2**25)], 4.0),
+        ([priced("-2147483647"), priced()], 2.0),
+        ([priced(owner="DaemonSet"), priced(owner="Node"), priced(phase="Succeeded"), priced(deleted=NOW)], 1.0),
+        ([priced(owner="StatefulSet", deleted=NOW)], 2.0),
+    ],
+)
+def test_the_reschedule_cost_is_one_and_the_cost_of_pods_that_move(held: list[Pod], cost: float) -> None:
+    assert costs.reschedule_cost(held) == pytest.approx(cost)
+
+
+def test_of_two_nodes_of_one_price_the_emptier_saves_more_for_the_trouble() -> None:
+    busy, quiet = ([priced()] * count for count in (4, 1))
+    ratios = [costs.savings_ratio(0.2, costs.reschedule_cost(held)) for held in (busy, quiet)]
+    assert ratios == pytest.approx([0.04, 0.1])
+    assert costs.savings_ratio(None, 2.0) == 0.0

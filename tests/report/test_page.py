@@ -1,0 +1,86 @@
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+from msgspec.structs import replace
+from tests.report import samples
+
+from karpool.model.reasons import Reason
+from karpool.report.document import Drawing, DrawnNode, DrawnPod, Plan
+from karpool.report.page import plan_page
+
+HOSTILE = "</script><script>alert(1)</script><!--$data&lt;\u2028"
+
+
+def embedded(page: str) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def hostile() -> tuple[Plan, Drawing]:
+    plan, _ = samples.small()
+    node = replace(plan.nodes[0], name=HOSTILE, node_pool=HOSTILE, reasons=(Reason(HOSTILE, HOSTILE, HOSTILE),))
+    pod = DrawnPod(name=HOSTILE, cpu=0.5, memory=0.5, workload=HOSTILE)
+    drawn = DrawnNode(name=HOSTILE, cpu=4.0, memory=2.0**34, price_per_hour=None, pods=(pod,))
+    return replace(plan, nodes=(node,), commands=()), Drawing(before=(drawn,), after=(drawn,))
+
+
+class Elements(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in {"src", "href"}]
+
+
+def test_a_name_cannot_leave_the_data() -> None:
+    page = plan_page(*hostile())
+    elements = Elements()
+    elements.feed(page)
+    assert elements.tags.count("script") == 2
+    assert "alert(1)</script>" not in page
+    assert embedded(page)["nodes"][0]["name"] == HOSTILE
+
+
+def test_the_page_needs_no_network() -> None:
+    page = plan_page(*samples.small())
+    elements = Elements()
+    elements.feed(page)
+    assert elements.addresses == ["#cluster"]
+    assert "default-src 'none'" in page
+    assert "unsafe-inline" not in page
+    assert "url(" not in page
+
+
+def test_the_script_writes_text_only() -> None:
+    page = plan_page(*samples.small())
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b", page)
+
+
+def test_a_pod_is_stored_once_and_moves_are_node_numbers() -> None:
+    data = embedded(plan_page(*samples.small()))
+    names = [pod[0] for pod in data["pods"]]
+    assert len(names) == len(set(names))
+    pod, source, target = data["commands"][1]["moves"][0]
+    assert (pod, data["nodes"][source]["name"], data["nodes"][target]["name"]) == (
+        "data/kafka-1",
+        "ip-10-0-1-37",
+        "new-1",
+    )
+
+
+def test_a_node_that_did_not_change_is_drawn_from_its_first_state() -> None:
+    nodes = {node["name"]: node for node in embedded(plan_page(*samples.small()))["nodes"]}
+    assert "after" not in nodes["ip-10-0-3-66"]
+    assert nodes["ip-10-0-2-77"]["after"] is None
+    assert nodes["new-1"]["before"] is None
+    assert len(nodes["ip-10-0-1-11"]["after"]) > len(nodes["ip-10-0-1-11"]["before"])
+
+
+def test_a_page_of_two_thousand_nodes_stays_small() -> None:
+    assert len(plan_page(*samples.large(2000)).encode()) < 6_000_000

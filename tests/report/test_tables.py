@@ -1,0 +1,132 @@
+import io
+import subprocess
+import sys
+
+import pytest
+from msgspec.structs import replace
+from tests.report import samples
+
+from karpool.model.reasons import Reason
+from karpool.report.document import Explanation, Plan
+from karpool.report.tables import is_plain, show_explanation, show_plan
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def plan_text(plan: Plan, *, every_node: bool = False, plain: bool = True, width: int = 160) -> str:
+    out = Terminal()
+    show_plan(plan, out, every_node=every_node, plain=plain, width=width)
+    return out.getvalue()
+
+
+def explanation_text(explanation: Explanation, *, plain: bool = True) -> str:
+    out = Terminal()
+    show_explanation(explanation, out, plain=plain, width=160)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "requests, not usage",
+        "0.6355 $/h (26.0 %)",
+        "464 $/month",
+        "1 node of unknown price",
+        "3 steps",
+        "MultiNodeConsolidation",
+        "replace ip-10-0-1-37, ip-10-0-2-18, ip-10-0-2-52",
+        "new-1: m6i.large or 2 other types, on-demand, 0.096 $/h",
+        "pods under PDB shop/cart leave in 2 waves",
+        "Why 7 nodes stay",
+        "PodDisruptionBudget data/postgres allows no disruption",
+        "ml/train-llm-0",
+    ],
+)
+def test_a_plan_shows(fact: str) -> None:
+    assert fact in plan_text(samples.small()[0])
+
+
+def test_thousands_of_nodes_are_counted_by_reason() -> None:
+    text = plan_text(samples.large(2000)[0])
+    why = text[text.index("Why 1,800 nodes stay") :]
+    assert len(why.splitlines()) < 20
+    assert "PdbBlocks" in why
+    assert "1,800" in why
+
+
+def test_every_node_is_listed_when_asked_for() -> None:
+    plan, _ = samples.small()
+    text = plan_text(plan, every_node=True)
+    assert all(node.name in text for node in plan.nodes)
+    assert "replace, step 2" in text
+    assert "m6i.xlarge, ? $/h" in text
+
+
+def test_nothing_to_do_is_said_in_words() -> None:
+    assert "Nothing to do" in plan_text(replace(samples.small()[0], commands=()))
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "Node ip-10-0-1-11 stays",
+        "0.192 $/h",
+        "3d 4h",
+        "1.57 cores",
+        "14 GiB",
+        "[##########..............]",
+        "[ok] | The node is initialized",
+        "[no] | No pod forbids disruption",
+        "nowhere",
+        "-> ip-10-0-1-24",
+        "m6i.large (us-east-1b, on-demand, general): 0.096 $/h",
+        "if Pod shop/cart-0 were not marked do-not-disrupt",
+        "0.19",
+    ],
+)
+def test_an_explanation_shows(fact: str) -> None:
+    assert fact in explanation_text(samples.explanation())
+
+
+def test_plain_text_is_ascii_without_escapes() -> None:
+    text = plan_text(samples.small()[0]) + explanation_text(samples.explanation())
+    assert text.isascii()
+    assert "\x1b" not in text
+
+
+def test_a_terminal_gets_ticks_with_words() -> None:
+    text = explanation_text(samples.explanation(), plain=False)
+    assert "✓ yes" in text
+    assert "✗ no" in text
+
+
+def test_a_name_cannot_command_the_terminal() -> None:
+    plan, _ = samples.small()
+    hostile = replace(plan.nodes[0], reasons=(Reason("X", "\x1b[2J[red]gone\u202e\r\n", "Pod a/b"),))
+    for plain in (True, False):
+        text = plan_text(replace(plan, nodes=(hostile,)), plain=plain)
+        assert "\x1b[2J" not in text
+        assert "\u202e" not in text
+        assert "[2J[red]gone" in text
+
+
+@pytest.mark.parametrize(
+    ("environ", "plain"),
+    [({}, False), ({"NO_COLOR": "1"}, True), ({"NO_COLOR": ""}, False), ({"TERM": "dumb"}, True)],
+)
+def test_no_color_and_dumb_terminals_are_plain(environ: dict[str, str], *, plain: bool) -> None:
+    assert is_plain(Terminal(), environ) is plain
+
+
+def test_a_pipe_is_plain() -> None:
+    assert is_plain(io.StringIO(), {})
+
+
+def test_rich_is_loaded_only_to_print() -> None:
+    code = "import sys, karpool.report.tables, karpool.report.page; sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own code

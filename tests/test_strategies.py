@@ -1,0 +1,50 @@
+"""Random clusters start legally, so that whatever is wrong afterwards is the engine's doing."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+
+from tests.checker import Placement, state_of, violations
+from tests.strategies import Cluster, clusters
+
+
+@given(clusters())
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_pod_of_a_random_cluster_runs_where_it_may(cluster: Cluster) -> None:
+    objects = cluster.objects
+    full, bare = state_of(objects), state_of(replace(objects, pods=()))
+    placed = [Placement(seat.pod, bare.machines[seat.machine.name]) for seat in full.seats]
+    assert violations(bare, placed) == []
+    assert all(pod.bound or pod.provisionable for pod in objects.pods)
+
+
+def test_random_clusters_show_what_they_should() -> None:
+    """Each feature turns up in some cluster; a strategy that never draws one would prove nothing."""
+    seen: set[str] = set()
+
+    @given(clusters())
+    @settings(max_examples=150, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    def collect(cluster: Cluster) -> None:
+        seen.update(_features(cluster))
+
+    collect()
+    assert seen >= {"spread", "near", "anti", "ports", "claims", "daemon pods", "pending", "running", "tainted"}
+
+
+def _features(cluster: Cluster) -> Iterator[str]:
+    for pod in cluster.objects.pods:
+        yield "running" if pod.bound else "pending"
+        if pod.is_daemon:
+            yield "daemon pods"
+        if pod.bound and pod.spec.topology_spread_constraints:
+            yield "spread"
+        if pod.bound and pod.spec.affinity is not None:
+            yield from ("near",) if pod.spec.affinity.pod_affinity else ()
+            yield from ("anti",) if pod.spec.affinity.pod_anti_affinity else ()
+        if pod.bound and pod.spec.volumes:
+            yield "claims"
+        if pod.bound and not pod.is_daemon and any(container.ports for container in pod.spec.containers):
+            yield "ports"
+    if any(node.spec.taints for node in cluster.objects.nodes):
+        yield "tainted"
