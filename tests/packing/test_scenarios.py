@@ -4,9 +4,9 @@ from tests.packing.scenarios_nodes import NODE_SCENARIOS
 from tests.packing.scenarios_pools import POOL_SCENARIOS
 from tests.packing.scenarios_topology import TOPOLOGY
 
-from karpool.packing import twin
+from karpool.packing import ask, twin
 
-ENGINES = [twin.place]
+ENGINES = [ask.place, twin.place]
 SCENARIOS = [*POOL_SCENARIOS, *NODE_SCENARIOS, *TOPOLOGY]
 
 

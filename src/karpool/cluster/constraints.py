@@ -67,17 +67,16 @@ def constraints(
         pod = msgspec.structs.replace(
             pod, spec=msgspec.structs.replace(pod.spec, affinity=without_node_affinity(pod.spec.affinity))
         )
-    refusal = _refusal(pod, volumes)
-    if refusal:
-        nothing = Level(NO_REQUIREMENTS, NO_REQUIREMENTS, (), ())
-        return Constraints((nothing,), refusal=refusal)
     reader = _Reader(pod, namespaces)
+    refusal = _refusal(pod, volumes)
+    nothing = Level(NO_REQUIREMENTS, NO_REQUIREMENTS, (), ())
     return Constraints(
-        levels=reader.ladder(preferences, soft_taints=soft_taints),
+        levels=(nothing,) if refusal else reader.ladder(preferences, soft_taints=soft_taints),
         inverse=tuple(dict.fromkeys(reader.anti(Kind.INVERSE))),
         volumes=volumes.alternatives,
         ports=host_ports(pod),
         attached=volumes.attached,
+        refusal=refusal,
     )
 
 
@@ -97,11 +96,6 @@ def _refusal(pod: Pod, volumes: VolumeNeeds) -> str:
     terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
     if any(term.match_fields for term in terms):
         return "selects nodes by matchFields, which is not supported"
-    try:
-        for term in terms:
-            term.requirements  # noqa: B018 - reading it is the check
-    except ValueError as error:
-        return f"has an invalid node affinity: {error}"
     return ""
 
 

@@ -123,6 +123,7 @@ class NodeTable:
         for name in ("room", "taken", "daemon_taken", "free"):
             setattr(self, name, grown(getattr(self, name), (size, width)))
         self.overhead = grown(self.overhead, (self.shapes.size + 1, width))
+        self.classes.requests = grown(self.classes.requests, (self.classes.size, width))
         for column in range(before, width):
             if self.resources.names[column].startswith(ATTACH):
                 self.room[:, column] = self.free[:, column] = UNLIMITED

@@ -1,5 +1,6 @@
 """What a run found: rows while it lasts, names and new nodes to keep."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,9 +40,22 @@ class Placement:
         """What a new node must be like, its reservations included."""
         memory = self.engine.memory
         held = self.engine.keeper.requirements.held[int(memory["claim_requirement"][claim])]
+        if memory["claim_relaxed"][claim]:
+            held = self._with_lowered_minimums(held, claim)
         reservations = self.reservations(claim)
         if reservations:
+            held = held.without(CAPACITY_TYPE, RESERVATION_ID)
             held = held.with_key(CAPACITY_TYPE, one_of(RESERVED)).with_key(RESERVATION_ID, one_of(*reservations))
+        return held
+
+    def _with_lowered_minimums(self, held: Requirements, claim: int) -> Requirements:
+        pools, memory = self.engine.keeper.pools, self.engine.memory
+        template = int(memory["claim_template"][claim])
+        first = int(pools.min_start[template])
+        for at in range(int(pools.min_length[template])):
+            key = pools.minimums[first + at][0]
+            lowered = replace(held[key], min_values=int(memory["claim_minimum"][claim, at]))
+            held = held.without(key).with_key(key, lowered)
         return held
 
     def reservations(self, claim: int) -> tuple[str, ...]:
@@ -56,9 +70,11 @@ class Placement:
         return memory["claim_types"][claim, : int(memory["claim_type_count"][claim])].copy()
 
     def ordered_types(self, claim: int, wanted: Requirements) -> Array:
-        """The types a new node may have, cheapest first, cut to as many as a claim may name; empty if that breaks a minimum."""
+        """The types a new node may have, cheapest first, cut to what a claim may name; empty if that breaks a minimum."""
         table = self.engine.keeper.pools.types
         types = self.claim_types(claim)
+        if self.reservations(claim):
+            types = types[table.suitable(wanted)[types]]
         prices = self.engine.prices(wanted)[types]
         ordered = types[np.lexsort((table.rank[types], prices))]
         if len(ordered) <= MOST_TYPES:

@@ -13,7 +13,7 @@ from karpool.cluster.groups import Group, hard
 from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
-from karpool.model.requirements import Requirements
+from karpool.model.requirements import ANY, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.kernels.columns import UNSET
 from karpool.packing.question import MinValues, Options
@@ -154,11 +154,12 @@ class TableKeeper:
         """Make the domains known that pools offer, for every topology key."""
         topology = self.snapshot.topology
         self._offered: list[dict[int, set[int]]] = []
-        for template, suitable in zip(self.pools.templates, self.pools.suitable, strict=True):
+        for number, template in enumerate(self.pools.templates):
+            usable = self.pools.usable.row(number)
             offered: dict[int, set[int]] = {}
             for name, key in topology.domains.keys.items():
                 if name != HOSTNAME:
-                    values = _offered_values(template.requirements, self.pools.types, suitable, name)
+                    values = _offered_values(template.requirements, self.pools.types, usable, name)
                     offered[key] = {topology.domain(key, value) for value in sorted(values)}
             self._offered.append(offered)
 
@@ -228,6 +229,7 @@ class TableKeeper:
     def _judge_groups(self, groups: list[Group]) -> None:
         topology, pools = self.snapshot.topology, self.pools.templates
         self.pool_known = np.zeros((max(1, len(groups)), topology.domains.size[1]), dtype=np.uint8)
+        self.group_admits = np.ones_like(self.pool_known)
         self.template_seen = np.ones((len(topology.filters), max(1, len(pools))), dtype=np.uint8)
         for number, nodes in enumerate(topology.filters):
             for pool, template in enumerate(pools):
@@ -240,6 +242,10 @@ class TableKeeper:
             for pool, offered in enumerate(self._offered):
                 if self.template_seen[topology.filter[number], pool]:
                     self.pool_known[number, list(offered[int(topology.key[number])])] = 1
+            if group.nodes.alternatives:
+                admitted = [wanted.get(group.key, ANY) for wanted in group.nodes.alternatives]
+                for value, domain in topology.domains.values[int(topology.key[number])].items():
+                    self.group_admits[number, domain] = any(allowed.has(value) for allowed in admitted)
 
     def _judge_ports(self) -> None:
         sets = self.snapshot.classes.port_sets
@@ -270,6 +276,7 @@ class TableKeeper:
             class_strict=self.class_strict,
             strict_mask=self.strict_mask,
             pool_known=self.pool_known,
+            group_admits=self.group_admits,
             template_seen=self.template_seen,
             type_room=pools.room,
             type_capacity=pools.capacity,
@@ -317,14 +324,13 @@ def _square(flat: Array, rows: int, columns: int) -> Array:
     return padded.reshape(rows, columns)
 
 
-def _offered_values(wanted: Requirements, types: TypeTable, suitable: Array, key: str) -> set[str]:
-    allowed = wanted.get(key)
-    values = set(allowed.values) if allowed is not None and not allowed.complement else set()
-    for number in np.flatnonzero(suitable):
-        held = types.types[number].requirements.get(key)
-        if held is not None and not held.complement:
-            values |= {value for value in held.values if allowed is None or allowed.has(value)}
-    return values
+def _offered_values(wanted: Requirements, types: TypeTable, usable: list[int], key: str) -> set[str]:
+    """The values of a key that nodes of a pool can have: what its types say, else what the pool itself lists."""
+    allowed = wanted.get(key, ANY)
+    said = [held for number in usable if (held := types.types[number].requirements.get(key)) is not None]
+    if not said and usable and not allowed.complement:
+        return set(allowed.values)
+    return {value for held in said if not held.complement for value in held.values if allowed.has(value)}
 
 
 def _conflict(one: Port, other: Port) -> bool:

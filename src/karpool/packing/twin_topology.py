@@ -73,7 +73,7 @@ class Topology:
         )
         if not allowed:
             return []
-        if not any(self._pins(group, pod, level) for group in groups):
+        if not any(self._pins(group, pod) for group in groups):
             return [one_of(*allowed)]
         first = next((group for group in groups if group.kind is Kind.SPREAD), None)
         return [
@@ -81,9 +81,9 @@ class Topology:
             for domain in sorted(allowed, key=lambda domain: (self.counts[first][domain] if first else 0, domain))
         ]
 
-    def _pins(self, group: Group, pod: Pod, level: Level) -> bool:
+    def _pins(self, group: Group, pod: Pod) -> bool:
         """Whether a rule needs the one domain to be known."""
-        return group.kind is Kind.SPREAD or (group.kind is Kind.AFFINITY and self._starts(group, pod, level))
+        return group.kind is Kind.SPREAD or (group.kind is Kind.AFFINITY and self._starts(group, pod))
 
     def _open_domains(self, group: Group, requirements: Requirements) -> set[str]:
         """The known domains in which a new node with these requirements could still come up."""
@@ -97,25 +97,24 @@ class Topology:
         count = self.counts[group][domain]
         if group.kind is Kind.SPREAD:
             return (group.by_host or domain in self.known(group)) and (
-                count + _counted(group, pod) - self._lowest(group, level) <= group.max_skew
+                count + _counted(group, pod) - self._lowest(group) <= group.max_skew
             )
         if group.kind is Kind.AFFINITY:
-            return _own_domains(group, level).has(domain) if self._starts(group, pod, level) else count > 0
+            return _own_domains(group, level).has(domain) and (count > 0 or self._starts(group, pod))
         return count == 0
 
-    def _lowest(self, group: Group, level: Level) -> int:
-        """The count of the emptiest domain that the pod could use; a new host is always empty."""
+    def _lowest(self, group: Group) -> int:
+        """The count of the emptiest domain that the rule looks at; a new host is always empty."""
         if group.by_host:
             return 0
-        usable = [domain for domain in self.known(group) if _own_domains(group, level).has(domain)]
+        usable = [domain for domain in self.known(group) if _admits(group, domain)]
         if len(usable) < group.min_domains:
             return 0
         return min((self.counts[group][domain] for domain in usable), default=0)
 
-    def _starts(self, group: Group, pod: Pod, level: Level) -> bool:
+    def _starts(self, group: Group, pod: Pod) -> bool:
         """Whether the pod is the first of those that want to be together."""
-        usable = _own_domains(group, level)
-        return _counted(group, pod) and not any(usable.has(domain) for domain in +self.counts[group])
+        return _counted(group, pod) and not +self.counts[group]
 
     def record_on_node(
         self, pod: Pod, owned: Iterable[Group], labels: Mapping[str, str], taints: tuple[Taint, ...]
@@ -167,18 +166,26 @@ def _own_domains(group: Group, level: Level) -> Requirement:
     return ANY if group.by_host else level.strict.get(group.key, ANY)
 
 
+def _admits(group: Group, domain: str) -> bool:
+    """Whether a spread rule looks at a domain: nodes that its pods may use can be there."""
+    wanted = group.nodes.alternatives
+    return not wanted or any(entry.get(group.key, ANY).has(domain) for entry in wanted)
+
+
 def _domains_of_pools(group: Group, templates: Sequence[Template]) -> set[str]:
-    """The domains in which the pools could make nodes."""
+    """The domains in which the pools could make nodes: what their types say, else what the pool itself lists."""
     found: set[str] = set()
     for template in templates:
         tolerations = group.nodes.tolerations
         if tolerations is not None and untolerated(hard(template.taints), tolerations) is not None:
             continue
-        both = [template.requirements.intersect(entry.requirements) for entry in template.types]
-        for requirements in (template.requirements, *both):
-            wanted = requirements.get(group.key)
-            if wanted is not None and not wanted.complement:
-                found |= wanted.values
+        allowed = template.requirements.get(group.key, ANY)
+        said = [entry.requirements[group.key] for entry in template.types if group.key in entry.requirements]
+        if not said and template.types and not allowed.complement:
+            found |= allowed.values
+        for held in said:
+            if not held.complement:
+                found |= {value for value in held.values if allowed.has(value)}
     return found
 
 

@@ -283,12 +283,17 @@ def keep_types(m: Array, claim: int, class_: int) -> None:
     c.claim_type_count(m)[claim] = count
     for at in range(count):
         c.claim_types(m)[claim, at] = c.fitting(m)[at]
+    refund = c.claim_pods(m)[claim] > 1 and c.template_limited(m)[template]
     for column in range(c.sizes(m)[c.RESOURCES]):
         c.claim_used(m)[claim, column] += c.class_requests(m)[class_, column]
-        most = c.type_room(m)[template, c.fitting(m)[0], column]
-        for at in range(1, count):
+        most, largest = 0, 0
+        for at in range(count):
             most = max(most, c.type_room(m)[template, c.fitting(m)[at], column])
+            largest = max(largest, c.type_capacity(m)[c.fitting(m)[at], column])
         c.claim_most(m)[claim, column] = most
+        if refund:
+            c.limits(m)[template, column] += c.claim_charged(m)[claim, column] - largest
+        c.claim_charged(m)[claim, column] = largest
 
 
 @inner

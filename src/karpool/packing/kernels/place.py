@@ -79,7 +79,7 @@ def on_claim(m: Array, item: int, class_: int, labels: int) -> int:
             c.level(m)[item] = class_
             sink(m, place_)
             return c.YES
-        if answer != c.NO:
+        if answer not in (c.NO, c.RESERVED_ERROR):
             return answer
     for template in range(c.sizes(m)[c.TEMPLATES]):
         answer = open_claim(m, template, class_, labels)
@@ -183,8 +183,5 @@ def charge(m: Array, claim: int) -> None:
     """Take the largest of a new claim's types off its pool's limits."""
     template = c.claim_template(m)[claim]
     for column in range(c.sizes(m)[c.RESOURCES]):
-        most = 0
-        for at in range(c.claim_type_count(m)[claim]):
-            most = max(most, c.type_capacity(m)[c.claim_types(m)[claim, at], column])
-        c.limits(m)[template, column] -= most
+        c.limits(m)[template, column] -= c.claim_charged(m)[claim, column]
     c.limits(m)[template, c.sizes(m)[c.RESOURCES]] -= 1

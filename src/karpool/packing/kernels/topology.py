@@ -43,7 +43,7 @@ def consider(m: Array, group: int, class_: int, labels: int) -> None:
     slot = slot_of(m, c.group_key(m)[group])
     kind = c.group_kind(m)[group]
     if kind == c.SPREAD:
-        allow_spread(m, group, class_, labels, slot)
+        allow_spread(m, group, labels, slot)
     elif kind == c.AFFINITY:
         allow_affinity(m, group, class_, labels, slot)
     else:
@@ -100,13 +100,12 @@ def known(m: Array, group: int, domain: int) -> bool:
 
 
 @inner
-def allow_spread(m: Array, group: int, class_: int, labels: int, slot: int) -> None:
+def allow_spread(m: Array, group: int, labels: int, slot: int) -> None:
     """Allow the domains in which one more pod keeps the skew."""
     key = c.group_key(m)[group]
-    mine = c.strict_mask(m)[c.class_strict(m)[class_], key]
     lowest, found = 0, 0
     for domain in range(c.domains(m)[key]):
-        if mine[domain] and known(m, group, domain):
+        if c.group_admits(m)[group, domain] and known(m, group, domain):
             count = c.by_domain(m)[group, domain]
             lowest = count if found == 0 else min(lowest, count)
             found += 1
@@ -129,7 +128,7 @@ def allow_affinity(m: Array, group: int, class_: int, labels: int, slot: int) ->
     mine = c.strict_mask(m)[c.class_strict(m)[class_], key]
     some = False
     for domain in range(c.domains(m)[key]):
-        some = some or (mine[domain] == 1 and c.by_domain(m)[group, domain] > 0)
+        some = some or c.by_domain(m)[group, domain] > 0
     first = not some and counts_itself(m, group, labels)
     for domain in range(c.domains(m)[key]):
         here = mine[domain] == 1 and (first or c.by_domain(m)[group, domain] > 0)

@@ -1,0 +1,49 @@
+"""The question asked from scratch: objects in, answer out."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import numpy as np
+
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.packing.engine import Engine
+from karpool.packing.question import Answer, Options
+
+DEFAULTS: Final = Options()
+
+
+def place(
+    objects: Objects,
+    catalog: Catalog,
+    *,
+    pods: Sequence[Pod],
+    gone: Collection[str] = (),
+    closed: Collection[str] = (),
+    exempt: Collection[str] = (),
+    options: Options = DEFAULTS,
+    reserved_strict: bool = False,
+    existing_only: bool = False,
+) -> Answer:
+    """Where pods would go in a cluster without some nodes; `closed` nodes take only pods that are exempt."""
+    snapshot = Snapshot(objects, preferences=options.preferences)
+    engine = Engine(snapshot, catalog, options)
+    rows = [snapshot.pods.rows[pod.key] for pod in pods if pod.key in snapshot.pods.rows]
+    nodes = snapshot.nodes
+    leaving = [nodes.rows[name] for name in gone if name in nodes.rows]
+    shut = np.zeros(len(nodes.live), dtype=np.uint8)
+    shut[[nodes.rows[name] for name in closed if name in nodes.rows]] = 1
+    with engine.what_if() as trial:
+        trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) not in leaving])
+        trial.remove(leaving)
+        placement = trial.place(
+            rows,
+            exempt=[snapshot.pods.get(row).key in exempt for row in rows],
+            closed=shut,
+            existing_only=existing_only,
+            strict_reserved=reserved_strict,
+        )
+        return placement.answer()
+
