@@ -7,7 +7,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
-from karpool.catalog.instance_types import Catalog
+from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.model.labels import (
     ARCH,
     CAPACITY_TYPE,
@@ -17,18 +17,22 @@ from karpool.model.labels import (
     INSTANCE_TYPE,
     NODEPOOL,
     ON_DEMAND,
+    RESERVATION_ID,
+    RESERVED,
     SPOT,
     ZONE,
 )
 from karpool.model.node import CSINode, Node
-from karpool.model.nodepool import NodePool
+from karpool.model.nodepool import NodePool, PoolRequirement
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.model.requirements import Requirements, one_of
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim
 from karpool.model.wire import Condition
 from karpool.model.workloads import DaemonSet, PodDisruptionBudget
 from tests.checker import Option, Placement, could_place, seated, state_of, template_of
 from tests.factories import (
+    LONG_AGO,
     affinity_to,
     anti_affinity,
     claim_for,
@@ -49,6 +53,13 @@ from tests.factories import (
 
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 DRIVER: Final = "csi.example.com"
+RESERVATIONS: Final[tuple[tuple[tuple[str, str, int], ...], ...]] = (
+    (),
+    (),
+    (("r1", ZONES[0], 1),),
+    (("r2", ZONES[1], 2),),
+    (("r1", ZONES[0], 1), ("r2", ZONES[1], 2)),
+)
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Feature = Callable[[Draw, int], dict[str, Any]]
 
@@ -62,10 +73,22 @@ class Cluster:
 
 
 @st.composite
-def clusters(draw: st.DrawFn, *, max_nodes: int = 12, max_workloads: int = 8, max_pods: int = 40) -> Cluster:
-    """A cluster of 1 to `max_nodes` nodes with up to `max_pods` pods, some of them pending."""
-    catalog = draw(catalogs())
-    pools = tuple(draw(node_pools(index)) for index in range(draw(st.integers(1, 3))))
+def clusters(
+    draw: st.DrawFn,
+    *,
+    max_nodes: int = 12,
+    max_workloads: int = 8,
+    max_pods: int = 40,
+    in_motion: bool = False,
+    choosy: bool = False,
+) -> Cluster:
+    """A cluster of 1 to `max_nodes` nodes with up to `max_pods` pods, some of them pending.
+
+    `in_motion`: some nodes are being deleted, some are only claims yet, some pods are about to end. `choosy`: there is
+    reserved capacity, and pools may want several values of a key.
+    """
+    catalog = draw(catalogs(reserved=choosy))
+    pools = tuple(draw(node_pools(index, choosy=choosy)) for index in range(draw(st.integers(1, 3))))
     nodes = tuple(_nodes(draw, pools, catalog, max_nodes))
     daemons = tuple(draw(daemon_sets(index)) for index in range(draw(st.integers(0, 2))))
     claims = tuple(claim_for(entry) for entry in nodes if NODEPOOL in entry.metadata.labels)
@@ -84,12 +107,39 @@ def clusters(draw: st.DrawFn, *, max_nodes: int = 12, max_workloads: int = 8, ma
     wanted = [made for index in range(draw(st.integers(0, max_workloads))) for made in draw(workloads(index))]
     budgets = tuple(draw(pod_disruption_budgets(max_workloads)))
     pods = _settled(bare, _daemon_pods(draw, bare), wanted[:max_pods], first=draw(st.integers(0, 11)))
-    return Cluster(replace(bare, pods=pods, pod_disruption_budgets=budgets), catalog)
+    full = replace(bare, pods=pods, pod_disruption_budgets=budgets)
+    return Cluster(_in_motion(draw, full, catalog) if in_motion else full, catalog)
+
+
+def _in_motion(draw: Draw, objects: Objects, catalog: Catalog) -> Objects:
+    """The cluster with some nodes and pods about to go, and some nodes about to come."""
+    leaving = draw(st.sets(st.integers(0, 11), max_size=3))
+    ending = draw(st.sets(st.integers(0, 39), max_size=4))
+    nodes = tuple(
+        _deleted(n) if i in leaving and NODEPOOL not in n.metadata.labels else n for i, n in enumerate(objects.nodes)
+    )
+    names = {n.name for i, n in enumerate(objects.nodes) if i in leaving}
+    claims = [_deleted(c) if c.status.node_name in names else c for c in objects.node_claims]
+    templates = [(p, t) for p in objects.node_pools if (t := template_of(p, catalog.types)) is not None]
+    for index in range(draw(st.integers(0, 2)) if templates else 0):
+        pool, template = draw(st.sampled_from(templates))
+        coming = _node(f"new-{index}", pool, draw(st.sampled_from(template.options)), initialized=False)
+        claims.append(claim_for(coming, node_name="", registered=False))
+    return replace(
+        objects,
+        nodes=nodes,
+        node_claims=tuple(claims),
+        pods=tuple(_deleted(p) if i in ending and p.bound else p for i, p in enumerate(objects.pods)),
+    )
+
+
+def _deleted(thing: Any) -> Any:
+    return changed(thing, metadata=changed(thing.metadata, deletion_timestamp=LONG_AGO))
 
 
 @st.composite
-def catalogs(draw: st.DrawFn) -> Catalog:
-    """Two to eight types of both architectures; some offerings may be sold out."""
+def catalogs(draw: st.DrawFn, *, reserved: bool = False) -> Catalog:
+    """Two to eight types of both architectures; some offerings may be sold out, some types reserved."""
     sizes = draw(st.lists(st.sampled_from((2, 4, 8, 16)), min_size=1, max_size=4, unique=True))
     sold_out = draw(st.lists(st.tuples(st.sampled_from((SPOT, ON_DEMAND)), st.sampled_from(ZONES)), max_size=2))
     zones = ZONES[: draw(st.integers(2, 3))]
@@ -108,16 +158,42 @@ def catalogs(draw: st.DrawFn) -> Catalog:
         for family, arch, price in (("m", "amd64", 0.05), ("g", "arm64", 0.04))
         for cpu in sizes
     ]
+    if reserved:
+        types = [_with_reservation(entry, draw(st.sampled_from(RESERVATIONS))) for entry in types]
     return Catalog(tuple(types))
 
 
-@st.composite
-def node_pools(draw: st.DrawFn, index: int) -> NodePool:
-    """A pool of either architecture or both, perhaps with a taint, a label, a weight or limits."""
-    requirements = [
-        (ARCH, "In", *draw(st.sampled_from((("amd64",), ("arm64",), ("amd64", "arm64"))))),
-        (CAPACITY_TYPE, "In", *draw(st.sampled_from(((ON_DEMAND,), (SPOT,), (SPOT, ON_DEMAND))))),
+def _with_reservation(entry: InstanceType, offers: tuple[tuple[str, str, int], ...]) -> InstanceType:
+    """A type of which some machines, by name of the reservation, zone and number, are paid for."""
+    made = [
+        Offering(
+            requirements=Requirements.of_labels({CAPACITY_TYPE: RESERVED, ZONE: zone, RESERVATION_ID: name}),
+            price=0.001,
+            reservation_id=name,
+            reservation_capacity=units,
+        )
+        for name, zone, units in offers
+        if zone in entry.requirements[ZONE].values
     ]
+    kinds = entry.requirements[CAPACITY_TYPE].values | {RESERVED} if made else entry.requirements[CAPACITY_TYPE].values
+    wanted = Requirements(
+        (*entry.requirements.without(CAPACITY_TYPE).items(), (CAPACITY_TYPE, one_of(*kinds))),
+    )
+    return replace(entry, requirements=wanted, offerings=(*entry.offerings, *made))
+
+
+@st.composite
+def node_pools(draw: st.DrawFn, index: int, *, choosy: bool = False) -> NodePool:
+    """A pool of either architecture or both, perhaps with a taint, a label, a weight or limits."""
+    paid = ((RESERVED, ON_DEMAND), (RESERVED, SPOT, ON_DEMAND)) if choosy else ()
+    requirements: list[Any] = [
+        (ARCH, "In", *draw(st.sampled_from((("amd64",), ("arm64",), ("amd64", "arm64"))))),
+        (CAPACITY_TYPE, "In", *draw(st.sampled_from(((ON_DEMAND,), (SPOT,), (SPOT, ON_DEMAND), *paid)))),
+    ]
+    if choosy and draw(st.booleans()):
+        key, most = draw(st.sampled_from(((INSTANCE_TYPE, 4), (ARCH, 2), (ZONE, 3))))
+        fewest = draw(st.integers(1, most))
+        requirements.append(PoolRequirement(key=key, operator="Exists", min_values=fewest))
     if draw(st.booleans()):
         requirements.append((ZONE, "In", *ZONES[: draw(st.integers(1, 3))]))
     return node_pool(
@@ -240,7 +316,10 @@ def _apart(draw: Draw, index: int) -> dict[str, Any]:
 
 def _near(draw: Draw, index: int) -> dict[str, Any]:
     target = draw(st.sampled_from((index, max(index - 1, 0))))
-    return {"near": [affinity_to({"app": f"w{target}"}, draw(st.sampled_from((HOSTNAME, ZONE))))]}
+    terms = [affinity_to({"app": f"w{target}"}, draw(st.sampled_from((HOSTNAME, ZONE))))]
+    if draw(st.integers(0, 2)) == 2:
+        terms.append(affinity_to({"rev": "0"}, draw(st.sampled_from((HOSTNAME, ZONE, CAPACITY_TYPE)))))
+    return {"near": terms}
 
 
 def _node_affinity(draw: Draw, _: int) -> dict[str, Any]:

@@ -212,10 +212,10 @@ AFFINITY = [
     skewed("the first of a group chooses a zone for all", 5, 5, near=[AWAY_BY_ZONE]),
     skewed("a group stays where it is", 2, 3, near=[AWAY_BY_ZONE], given=held(0, 1, 0)),
     skewed(
-        "a group that may not be where it is starts anew",
+        "a group that may not be where it is starts no second one",
         2,
         1,
-        2,
+        left=2,
         near=[AWAY_BY_ZONE],
         selector={ZONE: Z1},
         given=held(0, 1, 0),

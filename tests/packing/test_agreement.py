@@ -1,5 +1,7 @@
 """The compiled engine and its plain twin give the same answer on every cluster."""
 
+from typing import Any
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -7,29 +9,54 @@ from karpool.cluster.constraints import Preferences
 from karpool.cluster.nodes import join
 from karpool.model.pod import Pod
 from karpool.packing import ask, twin
-from karpool.packing.question import Answer, Options
+from karpool.packing.question import Answer, MinValues, Options
 from tests.strategies import Cluster, clusters
 
 
 def comparable(answer: Answer) -> object:
-    nodes = [(n.pool, n.requirements, n.instance_types, frozenset(n.pods), n.reservations) for n in answer.new_nodes]
+    nodes = [
+        (n.pool, n.requirements, n.instance_types, frozenset(n.pods), n.reservations, n.min_values_relaxed)
+        for n in answer.new_nodes
+    ]
     return dict(answer.placed), nodes, sorted(answer.unplaced)
 
 
 def movers(cluster: Cluster, gone: set[str]) -> list[Pod]:
-    pods = cluster.objects.pods
-    return [pod for pod in pods if pod.reschedulable and (not pod.bound or pod.spec.node_name in gone)]
+    """Pods that wait, pods of nodes that would be gone, and pods of nodes that are on their way out."""
+    states = join(cluster.objects.nodes, cluster.objects.node_claims)
+    left = gone | {state.name for state in states if state.deleting}
+    return [pod for pod in cluster.objects.pods if pod.reschedulable and (not pod.bound or pod.spec.node_name in left)]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(data=st.data(), cluster=clusters())
-def test_engine_and_twin_agree(data: st.DataObject, cluster: Cluster) -> None:
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[Cluster, dict[str, Any]]:
+    """A cluster and what to ask about it."""
+    cluster = draw(clusters(in_motion=True, choosy=True))
     names = sorted(state.name for state in join(cluster.objects.nodes, cluster.objects.node_claims))
-    gone = set(data.draw(st.lists(st.sampled_from(names), max_size=3, unique=True), label="gone"))
-    closed = data.draw(st.lists(st.sampled_from(names), max_size=3, unique=True), label="closed")
-    options = Options(preferences=data.draw(st.sampled_from(list(Preferences))), seed=data.draw(st.integers(0, 2)))
+    gone = draw(st.sets(st.sampled_from(names), max_size=3))
     pods = movers(cluster, gone)
-    asked = {"pods": pods, "gone": gone, "closed": closed, "options": options}
+    options = Options(
+        preferences=draw(st.sampled_from(Preferences)),
+        min_values=draw(st.sampled_from(MinValues)),
+        seed=draw(st.integers(0, 2)),
+        reserved_capacity=draw(st.integers(0, 4)) < 4,
+    )
+    asked = {
+        "pods": pods,
+        "gone": gone,
+        "closed": draw(st.sets(st.sampled_from(names), max_size=3)),
+        "exempt": {pod.key for pod in pods[:: draw(st.integers(1, 3))]},
+        "options": options,
+        "existing_only": draw(st.integers(0, 5)) == 5,
+        "reserved_strict": draw(st.booleans()),
+    }
+    return cluster, asked
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(questions())
+def test_engine_and_twin_agree(question: tuple[Cluster, dict[str, Any]]) -> None:
+    cluster, asked = question
     assert comparable(ask.place(cluster.objects, cluster.catalog, **asked)) == comparable(
         twin.place(cluster.objects, cluster.catalog, **asked)
     )

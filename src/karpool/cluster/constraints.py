@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from karpool.cluster.groups import Group, Kind, NodeFilter, affinity_group, spread_group
+from karpool.cluster.groups import Group, Kind, NodeFilter, affinity_group, spread_group, together
 from karpool.cluster.volumes import NO_VOLUMES, VolumeNeeds
 from karpool.model.pod import Pod
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
@@ -172,7 +172,7 @@ class _Reader:
     def _hard_groups(self) -> list[Group]:
         hard = [c for c in self.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
         near = self._terms(self.affinity.pod_affinity if self.affinity else None, Kind.AFFINITY)
-        return [*(self._spread(c) for c in hard), *near, *self.anti(Kind.ANTI)]
+        return [*(self._spread(c) for c in hard), *together(near), *self.anti(Kind.ANTI)]
 
     def anti(self, kind: Kind) -> list[Group]:
         return self._terms(self.affinity.pod_anti_affinity if self.affinity else None, kind)

@@ -5,8 +5,8 @@ domain?", so each distinct rule is one group, however many pods declare it. An a
 points at; that side is an inverse group, which counts the pods that declare the rule.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from karpool.model.labels import HOSTNAME, canonical
@@ -71,16 +71,37 @@ def labels_satisfy(labels: Mapping[str, str], wanted: Requirements) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """The pods of some namespaces that a selector finds; no namespaces: those of all."""
+
+    namespaces: frozenset[str] | None
+    selector: PodSelector | None
+
+    def holds(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod is one of them."""
+        return (
+            self.selector is not None
+            and (self.namespaces is None or namespace in self.namespaces)
+            and self.selector.matches(labels)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
-    """One rule over the pods of some namespaces, counted per domain of a label key."""
+    """One rule over the pods of a scope, counted per domain of a label key; `also`: scopes that must hold besides."""
 
     kind: Kind
     key: str
-    namespaces: frozenset[str] | None
-    selector: PodSelector | None
+    scope: Scope
     max_skew: int = 0
     min_domains: int = 0
     nodes: NodeFilter = ALL_NODES
+    also: tuple[Scope, ...] = ()
+
+    @property
+    def selector(self) -> PodSelector | None:
+        """Which pods of its namespaces the rule is about."""
+        return self.scope.selector
 
     @property
     def by_host(self) -> bool:
@@ -88,12 +109,8 @@ class Group:
         return self.key == HOSTNAME
 
     def counts(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod is one of those the selector finds."""
-        return (
-            self.selector is not None
-            and (self.namespaces is None or namespace in self.namespaces)
-            and self.selector.matches(labels)
-        )
+        """Whether a pod is one of those that the rule counts."""
+        return self.scope.holds(namespace, labels) and all(scope.holds(namespace, labels) for scope in self.also)
 
     def __str__(self) -> str:
         names = {Kind.SPREAD: "spread", Kind.AFFINITY: "affinity", Kind.ANTI: "anti-affinity"}
@@ -105,8 +122,9 @@ def spread_group(constraint: SpreadConstraint, namespace: str, labels: Mapping[s
     return Group(
         kind=Kind.SPREAD,
         key=canonical(constraint.topology_key),
-        namespaces=frozenset((namespace,)),
-        selector=_selector(constraint.label_selector, labels, constraint.match_label_keys, ()),
+        scope=Scope(
+            frozenset((namespace,)), _selector(constraint.label_selector, labels, constraint.match_label_keys, ())
+        ),
         max_skew=constraint.max_skew,
         min_domains=constraint.min_domains or 0,
         nodes=nodes,
@@ -120,9 +138,17 @@ def affinity_group(
     return Group(
         kind=kind,
         key=canonical(term.topology_key),
-        namespaces=_term_namespaces(term, namespace, namespaces),
-        selector=_selector(term.label_selector, labels, term.match_label_keys, term.mismatch_label_keys),
+        scope=Scope(
+            _term_namespaces(term, namespace, namespaces),
+            _selector(term.label_selector, labels, term.match_label_keys, term.mismatch_label_keys),
+        ),
     )
+
+
+def together(groups: Sequence[Group]) -> list[Group]:
+    """The affinities of one pod: each counts only pods that all of them are about, as kube-scheduler has it."""
+    scopes = [group.scope for group in groups]
+    return [replace(group, also=(*scopes[:at], *scopes[at + 1 :])) for at, group in enumerate(groups)]
 
 
 def _selector(

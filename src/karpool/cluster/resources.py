@@ -60,6 +60,11 @@ class ResourceTable:
         return vector
 
 
+def counted(room: Vector) -> Vector:
+    """What counts against a pool's limits: an amount without end is no amount."""
+    return np.where(room == UNLIMITED, 0, room)
+
+
 def _rounded_up(name: str, amount: Quantity) -> int:
     return min(amount.milli if name == "cpu" else amount.units, UNLIMITED)
 

@@ -158,9 +158,9 @@ class Snapshot:
         topology, nodes = self.topology, self.nodes
         at = self.pods.node_of[rows]
         at = at[self.shapes.seen_by[topology.filter[group], nodes.shape[at]] == 1]
+        topology.total[group] += len(at)
         if topology.groups[group].by_host:
             np.add.at(topology.by_host[topology.row[group]], at, 1)
-            topology.total[group] += len(at)
         else:
             domains = nodes.domain[at, topology.key[group]]
             np.add.at(topology.by_domain[group], domains[domains >= 0], 1)
@@ -177,9 +177,9 @@ class Snapshot:
         for group in groups:
             if not self.shapes.seen_by[topology.filter[group], self.nodes.shape[node]]:
                 continue
+            topology.total[group] += change
             if topology.groups[group].by_host:
                 topology.by_host[topology.row[group], node] += change
-                topology.total[group] += change
             elif (domain := int(self.nodes.domain[node, topology.key[group]])) >= 0:
                 topology.by_domain[group, domain] += change
 
@@ -259,6 +259,13 @@ class Snapshot:
         if self.pods.get(row).is_daemon:
             self.nodes.daemon_taken[node, :width] += amounts
         self.nodes.refresh(node)
+
+    def move(self, row: int, name: str) -> None:
+        """Bind a pod to a node, wherever it is now."""
+        if self.pods.node_of[row] >= 0:
+            self._unbind(row)
+        self._bind(row, name)
+        self.version += 1
 
     def put_node(self, state: StateNode) -> None:
         """Take note of a node that is new or has changed."""

@@ -142,10 +142,11 @@ class Topology:
         return number
 
     def _index(self, number: int, group: Group) -> None:
-        if group.selector is None:
+        selector = group.scope.selector
+        if selector is None:
             return
-        if group.selector.pairs:
-            self._by_pair[group.selector.pairs[0]].append(number)
+        if selector.pairs:
+            self._by_pair[selector.pairs[0]].append(number)
         else:
             self._unindexed.append(number)
 
@@ -155,9 +156,10 @@ class Topology:
         yield from self._unindexed
 
     def _matching_sets(self, group: Group) -> list[int]:
-        if group.selector is None:
+        selector = group.scope.selector
+        if selector is None:
             return []
-        pairs = group.selector.pairs
+        pairs = selector.pairs
         among = self._labels_by_pair.get(pairs[0], []) if pairs else range(len(self.label_sets))
         return [s for s in among if group.counts(self.label_sets[s][0], dict(self.label_sets[s][1]))]
 

@@ -50,6 +50,7 @@ class Code(StrEnum):
     PODS_WOULD_NOT_FIT = "PodsWouldNotFit"
     UNINITIALIZED_DESTINATION = "UninitializedDestination"
     NEEDS_SEVERAL_NODES = "NeedsSeveralNodes"
+    NO_GROUP = "NoGroup"
     NO_READY_NODE_POOL = "NoReadyNodePool"
 
     # Prices and policies

@@ -40,6 +40,7 @@ class Engine:
         self.memory = Memory()
         self.space = RunSpace(self.memory)
         self._prices: dict[Requirements, Prices] = {}
+        self._worst: dict[Requirements, Prices] = {}
         self._version = c.UNSET
         self._base = 0
         self.refresh()
@@ -154,6 +155,13 @@ class Engine:
         found = self._prices.get(wanted)
         if found is None:
             found = self._prices[wanted] = self.keeper.pools.types.cheapest(wanted)
+        return found
+
+    def worst_prices(self, wanted: Requirements) -> Prices:
+        """The highest price at which every type could be launched under requirements."""
+        found = self._worst.get(wanted)
+        if found is None:
+            found = self._worst[wanted] = self.keeper.pools.types.worst(wanted)
         return found
 
     def supply(self, answer: int) -> None:

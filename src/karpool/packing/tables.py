@@ -10,7 +10,7 @@ from karpool.cluster.arrays import Array, Ragged
 from karpool.cluster.classes import Signature
 from karpool.cluster.constraints import ANY_ADDRESS, Port
 from karpool.cluster.groups import Group, hard
-from karpool.cluster.resources import UNLIMITED
+from karpool.cluster.resources import UNLIMITED, counted
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import ANY, Requirements
@@ -44,8 +44,8 @@ class PoolTables:
         for number in range(len(self.templates)):
             self.usable.append(self._usable(number))
         self.limited = np.array([bool(t.pool.spec.limits) for t in self.templates] or [False], dtype=np.uint8)
-        ids = dict.fromkeys(self.types.offerings[o].reservation_id for o in self.types.reserved)
-        self.reservation_ids = [name for name in ids if name is not None]
+        ids = {self.types.offerings[o].reservation_id for o in self.types.reserved}
+        self.reservation_ids = sorted(name for name in ids if name is not None)
 
     def _daemons_on(self, template: Template) -> Array:
         """Which daemons run on which types of a pool."""
@@ -124,7 +124,7 @@ class PoolTables:
         state = self.snapshot.nodes.get(self.snapshot.nodes.rows[name])
         taken = np.zeros(len(self.snapshot.resources) + 1, dtype=np.int64)
         capacity = self.snapshot.resources.room(state.capacity)
-        taken[: len(capacity)] = np.where(capacity == UNLIMITED, 0, capacity)
+        taken[: len(capacity)] = counted(capacity)
         taken[-1] = 1
         return taken
 

@@ -45,10 +45,11 @@ def _draw(seed: int, name: str) -> bytes:
 def templates(pools: Iterable[NodePool], catalog: Catalog, seed: int) -> list[Template]:
     """Templates of the pools that can supply nodes, in the order in which they are tried."""
     usable = [pool for pool in pools if not pool.static and pool.ready]
-    return [_template(pool, catalog) for pool in in_order(usable, seed)]
+    return [template_of(pool, catalog) for pool in in_order(usable, seed)]
 
 
-def _template(pool: NodePool, catalog: Catalog) -> Template:
+def template_of(pool: NodePool, catalog: Catalog) -> Template:
+    """The template of one pool."""
     spec = pool.spec.template.spec
     ref = spec.node_class_ref
     own = [

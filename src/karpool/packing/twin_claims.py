@@ -48,6 +48,7 @@ class Claim:
     riders: list[Rider] = field(default_factory=list)
     reservations: frozenset[str] = frozenset()
     relaxed: bool = False
+    charged: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +185,12 @@ class Supply:
         pods = [other.requests for other in (*claim.riders, rider)]
         needed = total([*pods, *(taken(daemon.requests) for daemon in running)])
         has = room(entry.allocatable)
-        return (
-            entry.requirements.meets(requirements)
-            and any(self._can_be_had(offering, requirements) for offering in entry.offerings)
-            and all(amount <= has[name] for name, amount in needed.items())
+        return self._sold(entry, requirements) and all(amount <= has[name] for name, amount in needed.items())
+
+    def _sold(self, entry: InstanceType, requirements: Requirements) -> bool:
+        """Whether a type meets requirements and can be had under them."""
+        return entry.requirements.meets(requirements) and any(
+            self._can_be_had(offering, requirements) for offering in entry.offerings
         )
 
     def _can_be_had(self, offering: Offering, requirements: Requirements) -> bool:
@@ -214,10 +217,11 @@ class Supply:
         """Let a pod onto a claim."""
         self.units.update(claim.reservations)
         self.units.subtract(fit.reservations)
-        if not claim.riders:
-            left = self.limits[claim.template.name]
-            for name in left:
-                left[name] -= 1 if name == NODES else max(room(entry.capacity)[name] for entry in fit.types)
+        left = self.limits[claim.template.name]
+        for name in left:
+            largest = 1 if name == NODES else max(room(entry.capacity)[name] for entry in fit.types)
+            left[name] += claim.charged.get(name, 0) - largest
+            claim.charged[name] = largest
         claim.riders.append(rider)
         claim.requirements, claim.types = fit.requirements, fit.types
         claim.reservations, claim.relaxed = fit.reservations, fit.relaxed
@@ -233,7 +237,10 @@ class Supply:
                     (RESERVATION_ID, one_of(*claim.reservations)),
                 )
             )
-        ordered = sorted(claim.types, key=lambda entry: (self._price(entry, requirements), entry.name))
+        types = claim.types
+        if claim.reservations:
+            types = tuple(entry for entry in types if self._sold(entry, requirements))
+        ordered = sorted(types, key=lambda entry: (self._price(entry, requirements), entry.name))
         listed = ordered[:MOST_TYPES]
         cut = len(listed) < len(ordered)
         if cut and self.options.min_values is MinValues.STRICT and lacking(listed, requirements):

@@ -28,6 +28,7 @@ class Topology:
         well_known: frozenset[str],
     ) -> None:
         self.counts: dict[Group, Counter[str]] = {group: Counter() for group in groups}
+        self.totals: Counter[Group] = Counter()
         self.well_known = well_known
         self.supplied = {
             group: _domains_of_pools(group, templates) | _domains_of_nodes(group, nodes) for group in self.counts
@@ -113,14 +114,15 @@ class Topology:
         return min((self.counts[group][domain] for domain in usable), default=0)
 
     def _starts(self, group: Group, pod: Pod) -> bool:
-        """Whether the pod is the first of those that want to be together."""
-        return _counted(group, pod) and not +self.counts[group]
+        """Whether the pod is the first of those that want to be together; one whose domain is open is before it."""
+        return _counted(group, pod) and not self.totals[group]
 
     def record_on_node(
         self, pod: Pod, owned: Iterable[Group], labels: Mapping[str, str], taints: tuple[Taint, ...]
     ) -> None:
         """Count a pod that runs on a node; `owned`: the inverse groups it declares."""
         rules = [g for g in self._counting(pod) if g.nodes.accepts(labels, taints)]
+        self.totals.update(rules)
         for group in (*rules, *owned):
             if group.key in labels:
                 self.counts[group][labels[group.key]] += 1
@@ -130,6 +132,7 @@ class Topology:
     ) -> None:
         """Count a pod that will run on a new node; `owned`: the inverse groups it declares."""
         rules = [g for g in self._counting(pod) if self._looks_at(g, requirements, taints)]
+        self.totals.update(rules)
         for group in (*rules, *owned):
             for domain in self._marked(group, requirements, host):
                 self.counts[group][domain] += 1

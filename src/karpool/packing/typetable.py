@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array
-from karpool.cluster.resources import ResourceTable
+from karpool.cluster.resources import ResourceTable, counted
 from karpool.model.labels import CAPACITY_TYPES
 from karpool.model.requirements import Requirement, Requirements
 
@@ -79,7 +79,7 @@ class TypeTable:
             resources.learn(entry.capacity)
         empty = np.zeros((0, len(resources)), dtype=np.int64)
         allocatable = [resources.room(entry.allocatable) for entry in self.types]
-        capacity = [resources.room(entry.capacity) for entry in self.types]
+        capacity = [counted(resources.room(entry.capacity)) for entry in self.types]
         return (np.stack(allocatable), np.stack(capacity)) if self.types else (empty, empty)
 
     def launchable(self, wanted: Requirements) -> Mask:

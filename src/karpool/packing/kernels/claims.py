@@ -305,9 +305,9 @@ def count_on_claim(m: Array, group: int, claim: int) -> None:
         return
     key = c.group_key(m)[group]
     kind = c.group_kind(m)[group]
+    add_to_total(m, group, 1)
     if key == 0:
         c.claim_host(m)[c.group_row(m)[group], claim] += 1
-        add_to_total(m, group, 1)
     elif kind == c.ANTI or kind == c.INVERSE:
         for domain in range(c.domains(m)[key]):
             if c.mask_of(m)[requirement, key, domain]:

@@ -63,7 +63,7 @@ def add_to_domain(m: Array, group: int, domain: int, change: int) -> None:
 
 @inner
 def add_to_total(m: Array, group: int, change: int) -> None:
-    """Change how many pods a group over hosts counts in all."""
+    """Change how many pods a group counts in all, wherever they are."""
     note(m, c.TOTAL, group, c.group_total(m)[group])
     c.group_total(m)[group] += change
 
@@ -74,9 +74,9 @@ def count_group(m: Array, group: int, node: int, change: int) -> None:
     if not c.seen_by(m)[c.group_filter(m)[group], c.shape(m)[node]]:
         return
     key = c.group_key(m)[group]
+    add_to_total(m, group, change)
     if key == 0:
         add_to_host(m, c.group_row(m)[group], node, change)
-        add_to_total(m, group, change)
     else:
         domain = c.domain(m)[node, key]
         if domain >= 0:

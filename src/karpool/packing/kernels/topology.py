@@ -126,10 +126,7 @@ def allow_affinity(m: Array, group: int, class_: int, labels: int, slot: int) ->
     """Allow the domains where such pods are; for the first of its kind any domain it may use."""
     key = c.group_key(m)[group]
     mine = c.strict_mask(m)[c.class_strict(m)[class_], key]
-    some = False
-    for domain in range(c.domains(m)[key]):
-        some = some or c.by_domain(m)[group, domain] > 0
-    first = not some and counts_itself(m, group, labels)
+    first = c.group_total(m)[group] == 0 and counts_itself(m, group, labels)
     for domain in range(c.domains(m)[key]):
         here = mine[domain] == 1 and (first or c.by_domain(m)[group, domain] > 0)
         if not here:

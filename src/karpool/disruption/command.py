@@ -1,0 +1,72 @@
+"""Commands: which nodes go, what comes instead, and where every pod moves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from karpool.disruption.pdbs import Waves
+from karpool.model.requirements import Requirements
+
+
+class Method(StrEnum):
+    """How a command was found."""
+
+    EMPTINESS = "Emptiness"
+    DRIFT = "Drift"
+    MULTI_NODE = "MultiNodeConsolidation"
+    SINGLE_NODE = "SingleNodeConsolidation"
+
+
+class Cause(StrEnum):
+    """Why nodes are disrupted; budgets name these."""
+
+    EMPTY = "Empty"
+    DRIFTED = "Drifted"
+    UNDERUTILIZED = "Underutilized"
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A node to launch: its pool, the types it may have (cheapest first), and what the first of them costs."""
+
+    pool: str
+    requirements: Requirements
+    instance_types: tuple[str, ...]
+    capacity_type: str
+    zones: tuple[str, ...]
+    price: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A pod that needs another place; `target` is a node's name or the number of a replacement."""
+
+    pod: str
+    source: str | None
+    target: str | int
+    leaving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Nodes to remove together, what replaces them, and where their pods go."""
+
+    method: Method
+    cause: Cause
+    nodes: tuple[str, ...]
+    replacements: tuple[Replacement, ...] = ()
+    moves: tuple[Move, ...] = ()
+    price: float = 0.0
+    unpriced: int = 0
+    disruption_cost: float = 0.0
+    waves: Mapping[str, Waves] = field(default_factory=dict)
+
+    @property
+    def decision(self) -> str:
+        """Whether nodes are only deleted, or replaced."""
+        return "replace" if self.replacements else "delete"
+
+    @property
+    def savings(self) -> float:
+        """What the command saves an hour, at the prices that are known."""
+        return self.price - sum(replacement.price or 0.0 for replacement in self.replacements)

@@ -1,0 +1,224 @@
+"""The methods of disruption, in the order in which they get their chance."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
+from karpool.disruption.command import Cause, Command, Method
+from karpool.disruption.drifted import Drift, drift_of
+from karpool.disruption.evaluate import Evaluator, Footprint
+from karpool.disruption.ordering import in_order, in_turns
+from karpool.disruption.partition import bins
+from karpool.disruption.policies import Worth, saves_too_little, split_savings, unbalanced
+from karpool.disruption.reasons import Code
+from karpool.disruption.recall import Recall
+from karpool.disruption.search import longest_prefix
+from karpool.disruption.situation import Situation, Standing
+from karpool.disruption.static import static_drift
+from karpool.model.reasons import Reason
+
+Progress = Callable[[int, int], None]
+
+
+def _silent(_done: int, _all: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass
+class Pass:
+    """One pass over a situation: what was found out on the way is kept for those who ask why."""
+
+    situation: Situation
+    recall: Recall
+    progress: Progress = _silent
+
+    def __post_init__(self) -> None:
+        self.evaluator = Evaluator(self.situation)
+        self.tried: dict[int, Reason] = {}
+        self._refused: dict[tuple[int, bool], Reason | None] = {}
+
+    def decide(self) -> tuple[Command, ...]:
+        """The commands of the first method that has any."""
+        for method in (self.emptiness, self.static_drift, self.drift, self.multi_node, self.single_node):
+            found = method()
+            if found:
+                return found
+        return ()
+
+    def eligible(self, *, eventual: bool = False) -> list[Standing]:
+        """All nodes that may be disrupted at all."""
+        standings = (self.situation.standing(row) for row in self.situation.rows())
+        return [one for one in standings if self.refusal(one, eventual=eventual) is None]
+
+    def refusal(self, standing: Standing, *, eventual: bool = False) -> Reason | None:
+        """Why a node may not be disrupted at all."""
+        key = (standing.row, eventual)
+        if key not in self._refused:
+            self._refused[key] = refusal(self.situation, standing, eventual=eventual)
+        return self._refused[key]
+
+    # -- emptiness -----------------------------------------------------------------------------------------------
+
+    def emptiness(self) -> tuple[Command, ...]:
+        """All empty nodes that budgets let go, in one command."""
+        situation = self.situation
+        fitting = [one for one in self.eligible() if emptiness_refusal(situation, one) is None]
+        chosen = self._within_budgets(in_order(fitting, situation.settings.order), Cause.EMPTY)
+        if not chosen:
+            return ()
+        command = Command(
+            method=Method.EMPTINESS,
+            cause=Cause.EMPTY,
+            nodes=tuple(one.name for one in chosen),
+            price=sum(one.price or 0.0 for one in chosen),
+            unpriced=sum(one.price is None for one in chosen),
+            disruption_cost=sum(one.cost for one in chosen),
+        )
+        return (command,)
+
+    def _within_budgets(self, standings: Iterable[Standing], cause: Cause) -> list[Standing]:
+        """Candidates in order, as many of each pool as its budgets allow."""
+        left: dict[str, int] = {}
+        kept = []
+        for one in standings:
+            if one.pool is None:
+                continue
+            if one.pool.name not in left:
+                left[one.pool.name] = self.situation.allowance(one.pool, cause).remaining
+            if left[one.pool.name] > 0:
+                left[one.pool.name] -= 1
+                kept.append(one)
+        return kept
+
+    def allowed(self, standing: Standing, cause: Cause) -> Reason | None:
+        """Why budgets keep a node, if they do."""
+        if standing.pool is None:
+            return None
+        allowance = self.situation.allowance(standing.pool, cause)
+        if allowance.remaining > 0:
+            return None
+        return allowance.why or Reason(Code.BUDGET_EXHAUSTED, "no budget is left", f"NodePool {standing.pool.name}")
+
+    # -- drift ---------------------------------------------------------------------------------------------------
+
+    def drifted(self, standing: Standing) -> Drift | None:
+        """How a node has drifted, if it has."""
+        claim = standing.state.claim
+        catalog = self.situation.catalog if self.situation.settings.complete_catalog else None
+        return None if claim is None else drift_of(claim, standing.pool, catalog, self.situation.now)
+
+    def static_drift(self) -> tuple[Command, ...]:
+        """Drifted nodes of pools with a fixed number of nodes, each replaced by one of its pool."""
+        fixed = [one for one in self.eligible(eventual=True) if one.pool is not None and one.pool.static]
+        return static_drift(self.situation, [one for one in fixed if self.drifted(one) is not None])
+
+    def drift(self) -> tuple[Command, ...]:
+        """The first drifted node whose pods find a place: empty ones before others, then the longest drifted."""
+        waiting = []
+        for one in self.eligible(eventual=True):
+            if one.pool is not None and not one.pool.static and (how := self.drifted(one)) is not None:
+                waiting.append((not one.empty, how.since, one.name, one))
+        for *_, one in sorted(waiting, key=lambda entry: entry[:3]):
+            if self.allowed(one, Cause.DRIFTED) is None and self.drift_refusal(one) is None:
+                found = self.evaluator.drift(one).command
+                if found is not None:
+                    return (found,)
+        return ()
+
+    def drift_refusal(self, standing: Standing) -> Reason | None:
+        """Why a drifted node cannot be replaced."""
+        key = ("drift", standing.row)
+        held = self.recall.get(key)
+        if held is None:
+            outcome = self.evaluator.drift(standing)
+            if outcome.reason is not None:
+                self.recall.put(key, outcome.reason, outcome.footprint)
+            held = outcome.reason
+        return held
+
+    # -- consolidation -------------------------------------------------------------------------------------------
+
+    def consolidatable(self) -> list[Standing]:
+        """Candidates of consolidation, in order."""
+        fitting = [one for one in self.eligible() if consolidation_refusal(self.situation, one) is None]
+        return in_order(fitting, self.situation.settings.order)
+
+    def multi_node(self) -> tuple[Command, ...]:
+        """The most nodes of a bin that can go together, the largest bin first."""
+        settings = self.situation.settings
+        kept = self._within_budgets(self.consolidatable(), Cause.UNDERUTILIZED)
+        for members in bins(kept, settings.partition):
+            if len(members) < 2:  # noqa: PLR2004 - several nodes
+                continue
+            key = ("multi", tuple(one.row for one in members))
+            held = self.recall.get(key)
+            if held is not None:
+                self.tried.update((one.row, held) for one in members)
+                continue
+            rests: list[Footprint] = []
+            found = longest_prefix(members, lambda some, rests=rests: self._together(some, rests))
+            if found is not None:
+                return (found,)
+            said = f"no group of the {len(members)} candidates it could be combined with can go for less"
+            reason = Reason(Code.NO_GROUP, said, f"NodePool {members[0].state.pool}")
+            self.recall.put(key, reason, _joined(rests))
+            self.tried.update((one.row, reason) for one in members)
+        return ()
+
+    def _together(self, standings: Sequence[Standing], rests: list[Footprint]) -> Command | None:
+        outcome = self.evaluator.consolidate(standings)
+        rests.append(outcome.footprint)
+        if outcome.command is None or self.unworthy(outcome.command, standings) is not None:
+            return None
+        return outcome.command
+
+    def single_node(self) -> tuple[Command, ...]:
+        """The first node that can go alone; every pool gets its turn."""
+        waiting = in_turns(self.consolidatable())
+        for done, one in enumerate(waiting):
+            self.progress(done, len(waiting))
+            if self.allowed(one, Cause.UNDERUTILIZED) is not None or self.recall.get(one.row) is not None:
+                continue
+            outcome = self.evaluator.consolidate([one])
+            if outcome.reason is not None:
+                self.recall.put(one.row, outcome.reason, outcome.footprint)
+            elif outcome.command is not None and self.unworthy(outcome.command, [one]) is None:
+                return (outcome.command,)
+        return ()
+
+    def single_refusal(self, standing: Standing) -> Reason | None:
+        """Why a node cannot go alone, if it cannot."""
+        held = self.recall.get(standing.row)
+        if held is not None:
+            return held
+        outcome = self.evaluator.consolidate([standing])
+        if outcome.reason is not None:
+            self.recall.put(standing.row, outcome.reason, outcome.footprint)
+            return outcome.reason
+        return None if outcome.command is None else self.unworthy(outcome.command, [standing])
+
+    def unworthy(self, command: Command, standings: Sequence[Standing]) -> Reason | None:
+        """Why a command that would work is not worth its trouble to one of the pools, if it is not."""
+        prices: dict[str, float] = {}
+        trouble: dict[str, float] = {}
+        pools = {one.pool.name: one.pool for one in standings if one.pool is not None}
+        for one in standings:
+            prices[one.state.pool] = prices.get(one.state.pool, 0.0) + (one.price or 0.0)
+            trouble[one.state.pool] = trouble.get(one.state.pool, 0.0) + one.cost
+        shares = split_savings(command.savings, prices)
+        for name, pool in pools.items():
+            found = unbalanced(
+                pool, Worth(shares[name], trouble[name]), self.situation.worth(name)
+            ) or saves_too_little(pool, command.savings, command.price)
+            if found is not None:
+                return found
+        return None
+
+
+def _joined(rests: Sequence[Footprint]) -> Footprint:
+    return Footprint(
+        frozenset().union(*(one.nodes for one in rests)),
+        frozenset().union(*(one.groups for one in rests)),
+        frozenset().union(*(one.classes for one in rests)),
+        any(one.opened for one in rests),
+    )

@@ -1,0 +1,37 @@
+"""Bins of candidates that multi-node consolidation may combine: nodes whose pods have a chance to share a node."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+
+from karpool.disruption.settings import Partition
+from karpool.disruption.situation import Standing
+from karpool.model.labels import ARCH
+from karpool.model.nodepool import NodePool, as_requirements
+
+
+def bins(standings: Sequence[Standing], partition: Partition) -> list[list[Standing]]:
+    """Candidates split into bins, the one with most nodes first; inside a bin their order stays."""
+    found: dict[Hashable, list[Standing]] = defaultdict(list)
+    for standing in standings:
+        found[_bin_of(standing, partition)].append(standing)
+    return sorted(found.values(), key=lambda members: -len(members))
+
+
+def _bin_of(standing: Standing, partition: Partition) -> Hashable:
+    if partition is Partition.NONE or standing.pool is None:
+        return ()
+    arch = standing.state.labels.get(ARCH, "")
+    if partition is Partition.POOL:
+        return (arch, standing.pool.name)
+    return (arch, likeness(standing.pool))
+
+
+def likeness(pool: NodePool) -> Hashable:
+    """What two pools must have in common to share a bin: requirements, taints, template labels and node class."""
+    spec = pool.spec.template.spec
+    return (
+        as_requirements(spec.requirements),
+        frozenset(spec.taints),
+        frozenset(pool.spec.template.metadata.labels.items()),
+        spec.node_class_ref,
+    )

@@ -1,0 +1,124 @@
+"""The cluster after a command, predicted on the snapshot itself."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+
+from karpool.catalog.instance_types import InstanceType
+from karpool.catalog.pricing import cheapest_launch
+from karpool.cluster.nodes import StateNode
+from karpool.disruption.command import Command, Replacement
+from karpool.disruption.recall import Change
+from karpool.disruption.situation import Situation
+from karpool.model import labels as names
+from karpool.model.node import Node, NodeSpec, NodeStatus
+from karpool.model.nodepool import NodeClaim, NodeClaimSpec, NodeClaimStatus, NodePool
+from karpool.model.requirements import Requirements
+from karpool.model.wire import Condition, Metadata
+
+# Our own moves start no window: a predicted node counts as quiet since long ago.
+LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def apply(situation: Situation, command: Command, replacement_names: Sequence[str]) -> Change:
+    """Carry out a command on the snapshot and tell what that changed."""
+    snapshot = situation.snapshot
+    known = snapshot.topology.nodes_seen > 0
+    for replacement, name in zip(command.replacements, replacement_names, strict=True):
+        snapshot.put_node(predicted_node(situation, replacement, name))
+    fuller: set[int] = set()
+    touched: set[int] = set()
+    for move in command.moves:
+        row = snapshot.pods.rows[move.pod]
+        touched.update(_groups_of(situation, row))
+        target = replacement_names[move.target] if isinstance(move.target, int) else move.target
+        snapshot.move(row, target)
+        fuller.add(snapshot.nodes.rows[target])
+        if move.source is None:
+            situation.pending.discard(move.pod)
+    gone = [snapshot.nodes.rows[name] for name in command.nodes]
+    for node, name in zip(gone, command.nodes, strict=True):
+        for row in snapshot.pods_on(node):
+            touched.update(_groups_of(situation, row))
+            snapshot.remove_pod(snapshot.pods.get(row).key)
+        snapshot.remove_node(name)
+    new = {snapshot.nodes.rows[name] for name in replacement_names}
+    situation.forget({*gone, *fuller, *new})
+    touched.update(_groups_with_other_domains(situation, known))
+    limited = any(pool.spec.limits for pool in situation.pools.values())
+    return Change(frozenset(gone) | frozenset(fuller), frozenset(new), frozenset(touched), limits=limited)
+
+
+def _groups_of(situation: Situation, row: int) -> list[int]:
+    snapshot = situation.snapshot
+    labels, number = int(snapshot.pods.labels_of[row]), int(snapshot.pods.class_of[row])
+    return snapshot.topology.counted_by.row(labels) + snapshot.classes.declared.row(number)
+
+
+def _groups_with_other_domains(situation: Situation, known: "np.typing.NDArray[np.bool_]") -> list[int]:
+    """The groups that know of other domains than before, because nodes came or went."""
+    topology = situation.snapshot.topology
+    now = topology.nodes_seen > 0
+    if now.shape == known.shape:
+        changed = {(int(f), int(k)) for f, k, _ in np.argwhere(now != known)}
+    else:
+        changed = {(int(f), int(k)) for f in range(now.shape[0]) for k in range(now.shape[1])}
+    if not changed:
+        return []
+    count = len(topology.groups)
+    pairs = zip(topology.filter[:count].tolist(), topology.key[:count].tolist(), strict=True)
+    return [number for number, pair in enumerate(pairs) if pair in changed]
+
+
+def predicted_node(situation: Situation, replacement: Replacement, name: str) -> StateNode:
+    """The node that a replacement becomes if its first type is launched where that is cheapest."""
+    entry = situation.catalog.by_name[replacement.instance_types[0]]
+    pool = situation.pools[replacement.pool]
+    labels = _labels(replacement, entry, pool, name)
+    conditions = tuple(
+        Condition(type=kind, status="True", last_transition_time=LONG_AGO)
+        for kind in ("Launched", "Registered", "Initialized")
+    )
+    stamps = (names.NODEPOOL_HASH, names.NODEPOOL_HASH_VERSION)
+    hashes = {key: value for key, value in pool.metadata.annotations.items() if key in stamps}
+    spec = pool.spec.template.spec
+    node = Node(
+        metadata=Metadata(name=name, uid=name, labels=labels, creation_timestamp=situation.now),
+        spec=NodeSpec(provider_id=f"predicted://{name}", taints=spec.taints),
+        status=NodeStatus(
+            capacity=dict(entry.capacity),
+            allocatable=dict(entry.allocatable),
+            conditions=(Condition(type="Ready", status="True"),),
+        ),
+    )
+    claim = NodeClaim(
+        metadata=Metadata(name=name, uid=name, labels=labels, annotations=hashes, creation_timestamp=situation.now),
+        spec=NodeClaimSpec(
+            taints=spec.taints,
+            node_class_ref=spec.node_class_ref,
+            expire_after=spec.expire_after,
+            termination_grace_period=spec.termination_grace_period,
+        ),
+        status=NodeClaimStatus(node_name=name, provider_id=f"predicted://{name}", conditions=conditions),
+    )
+    return StateNode(node, claim)
+
+
+def _labels(replacement: Replacement, entry: InstanceType, pool: NodePool, name: str) -> dict[str, str]:
+    wanted = replacement.requirements
+    offering = cheapest_launch(entry, wanted)
+    labels: dict[str, str] = {}
+    for said in (wanted, entry.requirements, offering.requirements if offering else Requirements()):
+        for key, allowed in said.items():
+            if not allowed.complement and len(allowed.values) == 1:
+                labels[key] = next(iter(allowed.values))
+    for key, allowed in wanted.items():
+        if key not in labels and not allowed.complement and allowed.values:
+            labels[key] = min(allowed.values)
+    labels.update(pool.spec.template.metadata.labels)
+    labels.update(
+        {names.NODEPOOL: pool.name, names.HOSTNAME: name, names.REGISTERED: "true", names.INITIALIZED: "true"}
+    )
+    return labels

@@ -1,0 +1,225 @@
+"""One moment of a cluster as decisions see it: its nodes with their pods, prices and costs, and who expects what room.
+
+Pods that wait for a node, and pods of nodes that are on their way out, will take room somewhere. The situation gives
+them the room they would find today; those who find none are left out of all decisions.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from karpool.catalog.instance_types import Catalog, InstanceType
+from karpool.catalog.pricing import node_price
+from karpool.cluster.arrays import Array
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
+from karpool.disruption.command import Cause
+from karpool.disruption.costs import lifetime_cost, reschedule_cost
+from karpool.disruption.pdbs import Pdbs, currently_reschedulable
+from karpool.disruption.policies import Worth
+from karpool.disruption.settings import Settings
+from karpool.disruption.windows import destination_closed, in_grace
+from karpool.model.labels import INSTANCE_TYPE
+from karpool.model.nodepool import NodePool
+from karpool.model.pod import Pod
+from karpool.model.wire import condition
+from karpool.packing.engine import Engine
+from karpool.packing.kernels.columns import UNPLACED
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A node and everything decisions ask about it alone."""
+
+    row: int
+    state: StateNode
+    pool: NodePool | None
+    entry: InstanceType | None
+    price: float | None
+    pods: tuple[int, ...]
+    movers: tuple[int, ...]
+    cost: float
+    lifetime_cost: float
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.state.name
+
+    @property
+    def empty(self) -> bool:
+        """Whether no pod on the node needs another place."""
+        return not self.pods
+
+
+class Situation:
+    """A snapshot at a moment, with the settings of a run; answers are worked out once and kept until a node changes."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        engine: Engine,
+        *,
+        now: datetime,
+        settings: Settings | None = None,
+        in_command: Collection[str] = (),
+        nominated: Collection[str] = (),
+    ) -> None:
+        self.snapshot = snapshot
+        self.catalog = catalog
+        self.engine = engine
+        self.now = now
+        self.settings = settings or Settings()
+        self.in_command = frozenset(in_command)
+        self.nominated = frozenset(nominated)
+        self.pools = {pool.name: pool for pool in snapshot.objects.node_pools}
+        self.pdbs = Pdbs(snapshot.objects.pod_disruption_budgets)
+        self.pending: set[str] = set()
+        self.leaving: set[str] = set()
+        self.stranded: list[int] = []
+        self._standings: dict[int, Standing] = {}
+        self._closed: Array | None = None
+        self._worth: dict[str, Worth] | None = None
+        self._counted: dict[str, tuple[int, int]] | None = None
+        self._allowances: dict[tuple[str, Cause], Allowance] = {}
+        self._seat_waiting_pods()
+
+    # -- pods that will take room --------------------------------------------------------------------------------
+
+    def _seat_waiting_pods(self) -> None:
+        """Give waiting pods the room they would find on today's nodes."""
+        pods, nodes = self.snapshot.pods, self.snapshot.nodes
+        waiting, moving = [], []
+        for row, pod in enumerate(pods.objects):
+            if pod is None:
+                continue
+            at = int(pods.node_of[row])
+            if at < 0 and pod.provisionable:
+                waiting.append(row)
+            elif at >= 0 and nodes.get(at).deleting and currently_reschedulable(pod, self.pdbs, self.now):
+                moving.append(row)
+        if not waiting and not moving:
+            return
+        rows = waiting + moving
+        with self.engine.what_if() as trial:
+            trial.uncount(moving)
+            found = trial.place(rows, exempt=[True] * len(rows), existing_only=True)
+            targets = dict(zip(found.pods, found.targets, strict=True))
+        for row in rows:
+            if targets[row] == UNPLACED:
+                self.stranded += [row] if row in waiting else []
+                continue
+            (self.leaving if row in moving else self.pending).add(pods.get(row).key)
+            self.snapshot.move(row, nodes.get(targets[row]).name)
+
+    def expected(self, pod: Pod) -> bool:
+        """Whether a pod only waits for the room it has here."""
+        return pod.key in self.pending or pod.key in self.leaving
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def rows(self) -> list[int]:
+        """The rows of all nodes, by name."""
+        return [row for _, row in sorted(self.snapshot.nodes.rows.items())]
+
+    def standing(self, row: int) -> Standing:
+        """What is to be known of a node alone."""
+        found = self._standings.get(row)
+        if found is None:
+            found = self._standings[row] = self._look_at(row)
+        return found
+
+    def _look_at(self, row: int) -> Standing:
+        state = self.snapshot.nodes.get(row)
+        on_node = sorted(self.snapshot.pods_on(row))
+        objects = {at: self.snapshot.pods.get(at) for at in on_node}
+        moving = [at for at in on_node if objects[at].reschedulable]
+        claim = state.claim
+        return Standing(
+            row=row,
+            state=state,
+            pool=self.pools.get(state.pool),
+            entry=self.catalog.by_name.get(state.labels.get(INSTANCE_TYPE, "")),
+            price=node_price(self.catalog, state.labels),
+            pods=tuple(moving),
+            movers=tuple(
+                at
+                for at in moving
+                if self.expected(objects[at]) or currently_reschedulable(objects[at], self.pdbs, self.now)
+            ),
+            cost=reschedule_cost(objects[at] for at in moving),
+            lifetime_cost=lifetime_cost(objects.values(), claim, self.now) if claim else 0.0,
+        )
+
+    def forget(self, rows: Collection[int]) -> None:
+        """Nodes have changed: look at them again when asked."""
+        for row in rows:
+            self._standings.pop(row, None)
+        self._closed = self._worth = self._counted = None
+        self._allowances.clear()
+
+    @property
+    def closed(self) -> Array:
+        """Which nodes take no pods that consolidation would move there now."""
+        if self._closed is None:
+            self._closed = np.zeros(len(self.snapshot.nodes.live), dtype=np.uint8)
+            for row in self.snapshot.nodes.rows.values():
+                state = self.snapshot.nodes.get(row)
+                if state.claim is not None:
+                    pool = self.pools.get(state.pool)
+                    self._closed[row] = bool(
+                        destination_closed(state.claim, pool, self.now) or in_grace(state.claim, pool, self.now)
+                    )
+        return self._closed
+
+    def exempt(self, pod: Pod) -> bool:
+        """Whether a pod may go to a closed node: it has not started yet, or its node goes anyway."""
+        return pod.status.phase == "Pending" or self.expected(pod)
+
+    # -- pools ---------------------------------------------------------------------------------------------------
+
+    def allowance(self, pool: NodePool, cause: Cause) -> Allowance:
+        """How many nodes of a pool may go for a cause now."""
+        if self.settings.ignore_budgets:
+            return Allowance(UNLIMITED, UNLIMITED)
+        key = (pool.name, cause)
+        if key not in self._allowances:
+            nodes, busy = self._census().get(pool.name, (0, 0))
+            annotated = self.settings.annotated_budgets
+            self._allowances[key] = allowed(pool, cause, nodes, busy, self.now, annotated=annotated)
+        return self._allowances[key]
+
+    def _census(self) -> dict[str, tuple[int, int]]:
+        """How many nodes each pool has, and how many of them are busy: not ready, or on their way out."""
+        if self._counted is None:
+            self._counted = {}
+            for row in self.snapshot.nodes.rows.values():
+                state = self.snapshot.nodes.get(row)
+                claim = state.claim
+                if claim is None or not state.initialized or claim.is_true("InstanceTerminating"):
+                    continue
+                nodes, busy = self._counted.get(state.pool, (0, 0))
+                self._counted[state.pool] = (nodes + 1, busy + (state.deleting or not _ready(state)))
+        return self._counted
+
+    def worth(self, pool: str) -> Worth:
+        """What all nodes of a pool cost, in money and in trouble."""
+        if self._worth is None:
+            self._worth = {}
+            for row in self.snapshot.nodes.rows.values():
+                standing = self.standing(row)
+                held = self._worth.get(standing.state.pool, Worth(0.0, 0.0))
+                self._worth[standing.state.pool] = Worth(
+                    held.price + (standing.price or 0.0), held.disruption + standing.cost
+                )
+        return self._worth.get(pool, Worth(0.0, 0.0))
+
+
+def _ready(state: StateNode) -> bool:
+    """A node that says nothing about being ready counts as ready; one that says anything but yes does not."""
+    said = condition(state.node.status.conditions, "Ready") if state.node else None
+    return said is None or said.status == "True"

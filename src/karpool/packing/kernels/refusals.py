@@ -1,0 +1,124 @@
+"""Why existing nodes refuse a pod: one code per node, for the first check that fails.
+
+A code is the number of the check times STEP plus a detail (a shape, a resource column, a row of hosts, twice the place
+of a topology rule among the pod's, plus one if the node has no domain for it). Checks are numbered in the order in which
+they are made, so of two codes the larger one got further.
+"""
+
+from karpool.cluster.arrays import Array
+from karpool.packing.kernels import columns as c
+from karpool.packing.kernels import compiled, inner
+from karpool.packing.kernels.nodes import attaches, fits, ports_free
+from karpool.packing.kernels.topology import consider, domains_allow, hosts_allow
+
+STEP = 1 << 24
+SHAPE = 1
+ATTACH = 2
+PORT = 3
+RESOURCE = 4
+HOST = 5
+TOPOLOGY = 6
+SHUT = 7
+FITS = 8
+
+
+@compiled
+def explain_nodes(m: Array, class_: int, labels: int, exempt: int) -> None:
+    """Fill the column `codes`: zero for rows that are no destination, else what refuses the pod there."""
+    codes = c.codes(m)
+    codes[:] = 0
+    for place in range(c.sizes(m)[c.NODES]):
+        node = c.order(m)[place]
+        if c.live(m)[node] != c.GONE:
+            codes[node] = alone(m, class_, node)
+    for at in range(rules(m, class_, labels)):
+        group = only(m, class_, labels, at)
+        for place in range(c.sizes(m)[c.NODES]):
+            node = c.order(m)[place]
+            if codes[node] == FITS * STEP:
+                codes[node] = in_group(m, group, at, node)
+    for place in range(c.sizes(m)[c.NODES]):
+        node = c.order(m)[place]
+        if codes[node] == FITS * STEP and c.closed(m)[node] and not exempt:
+            codes[node] = SHUT * STEP
+
+
+@compiled
+def consider_only(m: Array, class_: int, labels: int, at: int) -> int:
+    """Work out what one of a pod's topology rules allows by itself; its group, or c.UNSET after the last."""
+    if at >= rules(m, class_, labels):
+        return c.UNSET
+    return int(only(m, class_, labels, at))
+
+
+@inner
+def rules(m: Array, class_: int, labels: int) -> int:
+    """How many topology rules hold for a pod: its own, and those of others that keep it off."""
+    return int(c.owned_length(m)[class_] + c.kept_off_length(m)[labels])
+
+
+@inner
+def only(m: Array, class_: int, labels: int, at: int) -> int:
+    """Prepare one topology rule as if there were no other."""
+    own = c.owned_length(m)[class_]
+    if at < own:
+        group = c.owned(m)[c.owned_start(m)[class_] + at]
+    else:
+        group = c.kept_off_by(m)[c.kept_off_start(m)[labels] + at - own]
+    c.state(m)[c.KEYS] = c.state(m)[c.CAPS] = c.state(m)[c.NEEDS] = 0
+    consider(m, group, class_, labels)
+    return int(group)
+
+
+@inner
+def alone(m: Array, class_: int, node: int) -> int:
+    """What refuses a pod on a node whatever other pods' rules say."""
+    signature = c.class_signature(m)[class_]
+    if not c.suits(m)[signature, c.shape(m)[node]]:
+        return int(SHAPE * STEP + c.shape(m)[node])
+    if not attaches(m, class_, node):
+        return int(ATTACH * STEP + c.shared_column(m)[c.shared_start(m)[class_]])
+    ordinary = c.sizes(m)[c.ORDINARY]
+    column = lacking(m, class_, node, ordinary, c.sizes(m)[c.RESOURCES])
+    if column != c.UNSET:
+        return int(ATTACH * STEP + column)
+    if not ports_free(m, class_, node):
+        return int(PORT * STEP + taken_row(m, class_, node))
+    if not fits(m, node, class_):
+        return int(RESOURCE * STEP + max(0, lacking(m, class_, node, 0, ordinary)))
+    host = c.signature_host(m)[signature]
+    if host != c.UNSET and not c.host_ok(m)[host, node]:
+        return HOST * STEP
+    return FITS * STEP
+
+
+@inner
+def lacking(m: Array, class_: int, node: int, first: int, end: int) -> int:
+    """The first of some resources that a node has too little of, else c.UNSET."""
+    for column in range(first, end):
+        free = c.free(m)[node, column]
+        wanted = c.class_requests(m)[class_, column]
+        if wanted > free and (wanted > 0 or column < c.sizes(m)[c.ORDINARY]):
+            return column
+    return c.UNSET
+
+
+@inner
+def taken_row(m: Array, class_: int, node: int) -> int:
+    """The row of the first port that somebody on a node holds."""
+    begin = c.blocked_start(m)[class_]
+    for at in range(begin, begin + c.blocked_length(m)[class_]):
+        if c.by_host(m)[c.blocked(m)[at], node] > 0:
+            return int(c.blocked(m)[at])
+    return 0
+
+
+@inner
+def in_group(m: Array, group: int, at: int, node: int) -> int:
+    """Whether a topology rule, the only one that is prepared, refuses a node."""
+    key = c.group_key(m)[group]
+    if key != 0 and c.domain(m)[node, key] < 0:
+        return TOPOLOGY * STEP + 2 * at + 1
+    if hosts_allow(m, c.by_host(m), node) and domains_allow(m, node):
+        return FITS * STEP
+    return TOPOLOGY * STEP + 2 * at

@@ -1,0 +1,360 @@
+"""Why does no pool make a node for a pod? Each pool is asked what a new node of it would lack.
+
+Checks go from what no node of the pool can change to what depends on the rest of the run; the first that leaves nothing
+is the answer. Limits are blamed only where a type would do without them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from karpool.cluster.classes import Signature
+from karpool.cluster.resources import ATTACH, PODS
+from karpool.model.labels import HOSTNAME
+from karpool.model.requirements import Requirement, Requirements, one_of
+from karpool.model.scheduling import untolerated
+from karpool.packing.kernels import columns as c
+from karpool.packing.kernels.refusals import consider_only
+from karpool.packing.placement import Placement
+from karpool.packing.question import MinValues
+from karpool.packing.refusal_words import Refusal, Rule, amount, broken, listing, of_group, rule_name, with_unit
+
+if TYPE_CHECKING:
+    from karpool.packing.engine import Engine
+
+Mask = npt.NDArray[np.bool_]
+_MOST_CHOICES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one topology rule allows a new node by itself: its domains, or for hosts whether it may be empty."""
+
+    group: int
+    key: str
+    allowed: frozenset[str]
+    empty_host: bool
+    pins: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer of a pool: how far the pod got, how many types were left then, and what refused them."""
+
+    depth: int
+    count: int
+    rule: Rule
+    detail: str
+
+
+Memo = dict[tuple[int, int, bytes, tuple[View, ...], bool], Found]
+
+
+def pool_refusals(engine: "Engine", memo: Memo, levels: list[int], labels: int) -> list[Refusal]:
+    """Why no pool makes a node for a pod, in the order in which pools are tried."""
+    templates = engine.keeper.pools.templates
+    views = {number: _views(engine, number, labels) for number in levels}
+    strict = bool(engine.memory["state"][c.STRICT_RESERVED])
+    refused = []
+    for pool, template in enumerate(templates):
+        limits = engine.memory["limits"][pool]
+        answers = []
+        for number in levels:
+            key = (number, pool, limits.tobytes(), views[number], strict)
+            if key not in memo:
+                memo[key] = _Check(engine, pool, number, views[number], limits).answer()
+            answers.append(memo[key])
+        best = max(answers, key=lambda found: found.depth)
+        refused.append(Refusal(best.count, f"pool {template.name}", best.rule, best.detail))
+    return refused + _idle_pools(engine)
+
+
+def _idle_pools(engine: "Engine") -> list[Refusal]:
+    """Pools that make no nodes at all, whatever the pod."""
+    pools = engine.snapshot.objects.node_pools
+    idle = [pool for pool in pools if pool.static or not pool.ready]
+    if not pools:
+        return [Refusal(0, "new nodes", Rule.NO_TYPE, "there is no pool to make one")]
+    words = {True: "keeps a fixed number of nodes", False: "is not ready"}
+    return [Refusal(0, f"pool {pool.name}", Rule.CLOSED, words[pool.static]) for pool in idle]
+
+
+def cut_claim(engine: "Engine", pod_row: int) -> Refusal | None:
+    """What became of a pod whose new node may not be made, because the types that may be listed break a minimum."""
+    memory = engine.memory
+    queued = memory["pods"][: int(memory["state"][c.QUEUED])]
+    places = memory["target"][: len(queued)][queued == pod_row]
+    if not len(places) or places[0] > c.UNPLACED - 1:
+        return None
+    placement, claim = Placement(engine, []), -2 - int(places[0])
+    if len(placement.ordered_types(claim, placement.claim_requirements(claim))):
+        return None
+    count = int(memory["claim_type_count"][claim])
+    detail = "the cheapest types that may be listed are too few for its minValues"
+    return Refusal(count, f"pool {placement.claim_pool(claim)}", Rule.MIN_VALUES, detail)
+
+
+def _views(engine: "Engine", class_: int, labels: int) -> tuple[View, ...]:
+    memory, topology = engine.memory, engine.snapshot.topology
+    state = memory["state"]
+    found: list[View] = []
+    while (group := int(consider_only(memory.table, class_, labels, len(found)))) != c.UNSET:
+        rule = topology.groups[group]
+        if rule.by_host:
+            caps, needs = memory["cap_most"][: state[c.CAPS]], memory["need_boot"][: state[c.NEEDS]]
+            empty_host = bool((caps >= 0).all() and needs.all())
+            found.append(View(group, rule.key, frozenset(), empty_host, pins=False))
+        else:
+            known = topology.domains.values[int(memory["keys"][0])]
+            allowed = frozenset(value for value, domain in known.items() if memory["allow_claim"][0, domain])
+            found.append(View(group, rule.key, allowed, empty_host=True, pins=bool(memory["pinned"][0])))
+    return tuple(found)
+
+
+class _Check:
+    """One pool and one pod class."""
+
+    def __init__(
+        self,
+        engine: "Engine",
+        pool: int,
+        class_: int,
+        views: tuple[View, ...],
+        limits: npt.NDArray[np.int64],
+    ) -> None:
+        self.engine, self.pool, self.class_, self.views, self.limits = engine, pool, class_, views, limits
+        self.pools = engine.keeper.pools
+        self.template = self.pools.templates[pool]
+        self.types = self.pools.types
+        self.usable: Mask = np.zeros(len(self.types.types), dtype=np.bool_)
+        self.usable[self.pools.usable.row(pool)] = True
+        self.room = self.pools.room[pool]
+        self.names = engine.snapshot.resources.names[: self.room.shape[1]]
+        self.wanted = engine.snapshot.classes.requests[class_, : len(self.names)]
+
+    def answer(self) -> Found:
+        """What refuses the pod; the last word is for pods that could be served but have to wait."""
+        checks = (
+            self._taint,
+            self._unusable,
+            self._label,
+            self._volume,
+            self._no_type,
+            self._port,
+            self._not_enough,
+            self._limit,
+            self._topology,
+            self._min_values,
+        )
+        for depth, check in enumerate(checks):
+            found = check()
+            if found is not None:
+                left, rule, detail = found
+                return Found(depth, int(left.sum()), rule, detail)
+        count = int(self._fitting.sum())
+        if self.engine.memory["state"][c.STRICT_RESERVED]:
+            return Found(len(checks), count, Rule.RESERVED, "waits for reserved capacity that other pods took")
+        return Found(len(checks), count, Rule.REFUSED, "no choice of types and domains serves all its rules")
+
+    @property
+    def _signature(self) -> Signature:
+        classes = self.engine.snapshot.classes
+        return classes.signatures[int(classes.signature[self.class_])]
+
+    @property
+    def _free(self) -> frozenset[str]:
+        return self.engine.keeper.free_keys
+
+    # -- the pool itself ---------------------------------------------------------------------------------------------
+
+    def _taint(self) -> tuple[Mask, Rule, str] | None:
+        taint = untolerated(self.template.taints, self._signature.tolerations)
+        return None if taint is None else (self.usable, Rule.TAINT, f"taint {taint}")
+
+    def _unusable(self) -> tuple[Mask, Rule, str] | None:
+        suitable = self.pools.suitable[self.pool]
+        if self.usable.any():
+            return None
+        if not suitable.any():
+            return suitable, Rule.NO_TYPE, "no type that can be had now meets the pool's own requirements"
+        if not (self.room[suitable] >= 0).all(axis=1).any():
+            return suitable, Rule.NOT_ENOUGH, "no type has room for its daemons"
+        return suitable, Rule.MIN_VALUES, "the types that can be had now are too few for its minValues"
+
+    def _label(self) -> tuple[Mask, Rule, str] | None:
+        wanted, held = self._signature.requirements, self.template.requirements
+        host = wanted.get(HOSTNAME)
+        if host is not None and not (host.complement and not host.bounded):
+            return self.usable, Rule.LABEL, f"requires {HOSTNAME} {host}, which no new node has"
+        key = self._conflict(held, wanted.without(HOSTNAME))
+        if key is None:
+            return None
+        own = f"has {held[key]}" if key in held else "does not set it"
+        return self.usable, Rule.LABEL, f"requires {key} {wanted[key]}, the pool {own}"
+
+    def _conflict(self, held: Requirements, wanted: Requirements) -> str | None:
+        """The first key on which two sides cannot hold together."""
+        found = held.conflict(wanted, undefined=self._free)
+        if found is not None:
+            return found
+        both = held.intersect(wanted)
+        return next((key for key, allowed in both.items() if not allowed.satisfiable), None)
+
+    # -- its types ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _narrowed(self) -> list[Requirements]:
+        """What a new node could be like under the pod's requirements, for each place where its volumes are."""
+        base = self.template.requirements.intersect(self._signature.requirements.without(HOSTNAME))
+        volumes = self._signature.volumes
+        if not volumes:
+            return [base]
+        return [base.intersect(reach) for reach in volumes if self._conflict(base, reach) is None]
+
+    def _volume(self) -> tuple[Mask, Rule, str] | None:
+        if self._narrowed:
+            return None
+        base = self.template.requirements.intersect(self._signature.requirements.without(HOSTNAME))
+        clashes = dict.fromkeys(
+            f"{key} {reach[key]}" for reach in self._signature.volumes if (key := self._conflict(base, reach))
+        )
+        return self.usable, Rule.VOLUME, f"its volumes require {listing(clashes, 'or')}"
+
+    @cached_property
+    def _suited(self) -> Mask:
+        mask = np.zeros_like(self.usable)
+        for wanted in self._narrowed:
+            mask |= self.types.suitable(wanted)
+        return self.usable & mask
+
+    def _no_type(self) -> tuple[Mask, Rule, str] | None:
+        if self._suited.any():
+            return None
+        for key, allowed in self._signature.requirements.without(HOSTNAME).items():
+            alone = self.template.requirements.with_key(key, allowed)
+            if not (self.usable & self.types.suitable(alone)).any():
+                return self.usable, Rule.NO_TYPE, f"no type that can be had now has {key} {allowed}"
+        return self.usable, Rule.NO_TYPE, "no type that can be had now meets all that it requires"
+
+    @cached_property
+    def _unclashed(self) -> Mask:
+        number = int(self.engine.snapshot.classes.ports_id[self.class_])
+        clash = self.engine.keeper.clash[number, self.pool, : len(self.usable)]
+        free: Mask = clash == 0
+        return self._suited & free
+
+    def _port(self) -> tuple[Mask, Rule, str] | None:
+        if self._unclashed.any():
+            return None
+        return self._suited, Rule.PORT, "its daemons take the host port on every type"
+
+    @cached_property
+    def _fitting(self) -> Mask:
+        enough: Mask = (self.room >= self.wanted).all(axis=1)
+        return self._unclashed & enough
+
+    def _not_enough(self) -> tuple[Mask, Rule, str] | None:
+        if self._fitting.any():
+            return None
+        left = self._unclashed
+        room = self.room[left]
+        most = room.max(axis=0)
+        after = " left after its daemons" if self.pools.runs[self.pool][:, left].any() else ""
+        for column in np.flatnonzero(self.wanted > most):
+            if column == PODS:
+                return left, Rule.NOT_ENOUGH, f"no type has room for another pod{after}"
+            name, wanted = self.names[column], int(self.wanted[column])
+            best = amount(name, max(0, int(most[column])))
+            return left, Rule.NOT_ENOUGH, f"no type has {with_unit(name, wanted)}{after} ({best} at most)"
+        asked = [
+            with_unit(name, int(wanted))
+            for name, wanted in zip(self.names, self.wanted, strict=True)
+            if wanted and name != "pods" and not name.startswith(ATTACH)
+        ]
+        return left, Rule.NOT_ENOUGH, f"no type has {listing(asked)}{after}"
+
+    # -- what is left in this run ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _allowed(self) -> Mask:
+        width = len(self.names)
+        if not self.pools.limited[self.pool]:
+            return self._fitting
+        return self._fitting & (self.pools.capacity[:, :width] <= self.limits[:width]).all(axis=1)
+
+    def _limit(self) -> tuple[Mask, Rule, str] | None:
+        limits = self.template.pool.spec.limits
+        if self.limits[-1] < 1:
+            return self._fitting, Rule.LIMIT, f"limit nodes {limits['nodes']} reached"
+        if self._allowed.any():
+            return None
+        least = self.pools.capacity[self._fitting].min(axis=0)
+        for name in limits:
+            column = self.names.index(name) if name in self.names else None
+            if column is not None and least[column] > self.limits[column]:
+                left, need = amount(name, max(0, int(self.limits[column]))), amount(name, int(least[column]), up=True)
+                detail = f"limit {name} {limits[name]} reached ({left} left, the smallest type that fits has {need})"
+                return self._fitting, Rule.LIMIT, detail
+        listed = listing(f"{name} {limits[name]}" for name in limits)
+        return self._fitting, Rule.LIMIT, f"limits {listed} leave no type that fits"
+
+    def _topology(self) -> tuple[Mask, Rule, str] | None:
+        groups = self.engine.snapshot.topology.groups
+        if next(self._choices(self.views), None) is not None:
+            return None
+        for view in self.views:
+            if next(self._choices((view,)), None) is None:
+                return self._allowed, of_group(groups[view.group]), broken(groups[view.group])
+        names = dict.fromkeys(rule_name(groups[view.group]) for view in self.views)
+        rule = of_group(groups[self.views[0].group])
+        return self._allowed, rule, f"{listing(names)} together leave no place"
+
+    def _choices(self, views: tuple[View, ...]) -> Iterator[Mask]:
+        """The types that are left in each choice of domains that the rules allow."""
+        if not all(view.empty_host for view in views):
+            return
+        zoned = [view for view in views if view.key != HOSTNAME]
+        keys = list(dict.fromkeys(view.key for view in zoned))
+        ways = [_ways([view for view in zoned if view.key == key]) for key in keys]
+        for held, chosen in islice(product(self._narrowed, product(*ways)), _MOST_CHOICES):
+            narrowed = held.intersect(Requirements(zip(keys, chosen, strict=True)))
+            if narrowed.satisfiable and all(key in held or key in self._free for key in keys):
+                left = self._allowed & self.types.suitable(narrowed)
+                if left.any():
+                    yield left
+
+    def _min_values(self) -> tuple[Mask, Rule, str] | None:
+        if self.engine.options.min_values is not MinValues.STRICT:
+            return None
+        lacks = None
+        for left in self._choices(self.views):
+            lacks = self._lacking(left)
+            if lacks is None:
+                return None
+        return None if lacks is None else (self._allowed, Rule.MIN_VALUES, lacks)
+
+    def _lacking(self, left: Mask) -> str | None:
+        """The first key of which types have too few values between them."""
+        pools = self.pools
+        first, count = int(pools.min_start[self.pool]), int(pools.min_length[self.pool])
+        for row, (key, wanted) in enumerate(pools.minimums[first : first + count], start=first):
+            numbers = row * len(left) + np.flatnonzero(left)
+            reached = len({value for number in numbers for value in pools.values.row(int(number))})
+            if reached < wanted:
+                return f"the types that fit have {reached} values of {key}, minValues is {wanted}"
+        return None
+
+
+def _ways(views: list[View]) -> list[Requirement]:
+    """What one key can be narrowed to: each allowed domain where one must be chosen, else all of them at once."""
+    allowed = frozenset.intersection(*(view.allowed for view in views))
+    if not allowed:
+        return []
+    if any(view.pins for view in views):
+        return [one_of(value) for value in sorted(allowed)]
+    return [one_of(*allowed)]

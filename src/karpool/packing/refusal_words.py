@@ -1,0 +1,156 @@
+"""Refusals: why a pod finds no place, as values for programs and as words for people."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil, floor
+from typing import Final
+
+from karpool.cluster.groups import Group, Kind
+from karpool.cluster.resources import ATTACH, UNLIMITED
+from karpool.model.labels import HOSTNAME, REGION, ZONE
+
+NODES: Final = "nodes"
+POD: Final = "pod"
+_MOST_PARTS: Final = 5
+_LEAST_NODE_PARTS: Final = 3
+_KIBI: Final = 1024
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_PLACES: Final = {HOSTNAME: "host", ZONE: "zone", REGION: "region"}
+
+
+class Rule(StrEnum):
+    """Stable names of the rules that refuse a pod a place."""
+
+    REFUSED = "Refused"
+    TAINT = "Taint"
+    LABEL = "Label"
+    VOLUME = "Volume"
+    ATTACH_LIMIT = "AttachLimit"
+    PORT = "Port"
+    NOT_ENOUGH = "NotEnough"
+    SPREAD = "Spread"
+    AFFINITY = "Affinity"
+    ANTI_AFFINITY = "AntiAffinity"
+    CLOSED = "Closed"
+    NO_TYPE = "NoType"
+    LIMIT = "Limit"
+    MIN_VALUES = "MinValues"
+    RESERVED = "Reserved"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What one rule keeps from a pod: a number of nodes, or of types if `what` is `pool NAME`."""
+
+    count: int
+    what: str
+    rule: Rule
+    detail: str
+
+
+def sentence(refusals: Sequence[Refusal]) -> str:
+    """All refusals of a pod in one line; after a few the rest is only counted."""
+    nodes = [entry for entry in refusals if entry.what == NODES]
+    others = [entry for entry in refusals if entry.what != NODES]
+    shown = nodes[: max(_LEAST_NODE_PARTS, _MOST_PARTS - len(others))]
+    rest = others[: _MOST_PARTS - len(shown)]
+    parts = [_node_part(entry, first=at == 0) for at, entry in enumerate(shown)]
+    parts += [entry.detail if entry.what == POD else f"{entry.what}: {entry.detail}" for entry in rest]
+    left = len(refusals) - len(parts)
+    if left:
+        parts.append(f"and {left} other reason{'s' * (left > 1)}")
+    return "; ".join(parts)
+
+
+def _node_part(entry: Refusal, *, first: bool) -> str:
+    noun = (" node" if entry.count == 1 else " nodes") if first else ""
+    return f"{entry.count:,}{noun}: {entry.detail}"
+
+
+# -- resources -------------------------------------------------------------------------------------------------------
+
+
+def amount(name: str, value: int, *, up: bool = False) -> str:
+    """An amount of a resource in units that people read; cut, or rounded up, to hundredths."""
+    if name == "cpu":
+        return f"{value / 1000:g}" if abs(value) < UNLIMITED else "any number"
+    if name == "memory" or name.endswith("storage") or name.startswith("hugepages-"):
+        return _binary(value, up=up)
+    return f"{value:,}"
+
+
+def _binary(value: int, *, up: bool) -> str:
+    unit = 0
+    while abs(value) >= _KIBI ** (unit + 1) and unit < len(_UNITS) - 1:
+        unit += 1
+    cut = (ceil if up else floor)(value * 100 / _KIBI**unit) / 100
+    return f"{cut:.10g}{_UNITS[unit]}"
+
+
+def with_unit(name: str, value: int) -> str:
+    """What a pod asks for: `64 cpu`, `8Gi memory`."""
+    return f"{amount(name, value, up=True)} {name}"
+
+
+def not_enough(name: str, wanted: int, most: int) -> tuple[Rule, str]:
+    """Nodes that have too little of a resource, of which the best one has `most` left."""
+    if name.startswith(ATTACH):
+        return Rule.ATTACH_LIMIT, f"cannot attach another {name.removeprefix(ATTACH)} volume"
+    if name == "pods":
+        return Rule.NOT_ENOUGH, "no room for another pod"
+    if wanted == 0:
+        return Rule.NOT_ENOUGH, f"already overfull in {name}"
+    best = amount(name, max(0, most))
+    return Rule.NOT_ENOUGH, f"not enough {name} ({amount(name, wanted, up=True)} wanted, at most {best} free)"
+
+
+# -- topology --------------------------------------------------------------------------------------------------------
+
+_RULES: Final = {Kind.SPREAD: Rule.SPREAD, Kind.AFFINITY: Rule.AFFINITY}
+
+
+def of_group(group: Group) -> Rule:
+    """The rule that a topology group stands for."""
+    return _RULES.get(group.kind, Rule.ANTI_AFFINITY)
+
+
+def broken(group: Group) -> str:
+    """What a topology group has against a place."""
+    place = place_of(group)
+    match group.kind:
+        case Kind.SPREAD:
+            return f"would break {place} spread"
+        case Kind.AFFINITY:
+            return f"{place} affinity: no pod {_selected(group)} there"
+        case Kind.ANTI:
+            return f"{place} anti-affinity: a pod {_selected(group)} is there"
+        case Kind.INVERSE:
+            return f"{place} anti-affinity of a pod there keeps {_selected(group)} away"
+
+
+def place_of(group: Group) -> str:
+    """The word for a group's domains: zone, host, or the label key itself."""
+    return _PLACES.get(group.key, group.key)
+
+
+def rule_name(group: Group) -> str:
+    """A group in short: `zone spread`."""
+    names = {Kind.SPREAD: "spread", Kind.AFFINITY: "affinity"}
+    return f"{place_of(group)} {names.get(group.kind, 'anti-affinity')}"
+
+
+def _selected(group: Group) -> str:
+    if group.selector is None:
+        return "of none"
+    words = [f"{key}={value}" for key, value in group.selector.pairs]
+    for entry in group.selector.expressions:
+        values = f" ({', '.join(entry.values)})" if entry.values else ""
+        words.append(f"{entry.key} {entry.operator}{values}")
+    return ",".join(words) or "of any kind"
+
+
+def listing(words: Iterable[str], last: str = "and") -> str:
+    """Words as a list: `a`, `a and b`, `a, b and c`."""
+    *head, tail = words
+    return f"{', '.join(head)} {last} {tail}" if head else tail

@@ -1,0 +1,190 @@
+"""Why did a pod find no place? Asked after a run and before it is undone.
+
+    with engine.what_if() as trial:
+        placement = trial.place(rows)
+        for pod in placement.unplaced:
+            print(sentence(refusals(engine, pod)))
+
+A kernel gives every node one code; nodes with equal codes are put into words once. What is explained are the rules that
+the pod insists on, after all its wishes were given up. Where these have alternatives, the one that got furthest counts.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.cluster.classes import NO_CLASS, Signature
+from karpool.cluster.groups import labels_satisfy
+from karpool.cluster.nodes import StateNode
+from karpool.model.labels import HOSTNAME
+from karpool.model.requirements import Requirements
+from karpool.model.scheduling import untolerated
+from karpool.packing.engine import Engine
+from karpool.packing.kernels import columns as c
+from karpool.packing.kernels import refusals as k
+from karpool.packing.pool_refusals import Memo as PoolMemo
+from karpool.packing.pool_refusals import cut_claim, pool_refusals
+from karpool.packing.refusal_words import (
+    NODES,
+    POD,
+    Refusal,
+    Rule,
+    broken,
+    listing,
+    not_enough,
+    of_group,
+    rule_name,
+    sentence,
+)
+
+__all__ = ["NODES", "POD", "Refusal", "Rule", "refusals", "sentence"]
+
+Reason = tuple[Rule, str]
+
+
+@dataclass
+class _Memo:
+    """What was put into words before, for one state of the snapshot."""
+
+    version: int
+    shapes: dict[tuple[tuple[int, ...], int], Reason] = field(default_factory=dict)
+    pools: PoolMemo = field(default_factory=dict)
+
+
+_MEMOS: Final[WeakKeyDictionary[Engine, _Memo]] = WeakKeyDictionary()
+
+
+def refusals(engine: Engine, pod_row: int, *, exempt: bool = False) -> tuple[Refusal, ...]:
+    """Why a pod of the last run found no place: nodes first, the most frequent rule first, then pools as tried."""
+    snapshot = engine.snapshot
+    first = int(snapshot.pods.class_of[pod_row])
+    if problem := snapshot.classes.constraints[first].refusal:
+        return (Refusal(1, POD, Rule.REFUSED, problem),)
+    if cut := cut_claim(engine, pod_row):
+        return (cut,)
+    labels = int(snapshot.pods.labels_of[pod_row])
+    levels = essential_levels(engine, first)
+    memo = _memo(engine)
+    found = _Nodes(engine, memo, levels, labels, exempt=exempt).refusals()
+    if not engine.memory["state"][c.EXISTING_ONLY]:
+        found += pool_refusals(engine, memo.pools, levels, labels)
+    return tuple(found)
+
+
+def _memo(engine: Engine) -> _Memo:
+    found = _MEMOS.get(engine)
+    if found is None or found.version != engine.snapshot.version:
+        found = _MEMOS[engine] = _Memo(engine.snapshot.version)
+    return found
+
+
+def essential_levels(engine: Engine, first: int) -> list[int]:
+    """The classes of a pod, from its first one on, that hold only what it insists on: one for each alternative."""
+    classes = engine.snapshot.classes
+    chain = [first]
+    while (following := int(classes.next[chain[-1]])) != NO_CLASS:
+        chain.append(following)
+    last = classes.levels[chain[-1]]
+    return [
+        number
+        for number in chain
+        if (level := classes.levels[number]).requirements == level.strict
+        and (level.groups, level.tolerations) == (last.groups, last.tolerations)
+    ]
+
+
+class _Nodes:
+    """Why the existing nodes refuse one pod."""
+
+    def __init__(self, engine: Engine, memo: _Memo, levels: list[int], labels: int, *, exempt: bool) -> None:
+        self.engine, self.snapshot, self.memo = engine, engine.snapshot, memo
+        self.levels, self.labels = levels, labels
+        self.codes = node_codes(engine, levels, labels, exempt=exempt)
+
+    def refusals(self) -> list[Refusal]:
+        """One refusal for each reason, the most frequent first."""
+        counts: Counter[Reason] = Counter()
+        for code, count in zip(*np.unique(self.codes[self.codes > 0], return_counts=True), strict=True):
+            counts[self._reason(int(code))] += int(count)
+        ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+        return [Refusal(count, NODES, rule, detail) for (rule, detail), count in ordered]
+
+    def _reason(self, code: int) -> Reason:
+        """The rule behind a code, in words."""
+        check, detail = divmod(code, k.STEP)
+        if check == k.SHAPE:
+            return self._of_shape(detail, int(np.argmax(self.codes == code)))
+        if check in (k.ATTACH, k.RESOURCE):
+            most = int(self.engine.memory["free"][self.rows(code), detail].max())
+            wanted = int(self.snapshot.classes.requests[self.levels[0], detail])
+            return not_enough(self.snapshot.resources.names[detail], wanted, most)
+        if check == k.PORT:
+            return Rule.PORT, self._port(detail)
+        if check == k.HOST:
+            return Rule.LABEL, self._host()
+        if check == k.TOPOLOGY:
+            return self._topology(*divmod(detail, 2))
+        if check == k.SHUT:
+            return Rule.CLOSED, "would take it, but accepts no pods now"
+        # Only a pod that waits for reserved capacity keeps its wishes, and so finds no place although there is one.
+        return Rule.RESERVED, "would take it without its wishes, but it waits for reserved capacity"
+
+    def rows(self, code: int) -> Array:
+        """The rows of nodes with a code."""
+        return np.flatnonzero(self.codes == code)
+
+    def _of_shape(self, shape: int, row: int) -> Reason:
+        numbers = tuple(int(self.snapshot.classes.signature[level]) for level in self.levels)
+        found = self.memo.shapes.get((numbers, shape))
+        if found is None:
+            signatures = [self.snapshot.classes.signatures[number] for number in numbers]
+            found = self.memo.shapes[numbers, shape] = _unsuited(signatures, self.snapshot.nodes.get(row))
+        return found
+
+    def _port(self, row: int) -> str:
+        """The port that a row of hosts counts; its key is ("port", number, protocol), perhaps with an address."""
+        key = next(thing for thing, number in self.snapshot.topology.host_rows.items() if number == row)
+        number, protocol = key[1:3] if isinstance(key, tuple) else ("?", "?")
+        return f"host port {number}/{protocol} is taken"
+
+    def _host(self) -> str:
+        wanted = [self.snapshot.classes.levels[level].requirements.get(HOSTNAME) for level in self.levels]
+        return f"requires {HOSTNAME} {listing(dict.fromkeys(str(entry) for entry in wanted if entry), 'or')}"
+
+    def _topology(self, place: int, unlabelled: int) -> Reason:
+        own = self.snapshot.classes.owned.row(self.levels[0])
+        group = self.snapshot.topology.groups[(own + self.snapshot.topology.kept_off_by.row(self.labels))[place]]
+        if unlabelled:
+            return of_group(group), f"no label {group.key}, which {rule_name(group)} needs"
+        return of_group(group), broken(group)
+
+
+def node_codes(engine: Engine, levels: list[int], labels: int, *, exempt: bool) -> Array:
+    """For every row of a node the code of what refuses the pod there; zero for rows that are no destination."""
+    best = np.zeros_like(engine.memory["codes"])
+    for number in levels:
+        k.explain_nodes(engine.memory.table, number, labels, int(exempt))
+        np.maximum(best, engine.memory["codes"], out=best)
+    return best
+
+
+def _unsuited(signatures: list[Signature], node: StateNode) -> Reason:
+    """Which taint, label or volume makes a node unfit for signatures that are alternatives of each other."""
+    taint = untolerated(node.taints, signatures[0].tolerations)
+    if taint is not None:
+        return Rule.TAINT, f"taint {taint}"
+    missed = [_missed(node, signature.requirements.without(HOSTNAME)) for signature in signatures]
+    if all(missed):
+        return Rule.LABEL, f"requires {listing(dict.fromkeys(missed), 'or')}"
+    reach = dict.fromkeys(_missed(node, wanted) for wanted in signatures[missed.index("")].volumes)
+    return Rule.VOLUME, f"its volumes require {listing(reach, 'or')}"
+
+
+def _missed(node: StateNode, wanted: Requirements) -> str:
+    """The first requirement that a node's labels miss, in words; empty if they miss none."""
+    alone = ((key, allowed, Requirements(((key, allowed),))) for key, allowed in wanted.items())
+    return next((f"{key} {allowed}" for key, allowed, rule in alone if not labels_satisfy(node.labels, rule)), "")
