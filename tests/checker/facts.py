@@ -46,6 +46,10 @@ class Machine:
     options: tuple[Option, ...]
     taints: tuple[Taint, ...] = ()
     new: bool = False
+    leaving: bool = False
+    """Whether it is being deleted: its pods are there, but no more come."""
+    expected: bool = False
+    """Whether there is only a claim yet, so that no rule knows of its domains before a pod is in them."""
     volume_limits: Mapping[str, int] = field(default_factory=dict)
 
     def domains(self, key: str) -> frozenset[str]:
@@ -120,7 +124,24 @@ def machine_of(node: Node, *, claim: NodeClaim | None = None, csi: CSINode | Non
         capacity = {**claim.status.capacity, **{k: v for k, v in capacity.items() if v.nano}}
     labels = {HOSTNAME: node.name, **node.metadata.labels}
     limits = {d.name: d.allocatable.count for d in (csi.spec.drivers if csi else ()) if d.allocatable.count is not None}
-    return Machine(node.name, (Option(node.name, labels, allocatable, capacity),), taints, volume_limits=limits)
+    going = claim.metadata.deletion_timestamp if claim is not None else node.metadata.deletion_timestamp
+    return Machine(
+        node.name,
+        (Option(node.name, labels, allocatable, capacity),),
+        taints,
+        leaving=going is not None,
+        volume_limits=limits,
+    )
+
+
+def machine_to_come(claim: NodeClaim) -> Machine:
+    """A claim whose node has not appeared yet: it will have the claim's labels and size."""
+    rules = claim.spec.requirements
+    settled = {rule.key: rule.values[0] for rule in rules if rule.operator == "In" and len(rule.values) == 1}
+    labels = {HOSTNAME: claim.name, **settled, **claim.metadata.labels}
+    option = Option(claim.name, labels, claim.status.allocatable, claim.status.capacity)
+    leaving = claim.metadata.deletion_timestamp is not None
+    return Machine(claim.name, (option,), claim.spec.taints, leaving=leaving, expected=True)
 
 
 def template_of(pool: NodePool, types: Iterable[Any], name: str = "") -> Machine | None:
@@ -232,13 +253,15 @@ def term_holds(term: NodeTerm, labels: Mapping[str, str], name: str = "") -> boo
 
 def state_of(objects: Objects, *, gone: Collection[str] = (), types: Iterable[Any] = ()) -> State:
     """The cluster without some nodes and their pods; `types` are what its pools could still buy."""
-    claims = {claim.status.node_name: claim for claim in objects.node_claims}
+    claims = {claim.status.node_name: claim for claim in objects.node_claims if claim.status.node_name}
+    coming = [claim for claim in objects.node_claims if not claim.status.node_name and claim.status.provider_id]
     csi = {entry.name: entry for entry in objects.csi_nodes}
     machines = {
         node.name: machine_of(node, claim=claims.get(node.name), csi=csi.get(node.name))
         for node in objects.nodes
         if node.name not in gone
     }
+    machines |= {claim.name: machine_to_come(claim) for claim in coming if claim.name not in gone}
     known = tuple(types)
     pools = sorted(objects.node_pools, key=lambda pool: (-pool.weight, pool.name))
     templates = [template_of(pool, known) for pool in pools if pool.ready and not pool.static]

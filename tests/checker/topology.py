@@ -42,7 +42,8 @@ def _counts(
         for name, m in machines.items()
         if _counts_for(pod, constraint, m) and all(m.domains(c.topology_key) for c in hard)
     }
-    counts = {_only(machines[name], constraint.topology_key): 0 for name in sorted(counting)}
+    there = [name for name in sorted(counting) if not machines[name].leaving and not machines[name].expected]
+    counts = {_only(machines[name], constraint.topology_key): 0 for name in there}
     for seat in _staying(state):
         if seat.machine.name in counting and _spread_selects(pod, constraint, seat.pod):
             domain = _only(seat.machine, constraint.topology_key)
@@ -114,11 +115,11 @@ def affinity_problem(pod: Pod, candidate: Machine, state: State, *, cautious: bo
     if not friends and all(_selects(term, pod, pod, state) for term in terms):
         return None
     for term in terms:
-        here = _only(candidate, term.topology_key)
-        near = any(here and _only(seat.machine, term.topology_key) == here for seat in friends)
+        here = candidate.domains(term.topology_key)
+        near = here <= {_only(seat.machine, term.topology_key) for seat in friends}
         shared = not cautious and any(seat.machine.name == candidate.name for seat in friends)
         if not near and not shared:
-            return f"affinity: no pod that matches within {term.topology_key} {here or '(undecided)'}"
+            return f"affinity: no pod that matches within {term.topology_key} {'/'.join(sorted(here))}"
     return None
 
 

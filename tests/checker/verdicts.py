@@ -73,6 +73,7 @@ def problems(pod: Pod, machine: Machine, state: State, *, cautious: bool = False
 
 def _rules(pod: Pod, machine: Machine, state: State, *, cautious: bool) -> Iterator[Callable[[], str | None]]:
     """The rules, cheap ones first, so that a caller who needs one problem need not wait for all."""
+    yield lambda: "is being deleted" if machine.leaving else None
     yield partial(taint_problem, pod, machine.taints)
     for option in machine.options:
         yield partial(label_problem, pod, option, machine.name)
@@ -92,7 +93,7 @@ def _rules(pod: Pod, machine: Machine, state: State, *, cautious: bool) -> Itera
 def limit_problems(opened: Machine, state: State) -> list[str]:
     """The limits of its pool that one more machine would break, at the largest it can be."""
     limits = state.limits.get(opened.pool, {})
-    siblings = [machine for machine in state.machines.values() if machine.options and machine.pool == opened.pool]
+    siblings = [m for m in state.machines.values() if m.options and m.pool == opened.pool and not m.leaving]
     wrong = []
     for key, limit in limits.items():
         used = sum((_largest(machine, key) for machine in (*siblings, opened)), start=ZERO)

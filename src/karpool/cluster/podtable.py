@@ -109,7 +109,9 @@ class PodTable:
     def class_number(self, pod: Pod) -> int:
         """The first class of a pod, made if need be."""
         pinned = pod.is_daemon or pod.is_mirror
-        needs = self.volumes.needs(pod) if pod.spec.volumes and not pinned else NO_VOLUMES
+        needs = self.volumes.needs(pod) if pod.spec.volumes else NO_VOLUMES
+        if pinned and needs is not NO_VOLUMES:
+            needs = VolumeNeeds(attached=needs.attached)
         shared = self._shared(needs)
         key = (rules_key(pod, pinned=pinned), requests_key(pod), needs, shared)
         found = self._classes.get(key)

@@ -95,10 +95,9 @@ class Snapshot:
         np.add.at(nodes.taken[:, :width], pods.node_of[bound], amounts)
         daemon = np.array([pods.get(int(row)).is_daemon for row in bound], dtype=bool)
         np.add.at(nodes.daemon_taken[:, :width], pods.node_of[bound[daemon]], amounts[daemon])
-        nodes.refresh_all()
         for row in bound[(self.classes.taken_rows.length[pods.class_of[bound]] > 0)]:
-            for host_row in self.classes.taken_rows.row(int(pods.class_of[row])):
-                self.topology.by_host[host_row, pods.node_of[row]] += 1
+            self._occupy(int(pods.class_of[row]), int(pods.node_of[row]), 1)
+        nodes.refresh_all()
         self._count_new_groups()
 
     def _link(self, row: int, name: str) -> int:
@@ -169,8 +168,7 @@ class Snapshot:
         """Count a bound pod in, or out of, every group and row that it takes part in."""
         pods, topology = self.pods, self.topology
         node, number = int(pods.node_of[row]), int(pods.class_of[row])
-        for host_row in self.classes.taken_rows.row(number):
-            topology.by_host[host_row, node] += change
+        self._occupy(number, node, change)
         if not pods.counted[row]:
             return
         groups = topology.counted_by.row(int(pods.labels_of[row])) + self.classes.declared.row(number)
@@ -182,6 +180,17 @@ class Snapshot:
                 topology.by_host[topology.row[group], node] += change
             elif (domain := int(self.nodes.domain[node, topology.key[group]])) >= 0:
                 topology.by_domain[group, domain] += change
+
+    def _occupy(self, number: int, node: int, change: int) -> None:
+        """Note ports and shared volumes that a pod of a class brings to a node, or takes away."""
+        classes, by_host = self.classes, self.topology.by_host
+        for row in classes.taken_rows.row(number):
+            by_host[row, node] += change
+        # A shared volume is attached with its first pod and detached with its last.
+        alone = 1 if change > 0 else 0
+        for row, column in zip(classes.shared_rows.row(number), classes.shared_columns.row(number), strict=True):
+            if by_host[row, node] == alone:
+                self.nodes.taken[node, column] += change
 
     # -- updates -------------------------------------------------------------------------------------------------
 
@@ -243,8 +252,8 @@ class Snapshot:
     def _bind(self, row: int, name: str) -> None:
         node = self._link(row, name)
         if node != NOWHERE:
-            self._take(row, node, 1)
             self._count(row, 1)
+            self._take(row, node, 1)
 
     def _unbind(self, row: int) -> None:
         self._count(row, -1)

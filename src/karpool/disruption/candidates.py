@@ -1,6 +1,5 @@
 """Who may be disrupted at all: every check in order, each with its reason, the first failure wins."""
 
-from karpool.disruption.pods import blocks_until
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import Code
 from karpool.disruption.situation import Situation, Standing
@@ -9,7 +8,7 @@ from karpool.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, N
 from karpool.model.reasons import Reason
 
 
-def refusal(situation: Situation, standing: Standing, *, eventual: bool = False) -> Reason | None:
+def refusal(situation: Situation, standing: Standing, eventual: bool = False) -> Reason | None:  # noqa: FBT001, FBT002 - a detail of a question
     """Why a node is no candidate; `eventual`: its termination grace period may overrule its pods."""
     found = node_refusal(situation, standing)
     if found is not None:
@@ -47,17 +46,11 @@ def node_refusal(situation: Situation, standing: Standing) -> Reason | None:
 
 
 def pod_refusal(situation: Situation, standing: Standing) -> Reason | None:
-    """The first pod on the node that must not be disturbed, and why."""
-    snapshot = situation.snapshot
-    pods = sorted((snapshot.pods.get(row) for row in snapshot.pods_on(standing.row)), key=lambda pod: pod.key)
-    here = [pod for pod in pods if not situation.expected(pod)]
-    for pod in here:
-        if found := blocks_until(pod, situation.now):
-            return found
-    for pod in here:
-        if found := situation.pdbs.eviction_blocked(pod, situation.now):
-            return found
-    return None
+    """The first pod on the node that must not be disturbed, and why; what a pod says itself comes before its budgets."""
+    pods = situation.snapshot.pods
+    here = [pods.get(row) for row in situation.snapshot.pods_on(standing.row)]
+    held = [(pod.key, why) for pod in here if not situation.expected(pod) and (why := situation.hold(pod)) is not None]
+    return min(held, key=lambda entry: (entry[1].code != Code.POD_DO_NOT_DISRUPT, entry[0]))[1] if held else None
 
 
 def emptiness_refusal(situation: Situation, standing: Standing) -> Reason | None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
 from karpool.disruption.command import Cause, Command, Method
-from karpool.disruption.drifted import Drift, drift_of
+from karpool.disruption.drifted import Drift
 from karpool.disruption.evaluate import Evaluator, Footprint
 from karpool.disruption.ordering import in_order, in_turns
 from karpool.disruption.partition import bins
@@ -35,7 +36,7 @@ class Pass:
     def __post_init__(self) -> None:
         self.evaluator = Evaluator(self.situation)
         self.tried: dict[int, Reason] = {}
-        self._refused: dict[tuple[int, bool], Reason | None] = {}
+        self._eligible: dict[bool, list[Standing]] = {}
 
     def decide(self) -> tuple[Command, ...]:
         """The commands of the first method that has any."""
@@ -47,22 +48,21 @@ class Pass:
 
     def eligible(self, *, eventual: bool = False) -> list[Standing]:
         """All nodes that may be disrupted at all."""
-        standings = (self.situation.standing(row) for row in self.situation.rows())
-        return [one for one in standings if self.refusal(one, eventual=eventual) is None]
+        if eventual not in self._eligible:
+            standings = (self.situation.standing(row) for row in self.situation.rows())
+            self._eligible[eventual] = [one for one in standings if self.refusal(one, eventual=eventual) is None]
+        return self._eligible[eventual]
 
     def refusal(self, standing: Standing, *, eventual: bool = False) -> Reason | None:
         """Why a node may not be disrupted at all."""
-        key = (standing.row, eventual)
-        if key not in self._refused:
-            self._refused[key] = refusal(self.situation, standing, eventual=eventual)
-        return self._refused[key]
+        return self.situation.once(standing.row, refusal, eventual)
 
     # -- emptiness -----------------------------------------------------------------------------------------------
 
     def emptiness(self) -> tuple[Command, ...]:
         """All empty nodes that budgets let go, in one command."""
         situation = self.situation
-        fitting = [one for one in self.eligible() if emptiness_refusal(situation, one) is None]
+        fitting = [one for one in self.eligible() if situation.once(one.row, emptiness_refusal) is None]
         chosen = self._within_budgets(in_order(fitting, situation.settings.order), Cause.EMPTY)
         if not chosen:
             return ()
@@ -103,9 +103,7 @@ class Pass:
 
     def drifted(self, standing: Standing) -> Drift | None:
         """How a node has drifted, if it has."""
-        claim = standing.state.claim
-        catalog = self.situation.catalog if self.situation.settings.complete_catalog else None
-        return None if claim is None else drift_of(claim, standing.pool, catalog, self.situation.now)
+        return self.situation.drift(standing)
 
     def static_drift(self) -> tuple[Command, ...]:
         """Drifted nodes of pools with a fixed number of nodes, each replaced by one of its pool."""
@@ -140,7 +138,7 @@ class Pass:
 
     def consolidatable(self) -> list[Standing]:
         """Candidates of consolidation, in order."""
-        fitting = [one for one in self.eligible() if consolidation_refusal(self.situation, one) is None]
+        fitting = [one for one in self.eligible() if self.situation.once(one.row, consolidation_refusal) is None]
         return in_order(fitting, self.situation.settings.order)
 
     def multi_node(self) -> tuple[Command, ...]:
@@ -156,7 +154,7 @@ class Pass:
                 self.tried.update((one.row, held) for one in members)
                 continue
             rests: list[Footprint] = []
-            found = longest_prefix(members, lambda some, rests=rests: self._together(some, rests))
+            found = longest_prefix(members, partial(self._together, rests=rests))
             if found is not None:
                 return (found,)
             said = f"no group of the {len(members)} candidates it could be combined with can go for less"
@@ -165,7 +163,7 @@ class Pass:
             self.tried.update((one.row, reason) for one in members)
         return ()
 
-    def _together(self, standings: Sequence[Standing], rests: list[Footprint]) -> Command | None:
+    def _together(self, standings: Sequence[Standing], *, rests: list[Footprint]) -> Command | None:
         outcome = self.evaluator.consolidate(standings)
         rests.append(outcome.footprint)
         if outcome.command is None or self.unworthy(outcome.command, standings) is not None:

@@ -4,7 +4,7 @@ Pods that wait for a node, and pods of nodes that are on their way out, will tak
 them the room they would find today; those who find none are left out of all decisions.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,13 +18,16 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
 from karpool.disruption.command import Cause
 from karpool.disruption.costs import lifetime_cost, reschedule_cost
+from karpool.disruption.drifted import Drift, drift_of
 from karpool.disruption.pdbs import Pdbs, currently_reschedulable
+from karpool.disruption.pods import blocks_until
 from karpool.disruption.policies import Worth
 from karpool.disruption.settings import Settings
 from karpool.disruption.windows import destination_closed, in_grace
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
+from karpool.model.reasons import Reason
 from karpool.model.wire import condition
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
@@ -82,6 +85,9 @@ class Situation:
         self.leaving: set[str] = set()
         self.stranded: list[int] = []
         self._standings: dict[int, Standing] = {}
+        self._known: dict[int, dict[object, Reason | None]] = {}
+        self._drifts: dict[str, Drift | None] = {}
+        self._holds: dict[str, Reason | None] = {}
         self._closed: Array | None = None
         self._worth: dict[str, Worth] | None = None
         self._counted: dict[str, tuple[int, int]] | None = None
@@ -159,8 +165,31 @@ class Situation:
         """Nodes have changed: look at them again when asked."""
         for row in rows:
             self._standings.pop(row, None)
+            self._known.pop(row, None)
         self._closed = self._worth = self._counted = None
         self._allowances.clear()
+
+    def once(self, row: int, question: Callable[..., Reason | None], *details: object) -> Reason | None:
+        """The answer to a question about a node alone, worked out once until the node changes."""
+        answers = self._known.setdefault(row, {})
+        key = (question, *details)
+        if key not in answers:
+            answers[key] = question(self, self.standing(row), *details)
+        return answers[key]
+
+    def hold(self, pod: Pod) -> Reason | None:
+        """Why a pod must not be disturbed now, if it must not."""
+        if pod.key not in self._holds:
+            self._holds[pod.key] = blocks_until(pod, self.now) or self.pdbs.eviction_blocked(pod, self.now)
+        return self._holds[pod.key]
+
+    def drift(self, standing: Standing) -> Drift | None:
+        """How a node has drifted from its pool, if it has; moving pods does not change that."""
+        if standing.name not in self._drifts:
+            claim = standing.state.claim
+            catalog = self.catalog if self.settings.complete_catalog else None
+            self._drifts[standing.name] = claim and drift_of(claim, standing.pool, catalog, self.now)
+        return self._drifts[standing.name]
 
     @property
     def closed(self) -> Array:

@@ -117,9 +117,9 @@ class _Nodes:
         """The rule behind a code, in words."""
         check, detail = divmod(code, k.STEP)
         if check == k.SHAPE:
-            return self._of_shape(detail, int(np.argmax(self.codes == code)))
+            return self._of_shape(detail, code)
         if check in (k.ATTACH, k.RESOURCE):
-            most = int(self.engine.memory["free"][self.rows(code), detail].max())
+            most = int(self.engine.memory["free"][self.codes == code, detail].max())
             wanted = int(self.snapshot.classes.requests[self.levels[0], detail])
             return not_enough(self.snapshot.resources.names[detail], wanted, most)
         if check == k.PORT:
@@ -133,16 +133,13 @@ class _Nodes:
         # Only a pod that waits for reserved capacity keeps its wishes, and so finds no place although there is one.
         return Rule.RESERVED, "would take it without its wishes, but it waits for reserved capacity"
 
-    def rows(self, code: int) -> Array:
-        """The rows of nodes with a code."""
-        return np.flatnonzero(self.codes == code)
-
-    def _of_shape(self, shape: int, row: int) -> Reason:
+    def _of_shape(self, shape: int, code: int) -> Reason:
         numbers = tuple(int(self.snapshot.classes.signature[level]) for level in self.levels)
         found = self.memo.shapes.get((numbers, shape))
         if found is None:
             signatures = [self.snapshot.classes.signatures[number] for number in numbers]
-            found = self.memo.shapes[numbers, shape] = _unsuited(signatures, self.snapshot.nodes.get(row))
+            example = self.snapshot.nodes.get(int(np.argmax(self.codes == code)))
+            found = self.memo.shapes[numbers, shape] = _unsuited(signatures, example)
         return found
 
     def _port(self, row: int) -> str:

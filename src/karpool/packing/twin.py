@@ -19,6 +19,7 @@ from karpool.cluster.volumes import VolumeIndex
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
+from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.question import Answer, MinValues, NewNode, Options
 from karpool.packing.templates import templates
@@ -46,6 +47,44 @@ def place(
     Nodes in `closed` take only pods whose keys are in `exempt`. `reserved_strict`: pods wait for reserved capacity that
     others took in this run. `existing_only`: no new nodes.
     """
+    answer, _ = follow(
+        objects,
+        catalog,
+        pods=pods,
+        gone=gone,
+        closed=closed,
+        exempt=exempt,
+        options=options,
+        reserved_strict=reserved_strict,
+        existing_only=existing_only,
+    )
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A pod took a place: the name of a node, or the number of a new one and what that may be from now on."""
+
+    pod: Pod
+    place: str | int
+    pool: str = ""
+    requirements: Requirements = NO_REQUIREMENTS
+    types: tuple[str, ...] = ()
+
+
+def follow(
+    objects: Objects,
+    catalog: Catalog,
+    *,
+    pods: Sequence[Pod],
+    gone: Collection[str] = (),
+    closed: Collection[str] = (),
+    exempt: Collection[str] = (),
+    options: Options = DEFAULTS,
+    reserved_strict: bool = False,
+    existing_only: bool = False,
+) -> tuple[Answer, list[Step]]:
+    """As `place`, and step by step how it came about."""
     scene = _Scene(objects, catalog, pods, gone, options)
     run = _Run(
         nodes=scene.destinations(),
@@ -56,7 +95,7 @@ def place(
         existing_only=existing_only,
     )
     run.fill(scene.riders())
-    return run.answer(pods)
+    return run.answer(pods), run.steps
 
 
 @dataclass(slots=True)
@@ -194,6 +233,7 @@ class _Run:
     existing_only: bool
     claims: list[Claim] = field(default_factory=list)
     placed: dict[str, str | int] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
 
     def fill(self, riders: Sequence[Rider]) -> None:
         """Try every pod, largest first, until a whole round places none."""
@@ -223,6 +263,7 @@ class _Run:
                 state = node.state
                 self.topology.record_on_node(rider.pod, rider.constraints.inverse, state.labels, state.taints)
                 self.placed[rider.pod.key] = state.name
+                self.steps.append(Step(rider.pod, state.name))
                 return True
         return False
 
@@ -234,8 +275,7 @@ class _Run:
 
     def _on_new_claim(self, rider: Rider, level: Level) -> bool:
         for template in self.supply.templates:
-            # No node can have this name, so no rule can mix the new node up with another.
-            claim = self.supply.blank(template, host=f"new node {len(self.claims)}")
+            claim = self.supply.blank(template, len(self.claims))
             if claim is not None and self._board(claim, rider, level):
                 self.claims.append(claim)
                 return True
@@ -251,6 +291,8 @@ class _Run:
         if fit is None:
             return False
         self.supply.board(claim, rider, fit)
+        names = tuple(entry.name for entry in claim.types)
+        self.steps.append(Step(rider.pod, claim.number, claim.template.name, claim.requirements, names))
         self.topology.record_on_claim(
             rider.pod,
             rider.constraints.inverse,

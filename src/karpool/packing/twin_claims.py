@@ -42,13 +42,18 @@ class Claim:
     """A new node while it is being filled."""
 
     template: Template
-    host: str
+    number: int
     requirements: Requirements
     types: tuple[InstanceType, ...]
     riders: list[Rider] = field(default_factory=list)
     reservations: frozenset[str] = frozenset()
     relaxed: bool = False
     charged: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        """The new node's name; no node can have this one, so no rule can mix it up with another."""
+        return f"new node {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ class Supply:
         self.limits = {template.name: _remaining(template, nodes) for template in templates}
         self.units = _reservations(catalog)
 
-    def blank(self, template: Template, host: str) -> Claim | None:
+    def blank(self, template: Template, number: int) -> Claim | None:
         """An empty claim of a pool, or None when the pool's limits let no type in."""
         left = self.limits[template.name]
         if left.get(NODES, 1) <= 0:
@@ -134,7 +139,7 @@ class Supply:
             for entry in template.types
             if all(room(entry.capacity)[name] <= amount for name, amount in left.items() if name != NODES)
         ]
-        return Claim(template, host, template.requirements, tuple(types)) if types else None
+        return Claim(template, number, template.requirements, tuple(types)) if types else None
 
     def fit(self, claim: Claim, rider: Rider, level: Level, topology: Topology) -> Fit | None:
         """What a claim becomes with one more pod, or None if it cannot take it."""

@@ -1,8 +1,8 @@
 """Why existing nodes refuse a pod: one code per node, for the first check that fails.
 
 A code is the number of the check times STEP plus a detail (a shape, a resource column, a row of hosts, twice the place
-of a topology rule among the pod's, plus one if the node has no domain for it). Checks are numbered in the order in which
-they are made, so of two codes the larger one got further.
+of a topology rule among the pod's, plus one if the node has no domain for it). Checks are numbered in the order in
+which they are made, so of two codes the larger one got further.
 """
 
 from karpool.cluster.arrays import Array

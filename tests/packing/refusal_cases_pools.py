@@ -1,0 +1,248 @@
+"""Why pools make no node for a pod, one line each, and what is said of a whole cluster."""
+
+from dataclasses import replace as with_fields
+
+from msgspec.structs import replace
+from tests.factories import (
+    Z1,
+    Z2,
+    affinity_to,
+    daemon_set,
+    instance_type,
+    node,
+    node_pool,
+    node_term,
+    pod,
+    pv,
+    spread,
+)
+from tests.packing.refusal_cases import N1, N2, PVC, WEB, Case, in_pool
+
+from karpool.catalog.instance_types import Catalog, Offering
+from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, RESERVATION_ID, RESERVED, ZONE
+from karpool.model.nodepool import PoolRequirement
+from karpool.model.pod import Container, Resources
+from karpool.model.requirements import Requirements
+from karpool.packing.refusals import NODES, Rule
+
+
+def reserved_type() -> Catalog:
+    offered = Requirements.of_labels({CAPACITY_TYPE: RESERVED, ZONE: Z1, RESERVATION_ID: "r-1"})
+    plain = instance_type("small", 4, "16Gi")
+    held = Offering(requirements=offered, price=0.0, reservation_id="r-1", reservation_capacity=0)
+    return Catalog((with_fields(plain, offerings=(*plain.offerings, held)),))
+
+
+def values_wanted(count: int) -> PoolRequirement:
+    return PoolRequirement(key=INSTANCE_TYPE, operator="Exists", min_values=count)
+
+
+POOL_CASES = [
+    in_pool("a pool's taint", pod(), node_pool(taints=["team=blue"]), Rule.TAINT, "taint team=blue:NoSchedule"),
+    in_pool(
+        "a pool's requirement",
+        pod(selector={ARCH: "amd64"}),
+        node_pool("arm", requirements=[(ARCH, "In", "arm64")]),
+        Rule.NO_TYPE,
+        "no type that can be had now meets the pool's own requirements",
+        count=0,
+    ),
+    in_pool(
+        "another value than the pool's",
+        pod(selector={ZONE: Z2}),
+        node_pool(requirements=[(ZONE, "In", Z1)]),
+        Rule.LABEL,
+        f"requires {ZONE} In [{Z2}], the pool has In [{Z1}]",
+    ),
+    in_pool(
+        "a label the pool does not set",
+        pod(selector={"team": "blue"}),
+        node_pool(),
+        Rule.LABEL,
+        "requires team In [blue], the pool does not set it",
+    ),
+    in_pool(
+        "the name of a node",
+        pod(selector={HOSTNAME: "n9"}),
+        node_pool(),
+        Rule.LABEL,
+        f"requires {HOSTNAME} In [n9], which no new node has",
+    ),
+    in_pool(
+        "a zone where nothing is sold",
+        pod(selector={ZONE: "z9"}),
+        node_pool(),
+        Rule.NO_TYPE,
+        f"no type that can be had now has {ZONE} In [z9]",
+    ),
+    in_pool(
+        "a volume outside the pool",
+        pod(claims=["data"]),
+        node_pool(requirements=[(ZONE, "In", Z1)]),
+        Rule.VOLUME,
+        f"its volumes require {ZONE} In [{Z2}]",
+        others={**PVC, "persistent_volumes": (pv("disk", zones=[Z2]),)},
+    ),
+    in_pool(
+        "more than any type has",
+        pod(cpu=64),
+        node_pool(),
+        Rule.NOT_ENOUGH,
+        "no type has 64 cpu (15.9 at most)",
+    ),
+    in_pool(
+        "more than daemons leave",
+        pod(cpu=15),
+        node_pool(),
+        Rule.NOT_ENOUGH,
+        "no type has 15 cpu left after its daemons (14.9 at most)",
+        others={"daemon_sets": (daemon_set(cpu=1),)},
+    ),
+    in_pool(
+        "no type has both",
+        pod(cpu=15, memory="15Gi"),
+        node_pool(),
+        Rule.NOT_ENOUGH,
+        "no type has 15 cpu and 15Gi memory",
+        catalog=Catalog((instance_type("c", 16, "8Gi"), instance_type("m", 4, "32Gi"))),
+    ),
+    in_pool(
+        "a daemon's port",
+        pod(ports=[9100]),
+        node_pool(),
+        Rule.PORT,
+        "its daemons take the host port on every type",
+        others={"daemon_sets": (daemon_set(ports=[9100]),)},
+    ),
+    in_pool(
+        "a limit of cpu",
+        pod(cpu=1),
+        node_pool(limits={"cpu": 3}),
+        Rule.LIMIT,
+        "limit cpu 3 reached (3 left, the smallest type that fits has 4)",
+    ),
+    in_pool(
+        "a limit that leaves only types too small",
+        pod(cpu=10),
+        node_pool(limits={"cpu": 5}),
+        Rule.LIMIT,
+        "limit cpu 5 reached (5 left, the smallest type that fits has 16)",
+        count=1,
+    ),
+    in_pool("a limit of nodes", pod(), node_pool(limits={"nodes": 0}), Rule.LIMIT, "limit nodes 0 reached"),
+    in_pool(
+        "affinity to nobody",
+        pod(near=[affinity_to({"app": "db"}, ZONE)]),
+        node_pool(),
+        Rule.AFFINITY,
+        "zone affinity: no pod app=db there",
+    ),
+    in_pool(
+        "affinity to a host",
+        pod(near=[affinity_to({"app": "db"})]),
+        node_pool(),
+        Rule.AFFINITY,
+        "host affinity: no pod app=db there",
+    ),
+    in_pool(
+        "too few types left for minValues",
+        pod(cpu=10),
+        node_pool(requirements=[values_wanted(2)]),
+        Rule.MIN_VALUES,
+        f"the types that fit have 1 values of {INSTANCE_TYPE}, minValues is 2",
+        count=1,
+    ),
+    in_pool(
+        "too few types at all for minValues",
+        pod(),
+        node_pool(requirements=[values_wanted(3)]),
+        Rule.MIN_VALUES,
+        "the types that can be had now are too few for its minValues",
+    ),
+    in_pool(
+        "reserved capacity is taken",
+        pod(),
+        node_pool(),
+        Rule.RESERVED,
+        "waits for reserved capacity that other pods took",
+        count=1,
+        catalog=reserved_type(),
+        asked={"strict_reserved": True},
+    ),
+    in_pool(
+        "a pool with a fixed number of nodes",
+        pod(),
+        node_pool(replicas=2),
+        Rule.CLOSED,
+        "keeps a fixed number of nodes",
+        count=0,
+    ),
+    in_pool(
+        "types cut from the list break minValues",
+        pod(),
+        node_pool(requirements=[values_wanted(601)]),
+        Rule.MIN_VALUES,
+        "the cheapest types that may be listed are too few for its minValues",
+        count=601,
+        catalog=Catalog(tuple(instance_type(f"t{i:03}", price=1 + i) for i in range(601))),
+    ),
+]
+
+MIXED_CASES = [
+    Case(
+        name="several rules, the most frequent first",
+        pod=pod(memory="20Gi", labels=WEB, spread=[spread(WEB)]),
+        nodes=[N1, N2, node("n3", memory="64Gi", zone=Z1), node("n4", taints=["team=blue"], zone=Z2)],
+        bound=[pod("a-1", node="n1", labels=WEB)],
+        asked={"existing_only": True},
+        expect=[(2, NODES, Rule.NOT_ENOUGH), (1, NODES, Rule.SPREAD), (1, NODES, Rule.TAINT)],
+        says="2 nodes: not enough memory (20Gi wanted, at most 16Gi free); 1: would break zone spread; "
+        "1: taint team=blue:NoSchedule",
+    ),
+    Case(
+        name="nodes, then pools as they are tried",
+        pod=pod(cpu=64, selector={ARCH: "amd64"}),
+        nodes=[N1],
+        pools=[node_pool("light", limits={"cpu": 100}), node_pool("heavy", weight=9, taints=["gpu"])],
+        expect=[(1, NODES, Rule.NOT_ENOUGH), (2, "pool heavy", Rule.TAINT), (2, "pool light", Rule.NOT_ENOUGH)],
+        says="1 node: not enough cpu (64 wanted, at most 4 free); pool heavy: taint gpu:NoSchedule; "
+        "pool light: no type has 64 cpu (15.9 at most)",
+    ),
+    Case(
+        name="a pod that waits for reserved capacity keeps its wishes",
+        pod=pod(prefer=[(1, node_term((ZONE, "In", Z1)))]),
+        nodes=[N2],
+        pools=[node_pool()],
+        catalog=reserved_type(),
+        asked={"strict_reserved": True},
+        expect=[(1, NODES, Rule.RESERVED), (1, "pool default", Rule.RESERVED)],
+        says="1 node: would take it without its wishes, but it waits for reserved capacity; "
+        "pool default: waits for reserved capacity that other pods took",
+    ),
+    Case(
+        name="a cluster without anything",
+        pod=pod(),
+        expect=[(0, "new nodes", Rule.NO_TYPE)],
+        says="new nodes: there is no pool to make one",
+    ),
+    Case(
+        name="a pod that can be nowhere",
+        pod=pod(claims=["gone"]),
+        nodes=[N1],
+        pools=[node_pool()],
+        expect=[(1, "pod", Rule.REFUSED)],
+        says="claim default/gone does not exist",
+    ),
+    Case(
+        name="a pod with dynamic resource claims",
+        pod=replace(
+            pod(),
+            spec=replace(
+                pod().spec, containers=(Container(name="main", resources=Resources(claims=({"name": "gpu"},))),)
+            ),
+        ),
+        nodes=[N1],
+        expect=[(1, "pod", Rule.REFUSED)],
+        says="uses dynamic resource claims, which are not supported",
+    ),
+]

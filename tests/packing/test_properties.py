@@ -1,0 +1,69 @@
+"""What holds for the engine on any cluster: nobody's rules are broken, and nobody is refused for nothing."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from karpool.cluster.nodes import join
+from karpool.model.pod import Pod
+from karpool.packing import ask, twin
+from tests.checker import Placement, State, could_place, narrowed, seated, state_of, template_of, violations
+from tests.packing.test_agreement import comparable, movers
+from tests.strategies import Cluster, clusters
+
+CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@st.composite
+def trials(draw: st.DrawFn, **kinds: bool) -> tuple[Cluster, set[str]]:
+    """A cluster, and nodes that would be gone."""
+    cluster = draw(clusters(in_motion=True, **kinds))
+    names = sorted(state.name for state in join(cluster.objects.nodes, cluster.objects.node_claims))
+    return cluster, draw(st.sets(st.sampled_from(names), max_size=3))
+
+
+def before(cluster: Cluster, gone: set[str], moving: list[Pod]) -> State:
+    """The cluster as the checker sees it without the pods that look for a place."""
+    from dataclasses import replace
+
+    keys = {pod.key for pod in moving}
+    staying = tuple(pod for pod in cluster.objects.pods if pod.key not in keys)
+    return state_of(replace(cluster.objects, pods=staying), gone=gone, types=cluster.catalog.types)
+
+
+def followed(cluster: Cluster, gone: set[str]) -> tuple[State, list[Placement], list[Pod]]:
+    """The state before, the placements in their order, and who was left over; the twin tells the engine's order."""
+    moving = movers(cluster, gone)
+    asked: dict[str, Any] = {"pods": moving, "gone": gone}
+    answer, steps = twin.follow(cluster.objects, cluster.catalog, **asked)
+    assert comparable(ask.place(cluster.objects, cluster.catalog, **asked)) == comparable(answer)
+    state = before(cluster, gone, moving)
+    placements = [Placement(step.pod, machine_at(step, cluster, state)) for step in steps]
+    return state, placements, [pod for pod in moving if pod.key in answer.unplaced]
+
+
+def machine_at(step: twin.Step, cluster: Cluster, state: State) -> Any:
+    """The machine of a step as it looks with the pod on it."""
+    if isinstance(step.place, str):
+        return state.machines[step.place]
+    pool = next(pool for pool in cluster.objects.node_pools if pool.name == step.pool)
+    template = template_of(pool, cluster.catalog.types, name=f"new node {step.place}")
+    assert template is not None
+    return narrowed(template, step.requirements, step.types)
+
+
+@CALM
+@given(trials(choosy=True))
+def test_no_placement_breaks_a_rule(trial: tuple[Cluster, set[str]]) -> None:
+    state, placements, _ = followed(*trial)
+    assert violations(state, placements) == []
+
+
+@CALM
+@given(trials())
+def test_a_pod_is_refused_only_where_no_place_is_legal(trial: tuple[Cluster, set[str]]) -> None:
+    state, placements, refused = followed(*trial)
+    for placement in placements:
+        state = seated(state, placement)
+    assert {pod.key: could_place(pod, state) for pod in refused} == {pod.key: [] for pod in refused}

@@ -1,0 +1,137 @@
+"""On random clusters every node has its reason, the same as a walk over objects finds."""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace as with_fields
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.strategies import Cluster, clusters
+
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.constraints import Constraints, Level
+from karpool.cluster.groups import Kind, labels_satisfy
+from karpool.cluster.nodes import join
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.labels import HOSTNAME
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.model.scheduling import untolerated
+from karpool.packing import twin
+from karpool.packing.engine import Engine
+from karpool.packing.kernels.refusals import FITS, STEP
+from karpool.packing.question import Options
+from karpool.packing.refusals import NODES, Rule, essential_levels, node_codes, refusals
+from karpool.packing.twin_claims import clash
+
+LOOSE = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+KINDS = {Kind.SPREAD: Rule.SPREAD, Kind.AFFINITY: Rule.AFFINITY}
+
+
+def twin_levels(rules: Constraints) -> list[Level]:
+    last = rules.levels[-1]
+    return [
+        level
+        for level in rules.levels
+        if level.requirements == level.strict and (level.groups, level.tolerations) == (last.groups, last.tolerations)
+    ]
+
+
+def twin_rules(here: Any, rider: Any, level: Level, topology: Any, *, shut: bool) -> list[tuple[bool, Rule]]:
+    """Every check of a node in order, with whether it passes."""
+    labels, rules = here.state.labels, rider.constraints
+    checks = [
+        (untolerated(here.state.taints, level.tolerations) is None, Rule.TAINT),
+        (labels_satisfy(labels, level.requirements.without(HOSTNAME)), Rule.LABEL),
+        (not rules.volumes or any(labels_satisfy(labels, wanted) for wanted in rules.volumes), Rule.VOLUME),
+        (here._attaches(rules.attached), Rule.ATTACH_LIMIT),
+        (not clash(rules.ports, here.ports), Rule.PORT),
+        (min(here.free.values()) >= 0, Rule.NOT_ENOUGH),
+        (all(amount <= here.free[name] for name, amount in rider.requests.items()), Rule.NOT_ENOUGH),
+        (labels_satisfy(labels, level.requirements), Rule.LABEL),
+    ]
+    for group in topology.constraining(rider.pod, level):
+        passes = group.key in labels and topology._allows(group, rider.pod, level, labels[group.key])
+        checks.append((passes, KINDS.get(group.kind, Rule.ANTI_AFFINITY)))
+    return [*checks, (not shut, Rule.CLOSED)]
+
+
+def twin_refusals(objects: Objects, catalog: Catalog, one: Pod, gone: Collection[str], closed: Collection[str]) -> Any:
+    """How many nodes refuse a pod by which rule, found out by walking objects."""
+    scene = twin._Scene(objects, catalog, [one], gone, Options())
+    (rider,), topology = scene.riders(), scene.topology()
+    counts: Counter[Rule] = Counter()
+    for here in scene.destinations():
+        failed = []
+        for level in twin_levels(rider.constraints):
+            checks = twin_rules(here, rider, level, topology, shut=here.state.name in closed)
+            failed.append(next(at for at, (passes, _) in enumerate(checks) if not passes))
+        counts[checks[max(failed)][1]] += 1
+    return counts
+
+
+@LOOSE
+@given(data=st.data(), cluster=clusters())
+def test_the_kernel_blames_the_same_rules_as_a_walk_over_objects(data: st.DataObject, cluster: Cluster) -> None:
+    objects, catalog = cluster.objects, cluster.catalog
+    names = sorted(state.name for state in join(objects.nodes, objects.node_claims))
+    gone = data.draw(st.sets(st.sampled_from(names), max_size=3), label="gone")
+    closed = data.draw(st.sets(st.sampled_from(names), max_size=3), label="closed")
+    engine = Engine(Snapshot(objects), catalog)
+    nodes, pods = engine.snapshot.nodes, engine.snapshot.pods
+    moving = [one for one in objects.pods if one.reschedulable and (not one.bound or one.spec.node_name in gone)]
+    shut = np.zeros(len(nodes.live), dtype=np.uint8)
+    shut[[nodes.rows[name] for name in closed]] = 1
+    with engine.what_if() as trial:
+        trial.remove([nodes.rows[name] for name in sorted(gone)])
+        placement = trial.place([pods.rows[one.key] for one in moving], closed=shut, existing_only=True)
+        found = {row: refusals(engine, row) for row in placement.unplaced}
+        placed = {
+            pods.get(row).key: nodes.get(target).name
+            for row, target in zip(placement.pods, placement.targets, strict=True)
+            if target >= 0
+        }
+    after = with_fields(
+        objects,
+        pods=tuple(
+            replace(one, spec=replace(one.spec, node_name=placed[one.key])) if one.key in placed else one
+            for one in objects.pods
+        ),
+    )
+    for row, listed in found.items():
+        if listed[:1] and listed[0].rule is Rule.REFUSED:
+            continue
+        counts: Counter[Rule] = Counter()
+        for entry in listed:
+            counts[entry.rule] += entry.count
+        assert counts == twin_refusals(after, catalog, pods.get(row), gone, closed)
+
+
+@LOOSE
+@given(cluster=clusters())
+def test_every_live_node_and_every_pool_has_exactly_one_reason(cluster: Cluster) -> None:
+    engine = Engine(Snapshot(cluster.objects), cluster.catalog)
+    nodes, pods = engine.snapshot.nodes, engine.snapshot.pods
+    gone = [nodes.rows[one.name] for one in cluster.objects.nodes[:2]]
+    moving = [row for row in pods.rows.values() if pods.get(row).reschedulable and pods.node_of[row] in (-1, *gone)]
+    with engine.what_if() as trial:
+        trial.remove(gone)
+        placement = trial.place(moving)
+        for row in placement.unplaced:
+            found = refusals(engine, row)
+            if found[0].rule is Rule.REFUSED:
+                continue
+            live = np.flatnonzero(engine.memory["live"][: len(nodes.states)])
+            levels = essential_levels(engine, int(pods.class_of[row]))
+            codes = node_codes(engine, levels, int(pods.labels_of[row]), exempt=False)
+            assert np.flatnonzero(codes).tolist() == live.tolist()
+            assert (codes < FITS * STEP).all()
+            assert sum(entry.count for entry in found if entry.what == NODES) == len(live)
+            told = [entry for entry in found if entry.what != NODES]
+            assert sorted(entry.what for entry in told) == sorted(
+                f"pool {pool.name}" for pool in cluster.objects.node_pools
+            )
+            assert {entry.rule for entry in told}.isdisjoint({Rule.REFUSED, Rule.RESERVED})
