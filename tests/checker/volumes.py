@@ -1,5 +1,6 @@
 """Rules between a pod's volumes and a machine: where they can be reached, and how many it can attach."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -81,14 +82,12 @@ def _alternatives(claim: PersistentVolumeClaim, state: State) -> Iterator[_Reach
 
 def attach_problem(pod: Pod, machine: Machine, state: State) -> str | None:
     """A driver of which the machine can attach no more volumes."""
-    attached: dict[str, set[str]] = {}
-    for other in (*state.pods_on(machine.name), pod):
-        for name in claim_names(other):
-            if (driver := _driver(name, state)) is not None:
-                attached.setdefault(driver, set()).add(name)
-    mine = {_driver(name, state) for name in claim_names(pod)}
+    there = {name for other in state.pods_on(machine.name) for name in claim_names(other)}
+    new = set(claim_names(pod)) - there
+    attached = Counter(_driver(name, state) for name in there | new)
+    mine = {_driver(name, state) for name in new}
     for driver, limit in machine.volume_limits.items():
-        if driver in mine and len(attached[driver]) > limit:
+        if driver in mine and attached[driver] > limit:
             return f"more than {limit} volumes of {driver}"
     return None
 

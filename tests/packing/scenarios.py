@@ -46,15 +46,19 @@ class Scenario:
     skew: tuple[str, tuple[int, ...]] | None = None
     check: Callable[[Answer], bool] | None = None
 
-    def ask(self, engine: Engine) -> Answer:
-        objects = Objects(
+    @property
+    def objects(self) -> Objects:
+        """The whole cluster."""
+        return Objects(
             pods=(*self.bound, *self.pods),
             nodes=tuple(self.nodes),
             node_pools=tuple(self.pools),
             node_claims=tuple(self.claims),
             **self.others,
         )
-        return engine(objects, self.catalog, pods=self.pods, **self.asked)
+
+    def ask(self, engine: Engine) -> Answer:
+        return engine(self.objects, self.catalog, pods=self.pods, **self.asked)
 
     def verify(self, answer: Answer) -> None:
         """Compare an answer with what is expected."""

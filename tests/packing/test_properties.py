@@ -1,5 +1,6 @@
 """What holds for the engine on any cluster: nobody's rules are broken, and nobody is refused for nothing."""
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -25,8 +26,6 @@ def trials(draw: st.DrawFn, **kinds: bool) -> tuple[Cluster, set[str]]:
 
 def before(cluster: Cluster, gone: set[str], moving: list[Pod]) -> State:
     """The cluster as the checker sees it without the pods that look for a place."""
-    from dataclasses import replace
-
     keys = {pod.key for pod in moving}
     staying = tuple(pod for pod in cluster.objects.pods if pod.key not in keys)
     return state_of(replace(cluster.objects, pods=staying), gone=gone, types=cluster.catalog.types)

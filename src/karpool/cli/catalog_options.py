@@ -1,13 +1,22 @@
 """The options that say which machines there are and what they cost; the same for every command that asks."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, TypeVar
 
 import click
 
-from karpool.catalog.overrides import parse_prices
-from karpool.catalog.sources import open_catalog
+from karpool.catalog.builtin import is_region
+from karpool.catalog.instance_types import Catalog
+from karpool.catalog.observed import with_observed
+from karpool.catalog.overrides import parse_prices, unknown_types
+from karpool.catalog.sources import AWS, KWOK, open_catalog
+from karpool.model.labels import REGION, ZONE
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
+from karpool.model.problems import InputError
 
 R = TypeVar("R")
 
@@ -58,8 +67,17 @@ _OPTIONS: Final = (
 def catalog_options(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the catalogue options; it gets what they open as `catalog`."""
 
+    def opened(catalog_opener: Opener, **rest: Any) -> R:
+        return command(catalog=catalog_opener(), **rest)
+
+    return catalog_opener_options(wraps(command)(opened))
+
+
+def catalog_opener_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command the catalogue options; it gets a function that opens the catalogue, as `catalog_opener`."""
+
     @wraps(command)
-    def with_catalog(
+    def with_opener(
         *args: Any,
         catalog_source: str,
         node_fee: float,
@@ -68,16 +86,54 @@ def catalog_options(command: Callable[..., R]) -> Callable[..., R]:
         spot_fraction: float | None,
         **rest: Any,
     ) -> R:
-        catalog = open_catalog(
-            catalog_source,
-            node_fee=node_fee,
-            overrides=parse_prices(prices),
-            factor=price_factor,
-            spot_fraction=spot_fraction,
-        )
-        return command(*args, catalog=catalog, **rest)
+        opener = Opener(catalog_source, node_fee, prices, price_factor, spot_fraction)
+        return command(*args, catalog_opener=opener, **rest)
 
-    made: Callable[..., R] = with_catalog
+    made: Callable[..., R] = with_opener
     for option in reversed(_OPTIONS):
         made = option(made)
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Opens the catalogue that the options ask for."""
+
+    source: str
+    node_fee: float
+    prices: tuple[str, ...]
+    factor: float
+    spot_fraction: float | None
+
+    def __call__(self, source: str | None = None) -> Catalog:
+        """Open the source of the options, or another one at the same prices and fees."""
+        return open_catalog(
+            source or self.source,
+            node_fee=self.node_fee,
+            overrides=parse_prices(self.prices),
+            factor=self.factor,
+            spot_fraction=self.spot_fraction,
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether a type that the source does not list does not exist: so with a file, not with the built-in table."""
+        return self.source not in (AWS, KWOK) and not self.source.startswith(f"{AWS}:")
+
+    def for_cluster(self, nodes: Sequence[Node], claims: Sequence[NodeClaim]) -> Catalog:
+        """The catalogue for a cluster: in the region of its nodes, and with the types that only they know."""
+        source = self.source
+        if source == AWS:
+            regions = Counter(region for node in nodes if (region := region_of(node.metadata.labels)))
+            source = f"{AWS}:{regions.most_common(1)[0][0]}" if regions else source
+        catalog = with_observed(self(source), nodes, claims)
+        if misspelt := unknown_types(catalog):
+            raise InputError.at("--price", f"no type is called {misspelt[0]}")
+        return catalog
+
+
+def region_of(labels: Mapping[str, str]) -> str:
+    """The region a node's labels name, by itself or as part of its zone; empty if it is none of AWS's."""
+    zone = labels.get(ZONE, "")
+    region = labels.get(REGION) or (zone[:-1] if zone[-1:].isalpha() else "")
+    return region if is_region(region) else ""

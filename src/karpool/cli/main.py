@@ -9,6 +9,8 @@ from karpool.cli.errors import Program
 
 EPILOG: Final = """\b
 EXAMPLES
+  karpool plan -f cluster.json            # which nodes could go, and what would that save?
+  karpool explain ip-10-0-0-7 -f cluster.json   # why does this node stay?
   karpool validate -f cluster/            # is what I have complete and sound?
   karpool catalog arch=arm64 'cpu>=8'     # what machines are there, at what price?
   kubectl get nodes,pods,pdb,nodepools,nodeclaims -A -o json | karpool validate -f -
@@ -31,6 +33,8 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Final = {
+    "plan": Entry("karpool.cli.plan", "Show what would be done, what it saves, and why other nodes stay."),
+    "explain": Entry("karpool.cli.explain", "Show everything about one node."),
     "validate": Entry("karpool.cli.validate", "Check manifests: what they hold, and every rule they break."),
     "catalog": Entry("karpool.cli.catalog", "List instance types, what they hold and what they cost."),
     "version": Entry("karpool.cli.version", "Print the version."),

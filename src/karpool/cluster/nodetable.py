@@ -125,7 +125,7 @@ class NodeTable:
         self.overhead = grown(self.overhead, (self.shapes.size + 1, width))
         self.classes.requests = grown(self.classes.requests, (self.classes.size, width))
         for column in range(before, width):
-            if self.resources.names[column].startswith(ATTACH):
+            if column in self.resources.attach:
                 self.room[:, column] = self.free[:, column] = UNLIMITED
 
     def _measure(self, row: int) -> None:
@@ -144,6 +144,7 @@ class NodeTable:
         width = len(self.resources)
         waiting = np.maximum(0, self.overhead[self.shape[row], :width] - self.daemon_taken[row, :width])
         self.free[row, :width] = self.room[row, :width] - self.taken[row, :width] - waiting
+        self._never_negative(slice(row, row + 1))
 
     def refresh_all(self) -> None:
         """Work out what is free on every node."""
@@ -151,6 +152,12 @@ class NodeTable:
         wanted = self.overhead[self.shape[:size], :width]
         waiting = np.maximum(0, wanted - self.daemon_taken[:size, :width])
         self.free[:size, :width] = self.room[:size, :width] - self.taken[:size, :width] - waiting
+        self._never_negative(slice(0, size))
+
+    def _never_negative(self, rows: slice) -> None:
+        """Too many volumes on a node keep only volumes away; too much of anything else keeps everybody away."""
+        for column in self.resources.attach:
+            np.maximum(self.free[rows, column], 0, out=self.free[rows, column])
 
     def _sum_daemons(self) -> None:
         size, width = self.shapes.size, len(self.resources)

@@ -54,9 +54,8 @@ class PodTable:
     def note_claims(self, pods: Iterable[Pod]) -> None:
         """Remember which pods use which volume claims: a claim that several use is attached only once per node."""
         for pod in pods:
-            for volume in pod.spec.volumes:
-                if volume.persistent_volume_claim is not None:
-                    name = f"{pod.metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
+            if pod.spec.volumes:
+                for name in claims_of(pod):
                     self.claim_users.setdefault(name, set()).add(pod.key)
 
     def add(self, pod: Pod) -> int:
@@ -128,10 +127,20 @@ class PodTable:
             found = self._classes[key] = self.classes.add(rules, requests, shared)
         return found
 
+    def forget_classes(self) -> None:
+        """Class pods from scratch when they are next added."""
+        self._classes.clear()
+
     def _shared(self, needs: VolumeNeeds) -> frozenset[str]:
         if not needs.attached:
             return frozenset()
         return frozenset(claim for _, claim in needs.attached if len(self.claim_users.get(claim, ())) > 1)
+
+
+def claims_of(pod: Pod) -> list[str]:
+    """The volume claims that a pod names, as `namespace/name`."""
+    named = [volume.persistent_volume_claim for volume in pod.spec.volumes]
+    return [f"{pod.metadata.namespace}/{claim.claim_name}" for claim in named if claim is not None]
 
 
 def _seconds(moment: datetime | None) -> float:

@@ -25,6 +25,7 @@ class ResourceTable:
     def __init__(self) -> None:
         self.names: list[str] = ["cpu", "memory", "pods", "ephemeral-storage"]
         self.index: dict[str, int] = {name: column for column, name in enumerate(self.names)}
+        self.attach: list[int] = []
 
     def __len__(self) -> int:
         return len(self.names)
@@ -35,6 +36,8 @@ class ResourceTable:
         if found is None:
             found = self.index[name] = len(self.names)
             self.names.append(name)
+            if name.startswith(ATTACH):
+                self.attach.append(found)
         return found
 
     def learn(self, amounts: Mapping[str, Quantity]) -> None:
@@ -54,9 +57,7 @@ class ResourceTable:
         vector = np.zeros(len(self.names), dtype=np.int64)
         for name, amount in amounts.items():
             vector[self.index[name]] = _rounded_down(name, amount)
-        for name, column in self.index.items():
-            if name.startswith(ATTACH) and name not in amounts:
-                vector[column] = UNLIMITED
+        vector[self.attach] = UNLIMITED
         return vector
 
 

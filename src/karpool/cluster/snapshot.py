@@ -13,13 +13,14 @@ from karpool.cluster.constraints import Preferences
 from karpool.cluster.daemons import daemons
 from karpool.cluster.nodes import StateNode, join
 from karpool.cluster.nodetable import NodeTable
-from karpool.cluster.podtable import END, NOWHERE, PodTable
+from karpool.cluster.podtable import END, NOWHERE, PodTable, claims_of
 from karpool.cluster.resources import ATTACH, ResourceTable
 from karpool.cluster.shapes import ShapeTable
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import VolumeIndex
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.model.scheduling import Taint
 
 
 class Snapshot:
@@ -212,25 +213,19 @@ class Snapshot:
         row = self.pods.rows.get(key)
         if row is None:
             return
+        pod = self.pods.get(row)
         if self.pods.node_of[row] >= 0:
             self._unbind(row)
-        for rows in self._homeless.values():
-            rows.discard(row)
-        for users in self.pods.claim_users.values():
-            users.discard(key)
+        self._homeless.get(pod.spec.node_name, set()).discard(row)
+        for name in claims_of(pod):
+            self.pods.claim_users[name].discard(key)
         self.pods.drop(row)
         self.version += 1
 
     def _note_claims(self, pod: Pod) -> None:
         """A claim that a second pod begins to use is shared from now on: its first user is classed anew."""
-        mine = [
-            f"{pod.metadata.namespace}/{v.persistent_volume_claim.claim_name}"
-            for v in pod.spec.volumes
-            if v.persistent_volume_claim
-        ]
-        alone = [
-            next(iter(users)) for name in mine if len(users := self.pods.claim_users.get(name, set()) - {pod.key}) == 1
-        ]
+        others = [self.pods.claim_users.get(name, set()) - {pod.key} for name in claims_of(pod)]
+        alone = dict.fromkeys(next(iter(users)) for users in others if len(users) == 1)
         self.pods.note_claims((pod,))
         for key in alone:
             other = self.pods.get(self.pods.rows[key])
@@ -278,6 +273,8 @@ class Snapshot:
 
     def put_node(self, state: StateNode) -> None:
         """Take note of a node that is new or has changed."""
+        if not self.pods.soft_taints and _is_soft(state.taints):
+            self._soften()
         waiting = self._homeless.pop(state.name, set())
         if state.name in self.nodes.rows:
             waiting |= set(self._evacuate(state.name))
@@ -286,6 +283,13 @@ class Snapshot:
         for row in sorted(waiting):
             self._bind(row, state.name)
         self.version += 1
+
+    def _soften(self) -> None:
+        """From now on pods may have to give up staying away from a taint that only asks them to: class all anew."""
+        self.pods.soft_taints = True
+        self.pods.forget_classes()
+        for pod in [pod for pod in self.pods.objects if pod is not None]:
+            self.put_pod(pod)
 
     def remove_node(self, name: str) -> None:
         """Forget a node; pods that still name it wait for it to come back or to go themselves."""
@@ -317,7 +321,11 @@ def _rows_by(
 
 def _soft_taints(objects: Objects, states: list[StateNode]) -> bool:
     pools = (pool.spec.template.spec.taints for pool in objects.node_pools)
-    return any(t.effect == "PreferNoSchedule" for taints in (*pools, *(s.taints for s in states)) for t in taints)
+    return any(_is_soft(taints) for taints in (*pools, *(state.taints for state in states)))
+
+
+def _is_soft(taints: tuple[Taint, ...]) -> bool:
+    return any(taint.effect == "PreferNoSchedule" for taint in taints)
 
 
 def _attach_limits(objects: Objects) -> dict[str, dict[str, int]]:

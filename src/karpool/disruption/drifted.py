@@ -80,7 +80,7 @@ def _instance_type(claim: NodeClaim, catalog: Catalog | None, now: datetime) -> 
     entry = catalog.by_name.get(name or "")
     if name is None:
         said = f"has no label {INSTANCE_TYPE}"
-    elif entry is None:
+    elif entry is None or entry.observed:
         said = f"its type {name} is no longer known"
     elif not _sold(claim, entry, catalog):
         said = f"its type {name} is no longer offered in its zone and capacity type"

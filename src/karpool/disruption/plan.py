@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from karpool.catalog.instance_types import Catalog
+from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.command import Command
 from karpool.disruption.methods import Pass
@@ -14,6 +15,7 @@ from karpool.disruption.settings import Settings
 from karpool.disruption.situation import Situation, Standing
 from karpool.disruption.why import why_it_stays, why_unschedulable
 from karpool.model.objects import Objects
+from karpool.model.quantity import Quantity
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
 from karpool.packing.question import Options
@@ -46,8 +48,19 @@ class Fate:
 
     standing: Standing
     pods: int
+    requested: dict[str, Quantity]
     step: Step | None
     reasons: tuple[Reason, ...]
+
+    @property
+    def utilisation(self) -> dict[str, float]:
+        """The share of the node's CPU and memory that its pods request."""
+        room = self.standing.state.allocatable
+        return {
+            name: asked.nano / room[name].nano
+            for name, asked in self.requested.items()
+            if name in room and room[name].nano
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,8 @@ class Planner:
         situation = self.situation
         before = self._totals()
         today = [situation.standing(row) for row in situation.rows()]
-        pods_today = {one.row: self._pods_on(one.row) for one in today}
+        pods_today = {one.name: self._pods_on(one.row) for one in today}
+        requested = {one.name: self._requested(one.row) for one in today}
         unschedulable = why_unschedulable(situation)
         while most_steps is None or len(self.steps) < most_steps:
             commands = self._pass().decide()
@@ -102,7 +116,7 @@ class Planner:
             self._say("Asking why nodes stay", done, len(today))
             step = removed.get(one.name)
             reasons = (_why_it_goes(step),) if step else why_it_stays(last, situation.standing(self._row(one.name)))
-            fates.append(Fate(one, pods_today[one.row], step, reasons))
+            fates.append(Fate(one, pods_today[one.name], requested[one.name], step, reasons))
         return Plan(
             time=situation.now,
             before=before,
@@ -137,6 +151,10 @@ class Planner:
     def _pods_on(self, row: int) -> int:
         pods = (self.situation.snapshot.pods.get(at) for at in self.situation.snapshot.pods_on(row))
         return sum(not pod.is_daemon and not self.situation.expected(pod) for pod in pods)
+
+    def _requested(self, row: int) -> dict[str, Quantity]:
+        taken = self.situation.snapshot.nodes.taken[row]
+        return {"cpu": Quantity(int(taken[CPU]) * 10**6), "memory": Quantity(int(taken[MEMORY]) * 10**9)}
 
     def _totals(self) -> Totals:
         situation = self.situation

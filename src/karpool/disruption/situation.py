@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.pricing import node_price
@@ -25,7 +26,7 @@ from karpool.disruption.policies import Worth
 from karpool.disruption.settings import Settings
 from karpool.disruption.windows import destination_closed, in_grace
 from karpool.model.labels import INSTANCE_TYPE
-from karpool.model.nodepool import NodePool
+from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.wire import condition
@@ -186,9 +187,10 @@ class Situation:
     def drift(self, standing: Standing) -> Drift | None:
         """How a node has drifted from its pool, if it has; moving pods does not change that."""
         if standing.name not in self._drifts:
-            claim = standing.state.claim
+            claim = _with_node_labels(standing.state)
             catalog = self.catalog if self.settings.complete_catalog else None
-            self._drifts[standing.name] = claim and drift_of(claim, standing.pool, catalog, self.now)
+            found = None if claim is None else drift_of(claim, standing.pool, catalog, self.now)
+            self._drifts[standing.name] = found
         return self._drifts[standing.name]
 
     @property
@@ -246,6 +248,14 @@ class Situation:
                     held.price + (standing.price or 0.0), held.disruption + standing.cost
                 )
         return self._worth.get(pool, Worth(0.0, 0.0))
+
+
+def _with_node_labels(state: StateNode) -> NodeClaim | None:
+    """A claim that also has what only its node says of itself: a label that one of them has is no label missing."""
+    if state.claim is None or state.node is None:
+        return state.claim
+    labels = {**state.node.metadata.labels, **state.claim.metadata.labels}
+    return replace(state.claim, metadata=replace(state.claim.metadata, labels=labels))
 
 
 def _ready(state: StateNode) -> bool:

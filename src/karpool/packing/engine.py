@@ -52,7 +52,7 @@ class Engine:
         self.forget()
         self.keeper.sync()
         self.limits = self.keeper.pools.limits()
-        self._list_cluster()
+        self.memory.put(**self.cluster_columns())
         self.memory.put(**self.keeper.tables())
         self.space.fit(self)
         self._version = self.snapshot.version
@@ -82,19 +82,24 @@ class Engine:
         self._base = int(self.memory["state"][c.LOG_USED])
         return placement
 
-    def _list_cluster(self) -> None:
-        snapshot = self.snapshot
-        nodes, pods, classes, topology = snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology
-        sizes = np.zeros(c.SIZES, dtype=np.int64)
+    def _sizes(self) -> Array:
+        """How many of everything there are."""
+        snapshot, pools = self.snapshot, self.keeper.pools
         names = snapshot.resources.names
-        pools = self.keeper.pools
-        sizes[c.NODES], sizes[c.RESOURCES] = len(nodes.order), len(names)
+        sizes = np.zeros(c.SIZES, dtype=np.int64)
+        sizes[c.NODES], sizes[c.RESOURCES] = len(snapshot.nodes.order), len(names)
         sizes[c.ORDINARY] = next((i for i, name in enumerate(names) if name.startswith(ATTACH)), len(names))
         sizes[c.TEMPLATES], sizes[c.TYPES] = len(pools.templates), len(pools.types.types)
         sizes[c.RESERVED_OFFERINGS] = len(pools.types.reserved)
         sizes[c.RESERVATION_IDS] = len(pools.reservation_ids)
-        sizes[c.FILTERS] = len(topology.filters)
-        self.memory.put(
+        sizes[c.FILTERS] = len(snapshot.topology.filters)
+        return sizes
+
+    def cluster_columns(self) -> dict[str, Array]:
+        """The snapshot's columns as the kernels take them."""
+        snapshot = self.snapshot
+        nodes, pods, classes, topology = snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology
+        return dict(
             order=nodes.order,
             live=nodes.live,
             shape=nodes.shape,
@@ -147,7 +152,7 @@ class Engine:
             nodes_seen=topology.nodes_seen,
             rank=topology.domains.rank,
             domains=np.array([len(values) for values in topology.domains.values], dtype=np.int32),
-            sizes=sizes,
+            sizes=self._sizes(),
         )
 
     def prices(self, wanted: Requirements) -> Prices:

@@ -100,7 +100,9 @@ class RequirementTable:
         for name, key in self.domains.keys.items():
             values = self.domains.values[key]
             allowed = wanted.get(name)
-            self.concrete[number, key] = allowed is not None and not allowed.complement
+            # A listed value that is no domain cannot be seen in the mask, so the mask does not tell all.
+            told = allowed is not None and not allowed.complement and allowed.values <= values.keys()
+            self.concrete[number, key] = told
             self.single[number, key] = UNSET
             if allowed is None:
                 self.mask_of[number, key, : len(values)] = name in self.free_keys

@@ -123,8 +123,9 @@ class _Existing:
         )
 
     def _attaches(self, volumes: tuple[tuple[str, str], ...]) -> bool:
-        held = Counter(driver for driver, _ in self.attached | set(volumes))
-        return all(held[driver] <= self.attachable[driver] for driver, _ in volumes if driver in self.attachable)
+        new = set(volumes) - self.attached
+        held = Counter(driver for driver, _ in self.attached | new)
+        return all(held[driver] <= self.attachable[driver] for driver, _ in new if driver in self.attachable)
 
     def board(self, rider: Rider) -> None:
         """Take a pod."""

@@ -11,9 +11,7 @@ from karpool.packing.kernels.topology import domains_allow, hosts_allow
 def fits(m: Array, node: int, class_: int) -> bool:
     """Whether a node has room; one that is overfull in anything takes nobody."""
     for column in range(c.sizes(m)[c.RESOURCES]):
-        free = c.free(m)[node, column]
-        wanted = c.class_requests(m)[class_, column]
-        if wanted > free and (wanted > 0 or column < c.sizes(m)[c.ORDINARY]):
+        if c.class_requests(m)[class_, column] > c.free(m)[node, column]:
             return False
     return True
 

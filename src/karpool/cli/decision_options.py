@@ -1,0 +1,162 @@
+"""The options of everything that decides; they mean the same in every command that has them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+import click
+
+from karpool.cluster.constraints import Preferences
+from karpool.disruption.settings import Order, Partition, Settings
+from karpool.model.problems import InputError
+from karpool.packing.question import MinValues, Options
+
+R = TypeVar("R")
+SPOT_TO_SPOT: Final = "SpotToSpotConsolidation"
+RESERVED_CAPACITY: Final = "ReservedCapacity"
+# The gates of the ecosystem; those that decide nothing here are taken so that one flag serves every tool.
+GATES: Final = {
+    SPOT_TO_SPOT: False,
+    RESERVED_CAPACITY: True,
+    "NodeRepair": False,
+    "NodeOverlay": False,
+    "StaticCapacity": False,
+    "CapacityBuffer": False,
+}
+
+_OPTIONS: Final = (
+    click.option("--at", metavar="TIME", help="Decide as of this time (RFC 3339) instead of now."),
+    click.option("--ignore-budgets", is_flag=True, help="Answer as if no disruption budget held anything back."),
+    click.option(
+        "--partition",
+        type=click.Choice([choice.value for choice in Partition]),
+        default=Partition.AUTO.value,
+        show_default=True,
+        help="Which nodes may be combined: any, those of one pool and architecture, or also those of equal pools.",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice([choice.value for choice in Order]),
+        default=Settings().order.value,
+        show_default=True,
+        help="Which candidates come first: the least disruption, or the most saved for the disruption.",
+    ),
+    click.option(
+        "--feature-gates",
+        metavar="GATE=BOOL,…",
+        default="",
+        help=f"Switch features as the ecosystem spells them, such as {SPOT_TO_SPOT}=true.",
+    ),
+    click.option(
+        "--spot-floor",
+        metavar="N",
+        type=click.IntRange(min=1),
+        default=Settings().spot_floor,
+        show_default=True,
+        help="How many cheaper spot types there must be to replace one spot node by another.",
+    ),
+    click.option(
+        "--preference-policy",
+        type=click.Choice(["Respect", "Ignore"]),
+        default="Respect",
+        show_default=True,
+        help="Treat pods' preferences as demands until they cannot be met, or not at all.",
+    ),
+    click.option(
+        "--min-values-policy",
+        type=click.Choice([choice.value for choice in MinValues]),
+        default=MinValues.STRICT.value,
+        show_default=True,
+        help="When fewer values are left than a pool's minValues asks for: refuse, or make do.",
+    ),
+    click.option(
+        "--seed",
+        metavar="N",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Orders pools of equal weight; the same seed gives the same order everywhere.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a user chose."""
+
+    settings: Settings
+    options: Options
+    now: datetime
+
+
+def decision_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command the options of decisions; it gets what they say as `choices`."""
+
+    @wraps(command)
+    def with_choices(*args: Any, **given: Any) -> R:
+        names = (
+            "at",
+            "ignore_budgets",
+            "partition",
+            "order",
+            "feature_gates",
+            "spot_floor",
+            "preference_policy",
+            "min_values_policy",
+            "seed",
+        )
+        mine = {name: given.pop(name) for name in names}
+        return command(*args, choices=_choices(mine), **given)
+
+    made: Callable[..., R] = with_choices
+    for option in reversed(_OPTIONS):
+        made = option(made)
+    return made
+
+
+def _choices(given: dict[str, Any]) -> Choices:
+    gates = read_gates(given["feature_gates"])
+    return Choices(
+        settings=Settings(
+            order=Order(given["order"]),
+            partition=Partition(given["partition"]),
+            spot_to_spot=gates[SPOT_TO_SPOT],
+            spot_floor=given["spot_floor"],
+            ignore_budgets=given["ignore_budgets"],
+        ),
+        options=Options(
+            preferences=Preferences(given["preference_policy"].lower()),
+            min_values=MinValues(given["min_values_policy"]),
+            seed=given["seed"],
+            reserved_capacity=gates[RESERVED_CAPACITY],
+        ),
+        now=read_time(given["at"]),
+    )
+
+
+def read_time(text: str | None) -> datetime:
+    """A moment as a user writes it, or now."""
+    if text is None:
+        return datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError.at("--at", f"{text!r} is not a time; write RFC 3339, such as 2026-11-15T22:00:00Z") from None
+    if moment.tzinfo is None:
+        raise InputError.at("--at", f"{text!r} has no time zone; add Z for UTC, or an offset such as +01:00")
+    return moment.astimezone(UTC)
+
+
+def read_gates(text: str) -> dict[str, bool]:
+    """Feature gates as `Name=true,Other=false`; those not named keep their defaults."""
+    gates = dict(GATES)
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = part.partition("=")
+        if name not in gates:
+            raise InputError.at("--feature-gates", f"there is no gate {name!r}; there are {', '.join(gates)}")
+        if not equals or value.lower() not in ("true", "false"):
+            raise InputError.at("--feature-gates", f"{part!r} should be {name}=true or {name}=false")
+        gates[name] = value.lower() == "true"
+    return gates

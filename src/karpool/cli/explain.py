@@ -1,0 +1,65 @@
+"""`karpool explain`: everything about one node."""
+
+import sys
+from difflib import get_close_matches
+from typing import Final
+
+import click
+
+from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.cluster_source import cluster_from_files
+from karpool.cli.decision_options import Choices, decision_options
+from karpool.cli.input_options import READS, files_option, output_option
+from karpool.disruption.explain import tell
+from karpool.disruption.methods import Pass
+from karpool.disruption.plan import situation_of
+from karpool.disruption.recall import Recall
+from karpool.disruption.situation import Situation
+from karpool.model.problems import InputError
+from karpool.report.assemble import explanation
+from karpool.report.document import to_json
+from karpool.report.tables import show_explanation
+
+EPILOG: Final = f"""{READS}
+\b
+EXAMPLES
+  karpool explain ip-10-0-0-7 -f cluster.json
+  karpool explain ip-10-0-0-7 -f cluster.json --output json
+  karpool explain ip-10-0-0-7 -f cluster.json --at 2026-11-15T22:00:00Z
+\b
+EXIT STATUS
+  0  explained
+  2  bad input, or no such node; one line on standard error
+"""
+
+
+@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.argument("node", metavar="NODE")
+@files_option(required=True)
+@output_option("table", "json")
+@catalog_opener_options
+@decision_options
+def explain(node: str, files: tuple[str, ...], output: str, catalog_opener: Opener, choices: Choices) -> None:
+    """Show a node's price and use, every rule that keeps it or lets it go, and where each of its pods would land.
+
+    If something keeps it, show what would have to be otherwise, and what that would save.
+    """
+    cluster = cluster_from_files(files, catalog_opener, choices)
+    situation = situation_of(
+        cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
+    )
+    standing = situation.standing(_row(situation, node))
+    document = explanation(situation, tell(Pass(situation, Recall()), standing))
+    if output == "json":
+        click.echo(to_json(document))
+    else:
+        show_explanation(document, sys.stdout)
+
+
+def _row(situation: Situation, name: str) -> int:
+    rows = situation.snapshot.nodes.rows
+    if name not in rows:
+        near = get_close_matches(name, rows, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError.at("NODE", f"there is no node {name!r} among the {len(rows)} that were read{hint}")
+    return rows[name]

@@ -1,0 +1,91 @@
+"""`karpool plan`: what Karpool would do, step by step, what that saves, and why every other node stays."""
+
+import sys
+from typing import Final
+
+import click
+
+from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.cluster_source import cluster_from_files
+from karpool.cli.decision_options import Choices, decision_options
+from karpool.cli.input_options import READS, files_option
+from karpool.cli.progress import progress
+from karpool.disruption.plan import Plan, Planner, situation_of
+from karpool.disruption.situation import Situation
+from karpool.report.assemble import draw, plan_document
+from karpool.report.document import Drawing, to_json
+from karpool.report.tables import show_plan
+
+EPILOG: Final = f"""{READS}
+\b
+WHAT IS PLANNED
+  Nodes that are empty, have drifted, or whose pods have a cheaper place to be; in
+  this order, within budgets, and never against a PodDisruptionBudget or an
+  annotation. Each step is planned on the cluster that the step before leaves.
+  Prices come from the catalogue; amounts are what pods request, not what they use.
+\b
+EXAMPLES
+  kubectl get nodes,pods,pdb,ds,pvc,pv,sc,csinodes,ns,nodepools,nodeclaims -A -o json > cluster.json
+  karpool plan -f cluster.json
+  karpool plan -f cluster.json --steps 1 --output json
+  karpool plan -f cluster.json --ignore-budgets --at 2026-11-15T22:00:00Z
+  karpool plan -f cluster.json --output html > plan.html
+\b
+EXIT STATUS
+  0  planned, also when nothing is to be done
+  2  bad input; one line on standard error names file, object and field
+"""
+
+
+@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@files_option(required=True)
+@click.option(
+    "--steps",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Stop after N commands; 1 is what a controller would do next.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "html"]),
+    default="table",
+    show_default=True,
+    help="Tables for people, a document for programs, or a page for a browser.",
+)
+@click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason.")
+@catalog_opener_options
+@decision_options
+def plan(
+    *,
+    files: tuple[str, ...],
+    steps: int | None,
+    output: str,
+    every_node: bool,
+    catalog_opener: Opener,
+    choices: Choices,
+) -> None:
+    """Show which nodes would go, what would replace them, where every pod would move, and what that saves.
+
+    For every node that stays, say why. Nothing is changed anywhere.
+    """
+    with progress() as tell:
+        cluster = cluster_from_files(files, catalog_opener, choices)
+        situation = situation_of(
+            cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
+        )
+        before = draw(situation) if output == "html" else ()
+        made = Planner(situation, tell).plan(steps)
+    _print(made, situation, output, Drawing(before=before, after=()), every_node=every_node)
+
+
+def _print(made: Plan, situation: Situation, output: str, drawing: Drawing, *, every_node: bool) -> None:
+    document = plan_document(made)
+    if output == "json":
+        click.echo(to_json(document))
+    elif output == "html":
+        from karpool.report.page import plan_page
+
+        click.echo(plan_page(document, Drawing(before=drawing.before, after=draw(situation))))
+    else:
+        show_plan(document, sys.stdout, every_node=every_node)

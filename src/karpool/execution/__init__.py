@@ -1,0 +1,1 @@
+"""Execution: commands and departures become actions, one safe step at a time."""

@@ -1,0 +1,1 @@
+"""Provisioning: which nodes should come, for pods that wait."""

@@ -1,0 +1,219 @@
+"""A snapshot that was changed bit by bit is the same as one made from the objects that are there in the end."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace as changed
+
+from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.packing.engine import Engine
+from tests.factories import (
+    affinity_to,
+    amounts,
+    default_catalog,
+    node,
+    node_pool,
+    node_term,
+    pod,
+    pv,
+    pvc,
+    spread,
+    storage_class,
+)
+from tests.strategies import Cluster, clusters
+
+CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def free(snapshot: Snapshot) -> dict[tuple[str, str], int]:
+    """What is free, by node and resource; a resource that nobody has or wants does not matter."""
+    names = snapshot.resources.names
+    table = {
+        (name, resource): int(snapshot.nodes.free[row, column])
+        for name, row in snapshot.nodes.rows.items()
+        for column, resource in enumerate(names)
+    }
+    return {key: amount for key, amount in table.items() if amount not in (0, 2**62)}
+
+
+def counts(snapshot: Snapshot) -> Iterator[tuple[Any, int]]:
+    """Every count that is not zero: of groups by domain and host, of things that must not meet on a node."""
+    topology, nodes = snapshot.topology, snapshot.nodes.rows
+    for number, group in enumerate(topology.groups):
+        yield (group, "all"), int(topology.total[number])
+        for value, domain in topology.domains.values[topology.domains.keys[group.key]].items():
+            yield (group, value), int(topology.by_domain[number, domain])
+            seen = topology.nodes_seen[topology.filter[number], topology.key[number], domain]
+            yield (group, value, "nodes"), int(seen)
+    for thing, row in topology.host_rows.items():
+        known = topology.groups[thing[1]] if isinstance(thing, tuple) and thing[0] == "group" else thing
+        for name, at in nodes.items():
+            yield (known, name), int(topology.by_host[row, at])
+
+
+def nonzero(snapshot: Snapshot, groups: set[Any]) -> dict[Any, int]:
+    return {key: count for key, count in counts(snapshot) if count and (key[0] in groups or isinstance(key[0], tuple))}
+
+
+def answers(engine: Engine) -> dict[str, Any]:
+    """What would become of each node's pods, and of those that wait."""
+    snapshot = engine.snapshot
+    waiting = [row for row in snapshot.pods.rows.values() if not snapshot.pods.get(row).bound]
+    found: dict[str, Any] = {}
+    for name, node_row in sorted(snapshot.nodes.rows.items()):
+        rows = [row for row in snapshot.pods_on(node_row) if snapshot.pods.get(row).reschedulable]
+        with engine.what_if() as trial:
+            trial.remove([node_row])
+            answer = trial.place([*rows, *waiting]).answer()
+        new = [(n.pool, n.requirements, n.instance_types, frozenset(n.pods)) for n in answer.new_nodes]
+        found[name] = (dict(answer.placed), new, sorted(answer.unplaced))
+    return found
+
+
+def assert_alike(updated: Snapshot, made: Snapshot) -> None:
+    assert free(updated) == free(made)
+    groups = set(made.topology.groups)
+    assert nonzero(updated, groups) == nonzero(made, groups)
+
+
+class Replay:
+    """Changes a snapshot at random, and keeps the list of objects that it should now show."""
+
+    def __init__(self, cluster: Cluster, chance: Random) -> None:
+        objects = cluster.objects
+        self.chance, self.objects = chance, objects
+        self.states = {state.name: state for state in join(objects.nodes, objects.node_claims)}
+        self.pods = {one.key: one for one in objects.pods}
+        self.there = {name for name in self.states if chance.random() < 0.6}
+        self.running = {key: one for key, one in self.pods.items() if chance.random() < 0.6}
+        self.snapshot = Snapshot(self.now)
+
+    @property
+    def now(self) -> Objects:
+        """The cluster as it should be."""
+        names = self.there
+        claims = [s.claim for name, s in self.states.items() if name in names and s.claim is not None]
+        nodes = [s.node for name, s in self.states.items() if name in names and s.node is not None]
+        pods = tuple(self.running[key] for key in self.pods if key in self.running)
+        return replace(self.objects, nodes=tuple(nodes), node_claims=tuple(claims), pods=pods)
+
+    def step(self) -> None:
+        """One change: a pod comes, moves or goes, or a node comes, changes or goes."""
+        chance = self.chance
+        if chance.random() < 0.7:
+            key = chance.choice(sorted(self.pods)) if self.pods else ""
+            if key in self.running and chance.random() < 0.5:
+                del self.running[key]
+                self.snapshot.remove_pod(key)
+            elif key:
+                self.running[key] = self._somewhere(self.pods[key])
+                self.snapshot.put_pod(self.running[key])
+            return
+        name = chance.choice(sorted(self.states))
+        if name in self.there and chance.random() < 0.5:
+            self.there.discard(name)
+            self.snapshot.remove_node(name)
+        else:
+            self.there.add(name)
+            self.states[name] = self._changed(self.states[name])
+            self.snapshot.put_node(self.states[name])
+
+    def _somewhere(self, one: Pod) -> Pod:
+        if one.is_daemon or self.chance.random() < 0.5:
+            return one
+        node_name = self.chance.choice([*sorted(self.states), ""])
+        return changed(one, spec=changed(one.spec, node_name=node_name))
+
+    def _changed(self, state: StateNode) -> StateNode:
+        if state.node is None or self.chance.random() < 0.6:
+            return state
+        cordoned = changed(state.node.spec, unschedulable=self.chance.random() < 0.5)
+        return StateNode(changed(state.node, spec=cordoned), state.claim)
+
+
+@CALM
+@given(clusters(in_motion=True), st.randoms(use_true_random=False), st.integers(1, 25))
+def test_updates_end_where_building_anew_would(cluster: Cluster, chance: Random, steps: int) -> None:
+    replay = Replay(cluster, chance)
+    engine = Engine(replay.snapshot, cluster.catalog)
+    for _ in range(steps):
+        replay.step()
+        if chance.random() < 0.2:
+            engine.refresh()
+    made = Snapshot(replay.now)
+    assert_alike(replay.snapshot, made)
+    assert answers(engine) == answers(Engine(made, cluster.catalog))
+
+
+NEWS: list[tuple[str, Any]] = [
+    ("a pod of a new class", pod("b-1", cpu="3", node="n1")),
+    ("a resource nobody knew", pod("b-1", requests={"example.com/fpga": 1})),
+    ("a label nobody asked for", pod("b-1", selector={"disk": "ssd"})),
+    ("a new topology key", pod("b-1", spread=[spread({"app": "b"}, "rack")])),
+    ("a new group", pod("b-1", node="n2", anti=[affinity_to({"app": "a"})])),
+    ("a rule that looks at some nodes only", pod("b-1", require=[("disk", "Exists")], spread=[spread({"app": "a"})])),
+    ("a host port", pod("b-1", node="n1", ports=[80])),
+    ("a volume", pod("b-1", node="n1", claims=["data"])),
+    ("a node by name", pod("b-1", require=[("kubernetes.io/hostname", "In", "n2")])),
+    ("a wish", pod("b-1", prefer=[(1, node_term(("disk", "In", "ssd")))])),
+    ("a node of a new shape", node("n3", labels={"disk": "hdd", "rack": "r3"}, taints=["x"])),
+    ("a node with a resource nobody knew", node("n3", resources={"example.com/fpga": 1})),
+    ("a node in a new zone", node("n3", zone="elsewhere")),
+    ("a node that asks pods to stay away", node("n3", cpu=64, memory="64Gi", taints=["x:PreferNoSchedule"])),
+]
+
+
+def test_an_engine_takes_note_of_everything_that_can_be_new() -> None:
+    """Every piece of news alone, and all of them one after the other."""
+    for news in [[entry] for entry in NEWS] + [NEWS]:
+        updated, pods, nodes = Snapshot(base((), ())), [], []
+        engine = Engine(updated, default_catalog())
+        answers(engine)
+        for number, (_, thing) in enumerate(news):
+            if isinstance(thing, Pod):
+                named = changed(thing, metadata=changed(thing.metadata, name=f"b-{number}", uid=f"b-{number}"))
+                pods.append(named)
+                updated.put_pod(named)
+            else:
+                named = changed(thing, metadata=changed(thing.metadata, name=f"n{number + 3}"))
+                nodes.append(named)
+                updated.put_node(StateNode(named, None))
+            made = Snapshot(base(pods, nodes))
+            assert_alike(updated, made)
+            assert answers(engine) == answers(Engine(made, default_catalog())), news[number][0]
+
+
+def base(pods: Any, nodes: Any) -> Objects:
+    return Objects(
+        nodes=(
+            node("n1", labels={"disk": "ssd", "rack": "r1"}, zone="test-zone-1"),
+            node("n2", labels={"rack": "r2"}, zone="test-zone-2"),
+            *nodes,
+        ),
+        node_pools=(node_pool(labels={"disk": "ssd"}),),
+        persistent_volume_claims=(pvc("data", volume="data"),),
+        persistent_volumes=(pv("data", zones=["test-zone-1"], driver="csi.example.com"),),
+        storage_classes=(storage_class(),),
+        pods=(
+            pod("a-1", node="n1"),
+            pod("a-2", node="n2", spread=[spread({"app": "a"})]),
+            *pods,
+        ),
+    )
+
+
+def test_a_change_of_a_pod_that_was_not_known_is_no_change() -> None:
+    snapshot = Snapshot(base((), ()))
+    before = free(snapshot)
+    snapshot.remove_pod("default/nobody")
+    snapshot.remove_node("nowhere")
+    snapshot.put_pod(pod("done-1", node="n1", phase="Succeeded"))
+    assert free(snapshot) == before
+    assert amounts({}) == {}

@@ -1,0 +1,91 @@
+"""What-ifs leave no trace, and none of them changes the answer of another."""
+
+from random import Random
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from karpool.cluster.snapshot import Snapshot
+from karpool.packing.engine import Engine
+from karpool.packing.question import Answer
+from tests.packing.test_agreement import comparable
+from tests.strategies import Cluster, clusters
+
+CALM = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+CLUSTERS = clusters(in_motion=True, choosy=True)
+
+
+def engine_for(cluster: Cluster) -> Engine:
+    return Engine(Snapshot(cluster.objects), cluster.catalog)
+
+
+def columns(engine: Engine) -> dict[str, bytes]:
+    """Every array of the snapshot, bit by bit."""
+    return {name: engine.memory[name].tobytes() for name in sorted(engine.cluster_columns())}
+
+
+def removed(engine: Engine, nodes: list[int]) -> Answer:
+    """What would become of the pods of some nodes."""
+    snapshot = engine.snapshot
+    rows = [row for node in nodes for row in snapshot.pods_on(node) if snapshot.pods.get(row).reschedulable]
+    with engine.what_if() as trial:
+        trial.remove(nodes)
+        return trial.place(rows).answer()
+
+
+def sets_of_nodes(engine: Engine, chance: Random) -> list[list[int]]:
+    """Every node alone, and a few of them together."""
+    rows = sorted(engine.snapshot.nodes.rows.values())
+    several = [chance.sample(rows, min(len(rows), chance.randint(2, 4))) for _ in range(4)]
+    return [[row] for row in rows] + several
+
+
+@CALM
+@given(CLUSTERS, st.randoms(use_true_random=False))
+def test_a_what_if_that_is_undone_leaves_every_array_as_it_was(cluster: Cluster, chance: Random) -> None:
+    engine = engine_for(cluster)
+    pending = [row for key, row in engine.snapshot.pods.rows.items() if not engine.snapshot.pods.get(row).bound]
+    untouched = columns(engine)
+    for nodes in sets_of_nodes(engine, chance):
+        removed(engine, nodes)
+        assert columns(engine) == untouched
+    engine.settle(pending)
+    settled = columns(engine)
+    removed(engine, sets_of_nodes(engine, chance)[-1])
+    assert columns(engine) == settled
+    engine.forget()
+    assert columns(engine) == untouched
+
+
+@CALM
+@given(CLUSTERS, st.randoms(use_true_random=False))
+def test_the_order_of_what_ifs_does_not_matter(cluster: Cluster, chance: Random) -> None:
+    engine = engine_for(cluster)
+    asked = sets_of_nodes(engine, chance)
+    first: dict[int, Any] = {number: comparable(removed(engine, nodes)) for number, nodes in enumerate(asked)}
+    again = [*range(len(asked)), *range(len(asked))]
+    chance.shuffle(again)
+    for number in again:
+        assert comparable(removed(engine, asked[number])) == first[number]
+    for number, nodes in enumerate(asked[-2:], start=len(asked) - 2):
+        assert comparable(removed(engine_for(cluster), nodes)) == first[number]
+
+
+def test_an_exception_in_a_what_if_undoes_it_all_the_same() -> None:
+    from tests.factories import node, pod
+    from tests.packing.scenarios import Scenario
+
+    scenario = Scenario(name="", pods=[pod("web-1", node="n1")], nodes=[node("n1"), node("n2")])
+    engine = Engine(Snapshot(scenario.objects), scenario.catalog)
+    untouched = columns(engine)
+    try:
+        with engine.what_if() as trial:
+            trial.remove([0])
+            trial.place([0])
+            raise KeyError("somebody else's mistake")
+    except KeyError:
+        pass
+    assert columns(engine) == untouched
+    assert not np.array_equal(engine.memory["live"], np.zeros_like(engine.memory["live"]))
