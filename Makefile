@@ -14,6 +14,8 @@ KERNELS := src/karpool/packing/kernels
 # Warms the on-disk kernel cache; takes no time when the sources have not changed.
 COMPILE_KERNELS := if [ -e $(KERNELS)/__main__.py ]; then $(BIN)/python -m karpool.packing.kernels; fi
 
+BENCHMARKS := loading scheduling scan plan quality
+
 .PHONY: setup demo test bench clean
 .DEFAULT_GOAL := setup
 
@@ -42,7 +44,7 @@ test: setup
 
 bench: setup
 	@$(COMPILE_KERNELS)
-	@set -e; for question in $(wildcard benchmarks/*.py); do $(BIN)/python $$question --json; done
+	@set -e; for question in $(BENCHMARKS); do echo "$$question"; $(BIN)/python benchmarks/$$question.py --json; done
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

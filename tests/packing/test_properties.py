@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace as changed
 
 from karpool.cluster.nodes import join
 from karpool.model.pod import Pod
@@ -38,8 +39,13 @@ def followed(cluster: Cluster, gone: set[str]) -> tuple[State, list[Placement], 
     answer, steps = twin.follow(cluster.objects, cluster.catalog, **asked)
     assert comparable(ask.place(cluster.objects, cluster.catalog, **asked)) == comparable(answer)
     state = before(cluster, gone, moving)
-    placements = [Placement(step.pod, machine_at(step, cluster, state)) for step in steps]
+    placements = [Placement(successor(step.pod), machine_at(step, cluster, state)) for step in steps]
     return state, placements, [pod for pod in moving if pod.key in answer.unplaced]
+
+
+def successor(pod: Pod) -> Pod:
+    """Who runs in the new place: for a pod that is about to end, the one that comes after it."""
+    return changed(pod, metadata=changed(pod.metadata, deletion_timestamp=None))
 
 
 def machine_at(step: twin.Step, cluster: Cluster, state: State) -> Any:

@@ -49,6 +49,7 @@ class NodeTable:
         self.free = np.zeros((16, width), dtype=np.int64)
         self.overhead = np.zeros((16, width), dtype=np.int64)
         self.overhead_known = 0
+        self._width = width
         self._vacant: list[int] = []
         self._order: Array | None = None
 
@@ -118,7 +119,8 @@ class NodeTable:
 
     def widen(self) -> None:
         """Make room for resources, topology keys and nodes that are new."""
-        size, width, before = len(self.states), len(self.resources), self.room.shape[1]
+        size, width, before = len(self.states), len(self.resources), self._width
+        self._width = width
         self.domain = grown(self.domain, (size, len(self.topology.domains.values)), NOWHERE)
         for name in ("room", "taken", "daemon_taken", "free"):
             setattr(self, name, grown(getattr(self, name), (size, width)))

@@ -1,25 +1,17 @@
-"""What removing a set of nodes together would mean: nothing else needed, one cheaper node instead, or a reason why not."""
+"""What removing a set of nodes together would mean: nothing else is needed, or one cheaper node, or it cannot be."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from karpool.cluster.arrays import Array
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
 from karpool.disruption.reasons import Code
+from karpool.disruption.replacements import Market, about
 from karpool.disruption.situation import Situation, Standing
-from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from karpool.model.reasons import Reason
-from karpool.model.requirements import ANY, Requirements, one_of
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.placement import Placement
 from karpool.packing.refusals import refusals, sentence
-from karpool.packing.typetable import TypeTable
-
-# Prices are sums of binary fractions: two equal sums may differ by a hair, which is no saving.
-HAIR: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,48 +38,65 @@ class Evaluator:
 
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
+        self.market = Market(situation)
 
     def consolidate(self, standings: Sequence[Standing]) -> Outcome:
         """Whether nodes can go with nothing, or with one cheaper node, in their place."""
-        situation, engine = self.situation, self.situation.engine
-        pods = [row for standing in standings for row in standing.movers]
-        exempt = [situation.exempt(situation.snapshot.pods.get(row)) for row in pods]
-        with engine.what_if() as trial:
-            trial.remove([standing.row for standing in standings])
-            found = trial.place(pods, exempt=exempt, closed=situation.closed)
+        with self._without(standings) as found:
             footprint = self._footprint(standings, found)
-            reason = self._nowhere(standings, found)
-            if reason is None and found.claims > 1:
-                reason = self._about(
-                    standings, Code.NEEDS_SEVERAL_NODES, f"its pods would need {found.claims} new nodes"
-                )
-            if reason is not None:
-                return Outcome(None, reason, footprint)
-            replacements: tuple[Replacement, ...] = ()
-            if found.claims:
-                made = self._replacement(standings, found)
-                if isinstance(made, Reason):
-                    return Outcome(None, made, footprint)
-                replacements = (made,)
+            replacements = self._at_most_one(standings, found)
+            if isinstance(replacements, Reason):
+                return Outcome(None, replacements, footprint)
             method = Method.MULTI_NODE if len(standings) > 1 else Method.SINGLE_NODE
             return Outcome(self._command(method, Cause.UNDERUTILIZED, standings, found, replacements), None, footprint)
 
     def drift(self, standing: Standing) -> Outcome:
         """What removing a drifted node takes: as many new nodes as its pods need, at any price."""
-        situation = self.situation
-        pods = list(standing.movers)
-        with situation.engine.what_if() as trial:
-            trial.remove([standing.row])
-            found = trial.place(pods, exempt=[True] * len(pods))
+        with self._without([standing], windows=False) as found:
             footprint = self._footprint([standing], found)
-            reason = self._nowhere([standing], found)
+            reason = self._nowhere(found)
             if reason is not None:
                 return Outcome(None, reason, footprint)
-            replacements = tuple(self._any_price(found, claim) for claim in range(found.claims))
+            replacements = tuple(self.market.at_any_price(found, claim) for claim in range(found.claims))
             command = self._command(Method.DRIFT, Cause.DRIFTED, [standing], found, replacements)
             return Outcome(command, None, footprint)
 
+    def again(self, command: Command, standings: Sequence[Standing]) -> Command | Reason:
+        """A consolidation looked at anew: the same new nodes, or none, still do; where pods go may have changed."""
+        with self._without(standings) as found:
+            reason = self._nowhere(found)
+            if reason is not None:
+                return reason
+            if found.claims != len(command.replacements):
+                said = f"its pods now need {found.claims} new nodes, not {len(command.replacements)}"
+                return about(standings, Code.REPLACEMENT_CHANGED, said)
+            for number, planned in enumerate(command.replacements):
+                fitting = set(self.market.table.names[found.claim_types(number)].tolist())
+                if unfit := [name for name in planned.instance_types if name not in fitting]:
+                    return about(standings, Code.REPLACEMENT_CHANGED, f"its pods no longer suit type {unfit[0]}")
+            return replace(command, moves=self._moves(found))
+
     # -- where pods go -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _without(self, standings: Sequence[Standing], *, windows: bool = True) -> Iterator[Placement]:
+        """Where the pods of nodes go without them; `windows`: pods are not sent to nodes that are settling."""
+        situation = self.situation
+        pods = [row for standing in standings for row in standing.movers]
+        exempt = [not windows or situation.exempt(situation.snapshot.pods.get(row)) for row in pods]
+        with situation.engine.what_if() as trial:
+            trial.remove([standing.row for standing in standings])
+            yield trial.place(pods, exempt=exempt, closed=situation.closed if windows else None)
+
+    def _at_most_one(self, standings: Sequence[Standing], found: Placement) -> tuple[Replacement, ...] | Reason:
+        """The new nodes of a consolidation: none, or a cheaper one."""
+        reason = self._nowhere(found)
+        if reason is not None or not found.claims:
+            return reason or ()
+        if found.claims > 1:
+            return about(standings, Code.NEEDS_SEVERAL_NODES, f"its pods would need {found.claims} new nodes")
+        made = self.market.cheaper(standings, found)
+        return made if isinstance(made, Reason) else (made,)
 
     def _footprint(self, standings: Sequence[Standing], found: Placement) -> Footprint:
         snapshot = self.situation.snapshot
@@ -104,27 +113,19 @@ class Evaluator:
         opened = found.claims > 0 or UNPLACED in found.targets
         return Footprint(frozenset(nodes), frozenset(groups), frozenset(classes), opened)
 
-    def _nowhere(self, standings: Sequence[Standing], found: Placement) -> Reason | None:
+    def _nowhere(self, found: Placement) -> Reason | None:
         """The first pod that has no place to go to, or only one on a node that is not up yet."""
         situation = self.situation
         pods, nodes = situation.snapshot.pods, situation.snapshot.nodes
         for row, target in zip(found.pods, found.targets, strict=True):
             pod = pods.get(row)
-            if pod.key in situation.pending:
-                continue
             if target == UNPLACED:
                 why = sentence(refusals(situation.engine, row, exempt=situation.exempt(pod)))
                 return Reason(Code.PODS_WOULD_NOT_FIT, f"would find no other place: {why}", f"Pod {pod.key}")
-            if target >= 0 and not nodes.get(target).initialized and pod.key not in situation.leaving:
+            if target >= 0 and not nodes.get(target).initialized and not situation.expected(pod):
                 said = f"would have to go to node {nodes.get(target).name}, which is not initialized"
                 return Reason(Code.UNINITIALIZED_DESTINATION, said, f"Pod {pod.key}")
         return None
-
-    @staticmethod
-    def _about(standings: Sequence[Standing], code: Code, said: str) -> Reason:
-        names = ", ".join(standing.name for standing in standings[:3])
-        more = f" and {len(standings) - 3} more" if len(standings) > 3 else ""  # noqa: PLR2004 - three names are read at a glance
-        return Reason(code, said, f"Node {names}{more}")
 
     def _command(
         self,
@@ -135,158 +136,27 @@ class Evaluator:
         replacements: tuple[Replacement, ...],
     ) -> Command:
         situation = self.situation
-        pods = situation.snapshot.pods
-        moves = []
-        for row, target in zip(found.pods, found.targets, strict=True):
-            pod = pods.get(row)
-            if target == UNPLACED:
-                continue
-            moves.append(
-                Move(
-                    pod=pod.key,
-                    source=None if pod.key in situation.pending else pod.spec.node_name,
-                    target=situation.snapshot.nodes.get(target).name if target >= 0 else -2 - target,
-                    leaving=pod.key in situation.leaving,
-                )
-            )
-        going = [pods.get(row) for row in found.pods if not situation.expected(pods.get(row))]
+        pods = (situation.snapshot.pods.get(row) for row in found.pods)
+        going = [pod for pod in pods if not situation.expected(pod)]
         return Command(
             method=method,
             cause=cause,
             nodes=tuple(standing.name for standing in standings),
             replacements=replacements,
-            moves=tuple(sorted(moves, key=lambda move: move.pod)),
+            moves=self._moves(found),
             price=sum(standing.price or 0.0 for standing in standings),
             unpriced=sum(standing.price is None for standing in standings),
             disruption_cost=sum(standing.cost for standing in standings),
             waves=situation.pdbs.waves(going, situation.now),
         )
 
-    # -- what comes instead --------------------------------------------------------------------------------------
-
-    def _replacement(self, standings: Sequence[Standing], found: Placement) -> Replacement | Reason:
-        """The one new node, narrowed to the types that are cheaper; or why there is none."""
-        wanted = found.claim_requirements(0)
-        kinds = wanted.get(CAPACITY_TYPE, ANY)
-        all_spot = all(standing.state.labels.get(CAPACITY_TYPE) == SPOT for standing in standings)
-        if all_spot and kinds.has(SPOT):
-            return self._spot_to_spot(standings, found, wanted)
-        types = self._cheaper(standings, found, wanted)
-        if isinstance(types, Reason):
-            return types
-        if kinds.has(SPOT) and kinds.has(ON_DEMAND):
-            # The launch must fail rather than buy dearer on-demand capacity, so the capacity type is settled here.
-            for kind in (SPOT, ON_DEMAND):
-                pinned = wanted.with_key(CAPACITY_TYPE, one_of(kind))
-                offered = types[self._table.suitable(pinned)[types]]
-                if len(offered):
-                    return self._made(found, 0, pinned, offered)
-        return self._made(found, 0, wanted, types)
-
-    @property
-    def _table(self) -> TypeTable:
-        return self.situation.engine.keeper.pools.types
-
-    def _cheaper(self, standings: Sequence[Standing], found: Placement, wanted: Requirements) -> Array | Reason:
-        """The types that cost less than the nodes they replace wherever they are launched, cheapest first."""
-        types = found.ordered_types(0, wanted)
-        worst = self.situation.engine.worst_prices(wanted)
-        price = sum(standing.price or 0.0 for standing in standings)
-        kept = types[worst[types] < price - HAIR]
-        if not len(kept):
-            return self._not_cheaper(standings, wanted, types, price)
-        if len(standings) > 1:
-            kept = self._without_rebuilding(standings, kept, worst)
-            if not len(kept):
-                said = "the replacement would be of a type that one of the nodes has already, and no cheaper"
-                return self._about(standings, Code.SAME_TYPE_REPLACEMENT, said)
-        if not found.keeps_minimums(0, kept):
-            said = "too few of the types that its pool wants to choose from are cheaper"
-            return self._about(standings, Code.MIN_VALUES_BROKEN, said)
-        return kept
-
-    def _not_cheaper(self, standings: Sequence[Standing], wanted: Requirements, types: Array, price: float) -> Reason:
-        if all(standing.price is None for standing in standings):
-            said = "nobody knows what it costs, so nothing can be said to be cheaper"
-            return self._about(standings, Code.PRICE_UNKNOWN, said)
-        prices = self.situation.engine.prices(wanted)
-        if not len(types) or not np.isfinite(prices[types[0]]):
-            said = "no node with a known price would hold its pods"
-            return self._about(standings, Code.PRICE_UNKNOWN, said)
-        first = int(types[0])
-        zone = self._cheapest_zone(first, wanted)
-        worst = float(self.situation.engine.worst_prices(wanted)[first])
-        up_to = f" and up to {worst:.6g}" if worst > prices[first] + HAIR else ""
-        said = (
-            f"the cheapest node that would hold its pods, {self._table.names[first]}{f' in {zone}' if zone else ''}, "
-            f"costs {prices[first]:.6g}{up_to} $/h, not less than today's {price:.6g}"
-        )
-        return self._about(standings, Code.NOT_CHEAPER, said)
-
-    def _cheapest_zone(self, entry: int, wanted: Requirements) -> str:
-        table = self._table
-        here = np.flatnonzero(table.launchable(wanted) & (table.type_of == entry))
-        return table.offerings[int(here[np.argmin(table.price[here])])].zone if len(here) else ""
-
-    def _without_rebuilding(self, standings: Sequence[Standing], types: Array, worst: Array) -> Array:
-        """Leave out what would only rebuild a node that could simply be kept."""
-        names = self._table.names
-        listed = set(names[types].tolist())
-        prices = [
-            standing.price or 0.0
-            for standing in standings
-            if standing.entry is not None and standing.entry.name in listed
-        ]
-        return types[worst[types] < min(prices) - HAIR] if prices else types
-
-    def _spot_to_spot(
-        self, standings: Sequence[Standing], found: Placement, wanted: Requirements
-    ) -> Replacement | Reason:
-        settings = self.situation.settings
-        if not settings.spot_to_spot:
-            said = "is a spot node, and replacing spot by spot needs the feature gate SpotToSpotConsolidation"
-            return self._about(standings, Code.SPOT_TO_SPOT_DISABLED, said)
-        pinned = wanted.with_key(CAPACITY_TYPE, one_of(SPOT))
-        types = self._cheaper(standings, found, pinned)
-        if isinstance(types, Reason):
-            return types
-        types = types[self._table.suitable(pinned)[types]]
-        if len(standings) == 1:
-            if len(types) < settings.spot_floor:
-                said = (
-                    f"only {len(types)} spot types are cheaper, and {settings.spot_floor} are needed to be sure of one"
-                )
-                return self._about(standings, Code.SPOT_TO_SPOT_TOO_FEW_TYPES, said)
-            most = settings.spot_floor
-            while most < len(types) and not found.keeps_minimums(0, types[:most]):
-                most += 1
-            types = types[:most]
-        return self._made(found, 0, pinned, types)
-
-    def _any_price(self, found: Placement, claim: int) -> Replacement:
-        """A new node at whatever price, of the capacity type that its cheapest type would be launched as."""
-        wanted = found.claim_requirements(claim)
-        types = found.ordered_types(claim, wanted)
-        kinds = wanted.get(CAPACITY_TYPE, ANY)
-        for kind in (RESERVED, SPOT, ON_DEMAND):
-            pinned = wanted.with_key(CAPACITY_TYPE, one_of(kind))
-            if kinds.has(kind) and len(types) and self._table.suitable(pinned)[types[0]]:
-                return self._made(found, claim, pinned, types[self._table.suitable(pinned)[types]])
-        return self._made(found, claim, wanted, types)
-
-    def _made(self, found: Placement, claim: int, wanted: Requirements, types: Array) -> Replacement:
-        table = self._table
-        prices = self.situation.engine.prices(wanted)
-        ordered = types[np.lexsort((table.rank[types], prices[types]))]
-        launchable = table.launchable(wanted) & np.isin(table.type_of, ordered)
-        zones = {table.offerings[number].zone for number in np.flatnonzero(launchable)}
-        kinds = {table.offerings[number].capacity_type for number in np.flatnonzero(launchable)}
-        price = float(prices[ordered[0]]) if len(ordered) else np.inf
-        return Replacement(
-            pool=found.claim_pool(claim),
-            requirements=wanted,
-            instance_types=tuple(table.names[ordered].tolist()),
-            capacity_type=next(iter(kinds)) if len(kinds) == 1 else "",
-            zones=tuple(sorted(zones - {""})),
-            price=price if np.isfinite(price) else None,
-        )
+    def _moves(self, found: Placement) -> tuple[Move, ...]:
+        situation = self.situation
+        pods, nodes = situation.snapshot.pods, situation.snapshot.nodes
+        moves = []
+        for row, target in zip(found.pods, found.targets, strict=True):
+            key = pods.get(row).key
+            source = None if key in situation.pending else nodes.get(int(pods.node_of[row])).name
+            place = nodes.get(target).name if target >= 0 else -2 - target
+            moves.append(Move(pod=key, source=source, target=place, leaving=key in situation.leaving))
+        return tuple(sorted(moves, key=lambda move: move.pod))

@@ -112,10 +112,11 @@ class Pass:
 
     def drift(self) -> tuple[Command, ...]:
         """The first drifted node whose pods find a place: empty ones before others, then the longest drifted."""
-        waiting = []
-        for one in self.eligible(eventual=True):
-            if one.pool is not None and not one.pool.static and (how := self.drifted(one)) is not None:
-                waiting.append((not one.empty, how.since, one.name, one))
+        waiting = [
+            (not one.empty, how.since, one.name, one)
+            for one in self.eligible(eventual=True)
+            if one.pool is not None and not one.pool.static and (how := self.drifted(one)) is not None
+        ]
         for *_, one in sorted(waiting, key=lambda entry: entry[:3]):
             if self.allowed(one, Cause.DRIFTED) is None and self.drift_refusal(one) is None:
                 found = self.evaluator.drift(one).command
@@ -154,21 +155,26 @@ class Pass:
                 self.tried.update((one.row, held) for one in members)
                 continue
             rests: list[Footprint] = []
-            found = longest_prefix(members, partial(self._together, rests=rests))
+            disliked: list[Reason] = []
+            found = longest_prefix(members, partial(self._together, rests=rests, disliked=disliked))
             if found is not None:
                 return (found,)
             said = f"no group of the {len(members)} candidates it could be combined with can go for less"
             reason = Reason(Code.NO_GROUP, said, f"NodePool {members[0].state.pool}")
-            self.recall.put(key, reason, _joined(rests))
+            if not disliked:  # what a pool thinks of a move changes with every node that it loses
+                self.recall.put(key, reason, _joined(rests))
             self.tried.update((one.row, reason) for one in members)
         return ()
 
-    def _together(self, standings: Sequence[Standing], *, rests: list[Footprint]) -> Command | None:
+    def _together(
+        self, standings: Sequence[Standing], *, rests: list[Footprint], disliked: list[Reason]
+    ) -> Command | None:
         outcome = self.evaluator.consolidate(standings)
         rests.append(outcome.footprint)
-        if outcome.command is None or self.unworthy(outcome.command, standings) is not None:
-            return None
-        return outcome.command
+        refused = None if outcome.command is None else self.unworthy(outcome.command, standings)
+        if refused is not None:
+            disliked.append(refused)
+        return None if refused is not None else outcome.command
 
     def single_node(self) -> tuple[Command, ...]:
         """The first node that can go alone; every pool gets its turn."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from karpool.disruption.situation import Situation
 from karpool.model import labels as names
 from karpool.model.node import Node, NodeSpec, NodeStatus
 from karpool.model.nodepool import NodeClaim, NodeClaimSpec, NodeClaimStatus, NodePool
-from karpool.model.requirements import Requirements
+from karpool.model.requirements import Requirement
 from karpool.model.wire import Condition, Metadata
 
 # Our own moves start no window: a predicted node counts as quiet since long ago.
@@ -39,16 +40,26 @@ def apply(situation: Situation, command: Command, replacement_names: Sequence[st
         if move.source is None:
             situation.pending.discard(move.pod)
     gone = [snapshot.nodes.rows[name] for name in command.nodes]
-    for node, name in zip(gone, command.nodes, strict=True):
-        for row in snapshot.pods_on(node):
-            touched.update(_groups_of(situation, row))
-            snapshot.remove_pod(snapshot.pods.get(row).key)
+    left = [row for node in gone for row in snapshot.pods_on(node)]
+    touched.update(group for row in left for group in _groups_of(situation, row))
+    for name in command.nodes:
         snapshot.remove_node(name)
+    fuller.update(_leave_behind(situation, left))
     new = {snapshot.nodes.rows[name] for name in replacement_names}
     situation.forget({*gone, *fuller, *new})
     touched.update(_groups_with_other_domains(situation, known))
     limited = any(pool.spec.limits for pool in situation.pools.values())
     return Change(frozenset(gone) | frozenset(fuller), frozenset(new), frozenset(touched), limits=limited)
+
+
+def _leave_behind(situation: Situation, rows: Sequence[int]) -> list[int]:
+    """Forget the pods that go with their node; those that only its end could move look for room, and fill nodes."""
+    snapshot = situation.snapshot
+    waiting = [row for row in rows if snapshot.pods.get(row).reschedulable]
+    for row in set(rows).difference(waiting):
+        snapshot.remove_pod(snapshot.pods.get(row).key)
+    situation.seat(waiting)
+    return [int(snapshot.pods.node_of[row]) for row in waiting if snapshot.pods.node_of[row] >= 0]
 
 
 def _groups_of(situation: Situation, row: int) -> list[int]:
@@ -107,18 +118,23 @@ def predicted_node(situation: Situation, replacement: Replacement, name: str) ->
 
 
 def _labels(replacement: Replacement, entry: InstanceType, pool: NodePool, name: str) -> dict[str, str]:
-    wanted = replacement.requirements
-    offering = cheapest_launch(entry, wanted)
-    labels: dict[str, str] = {}
-    for said in (wanted, entry.requirements, offering.requirements if offering else Requirements()):
-        for key, allowed in said.items():
-            if not allowed.complement and len(allowed.values) == 1:
-                labels[key] = next(iter(allowed.values))
-    for key, allowed in wanted.items():
-        if key not in labels and not allowed.complement and allowed.values:
-            labels[key] = min(allowed.values)
+    offering = cheapest_launch(entry, replacement.requirements)
+    known = replacement.requirements.intersect(entry.requirements)
+    known = known.intersect(offering.requirements) if offering else known
+    labels = {key: _some_value(allowed) for key, allowed in known.items() if not allowed.absent}
     labels.update(pool.spec.template.metadata.labels)
     labels.update(
         {names.NODEPOOL: pool.name, names.HOSTNAME: name, names.REGISTERED: "true", names.INITIALIZED: "true"}
     )
     return labels
+
+
+def _some_value(allowed: Requirement) -> str:
+    """A value that a label may have: of those listed, else a number within bounds, else any word."""
+    if not allowed.complement:
+        return "linux" if "linux" in allowed.values else min(allowed.values, default="")
+    if allowed.lower is not None or allowed.upper is None:
+        numbers = map(str, count(allowed.lower or 0))
+    else:
+        numbers = map(str, count(allowed.upper, -1))
+    return next(number for number in numbers if allowed.has(number))

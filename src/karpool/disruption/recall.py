@@ -1,7 +1,7 @@
 """Answers of earlier steps that nothing since can have changed.
 
-A refusal rests on the nodes its pods would have gone to, on the counts their rules read, and on no other node having had
-room. A step that touches none of these leaves the refusal standing, so it need not be worked out again.
+A refusal rests on the nodes its pods would have gone to, on the counts their rules read, and on no other node having
+had room. A step that touches none of these leaves the refusal standing, so it need not be worked out again.
 """
 
 from collections.abc import Hashable

@@ -105,23 +105,28 @@ class Situation:
             if pod is None:
                 continue
             at = int(pods.node_of[row])
-            if at < 0 and pod.provisionable:
+            if at < 0 and _waits(pod):
                 waiting.append(row)
             elif at >= 0 and nodes.get(at).deleting and currently_reschedulable(pod, self.pdbs, self.now):
                 moving.append(row)
-        if not waiting and not moving:
+        self.seat(waiting, moving)
+
+    def seat(self, waiting: list[int], moving: Collection[int] = ()) -> None:
+        """Give pods the room they find on nodes that exist; those that wait and find none are stranded."""
+        pods, nodes = self.snapshot.pods, self.snapshot.nodes
+        rows = [*waiting, *moving]
+        if not rows:
             return
-        rows = waiting + moving
         with self.engine.what_if() as trial:
-            trial.uncount(moving)
+            trial.uncount(list(moving))
             found = trial.place(rows, exempt=[True] * len(rows), existing_only=True)
             targets = dict(zip(found.pods, found.targets, strict=True))
-        for row in rows:
-            if targets[row] == UNPLACED:
-                self.stranded += [row] if row in waiting else []
-                continue
-            (self.leaving if row in moving else self.pending).add(pods.get(row).key)
-            self.snapshot.move(row, nodes.get(targets[row]).name)
+        self.stranded += [row for row in waiting if targets[row] == UNPLACED]
+        for listed, held in ((waiting, self.pending), (moving, self.leaving)):
+            for row in listed:
+                if targets[row] != UNPLACED:
+                    held.add(pods.get(row).key)
+                    self.snapshot.move(row, nodes.get(targets[row]).name)
 
     def expected(self, pod: Pod) -> bool:
         """Whether a pod only waits for the room it has here."""
@@ -181,7 +186,11 @@ class Situation:
     def hold(self, pod: Pod) -> Reason | None:
         """Why a pod must not be disturbed now, if it must not."""
         if pod.key not in self._holds:
-            self._holds[pod.key] = blocks_until(pod, self.now) or self.pdbs.eviction_blocked(pod, self.now)
+            self._holds[pod.key] = (
+                blocks_until(pod, self.now)
+                or self.pdbs.eviction_blocked(pod, self.now)
+                or self.pdbs.fully_blocked(pod, self.now)
+            )
         return self._holds[pod.key]
 
     def drift(self, standing: Standing) -> Drift | None:
@@ -248,6 +257,12 @@ class Situation:
                     held.price + (standing.price or 0.0), held.disruption + standing.cost
                 )
         return self._worth.get(pool, Worth(0.0, 0.0))
+
+
+def _waits(pod: Pod) -> bool:
+    """Whether a pod without a node will get one as soon as there is room."""
+    gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in pod.status.conditions)
+    return pod.active and not pod.bound and not pod.is_daemon and not pod.is_mirror and not gated
 
 
 def _with_node_labels(state: StateNode) -> NodeClaim | None:

@@ -30,15 +30,14 @@ class PoolTables:
         self.options = options
         self.types = TypeTable(catalog, reserved=options.reserved_capacity)
         self.templates: list[Template] = templates(snapshot.objects.node_pools, catalog, options.seed)
-        self.allocatable, self.capacity = self.types.rooms(snapshot.resources)
+        allocatable, self.capacity = self.types.rooms(snapshot.resources)
         for template in self.templates:
             snapshot.resources.learn({k: v for k, v in template.pool.spec.limits.items() if k != "nodes"})
-        self.allocatable = _wide(self.allocatable, len(snapshot.resources))
-        self.capacity = _wide(self.capacity, len(snapshot.resources))
         snapshot.nodes.widen()
         self.suitable = [self.types.suitable(template.requirements) for template in self.templates]
         self.runs = [self._daemons_on(template) for template in self.templates]
-        self.room = self._rooms()
+        self.room = self._rooms(allocatable)
+        self.widen()
         self.usable = Ragged()
         self._list_minimums()
         for number in range(len(self.templates)):
@@ -58,14 +57,23 @@ class PoolTables:
                         runs[number] |= self.types.requirements.meet(wanted)
         return runs
 
-    def _rooms(self) -> Array:
+    def _rooms(self, allocatable: Array) -> Array:
         """What each type of each pool has left for pods after its daemons."""
-        room = np.repeat(self.allocatable[None], max(1, len(self.templates)), axis=0)
+        room = np.repeat(allocatable[None], max(1, len(self.templates)), axis=0)
         for number, runs in enumerate(self.runs):
             for daemon, here in zip(self.snapshot.daemons, runs, strict=True):
                 for column, amount in self.snapshot.resources.request(daemon.requests).items():
                     room[number, here, column] -= amount
         return room
+
+    def widen(self) -> None:
+        """Make columns for resources that are new: no type has any, but each attaches any number of volumes."""
+        resources, before = self.snapshot.resources, self.room.shape[2]
+        added = len(resources) - before
+        if added:
+            self.room = np.pad(self.room, ((0, 0), (0, 0), (0, added)))
+            self.capacity = np.pad(self.capacity, ((0, 0), (0, added)))
+            self.room[:, :, [column for column in resources.attach if column >= before]] = UNLIMITED
 
     def _list_minimums(self) -> None:
         """The keys for which pools want several values, and the values that types have for them."""
@@ -129,12 +137,6 @@ class PoolTables:
         return taken
 
 
-def _wide(rows: Array, width: int) -> Array:
-    wider = np.zeros((rows.shape[0], width), dtype=np.int64)
-    wider[:, : rows.shape[1]] = rows
-    return wider
-
-
 class TableKeeper:
     """Keeps the kernels' tables in step with the snapshot."""
 
@@ -155,11 +157,12 @@ class TableKeeper:
         topology = self.snapshot.topology
         self._offered: list[dict[int, set[int]]] = []
         for number, template in enumerate(self.pools.templates):
-            usable = self.pools.usable.row(number)
+            usable = np.zeros(len(self.pools.types.types), dtype=np.bool_)
+            usable[self.pools.usable.row(number)] = True
             offered: dict[int, set[int]] = {}
             for name, key in topology.domains.keys.items():
                 if name != HOSTNAME:
-                    values = _offered_values(template.requirements, self.pools.types, usable, name)
+                    values = self.pools.types.offered_values(template.requirements, usable, name)
                     offered[key] = {topology.domain(key, value) for value in sorted(values)}
             self._offered.append(offered)
 
@@ -182,6 +185,7 @@ class TableKeeper:
             if not self._known or known[4] != self._known[4]:
                 self._learn_domains()
             self._known = known
+            self.pools.widen()
             self.requirements.locate_all(len(snapshot.topology.filters))
             self._judge_signatures(snapshot.classes.signatures)
             self._judge_classes()
@@ -322,15 +326,6 @@ def _square(flat: Array, rows: int, columns: int) -> Array:
     count = min(len(flat), len(padded))
     padded[:count] = flat[:count]
     return padded.reshape(rows, columns)
-
-
-def _offered_values(wanted: Requirements, types: TypeTable, usable: list[int], key: str) -> set[str]:
-    """The values of a key that nodes of a pool can have: what its types say, else what the pool itself lists."""
-    allowed = wanted.get(key, ANY)
-    said = [held for number in usable if (held := types.types[number].requirements.get(key)) is not None]
-    if not said and usable and not allowed.complement:
-        return set(allowed.values)
-    return {value for held in said if not held.complement for value in held.values if allowed.has(value)}
 
 
 def _conflict(one: Port, other: Port) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from karpool.catalog.instance_types import Catalog, InstanceType
+from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.cluster.daemons import Daemon
 from karpool.model import labels as names
 from karpool.model.nodepool import NodePool
@@ -66,9 +66,13 @@ def template_of(pool: NodePool, catalog: Catalog) -> Template:
 def offered(entry: InstanceType, requirements: Requirements, catalog: Catalog) -> bool:
     """Whether a type meets requirements and can be had now."""
     return entry.requirements.meets(requirements) and any(
-        offering.available and requirements.conflict(offering.requirements, undefined=catalog.well_known) is None
-        for offering in entry.offerings
+        can_be_had(offering, requirements, catalog) for offering in entry.offerings
     )
+
+
+def can_be_had(offering: Offering, requirements: Requirements, catalog: Catalog) -> bool:
+    """Whether an offering can be had now under requirements."""
+    return offering.available and requirements.conflict(offering.requirements, undefined=catalog.well_known) is None
 
 
 def daemon_on(daemon: Daemon, template: Template, entry: InstanceType, catalog: Catalog) -> bool:

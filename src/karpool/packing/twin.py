@@ -6,11 +6,11 @@ give the same answers.
 
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from karpool.catalog.instance_types import Catalog
+from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.cluster.constraints import Constraints, Level, Port, constraints, host_ports
 from karpool.cluster.daemons import daemons
 from karpool.cluster.groups import labels_satisfy
@@ -140,6 +140,8 @@ class _Scene:
     def __init__(
         self, objects: Objects, catalog: Catalog, pods: Sequence[Pod], gone: Collection[str], options: Options
     ) -> None:
+        if not options.reserved_capacity:
+            catalog = replace(catalog, types=tuple(_unreserved(entry) for entry in catalog.types))
         self.objects, self.catalog, self.pods, self.options = objects, catalog, pods, options
         states = [state for state in join(objects.nodes, objects.node_claims) if state.name not in gone]
         by_name = {state.name: state for state in states}
@@ -214,6 +216,10 @@ class _Scene:
     def supply(self, *, strict: bool) -> Supply:
         """Where new nodes can come from."""
         return Supply(self.catalog, self.templates, self.daemons, self.options, strict=strict, nodes=self.included)
+
+
+def _unreserved(entry: InstanceType) -> InstanceType:
+    return replace(entry, offerings=tuple(offering for offering in entry.offerings if not offering.reserved))
 
 
 def _queue_key(rider: Rider) -> tuple[int, int, datetime, str, str]:

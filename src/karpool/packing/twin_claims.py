@@ -17,7 +17,7 @@ from karpool.model.quantity import Quantity
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of
 from karpool.model.scheduling import untolerated
 from karpool.packing.question import MinValues, NewNode, Options
-from karpool.packing.templates import Template, daemon_on
+from karpool.packing.templates import Template, can_be_had, daemon_on, offered
 from karpool.packing.twin_topology import Topology
 
 MOST_TYPES: Final = 600
@@ -190,20 +190,10 @@ class Supply:
         pods = [other.requests for other in (*claim.riders, rider)]
         needed = total([*pods, *(taken(daemon.requests) for daemon in running)])
         has = room(entry.allocatable)
-        return self._sold(entry, requirements) and all(amount <= has[name] for name, amount in needed.items())
-
-    def _sold(self, entry: InstanceType, requirements: Requirements) -> bool:
-        """Whether a type meets requirements and can be had under them."""
-        return entry.requirements.meets(requirements) and any(
-            self._can_be_had(offering, requirements) for offering in entry.offerings
-        )
+        return offered(entry, requirements, self.catalog) and all(amount <= has[name] for name, amount in needed.items())
 
     def _can_be_had(self, offering: Offering, requirements: Requirements) -> bool:
-        return (
-            offering.available
-            and (self.options.reserved_capacity or not offering.reserved)
-            and requirements.conflict(offering.requirements, undefined=self.catalog.well_known) is None
-        )
+        return can_be_had(offering, requirements, self.catalog)
 
     def _reserved(self, claim: Claim, found: Fit) -> frozenset[str]:
         """The reservations a claim takes or keeps."""
@@ -244,7 +234,7 @@ class Supply:
             )
         types = claim.types
         if claim.reservations:
-            types = tuple(entry for entry in types if self._sold(entry, requirements))
+            types = tuple(entry for entry in types if offered(entry, requirements, self.catalog))
         ordered = sorted(types, key=lambda entry: (self._price(entry, requirements), entry.name))
         listed = ordered[:MOST_TYPES]
         cut = len(listed) < len(ordered)

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
 
+from karpool.catalog.instance_types import InstanceType
 from karpool.cluster.constraints import Level
 from karpool.cluster.groups import Group, Kind, hard
 from karpool.cluster.nodes import StateNode
 from karpool.model.pod import Pod
 from karpool.model.requirements import ANY, Requirement, Requirements, one_of
 from karpool.model.scheduling import Taint, untolerated
-from karpool.packing.templates import Template
+from karpool.packing.templates import Template, can_be_had
 
 MARKS_ALL: Final = (Kind.ANTI, Kind.INVERSE)
 
@@ -176,20 +177,29 @@ def _admits(group: Group, domain: str) -> bool:
 
 
 def _domains_of_pools(group: Group, templates: Sequence[Template]) -> set[str]:
-    """The domains in which the pools could make nodes: what their types say, else what the pool itself lists."""
+    """The domains in which pools could make nodes: what offerings say, else their types, else the pool itself."""
     found: set[str] = set()
     for template in templates:
         tolerations = group.nodes.tolerations
         if tolerations is not None and untolerated(hard(template.taints), tolerations) is not None:
             continue
         allowed = template.requirements.get(group.key, ANY)
-        said = [entry.requirements[group.key] for entry in template.types if group.key in entry.requirements]
+        said = [held for entry in template.types for held in _said(entry, template, group.key)]
         if not said and template.types and not allowed.complement:
             found |= allowed.values
         for held in said:
             if not held.complement:
                 found |= {value for value in held.values if allowed.has(value)}
     return found
+
+
+def _said(entry: InstanceType, template: Template, key: str) -> Iterator[Requirement]:
+    """What is said of a key by the offerings that can be had now, or by the type where they are silent."""
+    for offering in entry.offerings:
+        if can_be_had(offering, template.requirements, template.catalog):
+            held = offering.requirements.get(key, entry.requirements.get(key))
+            if held is not None:
+                yield held
 
 
 def _domains_of_nodes(group: Group, nodes: Sequence[StateNode]) -> set[str]:

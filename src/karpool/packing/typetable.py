@@ -9,7 +9,7 @@ from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array
 from karpool.cluster.resources import ResourceTable, counted
 from karpool.model.labels import CAPACITY_TYPES
-from karpool.model.requirements import Requirement, Requirements
+from karpool.model.requirements import ANY, Requirement, Requirements
 
 Mask = npt.NDArray[np.bool_]
 Prices = npt.NDArray[np.float64]
@@ -35,6 +35,18 @@ class RequirementColumns:
                 table = [held is None or held.overlaps(allowed) for held in self.sets[key]]
                 mask &= np.array(table, dtype=np.bool_)[self.columns[key]]
         return mask
+
+    def distinct(self, key: str, rows: Mask) -> set[Requirement | None]:
+        """The different sets that some rows have for a key; None stands for rows that say nothing."""
+        if key not in self.columns:
+            return {None} if rows.any() else set()
+        return {self.sets[key][number] for number in np.unique(self.columns[key][rows])}
+
+    def silent(self, key: str) -> Mask:
+        """The rows that say nothing of a key."""
+        if key not in self.columns or None not in self.sets[key]:
+            return np.full(self.size, key not in self.columns)
+        return self.columns[key] == self.sets[key].index(None)
 
     def values(self, key: str) -> list[frozenset[str]]:
         """The listed values of a key, row by row."""
@@ -91,6 +103,17 @@ class TypeTable:
         had: Mask = np.zeros(len(self.types), dtype=np.bool_)
         had[self.type_of[self.launchable(wanted)]] = True
         return had & self.requirements.meet(wanted)
+
+    def offered_values(self, wanted: Requirements, usable: Mask, key: str) -> set[str]:
+        """The values of a key that new nodes can have: what offerings say, else their types, else the requirements."""
+        allowed = wanted.get(key, ANY)
+        had = self.launchable(wanted) & usable[self.type_of]
+        silent: Mask = np.zeros(len(self.types), dtype=np.bool_)
+        silent[self.type_of[had & self.offered.silent(key)]] = True
+        said = (self.offered.distinct(key, had) | self.requirements.distinct(key, silent)) - {None}
+        if not said and had.any() and not allowed.complement:
+            return set(allowed.values)
+        return {v for held in said if held and not held.complement for v in held.values if allowed.has(v)}
 
     def cheapest(self, wanted: Requirements) -> Prices:
         """The lowest price of each type under requirements; infinite where it cannot be had or costs nobody knows what."""

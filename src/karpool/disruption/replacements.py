@@ -1,0 +1,173 @@
+"""What comes in the place of nodes that go: one cheaper node, or any nodes at all when nodes have drifted."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.disruption.command import Replacement
+from karpool.disruption.reasons import Code
+from karpool.disruption.situation import Situation, Standing
+from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
+from karpool.model.reasons import Reason
+from karpool.model.requirements import ANY, Requirements, one_of
+from karpool.packing.placement import Placement
+from karpool.packing.typetable import TypeTable
+
+# Prices are sums of binary fractions: two equal sums may differ by a hair, which is no saving.
+HAIR: Final = 1e-9
+_NAMES_SHOWN: Final = 3
+
+
+def about(standings: Sequence[Standing], code: Code, said: str) -> Reason:
+    """A reason that concerns some nodes together."""
+    names = ", ".join(standing.name for standing in standings[:_NAMES_SHOWN])
+    more = f" and {len(standings) - _NAMES_SHOWN} more" if len(standings) > _NAMES_SHOWN else ""
+    return Reason(code, said, f"Node {names}{more}")
+
+
+class Market:
+    """Chooses the types of new nodes from what a placement leaves open."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.situation = situation
+        self.engine = situation.engine
+
+    @property
+    def table(self) -> TypeTable:
+        """All types that can be had."""
+        return self.engine.keeper.pools.types
+
+    def cheaper(self, standings: Sequence[Standing], found: Placement) -> Replacement | Reason:
+        """The one new node, narrowed to the types that are cheaper; or why there is none."""
+        wanted = found.claim_requirements(0)
+        kinds = wanted.get(CAPACITY_TYPE, ANY)
+        all_spot = all(standing.state.labels.get(CAPACITY_TYPE) == SPOT for standing in standings)
+        if all_spot and kinds.has(SPOT):
+            return self._spot_to_spot(standings, found, wanted)
+        types = self._below(standings, found, wanted)
+        if isinstance(types, Reason):
+            return types
+        for pinned in self._pins(wanted):
+            # The launch must fail rather than buy dearer capacity of another kind, so the kind is settled here.
+            offered = types[self.engine.worst_prices(pinned)[types] < self._price(standings) - HAIR]
+            if len(offered) and found.keeps_minimums(0, offered):
+                return self._made(found, 0, pinned, offered)
+        return self._too_few(standings)
+
+    def at_any_price(self, found: Placement, claim: int) -> Replacement:
+        """A new node at whatever price, of the capacity type that its cheapest type would be launched as."""
+        wanted = found.claim_requirements(claim)
+        types = found.ordered_types(claim, wanted)
+        for pinned in self._pins(wanted):
+            offered = types[self.table.suitable(pinned)[types]]
+            if len(offered) and offered[0] == types[0] and found.keeps_minimums(claim, offered):
+                return self._made(found, claim, pinned, offered)
+        return self._made(found, claim, wanted, types)
+
+    @staticmethod
+    def _pins(wanted: Requirements) -> list[Requirements]:
+        """The capacity types that a new node may have, each settled, in the order in which they are launched."""
+        kinds = wanted.get(CAPACITY_TYPE, ANY)
+        pins = [wanted.with_key(CAPACITY_TYPE, one_of(kind)) for kind in (SPOT, ON_DEMAND) if kinds.has(kind)]
+        # Only a node that holds a reservation is reserved; the engine has settled that then.
+        return pins or [wanted]
+
+    # -- prices --------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _price(standings: Sequence[Standing]) -> float:
+        return sum(standing.price or 0.0 for standing in standings)
+
+    def _below(self, standings: Sequence[Standing], found: Placement, wanted: Requirements) -> Array | Reason:
+        """The types that cost less than the nodes they replace wherever they are launched, cheapest first."""
+        types = found.ordered_types(0, wanted)
+        worst = self.engine.worst_prices(wanted)
+        price = self._price(standings)
+        kept = types[worst[types] < price - HAIR]
+        if not len(kept):
+            return self._not_cheaper(standings, wanted, types, price)
+        if len(standings) > 1:
+            kept = self._without_rebuilding(standings, kept, worst)
+            if not len(kept):
+                said = "the replacement would be of a type that one of the nodes has already, and no cheaper"
+                return about(standings, Code.SAME_TYPE_REPLACEMENT, said)
+        return kept if found.keeps_minimums(0, kept) else self._too_few(standings)
+
+    @staticmethod
+    def _too_few(standings: Sequence[Standing]) -> Reason:
+        said = "too few of the types that its pool wants to choose from (minValues) are cheaper"
+        return about(standings, Code.MIN_VALUES_BROKEN, said)
+
+    def _not_cheaper(self, standings: Sequence[Standing], wanted: Requirements, types: Array, price: float) -> Reason:
+        if all(standing.price is None for standing in standings):
+            said = "nobody knows what it costs, so nothing can be said to be cheaper"
+            return about(standings, Code.PRICE_UNKNOWN, said)
+        prices = self.engine.prices(wanted)
+        if not len(types) or not np.isfinite(prices[types[0]]):
+            return about(standings, Code.PRICE_UNKNOWN, "no node with a known price would hold its pods")
+        first = int(types[0])
+        zone = self._cheapest_zone(first, wanted)
+        worst = float(self.engine.worst_prices(wanted)[first])
+        up_to = f" and up to {worst:.6g}" if worst > prices[first] + HAIR else ""
+        said = (
+            f"the cheapest node that would hold its pods, {self.table.names[first]}{f' in {zone}' if zone else ''}, "
+            f"costs {prices[first]:.6g}{up_to} $/h, not less than today's {price:.6g}"
+        )
+        return about(standings, Code.NOT_CHEAPER, said)
+
+    def _cheapest_zone(self, entry: int, wanted: Requirements) -> str:
+        table = self.table
+        here = np.flatnonzero(table.launchable(wanted) & (table.type_of == entry))
+        return table.offerings[int(here[np.argmin(table.price[here])])].zone if len(here) else ""
+
+    def _without_rebuilding(self, standings: Sequence[Standing], types: Array, worst: Array) -> Array:
+        """Leave out what would only rebuild a node that could simply be kept."""
+        listed = set(self.table.names[types].tolist())
+        prices = [
+            standing.price or 0.0
+            for standing in standings
+            if standing.entry is not None and standing.entry.name in listed
+        ]
+        return types[worst[types] < min(prices) - HAIR] if prices else types
+
+    def _spot_to_spot(
+        self, standings: Sequence[Standing], found: Placement, wanted: Requirements
+    ) -> Replacement | Reason:
+        settings = self.situation.settings
+        if not settings.spot_to_spot:
+            said = "is a spot node, and replacing spot by spot needs the feature gate SpotToSpotConsolidation"
+            return about(standings, Code.SPOT_TO_SPOT_DISABLED, said)
+        pinned = wanted.with_key(CAPACITY_TYPE, one_of(SPOT))
+        types = self._below(standings, found, pinned)
+        if isinstance(types, Reason):
+            return types
+        if len(standings) == 1:
+            if len(types) < settings.spot_floor:
+                said = (
+                    f"only {len(types)} spot types are cheaper, and {settings.spot_floor} are needed to be sure of one"
+                )
+                return about(standings, Code.SPOT_TO_SPOT_TOO_FEW_TYPES, said)
+            most = settings.spot_floor
+            while most < len(types) and not found.keeps_minimums(0, types[:most]):
+                most += 1
+            types = types[:most]
+        return self._made(found, 0, pinned, types)
+
+    def _made(self, found: Placement, claim: int, wanted: Requirements, types: Array) -> Replacement:
+        table = self.table
+        prices = self.engine.prices(wanted)
+        ordered = types[np.lexsort((table.rank[types], prices[types]))]
+        launchable = table.launchable(wanted) & np.isin(table.type_of, ordered)
+        zones = {table.offerings[number].zone for number in np.flatnonzero(launchable)}
+        kinds = {table.offerings[number].capacity_type for number in np.flatnonzero(launchable)}
+        price = float(prices[ordered[0]]) if len(ordered) else np.inf
+        return Replacement(
+            pool=found.claim_pool(claim),
+            requirements=wanted,
+            instance_types=tuple(table.names[ordered].tolist()),
+            capacity_type=next(iter(kinds)) if len(kinds) == 1 else "",
+            zones=tuple(sorted(zones - {""})),
+            price=price if np.isfinite(price) else None,
+        )

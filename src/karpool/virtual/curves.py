@@ -1,0 +1,140 @@
+"""How many of something there should be, over the day: hours, ramps, bursts and noise, as plain data."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import datetime
+from random import Random
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from karpool.model.duration import Duration, parse_duration
+from karpool.model.wire import Wire
+
+DAY: Final = 86400.0
+Share = Annotated[float, msgspec.Meta(ge=0.0)]
+ClockTime = Annotated[str, msgspec.Meta(pattern=r"^([01][0-9]|2[0-4]):[0-5][0-9]$")]
+
+
+class Part(Wire, forbid_unknown_fields=True):
+    """Base of everything in a scenario: a field that nobody knows is a mistake."""
+
+
+def seconds(length: Duration) -> float:
+    """A duration in seconds; `Never` has no end."""
+    return math.inf if length.nanos is None else length.nanos / 1e9
+
+
+class Hour(Part):
+    """What holds at a time of every day (UTC)."""
+
+    at: ClockTime
+    value: Share
+
+
+class Step(Part):
+    """What holds from so long after the start."""
+
+    after: Duration
+    value: Share
+
+
+class Bursts(Part):
+    """Sudden crowds: how often on average, for how long, how many more."""
+
+    every: Duration
+    length: Duration
+    height: Share
+
+
+class Noise(Part):
+    """How much the value strays, as a share of itself (one standard deviation), and how often it does."""
+
+    share: Share
+    every: Duration = parse_duration("5m")
+
+
+class Curve(Part):
+    """A value over time.
+
+    Hours of the day are joined by straight ramps, or hold until the next one if `shape` is `steps`; steps since the
+    start replace them from their time on. Bursts and noise come on top.
+    """
+
+    base: Share = 1.0
+    hours: tuple[Hour, ...] = ()
+    steps: tuple[Step, ...] = ()
+    shape: Literal["ramps", "steps"] = "ramps"
+    bursts: Bursts | None = None
+    noise: Noise | None = None
+    least: Share = 0.0
+    every: Duration = parse_duration("1m")
+    """How often somebody looks at the curve, as an autoscaler of pods would."""
+
+
+class Player:
+    """Plays a curve from a start, with chance of its own; asked for ever later times."""
+
+    def __init__(self, curve: Curve, start: datetime, random: Random) -> None:
+        self.curve = curve
+        self._midnight = start.hour * 3600.0 + start.minute * 60.0 + start.second
+        self._hours = sorted((_of_day(hour.at), hour.value) for hour in curve.hours)
+        self._steps = sorted((seconds(step.after), step.value) for step in curve.steps)
+        self._random = random
+        self._bursts: list[float] = []
+        self._next_burst = 0.0
+        self._next_noise = 0.0
+        self._factor = 1.0
+
+    def value(self, time: float) -> float:
+        """The curve so many seconds after the start."""
+        plain = self._plain(time)
+        return max(self.curve.least, plain * self._noise(time) + self._crowd(time))
+
+    def whole(self, time: float) -> int:
+        """The curve as a number of things."""
+        return math.floor(self.value(time) + 0.5)
+
+    def _plain(self, time: float) -> float:
+        at = bisect_right(self._steps, time, key=lambda step: step[0])
+        if at:
+            return self._steps[at - 1][1]
+        if not self._hours:
+            return self.curve.base
+        return _over_the_day(self._hours, (time + self._midnight) % DAY, ramps=self.curve.shape == "ramps")
+
+    def _noise(self, time: float) -> float:
+        noise = self.curve.noise
+        if noise is None:
+            return 1.0
+        while time >= self._next_noise:
+            self._factor = max(0.0, self._random.gauss(1.0, noise.share))
+            self._next_noise += seconds(noise.every)
+        return self._factor
+
+    def _crowd(self, time: float) -> float:
+        bursts = self.curve.bursts
+        if bursts is None:
+            return 0.0
+        while self._next_burst <= time:
+            if self._next_burst:
+                self._bursts.append(self._next_burst + seconds(bursts.length))
+            self._next_burst += max(1.0, self._random.expovariate(1.0 / seconds(bursts.every)))
+        self._bursts = [end for end in self._bursts if end > time]
+        return bursts.height * len(self._bursts)
+
+
+def _of_day(text: str) -> float:
+    hour, _, minute = text.partition(":")
+    return int(hour) * 3600.0 + int(minute) * 60.0
+
+
+def _over_the_day(hours: Sequence[tuple[float, float]], time: float, *, ramps: bool) -> float:
+    at = bisect_right(hours, time, key=lambda hour: hour[0])
+    since, before = hours[at - 1]
+    if not ramps:
+        return before
+    until, after = hours[at % len(hours)]
+    whole = (until - since) % DAY or DAY
+    return before + (after - before) * ((time - since) % DAY) / whole

@@ -1,0 +1,198 @@
+"""Scenarios: what a virtual cluster is made of, as plain data that a YAML file can hold."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from karpool.model.duration import Duration, parse_duration
+from karpool.model.nodepool import NodePool
+from karpool.model.pod import PodSpec
+from karpool.model.quantity import Quantity
+from karpool.model.scheduling import Taint
+from karpool.model.wire import Timestamp, decode_value, encode_value
+from karpool.model.workloads import PodDisruptionBudget
+from karpool.virtual.curves import Curve, Part
+
+ALL_POOLS: Final = "*"
+MONDAY: Final = datetime(2025, 1, 6, tzinfo=UTC)
+Positive = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Protection(Part):
+    """The PodDisruptionBudget of a workload."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str = ""
+
+
+class Workload(Part):
+    """Pods of one kind: what each asks for, and how many there are over time.
+
+    The replicas of a Job are jobs that begin in an hour, each of which runs for `runs`; a DaemonSet has none.
+    """
+
+    name: str
+    kind: Literal["Deployment", "StatefulSet", "Job", "DaemonSet"] = "Deployment"
+    namespace: str = "default"
+    replicas: Curve | Positive = 1
+    cpu: Quantity | None = None
+    memory: Quantity | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    spec: PodSpec = PodSpec()
+    protection: Protection | None = None
+    runs: Duration = parse_duration("10m")
+    deploys: tuple[Duration, ...] = ()
+    deploys_per_day: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
+    start_time: Duration | None = None
+    """How long a pod takes from its node to being ready; otherwise as the timings say."""
+    stop_time: Duration | None = None
+
+
+class Shortage(Part, tag="shortage", tag_field="kind"):
+    """Machines that cannot be had for a while; empty lists stand for all."""
+
+    start: Duration
+    length: Duration
+    instance_types: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    capacity_types: tuple[str, ...] = ()
+
+
+class Interruptions(Part, tag="interruptions", tag_field="kind"):
+    """Spot nodes are taken away, each once in so long on average, with a short warning."""
+
+    every: Duration
+    warning: Duration = parse_duration("2m")
+    start: Duration = parse_duration("0s")
+
+
+class Outage(Part, tag="outage", tag_field="kind"):
+    """The controller is dead for a while; what it had in memory is gone."""
+
+    start: Duration
+    length: Duration
+
+
+Fault = Shortage | Interruptions | Outage
+
+
+class NodeGroup(Part):
+    """Nodes of one type that a Cluster Autoscaler adds and removes."""
+
+    name: str
+    instance_type: str
+    size: Positive = 0
+    least: Positive = 0
+    most: Positive = 1000
+    zones: tuple[str, ...] = ()
+    capacity_type: str = "on-demand"
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+
+
+class Timings(Part):
+    """How long things take, and how often somebody looks."""
+
+    launch: Duration = parse_duration("10s")
+    registration: Duration = parse_duration("20s")
+    readiness: Duration = parse_duration("10s")
+    termination: Duration = parse_duration("30s")
+    pod_start: Duration = parse_duration("5s")
+    pod_stop: Duration = parse_duration("2s")
+    spread: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.2
+    """By which share each of these strays to either side, drawn per object."""
+    reaction: Duration = parse_duration("1s")
+    """How long controllers of workloads take to answer a change."""
+    poll: Duration = parse_duration("10s")
+    batch_idle: Duration = parse_duration("1s")
+    batch_most: Duration = parse_duration("10s")
+    validation: Duration = parse_duration("15s")
+    sample: Duration = parse_duration("5m")
+
+
+class AutoscalerSettings(Part):
+    """When Cluster Autoscaler finds a node unneeded, and how often it looks."""
+
+    scale_down_utilization_threshold: float = 0.5
+    scale_down_unneeded_time: Duration = parse_duration("10m")
+    scale_down_delay_after_add: Duration = parse_duration("10m")
+    scan_interval: Duration = parse_duration("10s")
+
+
+class Decisions(Part):
+    """What may be chosen about decisions, as on the command line."""
+
+    order: Literal["cost", "ratio"] = "ratio"
+    partition: Literal["none", "pool", "auto"] = "auto"
+    spot_to_spot: bool = False
+    spot_floor: Positive = 15
+    ignore_budgets: bool = False
+
+
+class Policy(Part):
+    """One way to run the cluster: changes to the pools (merged as JSON merge patches, `*` for all) and to decisions."""
+
+    pools: dict[str, dict[str, Any]] = {}
+    decisions: Decisions = Decisions()
+    scheduler: Literal["LeastAllocated", "MostAllocated"] | None = None
+    disruption: bool = True
+    """Whether Karpool disrupts nodes at all; it provisions in any case."""
+
+
+class Scenario(Part):
+    """A cluster, its workloads, what goes wrong, and the policies to compare."""
+
+    name: str = ""
+    description: str = ""
+    start: Timestamp = MONDAY
+    length: Duration = parse_duration("24h")
+    warm_up: Duration = parse_duration("0s")
+    """Time before the start of measuring, in which the cluster fills."""
+    seed: int = 0
+    catalog: str | None = None
+    node_fee: float = 0.0
+    pools: tuple[NodePool, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    node_groups: tuple[NodeGroup, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    policies: dict[str, Policy] = {}
+    timings: Timings = Timings()
+    autoscaler: AutoscalerSettings = AutoscalerSettings()
+    scheduler: Literal["LeastAllocated", "MostAllocated"] = "LeastAllocated"
+
+
+def read_scenario(text: str | bytes) -> Scenario:
+    """A scenario from YAML; whatever is wrong is a `msgspec.ValidationError` that names the field."""
+    return msgspec.yaml.decode(text, type=Scenario, dec_hook=decode_value)
+
+
+def patched(pools: tuple[NodePool, ...], policy: Policy) -> tuple[NodePool, ...]:
+    """Pools as a policy wants them."""
+    return tuple(_patched(pool, policy) for pool in pools)
+
+
+def _patched(pool: NodePool, policy: Policy) -> NodePool:
+    patches = [policy.pools[name] for name in (ALL_POOLS, pool.name) if name in policy.pools]
+    if not patches:
+        return pool
+    plain = msgspec.to_builtins(pool, enc_hook=encode_value)
+    for patch in patches:
+        plain = merged(plain, patch)
+    return msgspec.convert(plain, type=NodePool, dec_hook=decode_value, str_keys=True)
+
+
+def merged(value: Any, patch: Any) -> Any:
+    """A value with a JSON merge patch: maps are merged, null takes a field away, anything else replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    kept = dict(value) if isinstance(value, dict) else {}
+    for key, change in patch.items():
+        if change is None:
+            kept.pop(key, None)
+        else:
+            kept[key] = merged(kept.get(key), change)
+    return kept
