@@ -75,6 +75,8 @@ class Pool:
     capacity_type: str = ON_DEMAND
     labels: dict[str, str] = field(default_factory=dict)
     taint: Taint | None = None
+    tight: bool = False
+    """Whether its nodes are nearly full, so that pods which leave one often need a new one."""
 
     @property
     def arch(self) -> str:
@@ -87,9 +89,9 @@ POOLS: Final = (
     Pool("general", 0.34, ("m7i", "c7i")),
     Pool("general-arm", 0.22, ("m7g", "c7g")),
     Pool("spot", 0.2, ("m7i", "c7i", "r7i"), SPOT),
-    Pool("team-red", 0.1, ("m7i",), labels={"team": "red"}, taint=RED),
+    Pool("team-red", 0.1, ("m7i",), labels={"team": "red"}, taint=RED, tight=True),
     Pool("team-blue", 0.07, ("m7g",), labels={"team": "blue"}, taint=BLUE),
-    Pool("memory", 0.07, ("r7i",), labels={"workload-class": "memory"}),
+    Pool("memory", 0.07, ("r7i",), labels={"workload-class": "memory"}, tight=True),
 )
 
 

@@ -1,7 +1,7 @@
 """Clusters to measure on, made from a number of nodes and a seed: six pools, both architectures, three zones.
 
-Deployments of 2 to 60 equal pods fill the nodes legally and unevenly: a few nodes are nearly empty, most are 40 to 90 %
-full. `python benchmarks/clusters.py --nodes 500 --seed 1 -o cluster.json --catalog catalog.json` writes one to files.
+Deployments of 2 to 60 equal pods fill the nodes legally and unevenly: a few nodes are nearly empty, most are 40 to 95 %
+full, and two pools, or all of them, are tight. `python benchmarks/clusters.py --nodes 500 --seed 1 -o cluster.json --catalog catalog.json` writes one to files.
 """
 
 import argparse
@@ -25,12 +25,12 @@ from karpool.model.workloads import (
 UNITS: Final = (("cpu", "milli"), ("memory", "units"))
 
 
-def generate(nodes: int, seed: int = 0) -> Objects:
+def generate(nodes: int, seed: int = 0, *, tight: bool = False) -> Objects:
     """A cluster with this many nodes and about 18 pods for each of them; the same for the same seed."""
     random = Random(seed)
     types = catalog()
     daemons = tuple(daemon_sets())
-    slots = [_slot(index, pool, types, daemons, random) for index, pool in enumerate(pools_of(nodes))]
+    slots = [_slot(index, pool, types, daemons, random, tight) for index, pool in enumerate(pools_of(nodes))]
     everywhere = [pod for slot in slots for pod in daemon_pods(slot.node, daemons)]
     filler = Filler(slots, random)
     pods = (*everywhere, *filler.fill())
@@ -45,17 +45,26 @@ def generate(nodes: int, seed: int = 0) -> Objects:
     )
 
 
-def _slot(index: int, pool: Pool, types: Catalog, daemons: tuple[DaemonSet, ...], random: Random) -> Slot:
+def _slot(
+    index: int, pool: Pool, types: Catalog, daemons: tuple[DaemonSet, ...], random: Random, tight: bool
+) -> Slot:
     size = random.choice(("large", "xlarge", "xlarge", "2xlarge", "2xlarge", "4xlarge", "4xlarge"))
     entry = types.by_name[f"{random.choice(pool.families)}.{size}"]
     created = NOW - timedelta(hours=random.randrange(2, 600))
     node = new_node(f"ip-10-0-{index // 250}-{index % 250}", pool, entry, ZONES[index % 3], created)
-    full = random.uniform(0.02, 0.15) if random.random() < 0.1 else random.triangular(0.3, 0.97, 0.75)  # noqa: PLR2004 - one in ten
+    full = _fullness(random, tight=tight or pool.tight)
     held = [d.spec.template.spec for d in daemons if runs_on(d, node)]
     taken = [sum(getattr(spec.containers[0].resources.requests[key], unit) for spec in held) for key, unit in UNITS]
     room = [getattr(entry.allocatable[key], unit) for key, unit in UNITS]
     cpu, memory = (int(amount * full) - used for amount, used in zip(room, taken, strict=True))
     return Slot(node, pool, cpu, memory, entry.allocatable["pods"].units - len(held))
+
+
+def _fullness(random: Random, *, tight: bool) -> float:
+    """How much of a node is taken: one in ten hardly anything, unless its pool is tight."""
+    if tight:
+        return random.uniform(0.97, 1.0)
+    return random.uniform(0.02, 0.15) if random.random() < 0.1 else random.triangular(0.3, 1.0, 0.85)  # noqa: PLR2004
 
 
 KINDS: Final = {
@@ -85,10 +94,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write a generated cluster and its catalogue to files.")
     parser.add_argument("--nodes", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tight", action="store_true", help="leave hardly any room")
     parser.add_argument("-o", "--output", type=Path, default=Path("cluster.json"))
     parser.add_argument("--catalog", type=Path)
     asked = parser.parse_args()
-    made = generate(asked.nodes, asked.seed)
+    made = generate(asked.nodes, asked.seed, tight=asked.tight)
     asked.output.write_bytes(manifest(made))
     if asked.catalog is not None:
         asked.catalog.write_bytes(msgspec.json.format(msgspec.json.encode(catalog_entries()), indent=1))

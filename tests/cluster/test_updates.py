@@ -8,13 +8,6 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
-
-from karpool.cluster.nodes import StateNode, join
-from karpool.cluster.resources import UNLIMITED
-from karpool.cluster.snapshot import Snapshot
-from karpool.model.objects import Objects
-from karpool.model.pod import Pod
-from karpool.packing.engine import Engine
 from tests.factories import (
     affinity_to,
     default_catalog,
@@ -28,6 +21,13 @@ from tests.factories import (
     storage_class,
 )
 from tests.strategies import Cluster, clusters
+
+from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.resources import UNLIMITED
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.packing.engine import Engine
 
 CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 

@@ -4,13 +4,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.strategies import Cluster, clusters
 
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.nodes import join
 from karpool.model.pod import Pod
 from karpool.packing import ask, twin
 from karpool.packing.question import Answer, MinValues, Options
-from tests.strategies import Cluster, clusters
 
 
 def comparable(answer: Answer) -> object:

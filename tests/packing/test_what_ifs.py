@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.packing.test_agreement import comparable
+from tests.strategies import Cluster, clusters
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.packing.engine import Engine
 from karpool.packing.question import Answer
-from tests.packing.test_agreement import comparable
-from tests.strategies import Cluster, clusters
 
 CALM = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 CLUSTERS = clusters(in_motion=True, choosy=True)

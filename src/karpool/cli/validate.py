@@ -1,7 +1,7 @@
 """`karpool validate`: what was read, counted by kind, and everything that is wrong with it."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TextIO
 
 import click
@@ -23,7 +23,8 @@ WHAT IS CHECKED
   Values: quantities, durations, operators, weights, budgets, and all other rules
   that an API server has for NodePools and NodeClaims. Objects: each has a name,
   no two have the same. References: the NodePool of a NodeClaim, the Node of a
-  pod. Schedules: budgets whose cron never comes. Unknown fields are warnings.
+  pod. Schedules: budgets whose cron never comes. Unknown fields are warnings, and
+  so are weights that put a pool of dear nodes before a pool of cheap ones.
 \b
 THE JSON
   {{"kinds": {{"Node": 12}}, "skipped": {{"Service": 3}}, "warnings": [], "problems":
@@ -73,7 +74,20 @@ def validate(context: click.Context, files: tuple[str, ...], output: str) -> Non
 
 def warnings_about(loaded: Loaded) -> tuple[Problem, ...]:
     """Everything that is allowed and yet worth knowing."""
-    return loaded.warnings
+    return (*loaded.warnings, *_costly_weights(loaded))
+
+
+def _costly_weights(loaded: Loaded) -> Iterator[Problem]:
+    """Weights that make small pods run on dear nodes, at the prices of the built-in catalogue."""
+    pools = loaded.objects.node_pools
+    if not any(pool.weight for pool in pools):
+        return
+    from karpool.catalog.sources import open_catalog
+    from karpool.catalog.weights import dear_favourites
+
+    for pool, flaw in dear_favourites(pools, open_catalog()):
+        file = loaded.file_of("NodePool", pool.key) or loaded.file_of("Provisioner", pool.key)
+        yield Problem.of(flaw, file=file, about=f"NodePool {pool.name}")
 
 
 def show(found: Validation, file: TextIO) -> None:

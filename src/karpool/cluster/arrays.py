@@ -1,6 +1,7 @@
 """Arrays that grow: columns are made with room to spare, so that an update costs no copy."""
 
 from collections.abc import Sequence
+from operator import ge
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ Array = npt.NDArray[Any]
 
 def grown(array: Array, shape: tuple[int, ...], fill: int = 0) -> Array:
     """The same array if it is large enough in every direction, else a copy with at least half as much room again."""
-    if all(have >= want for have, want in zip(array.shape, shape, strict=True)):
+    if all(map(ge, array.shape, shape)):
         return array
     size = tuple(
         have if have >= want else max(want, have + have // 2 + 4) for have, want in zip(array.shape, shape, strict=True)
@@ -35,15 +36,17 @@ class Ragged:
         """Add a row and return its index."""
         row = self.rows
         self.rows += 1
-        self.start = grown(self.start, (self.rows,))
-        self.length = grown(self.length, (self.rows,))
+        if self.rows > len(self.start):
+            self.start = grown(self.start, (self.rows,))
+            self.length = grown(self.length, (self.rows,))
         self.put(row, values)
         return row
 
     def put(self, row: int, values: Sequence[int]) -> None:
         """Replace a row."""
-        self.items = grown(self.items, (self.used + len(values),))
-        self.items[self.used : self.used + len(values)] = values
+        if values:
+            self.items = grown(self.items, (self.used + len(values),))
+            self.items[self.used : self.used + len(values)] = values
         self.start[row], self.length[row] = self.used, len(values)
         self.used += len(values)
 

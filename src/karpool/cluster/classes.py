@@ -11,7 +11,7 @@ import numpy as np
 
 from karpool.cluster.arrays import Ragged, grown
 from karpool.cluster.constraints import ANY_ADDRESS, Constraints, Level, Port, without_node_affinity
-from karpool.cluster.resources import ATTACH, ResourceTable
+from karpool.cluster.resources import ATTACH, CPU, MEMORY, ResourceTable
 from karpool.cluster.topology import Topology
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
@@ -49,6 +49,7 @@ class ClassTable:
         self.taken_rows = Ragged()
         self.shared_rows = Ragged()
         self.shared_columns = Ragged()
+        self.sizes: list[tuple[int, int]] = []
         self.levels: list[Level] = []
         self.constraints: list[Constraints] = []
         self.signatures: list[Signature] = []
@@ -76,11 +77,13 @@ class ClassTable:
     def _append(self, rules: Constraints, level: Level, taken: dict[int, int], common: list[tuple[str, str]]) -> None:
         number = self.size
         self.size += 1
-        for name in ("signature", "next", "refused", "ports_id"):
-            setattr(self, name, grown(getattr(self, name), (self.size,)))
+        if self.size > len(self.next):
+            for name in ("signature", "next", "refused", "ports_id"):
+                setattr(self, name, grown(getattr(self, name), (self.size,)))
         self.requests = grown(self.requests, (self.size, len(self.resources)))
         for column, amount in taken.items():
             self.requests[number, column] = amount
+        self.sizes.append((taken.get(CPU, 0), taken.get(MEMORY, 0)))
         self.levels.append(level)
         self.constraints.append(rules)
         self.signature[number] = self._signature(Signature(level.requirements, level.tolerations, rules.volumes))
@@ -127,8 +130,9 @@ def rules_key(pod: Pod, *, pinned: bool) -> bytes:
     spread = spec.topology_spread_constraints
     pods_matter = bool(spread) or (affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity))
     ports = [c.ports for c in spec.containers if c.ports]
+    devices = bool(spec.resource_claims or [c for c in spec.containers + spec.init_containers if c.resources.claims])
     selects_by_label = pods_matter and _uses_own_labels(pod)
-    if not (spec.node_selector or affinity or spread or ports or spec.tolerations):
+    if not (spec.node_selector or affinity or spread or ports or spec.tolerations or devices):
         return b""
     return _encode(
         (
@@ -137,6 +141,7 @@ def rules_key(pod: Pod, *, pinned: bool) -> bytes:
             spec.tolerations,
             spread,
             ports,
+            devices,
             meta.namespace if pods_matter else "",
             meta.labels if selects_by_label else {},
         )
@@ -160,6 +165,10 @@ def _uses_own_labels(pod: Pod) -> bool:
 def requests_key(pod: Pod) -> tuple[object, ...]:
     """What a pod's requests depend on; pods with equal keys have equal requests."""
     spec = pod.spec
+    if len(spec.containers) == 1 and not (spec.init_containers or spec.overhead or spec.resources.requests):
+        only = spec.containers[0].resources.requests
+        if not _resized(pod):
+            return (*only, *[amount.nano for amount in only.values()])
     if spec.init_containers or spec.overhead or spec.resources.requests or _resized(pod):
         amounts = effective_requests(pod)
         return tuple((name, amount.nano) for name, amount in sorted(amounts.items()))
@@ -169,4 +178,5 @@ def requests_key(pod: Pod) -> tuple[object, ...]:
 
 
 def _resized(pod: Pod) -> bool:
-    return any(s.allocated_resources or s.resources.requests for s in pod.status.container_statuses)
+    statuses = pod.status.container_statuses
+    return bool(statuses) and any(status.allocated_resources or status.resources.requests for status in statuses)

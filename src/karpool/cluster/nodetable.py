@@ -73,7 +73,13 @@ class NodeTable:
 
     def add(self, states: Iterable[StateNode]) -> list[int]:
         """Give nodes rows; no pod is on them yet."""
-        rows = [self._seat(state) for state in states]
+        coming = list(states)
+        for state in coming:
+            self.resources.learn(state.allocatable)
+        rows = [self._row() for _ in coming]
+        self._grow(len(self.states))
+        for row, state in zip(rows, coming, strict=True):
+            self._seat(row, state)
         self.judge()
         for row in rows:
             self._measure(row)
@@ -81,17 +87,18 @@ class NodeTable:
         self._order = None
         return rows
 
-    def _seat(self, state: StateNode) -> int:
-        row = self._vacant.pop() if self._vacant else len(self.states)
-        if row == len(self.states):
-            self.states.append(None)
-            self._grow(row + 1)
+    def _row(self) -> int:
+        if self._vacant:
+            return self._vacant.pop()
+        self.states.append(None)
+        return len(self.states) - 1
+
+    def _seat(self, row: int, state: StateNode) -> None:
         self.states[row] = state
         self.rows[state.name] = row
         self.live[row] = GONE if state.deleting else EXPECTED if state.node is None else PRESENT
         self.head[row] = END
         self.shape[row] = self.shapes.shape(state)
-        return row
 
     def judge(self) -> None:
         """Bring what is known about shapes up to date."""
@@ -134,7 +141,6 @@ class NodeTable:
         state = self.get(row)
         self.room[row] = 0
         own = self.resources.room(state.allocatable)
-        self.widen()
         self.room[row, : len(own)] = own
         for driver, count in self.attach_limits.get(state.name, {}).items():
             self.room[row, self.resources.column(ATTACH + driver)] = count

@@ -1,6 +1,6 @@
 """Pods as rows: each one's class, labels and place in the queue."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -8,7 +8,6 @@ import numpy as np
 from karpool.cluster.arrays import grown
 from karpool.cluster.classes import ClassTable, requests_key, rules_key
 from karpool.cluster.constraints import Preferences, constraints
-from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds
 from karpool.model.pod import Pod
@@ -17,6 +16,7 @@ from karpool.model.workloads import Namespace
 
 NOWHERE = -1
 END = -1
+_PINNED = frozenset(("DaemonSet", "Node"))
 SortKey = tuple[int, int, float, str, str]
 
 
@@ -47,9 +47,10 @@ class PodTable:
         self.labels_of = np.zeros(16, dtype=np.int32)
         self.next = np.full(16, END, dtype=np.int32)
         self.counted = np.zeros(16, dtype=np.uint8)
+        self.daemon = np.zeros(16, dtype=np.uint8)
         self.claim_users: dict[str, set[str]] = {}
         self._vacant: list[int] = []
-        self._classes: dict[tuple[bytes, tuple[object, ...], VolumeNeeds, frozenset[str]], int] = {}
+        self._classes: dict[tuple[object, ...], int] = {}
 
     def note_claims(self, pods: Iterable[Pod]) -> None:
         """Remember which pods use which volume claims: a claim that several use is attached only once per node."""
@@ -64,31 +65,44 @@ class PodTable:
         if row == len(self.objects):
             self.objects.append(None)
             self.sort_keys.append((0, 0, 0.0, "", ""))
-            if row >= len(self.node_of):
-                self._grow(row + 1)
-        meta = pod.metadata
-        self.objects[row] = pod
-        self.rows[pod.key] = row
-        self.class_of[row] = number = self.class_number(pod)
-        self.labels_of[row] = self.topology.labels(meta.namespace, meta.labels)
+            self._grow(row + 1)
+        seat = self._seat(pod, row)
+        self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row] = seat
         self.node_of[row], self.next[row] = NOWHERE, END
-        self.counted[row] = meta.deletion_timestamp is None
-        requests = self.classes.requests
-        self.sort_keys[row] = (
-            -int(requests[number, CPU]),
-            -int(requests[number, MEMORY]),
-            _seconds(meta.creation_timestamp),
-            meta.uid,
-            pod.key,
-        )
         return row
 
+    def add_all(self, pods: Sequence[Pod]) -> None:
+        """Give many pods rows at once; none has one so far."""
+        count = len(pods)
+        self.objects = [None] * count
+        self.sort_keys = [(0, 0, 0.0, "", "")] * count
+        self._grow(count)
+        seats = [self._seat(pod, row) for row, pod in enumerate(pods)]
+        if seats:
+            columns = np.array(seats, dtype=np.int32)
+            self.class_of[:count], self.labels_of[:count] = columns[:, 0], columns[:, 1]
+            self.counted[:count], self.daemon[:count] = columns[:, 2], columns[:, 3]
+
+    def _seat(self, pod: Pod, row: int) -> tuple[int, int, bool, bool]:
+        """Put a pod on a row; its class, its labels, whether rules about pods count it, whether it is a daemon."""
+        meta, key = pod.metadata, pod.key
+        number = self.class_number(pod)
+        cpu, memory = self.classes.sizes[number]
+        self.objects[row] = pod
+        self.rows[key] = row
+        self.sort_keys[row] = (-cpu, -memory, _seconds(meta.creation_timestamp), meta.uid, key)
+        labels = self.topology.labels(meta.namespace, meta.labels)
+        return number, labels, meta.deletion_timestamp is None, pod.is_daemon
+
     def _grow(self, size: int) -> None:
+        if size <= len(self.node_of):
+            return
         self.node_of = grown(self.node_of, (size,), NOWHERE)
         self.class_of = grown(self.class_of, (size,))
         self.labels_of = grown(self.labels_of, (size,))
         self.next = grown(self.next, (size,), END)
         self.counted = grown(self.counted, (size,))
+        self.daemon = grown(self.daemon, (size,))
 
     def drop(self, row: int) -> None:
         """Take a pod's row away."""
@@ -107,15 +121,16 @@ class PodTable:
 
     def class_number(self, pod: Pod) -> int:
         """The first class of a pod, made if need be."""
-        pinned = pod.is_daemon or pod.is_mirror
+        pinned = not _PINNED.isdisjoint([owner.kind for owner in pod.metadata.owner_references])
         needs = self.volumes.needs(pod) if pod.spec.volumes else NO_VOLUMES
         if pinned and needs is not NO_VOLUMES:
             needs = VolumeNeeds(attached=needs.attached)
         shared = self._shared(needs)
-        key = (rules_key(pod, pinned=pinned), requests_key(pod), needs, shared)
+        rules, requests = rules_key(pod, pinned=pinned), requests_key(pod)
+        key = (rules, requests) if needs is NO_VOLUMES else (rules, requests, needs, shared)
         found = self._classes.get(key)
         if found is None:
-            rules = constraints(
+            read = constraints(
                 pod,
                 namespaces=self.namespaces,
                 volumes=needs,
@@ -123,8 +138,8 @@ class PodTable:
                 soft_taints=self.soft_taints,
                 pinned=pinned,
             )
-            requests = self.classes.resources.request(effective_requests(pod))
-            found = self._classes[key] = self.classes.add(rules, requests, shared)
+            wanted = self.classes.resources.request(effective_requests(pod))
+            found = self._classes[key] = self.classes.add(read, wanted, shared)
         return found
 
     def forget_classes(self) -> None:

@@ -10,6 +10,8 @@ from karpool.model.quantity import Quantity
 
 Vector = npt.NDArray[np.int64]
 UNLIMITED: Final = 2**62
+# Larger than anything a machine has, and small enough that the sum over all pods of a node stays a whole number.
+LARGEST_REQUEST: Final = 2**50
 CPU: Final = 0
 MEMORY: Final = 1
 PODS: Final = 2
@@ -67,7 +69,7 @@ def counted(room: Vector) -> Vector:
 
 
 def _rounded_up(name: str, amount: Quantity) -> int:
-    return min(amount.milli if name == "cpu" else amount.units, UNLIMITED)
+    return min(amount.milli if name == "cpu" else amount.units, LARGEST_REQUEST)
 
 
 def _rounded_down(name: str, amount: Quantity) -> int:

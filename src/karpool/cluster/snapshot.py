@@ -62,8 +62,7 @@ class Snapshot:
     def _load(self, states: list[StateNode]) -> None:
         unfinished = [pod for pod in self.objects.pods if not pod.terminal]
         self.pods.note_claims(unfinished)
-        for pod in unfinished:
-            self.pods.add(pod)
+        self.pods.add_all(unfinished)
         self._learn_rules()
         self.nodes.add(states)
         self._bind_all()
@@ -94,7 +93,7 @@ class Snapshot:
         bound = np.flatnonzero(pods.node_of[:size] >= 0)
         amounts = self.classes.requests[pods.class_of[bound], :width]
         np.add.at(nodes.taken[:, :width], pods.node_of[bound], amounts)
-        daemon = np.array([pods.get(int(row)).is_daemon for row in bound], dtype=bool)
+        daemon = pods.daemon[bound] == 1
         np.add.at(nodes.daemon_taken[:, :width], pods.node_of[bound[daemon]], amounts[daemon])
         for row in bound[(self.classes.taken_rows.length[pods.class_of[bound]] > 0)]:
             self._occupy(int(pods.class_of[row]), int(pods.node_of[row]), 1)
@@ -260,7 +259,7 @@ class Snapshot:
         width = len(self.resources)
         amounts = sign * self.classes.requests[self.pods.class_of[row], :width]
         self.nodes.taken[node, :width] += amounts
-        if self.pods.get(row).is_daemon:
+        if self.pods.daemon[row]:
             self.nodes.daemon_taken[node, :width] += amounts
         self.nodes.refresh(node)
 

@@ -86,8 +86,9 @@ class Topology:
     def _add_group(self, group: Group) -> int:
         number = self.group_ids[group] = len(self.groups)
         self.groups.append(group)
-        for name in ("kind", "key", "skew", "min_domains", "filter", "row", "total"):
-            setattr(self, name, grown(getattr(self, name), (number + 1,)))
+        if number >= len(self.kind):
+            for name in ("kind", "key", "skew", "min_domains", "filter", "row", "total"):
+                setattr(self, name, grown(getattr(self, name), (number + 1,)))
         self.kind[number] = group.kind
         self.key[number] = self.domains.key(group.key)
         self.skew[number] = group.max_skew

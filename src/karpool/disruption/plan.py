@@ -1,5 +1,6 @@
 """A whole plan: one step after the other, each on the cluster that the step before leaves."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,11 +87,12 @@ def situation_of(
 class Planner:
     """Plans on a situation that it owns and changes."""
 
-    def __init__(self, situation: Situation, progress: Progress | None = None) -> None:
+    def __init__(self, situation: Situation, progress: Progress | None = None, *, recall: Recall | None = None) -> None:
         self.situation = situation
-        self.recall = Recall()
+        self.recall = recall or Recall()
         self.steps: list[Step] = []
         self._say = progress or (lambda _what, _done, _all: None)
+        self._names = set(situation.snapshot.nodes.rows)
         self._named = 0
 
     def plan(self, most_steps: int | None = None) -> Plan:
@@ -98,7 +100,7 @@ class Planner:
         situation = self.situation
         before = self._totals()
         today = [situation.standing(row) for row in situation.rows()]
-        pods_today = {one.name: self._pods_on(one.row) for one in today}
+        pods_today = self._pods_today()
         requested = {one.name: self._requested(one.row) for one in today}
         unschedulable = why_unschedulable(situation)
         while most_steps is None or len(self.steps) < most_steps:
@@ -115,7 +117,10 @@ class Planner:
         for done, one in enumerate(today):
             self._say("Asking why nodes stay", done, len(today))
             step = removed.get(one.name)
-            reasons = (_why_it_goes(step),) if step else why_it_stays(last, situation.standing(self._row(one.name)))
+            if step is not None:
+                reasons: tuple[Reason, ...] = (_why_it_goes(step, one.name),)
+            else:
+                reasons = why_it_stays(last, situation.standing(self._row(one.name)))
             fates.append(Fate(one, pods_today[one.name], requested[one.name], step, reasons))
         return Plan(
             time=situation.now,
@@ -142,11 +147,16 @@ class Planner:
         self._say("Planning steps", len(self.steps), None)
 
     def _new_name(self) -> str:
-        while True:
+        """A name that neither a node of today nor another new one has."""
+        while (name := f"new-{self._named + 1}") in self._names:
             self._named += 1
-            name = f"new-{self._named}"
-            if name not in self.situation.snapshot.nodes.rows:
-                return name
+        self._names.add(name)
+        return name
+
+    def _pods_today(self) -> Counter[str]:
+        """How many unfinished pods are bound to each node, DaemonSets' aside; those that leave it are still there."""
+        pods = (pod for pod in self.situation.snapshot.pods.objects if pod is not None and not pod.is_daemon)
+        return Counter(pod.spec.node_name for pod in pods)
 
     def _pods_on(self, row: int) -> int:
         pods = (self.situation.snapshot.pods.get(at) for at in self.situation.snapshot.pods_on(row))
@@ -168,7 +178,7 @@ class Planner:
         )
 
 
-def _why_it_goes(step: Step) -> Reason:
+def _why_it_goes(step: Step, name: str) -> Reason:
     command = step.command
     if command.cause == "Empty":
         said = "has no pod that needs another place"
@@ -177,7 +187,7 @@ def _why_it_goes(step: Step) -> Reason:
         said = f"is replaced by {types}"
     else:
         said = "its pods fit on nodes that stay"
-    return Reason(str(command.cause), f"{said} (step {step.number})", f"Node {', '.join(command.nodes[:1])}")
+    return Reason(str(command.cause), f"{said} (step {step.number})", f"Node {name}")
 
 
 def plan(

@@ -13,7 +13,7 @@ from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
 from karpool.model.reasons import Reason
 from karpool.model.requirements import ANY, Requirements, one_of
 from karpool.packing.placement import Placement
-from karpool.packing.typetable import TypeTable
+from karpool.packing.typetable import Mask, TypeTable
 
 # Prices are sums of binary fractions: two equal sums may differ by a hair, which is no saving.
 HAIR: Final = 1e-9
@@ -53,7 +53,7 @@ class Market:
             # The launch must fail rather than buy dearer capacity of another kind, so the kind is settled here.
             offered = types[self.engine.worst_prices(pinned)[types] < self._price(standings) - HAIR]
             if len(offered) and found.keeps_minimums(0, offered):
-                return self._made(found, 0, pinned, offered)
+                return self.made(found.claim_pool(0), pinned, offered)
         return self._too_few(standings)
 
     def at_any_price(self, found: Placement, claim: int) -> Replacement:
@@ -63,8 +63,34 @@ class Market:
         for pinned in self._pins(wanted):
             offered = types[self.table.suitable(pinned)[types]]
             if len(offered) and offered[0] == types[0] and found.keeps_minimums(claim, offered):
-                return self._made(found, claim, pinned, offered)
-        return self._made(found, claim, wanted, types)
+                return self.made(found.claim_pool(claim), pinned, offered)
+        return self.made(found.claim_pool(claim), wanted, types)
+
+    def of_pool(self, pool: str, wanted: Requirements, fits: Mask) -> Replacement | None:
+        """A new node straight from a pool, of the types that would do; None if none can be had."""
+        for pinned in self._pins(wanted):
+            types = np.flatnonzero(fits & self.table.suitable(pinned))
+            if len(types):
+                return self.made(pool, pinned, types)
+        return None
+
+    def made(self, pool: str, wanted: Requirements, types: Array) -> Replacement:
+        """A new node of a pool with these types to choose from, cheapest first."""
+        table = self.table
+        prices = self.engine.prices(wanted)
+        ordered = types[np.lexsort((table.rank[types], prices[types]))]
+        launchable = table.launchable(wanted) & np.isin(table.type_of, ordered)
+        zones = {table.offerings[number].zone for number in np.flatnonzero(launchable)}
+        kinds = {table.offerings[number].capacity_type for number in np.flatnonzero(launchable)}
+        price = float(prices[ordered[0]]) if len(ordered) else np.inf
+        return Replacement(
+            pool=pool,
+            requirements=wanted,
+            instance_types=tuple(table.names[ordered].tolist()),
+            capacity_type=next(iter(kinds)) if len(kinds) == 1 else "",
+            zones=tuple(sorted(zones - {""})),
+            price=price if np.isfinite(price) else None,
+        )
 
     @staticmethod
     def _pins(wanted: Requirements) -> list[Requirements]:
@@ -153,21 +179,4 @@ class Market:
             while most < len(types) and not found.keeps_minimums(0, types[:most]):
                 most += 1
             types = types[:most]
-        return self._made(found, 0, pinned, types)
-
-    def _made(self, found: Placement, claim: int, wanted: Requirements, types: Array) -> Replacement:
-        table = self.table
-        prices = self.engine.prices(wanted)
-        ordered = types[np.lexsort((table.rank[types], prices[types]))]
-        launchable = table.launchable(wanted) & np.isin(table.type_of, ordered)
-        zones = {table.offerings[number].zone for number in np.flatnonzero(launchable)}
-        kinds = {table.offerings[number].capacity_type for number in np.flatnonzero(launchable)}
-        price = float(prices[ordered[0]]) if len(ordered) else np.inf
-        return Replacement(
-            pool=found.claim_pool(claim),
-            requirements=wanted,
-            instance_types=tuple(table.names[ordered].tolist()),
-            capacity_type=next(iter(kinds)) if len(kinds) == 1 else "",
-            zones=tuple(sorted(zones - {""})),
-            price=price if np.isfinite(price) else None,
-        )
+        return self.made(found.claim_pool(0), pinned, types)

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from karpool.disruption.command import Cause, Command, Method, Move, Replacement
+from karpool.disruption.budgets import UNLIMITED
+from karpool.disruption.command import Cause, Command, Method, Move
+from karpool.disruption.reasons import Code
+from karpool.disruption.replacements import Market
 from karpool.disruption.situation import Situation, Standing
 from karpool.model.nodepool import NodePool
+from karpool.model.reasons import Reason
 from karpool.packing.templates import template_of
 
 
@@ -25,63 +29,61 @@ def static_drift(situation: Situation, drifted: Sequence[Standing]) -> tuple[Com
 
 
 def _of_pool(situation: Situation, pool: NodePool, members: Sequence[Standing]) -> list[Command]:
-    granted = min(situation.allowance(pool, Cause.DRIFTED).remaining, room_for(situation, pool))
-    if granted <= 0:
+    granted = min(situation.allowance(pool, Cause.DRIFTED).remaining, len(members))
+    room = room_for(situation, pool)
+    if granted <= 0 or isinstance(room, Reason):
         return []
     found = (replacement_for(situation, one, pool) for one in members)
-    return [made for made in found if made is not None][:granted]
+    return [made for made in found if made is not None][: min(granted, room)]
 
 
-def room_for(situation: Situation, pool: NodePool) -> int:
-    """How many nodes a pool may have on top of those it has; none while it has more than it should."""
+def room_for(situation: Situation, pool: NodePool) -> int | Reason:
+    """How many nodes a pool may have on top of those it has; or why it may have none."""
     nodes = situation.snapshot.nodes
     mine = [state for row in nodes.rows.values() if (state := nodes.get(row)).managed and state.pool == pool.name]
-    active = sum(not state.deleting for state in mine)
-    if active > (pool.spec.replicas or 0):
-        return 0
+    active, wanted = sum(not state.deleting for state in mine), pool.spec.replicas or 0
     limit = pool.spec.limits.get("nodes")
-    return len(mine) if limit is None else max(0, limit.units - len(mine))
+    if not pool.ready:
+        return Reason(Code.NO_READY_NODE_POOL, "cannot supply new nodes now", f"NodePool {pool.name}")
+    if active > wanted:
+        said = f"has {active} nodes and wants {wanted}: it loses nodes before it replaces any"
+        return Reason(Code.SCALE_DOWN_FIRST, said, f"NodePool {pool.name}")
+    if limit is not None and limit.units <= len(mine):
+        said = f"has {len(mine)} nodes of {limit.units} that its limit allows: there is no room for a replacement"
+        return Reason(Code.NODE_LIMIT_REACHED, said, f"NodePool {pool.name}")
+    return UNLIMITED if limit is None else limit.units - len(mine)
+
+
+def static_refusal(situation: Situation, standing: Standing, pool: NodePool) -> Reason | None:
+    """Why a drifted node of a static pool is not replaced, budgets aside."""
+    room = room_for(situation, pool)
+    if isinstance(room, Reason):
+        return room
+    if replacement_for(situation, standing, pool) is None:
+        said = f"no type of NodePool {pool.name} would hold what it holds"
+        return Reason(Code.PODS_WOULD_NOT_FIT, said, f"Node {standing.name}")
+    return None
 
 
 def replacement_for(situation: Situation, standing: Standing, pool: NodePool) -> Command | None:
     """A new node of the pool that holds everything the drifted one holds; None if no type does."""
-    engine, snapshot = situation.engine, situation.snapshot
-    table = engine.keeper.pools.types
-    template = template_of(pool, situation.catalog)
+    snapshot, market = situation.snapshot, Market(situation)
     width = len(snapshot.resources)
-    needed = snapshot.nodes.taken[standing.row, :width]
-    room, _ = table.rooms(snapshot.resources)
-    fits = (room[:, :width] >= needed[: room.shape[1]]).all(axis=1) & table.suitable(template.requirements)
-    types = np.flatnonzero(fits)
-    if not len(types):
+    room, _ = market.table.rooms(snapshot.resources)
+    fits = np.asarray(np.all(room[:, :width] >= snapshot.nodes.taken[standing.row, :width], axis=1))
+    made = market.of_pool(pool.name, template_of(pool, situation.catalog).requirements, fits)
+    if made is None:
         return None
-    prices = engine.prices(template.requirements)
-    ordered = types[np.lexsort((table.rank[types], prices[types]))]
-    first = table.types[int(ordered[0])]
-    offerings = [o for o in first.offerings if o.available and template.requirements.meets(o.requirements)]
-    cheapest = min(offerings, key=lambda o: (o.price is None, o.price or 0.0, o.zone))
-    price = float(prices[ordered[0]])
-    made = Replacement(
-        pool=pool.name,
-        requirements=template.requirements,
-        instance_types=tuple(table.names[ordered].tolist()),
-        capacity_type=cheapest.capacity_type,
-        zones=tuple(sorted({o.zone for o in offerings if o.capacity_type == cheapest.capacity_type})),
-        price=price if np.isfinite(price) else None,
-    )
-    moves = tuple(
-        Move(pod=pod.key, source=standing.name, target=0)
-        for pod in sorted((snapshot.pods.get(row) for row in standing.movers), key=lambda pod: pod.key)
-        if not situation.expected(pod)
-    )
+    pods = sorted((snapshot.pods.get(row) for row in standing.movers), key=lambda pod: pod.key)
+    going = [pod for pod in pods if not situation.expected(pod)]
     return Command(
         method=Method.DRIFT,
         cause=Cause.DRIFTED,
         nodes=(standing.name,),
         replacements=(made,),
-        moves=moves,
+        moves=tuple(Move(pod=pod.key, source=standing.name, target=0) for pod in going),
         price=standing.price or 0.0,
         unpriced=int(standing.price is None),
         disruption_cost=standing.cost,
-        waves=situation.pdbs.waves([snapshot.pods.get(row) for row in standing.movers], situation.now),
+        waves=situation.pdbs.waves(going, situation.now),
     )

@@ -1,12 +1,13 @@
 """Everything execution may ask of a cluster: a closed set of small, repeatable changes.
 
-A cluster carries out actions in the order they are given and may stop between any two of them. Four rules hold for all:
+Rules for a cluster that carries them out:
 
 * An action whose object is gone, or has another uid than the one named, is done: nothing happens.
 * An action that is carried out twice has the effect of one.
-* An action that fails is dropped, and so are the rest of its batch that name the same command or object; nobody needs
-  to be told, because the next look at the objects shows what is missing.
-* Nothing answers: what came of an action is read from the objects. An eviction that worked is a terminating pod.
+* The actions of `begin` are carried out in their order and end with the first that fails. Those of one `advance` or
+  `lifecycle` are independent: when one fails the others go on, and their order is only the most useful one.
+* Everything may stop between any two actions, and nothing answers: what came of an action is read from the objects. An
+  eviction that worked is a terminating pod; one that was refused is asked for again.
 """
 
 from dataclasses import dataclass

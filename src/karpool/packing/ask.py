@@ -46,4 +46,3 @@ def place(
             strict_reserved=reserved_strict,
         )
         return placement.answer()
-

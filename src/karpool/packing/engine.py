@@ -17,6 +17,7 @@ from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array
 from karpool.cluster.resources import ATTACH
 from karpool.cluster.snapshot import Snapshot
+from karpool.model.labels import INITIALIZED, REGISTERED
 from karpool.model.requirements import Requirements
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.journal import remove, uncount, undo
@@ -40,6 +41,9 @@ class Engine:
         self.memory = Memory()
         self.space = RunSpace(self.memory)
         self._prices: dict[Requirements, Prices] = {}
+        self._price_orders: dict[Requirements, Array] = {}
+        self._launched: dict[Requirements, Requirements] = {}
+        self._type_names: dict[bytes, tuple[str, ...]] = {}
         self._worst: dict[Requirements, Prices] = {}
         self._version = c.UNSET
         self._base = 0
@@ -50,11 +54,13 @@ class Engine:
         if self._version == self.snapshot.version:
             return
         self.forget()
+        self._type_names.clear()
         self.keeper.sync()
         self.limits = self.keeper.pools.limits()
         self.memory.put(**self.cluster_columns())
-        self.memory.put(**self.keeper.tables())
+        self.memory.put(**self.keeper.tables(), limits=self.limits)
         self.space.fit(self)
+        self.memory.check(self._extents())
         self._version = self.snapshot.version
 
     def forget(self) -> None:
@@ -94,6 +100,36 @@ class Engine:
         sizes[c.RESERVATION_IDS] = len(pools.reservation_ids)
         sizes[c.FILTERS] = len(snapshot.topology.filters)
         return sizes
+
+    def _extents(self) -> dict[str, int]:
+        """How long every axis of the kernels' arrays has to be."""
+        snapshot, pools, table = self.snapshot, self.keeper.pools, self.keeper.requirements
+        topology, classes = snapshot.topology, snapshot.classes
+        keys, domains = topology.domains.size
+        return {
+            "places": len(snapshot.nodes.rows),
+            "nodes": len(snapshot.nodes.states),
+            "pods": len(snapshot.pods.objects),
+            "resources": len(snapshot.resources),
+            "limits": len(snapshot.resources) + 1,
+            "classes": classes.size,
+            "signatures": len(classes.signatures),
+            "port_sets": len(classes.port_sets),
+            "labels": len(topology.label_sets),
+            "shapes": snapshot.shapes.size,
+            "groups": len(topology.groups),
+            "filters": len(topology.filters),
+            "host_rows": len(topology.host_rows),
+            "keys": keys,
+            "domains": domains,
+            "templates": len(pools.templates),
+            "types": len(pools.types.types),
+            "reserved": len(pools.types.reserved),
+            "reservations": len(pools.reservation_ids),
+            "minimums": int(pools.min_length.max()),
+            "requirements": len(table.held),
+            "incoming": len(table.incoming),
+        }
 
     def cluster_columns(self) -> dict[str, Array]:
         """The snapshot's columns as the kernels take them."""
@@ -167,6 +203,30 @@ class Engine:
         found = self._worst.get(wanted)
         if found is None:
             found = self._worst[wanted] = self.keeper.pools.types.worst(wanted)
+        return found
+
+    def price_order(self, wanted: Requirements) -> Array:
+        """The place of every type among all types, cheapest first, under requirements; equal prices by name."""
+        found = self._price_orders.get(wanted)
+        if found is None:
+            found = np.empty(len(self.catalog.types), dtype=np.int64)
+            found[np.lexsort((self.keeper.pools.types.rank, self.prices(wanted)))] = np.arange(len(found))
+            self._price_orders[wanted] = found
+        return found
+
+    def launched(self, wanted: Requirements) -> Requirements:
+        """What is asked of a node that is to be made: without the labels that say that it is up."""
+        found = self._launched.get(wanted)
+        if found is None:
+            found = self._launched[wanted] = wanted.without(REGISTERED, INITIALIZED)
+        return found
+
+    def type_names(self, types: Array) -> tuple[str, ...]:
+        """The names of types, the same list for the same types: thousands of claims may share one."""
+        key = types.tobytes()
+        found = self._type_names.get(key)
+        if found is None:
+            found = self._type_names[key] = tuple(self.keeper.pools.types.names[types].tolist())
         return found
 
     def supply(self, answer: int) -> None:

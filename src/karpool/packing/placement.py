@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.model.labels import CAPACITY_TYPE, INITIALIZED, REGISTERED, RESERVATION_ID, RESERVED
+from karpool.model.labels import CAPACITY_TYPE, RESERVATION_ID, RESERVED
 from karpool.model.requirements import Requirements, one_of
 from karpool.packing.kernels.columns import CLAIMS, UNPLACED
 from karpool.packing.question import Answer, MinValues, NewNode
@@ -61,6 +61,8 @@ class Placement:
     def reservations(self, claim: int) -> tuple[str, ...]:
         """The reservations that a new node holds."""
         ids = self.engine.keeper.pools.reservation_ids
+        if not ids:
+            return ()
         held = self.engine.memory["claim_held"][claim]
         return tuple(name for number, name in enumerate(ids) if held[number])
 
@@ -75,8 +77,7 @@ class Placement:
         types = self.claim_types(claim)
         if self.reservations(claim):
             types = types[table.suitable(wanted)[types]]
-        prices = self.engine.prices(wanted)[types]
-        ordered = types[np.lexsort((table.rank[types], prices))]
+        ordered = types[np.argsort(self.engine.price_order(wanted)[types])]
         if len(ordered) <= MOST_TYPES:
             return ordered
         cut = ordered[:MOST_TYPES]
@@ -96,34 +97,39 @@ class Placement:
 
     def answer(self) -> Answer:
         """The whole result by name."""
-        snapshot, memory = self.engine.snapshot, self.engine.memory
+        snapshot = self.engine.snapshot
         keys = [snapshot.pods.get(pod).key for pod in self.pods]
         on_claim: list[list[str]] = [[] for _ in range(self.claims)]
         placed: dict[str, str | int] = {}
+        unplaced: list[str] = []
         for key, target in zip(keys, self.targets, strict=True):
             if target >= 0:
                 placed[key] = snapshot.nodes.get(target).name
             elif target != UNPLACED:
                 on_claim[-2 - target].append(key)
+            else:
+                unplaced.append(key)
         new_nodes: list[NewNode] = []
-        dropped: list[str] = []
-        for claim in range(self.claims):
-            wanted = self.claim_requirements(claim)
-            types = self.ordered_types(claim, wanted)
-            if not len(types):
-                dropped += on_claim[claim]
-                continue
-            placed.update(dict.fromkeys(on_claim[claim], len(new_nodes)))
-            names = self.engine.keeper.pools.types.names[types]
-            new_nodes.append(
-                NewNode(
-                    pool=self.claim_pool(claim),
-                    requirements=wanted.without(REGISTERED, INITIALIZED),
-                    instance_types=tuple(names.tolist()),
-                    pods=tuple(on_claim[claim]),
-                    reservations=self.reservations(claim),
-                    min_values_relaxed=bool(memory["claim_relaxed"][claim]),
-                )
-            )
-        unplaced = [key for key, target in zip(keys, self.targets, strict=True) if target == UNPLACED]
-        return Answer(placed=placed, new_nodes=tuple(new_nodes), unplaced=tuple(unplaced + dropped))
+        for claim, pods in enumerate(on_claim):
+            new = self._new_node(claim, pods)
+            if new is None:
+                unplaced += pods
+            else:
+                placed.update(dict.fromkeys(pods, len(new_nodes)))
+                new_nodes.append(new)
+        return Answer(placed=placed, new_nodes=tuple(new_nodes), unplaced=tuple(unplaced))
+
+    def _new_node(self, claim: int, pods: list[str]) -> NewNode | None:
+        """The node to ask for; None if too few types may be listed for what its pool wants."""
+        wanted = self.claim_requirements(claim)
+        types = self.ordered_types(claim, wanted)
+        if not len(types):
+            return None
+        return NewNode(
+            pool=self.claim_pool(claim),
+            requirements=self.engine.launched(wanted),
+            instance_types=self.engine.type_names(types),
+            pods=tuple(pods),
+            reservations=self.reservations(claim),
+            min_values_relaxed=bool(self.engine.memory["claim_relaxed"][claim]),
+        )

@@ -21,9 +21,11 @@ _PER_CLAIM: Final = (
     "claim_pods",
     "claim_used",
     "claim_most",
+    "claim_least",
     "claim_charged",
     "claim_types",
     "claim_type_count",
+    "claim_host",
     "claim_order",
     "claim_held",
     "claim_minimum",
@@ -59,6 +61,13 @@ class RunSpace:
             closed=_bytes(nodes),
             codes=_ints(nodes),
             hint=_ints(2, classes),
+            batch_class=_ints(c.BATCHES),
+            batch_labels=_ints(c.BATCHES),
+            batch_exempt=_ints(c.BATCHES),
+            batch_stamp=_longs(c.BATCHES),
+            batch_place=_ints(c.BATCHES),
+            batch_nodes=_bytes(c.BATCHES, keys, domains),
+            batch_claims=_bytes(c.BATCHES, keys, domains),
             candidates_start=_ints(classes),
             candidates_length=np.full(classes, c.UNSET, dtype=np.int32),
             keys=_ints(keys),
@@ -91,10 +100,12 @@ class RunSpace:
             claim_pods=_ints(claims),
             claim_used=_longs(claims, width),
             claim_most=_longs(claims, width),
+            claim_least=_longs(claims, width),
             claim_charged=_longs(claims, width),
             claim_types=_ints(claims, types),
             claim_type_count=_ints(claims),
-            claim_host=_ints(max(1, self.memory["by_host"].shape[0]), claims),
+            claim_host=_ints(claims, max(1, self.memory["by_host"].shape[0])),
+            claim_mark=_longs(c.BATCHES, claims),
             claim_order=_ints(claims),
             claim_held=_bytes(claims, ids),
             claim_minimum=_ints(claims, minimums),
@@ -124,6 +135,7 @@ class RunSpace:
         memory["target"][:count] = c.UNPLACED
         memory["level"][:count] = c.UNSET
         memory["hint"][:] = 0
+        memory["batch_class"][:] = c.UNSET
         memory.put(closed=self.open if closed is None else closed, limits=limits, reservations=self.reservations.copy())
         state = memory["state"]
         state[c.HEAD], state[c.WAITING], state[c.QUEUED], state[c.CLAIMS] = 0, count, count, 0
@@ -146,7 +158,7 @@ class RunSpace:
         memory = self.memory
         size = len(memory["claim_pods"]) * 4
         memory.put(**{name: grown(memory[name], (size, *memory[name].shape[1:])) for name in _PER_CLAIM})
-        memory.put(claim_host=grown(memory["claim_host"], (memory["claim_host"].shape[0], size)))
+        memory.put(claim_mark=grown(memory["claim_mark"], (c.BATCHES, size)))
 
     def grow_candidates(self) -> None:
         """Make room for more lists of candidates; past the most, nodes are looked at one by one instead."""

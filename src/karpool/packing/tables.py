@@ -37,11 +37,12 @@ class PoolTables:
         self.suitable = [self.types.suitable(template.requirements) for template in self.templates]
         self.runs = [self._daemons_on(template) for template in self.templates]
         self.room = self._rooms(allocatable)
-        self.widen()
         self.usable = Ragged()
+        self.widen()
         self._list_minimums()
         for number in range(len(self.templates)):
             self.usable.append(self._usable(number))
+        self._find_largest()
         self.limited = np.array([bool(t.pool.spec.limits) for t in self.templates] or [False], dtype=np.uint8)
         ids = {self.types.offerings[o].reservation_id for o in self.types.reserved}
         self.reservation_ids = sorted(name for name in ids if name is not None)
@@ -74,6 +75,17 @@ class PoolTables:
             self.room = np.pad(self.room, ((0, 0), (0, 0), (0, added)))
             self.capacity = np.pad(self.capacity, ((0, 0), (0, added)))
             self.room[:, :, [column for column in resources.attach if column >= before]] = UNLIMITED
+            self._find_largest()
+
+    def _find_largest(self) -> None:
+        """The most that any usable type of each pool has, of every resource: left for pods, and in all."""
+        self.most = np.zeros((self.room.shape[0], self.room.shape[2]), dtype=np.int64)
+        self.largest = np.zeros_like(self.most)
+        for number in range(self.usable.rows):
+            types = self.usable.row(number)
+            if types:
+                self.most[number] = self.room[number, types].max(axis=0)
+                self.largest[number] = self.capacity[types].max(axis=0)
 
     def _list_minimums(self) -> None:
         """The keys for which pools want several values, and the values that types have for them."""
@@ -289,6 +301,8 @@ class TableKeeper:
             template_length=pools.usable.length,
             template_types=pools.usable.items,
             template_limited=pools.limited,
+            template_most=pools.most,
+            template_largest=pools.largest,
             clash=self.clash,
             min_start=pools.min_start,
             min_length=pools.min_length,

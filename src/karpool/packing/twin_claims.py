@@ -190,7 +190,9 @@ class Supply:
         pods = [other.requests for other in (*claim.riders, rider)]
         needed = total([*pods, *(taken(daemon.requests) for daemon in running)])
         has = room(entry.allocatable)
-        return offered(entry, requirements, self.catalog) and all(amount <= has[name] for name, amount in needed.items())
+        return offered(entry, requirements, self.catalog) and all(
+            amount <= has[name] for name, amount in needed.items()
+        )
 
     def _can_be_had(self, offering: Offering, requirements: Requirements) -> bool:
         return can_be_had(offering, requirements, self.catalog)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
-Deed = Callable[[], None]
+Deed = Callable[[], object]
 FINEST = 3
 """Moments are whole milliseconds, so that no sum of delays drifts apart from another."""
 

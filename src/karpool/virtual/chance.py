@@ -6,6 +6,7 @@ from random import Random
 from typing import Final
 
 _BYTES: Final = 8
+_WHOLE: Final = 256.0**_BYTES
 
 
 def stream(seed: int, *concern: str) -> Random:
@@ -16,7 +17,7 @@ def stream(seed: int, *concern: str) -> Random:
 def share(seed: int, *concern: str) -> float:
     """A number from 0 to 1 that depends on the seed and on a name alone, whoever asks first."""
     digest = blake2b("/".join((str(seed), *concern)).encode(), digest_size=_BYTES).digest()
-    return int.from_bytes(digest) / 2 ** (8 * _BYTES)
+    return int.from_bytes(digest) / _WHOLE
 
 
 def waiting_time(seed: int, mean: float, *concern: str) -> float:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from karpool.model.duration import Duration, parse_duration
+from karpool.model.manifests.yaml_documents import yaml_documents
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import PodSpec
 from karpool.model.quantity import Quantity
@@ -167,7 +168,10 @@ class Scenario(Part):
 
 def read_scenario(text: str | bytes) -> Scenario:
     """A scenario from YAML; whatever is wrong is a `msgspec.ValidationError` that names the field."""
-    return msgspec.yaml.decode(text, type=Scenario, dec_hook=decode_value)
+    documents = list(yaml_documents(text.encode() if isinstance(text, str) else text))
+    if len(documents) != 1:
+        raise msgspec.ValidationError(f"expected one document, found {len(documents)}")
+    return msgspec.convert(documents[0], type=Scenario, dec_hook=decode_value, str_keys=True)
 
 
 def patched(pools: tuple[NodePool, ...], policy: Policy) -> tuple[NodePool, ...]:

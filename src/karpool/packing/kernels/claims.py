@@ -1,10 +1,10 @@
 """New nodes: what an open claim may still become, and whether one more pod leaves it a type."""
 
 from karpool.cluster.arrays import Array
-from karpool.packing.kernels import inner
 from karpool.packing.kernels import columns as c
+from karpool.packing.kernels import inner
 from karpool.packing.kernels.journal import add_to_domain, add_to_total
-from karpool.packing.kernels.topology import hosts_allow
+from karpool.packing.kernels.topology import claim_allows
 
 
 @inner
@@ -12,17 +12,19 @@ def try_claim(m: Array, claim: int, class_: int, labels: int, fresh: bool) -> in
     """Whether a claim takes a pod; if so it is narrowed to what suits all its pods."""
     signature = c.class_signature(m)[class_]
     if not c.tolerates(m)[signature, c.claim_template(m)[claim]] or not c.signature_new_host(m)[signature]:
-        return c.NO
+        return c.NEVER
+    used, most, wanted = c.claim_used(m)[claim], c.claim_most(m)[claim], c.class_requests(m)[class_]
     for column in range(c.sizes(m)[c.RESOURCES]):
-        if c.claim_used(m)[claim, column] + c.class_requests(m)[class_, column] > c.claim_most(m)[claim, column]:
-            return c.NO
+        if used[column] + wanted[column] > most[column]:
+            return c.NEVER
     begin = c.blocked_start(m)[class_]
     for at in range(begin, begin + c.blocked_length(m)[class_]):
-        if c.claim_host(m)[c.blocked(m)[at], claim] > 0:
-            return c.NO
-    if not hosts_allow(m, c.claim_host(m), claim):
-        return c.NO
-    return try_volumes(m, claim, class_, labels, fresh)
+        if c.claim_host(m)[claim, c.blocked(m)[at]] > 0:
+            return c.NEVER
+    answer = c.NO
+    if claim_allows(m, claim):
+        answer = try_volumes(m, claim, class_, labels, fresh)
+    return c.NEVER if answer == c.NO and not c.state(m)[c.FICKLE] else answer
 
 
 @inner
@@ -63,22 +65,20 @@ def in_domain(m: Array, requirement: int, slot: int, only: int) -> int:
     """What is left of a requirement in the allowed domains of a key, or in one of them; c.UNKNOWN as above."""
     key = c.keys(m)[slot]
     same = c.concrete(m)[requirement, key] == 1
-    for domain in range(len(c.miss_mask(m))):
-        here = 0
-        if domain < c.domains(m)[key]:
-            here = c.allow_claim(m)[slot, domain] & c.mask_of(m)[requirement, key, domain]
-            if only != c.UNSET and domain != only:
-                here = 0
-            same = same and here == c.mask_of(m)[requirement, key, domain]
-        c.miss_mask(m)[domain] = here
+    left, mask, allowed = c.miss_mask(m), c.mask_of(m)[requirement, key], c.allow_claim(m)[slot]
+    left[:] = 0
+    for domain in range(c.domains(m)[key]):
+        if only == c.UNSET or domain == only:
+            left[domain] = allowed[domain] & mask[domain]
+        same = same and left[domain] == mask[domain]
     if same:
         return requirement
     entry = c.domain_head(m)[requirement]
     while entry >= 0:
         if c.domain_key(m)[entry] == key:
-            equal = True
+            equal, noted = True, c.domain_mask(m)[entry]
             for domain in range(c.domains(m)[key]):
-                equal = equal and c.domain_mask(m)[entry, domain] == c.miss_mask(m)[domain]
+                equal = equal and noted[domain] == left[domain]
             if equal:
                 return c.domain_result(m)[entry]
         entry = c.domain_next(m)[entry]
@@ -164,24 +164,41 @@ def try_types(m: Array, claim: int, class_: int, requirement: int, fresh: bool) 
     """Find the types that meet a requirement and hold all pods of a claim and one more."""
     template = c.claim_template(m)[claim]
     ports = c.class_ports(m)[class_]
+    if all_fit(m, claim, class_, requirement, fresh):
+        return c.YES
+    used, wanted, width = c.claim_used(m)[claim], c.class_requests(m)[class_], c.sizes(m)[c.RESOURCES]
+    types, suitable = c.claim_types(m)[claim], c.types_of(m)[requirement]
+    clash, rooms, fitting = c.clash(m)[ports, template], c.type_room(m)[template], c.fitting(m)
     count = 0
     for at in range(c.claim_type_count(m)[claim]):
-        type_ = c.claim_types(m)[claim, at]
-        if not c.types_of(m)[requirement, type_] or c.clash(m)[ports, template, type_]:
-            continue
-        enough = True
-        for column in range(c.sizes(m)[c.RESOURCES]):
-            wanted = c.claim_used(m)[claim, column] + c.class_requests(m)[class_, column]
-            if wanted > c.type_room(m)[template, type_, column]:
-                enough = False
-                break
+        type_ = types[at]
+        enough = suitable[type_] and not clash[type_]
+        for column in range(width):
+            enough = enough and used[column] + wanted[column] <= rooms[type_, column]
         if enough:
-            c.fitting(m)[count] = type_
+            fitting[count] = type_
             count += 1
     c.state(m)[c.FITTING] = count
+    c.state(m)[c.ALL_FIT] = 0
     if count == 0 or not enough_values(m, claim, fresh):
         return c.NO
     return hold_reservations(m, claim, requirement)
+
+
+@inner
+def all_fit(m: Array, claim: int, class_: int, requirement: int, fresh: bool) -> bool:
+    """Whether it is plain that a claim keeps all its types, because nothing narrows it and the smallest has room."""
+    template = c.claim_template(m)[claim]
+    plain = c.min_length(m)[template] == 0 and c.sizes(m)[c.RESERVED_OFFERINGS] == 0 and c.class_ports(m)[class_] == 0
+    if fresh or not plain or requirement != c.claim_requirement(m)[claim]:
+        return False
+    used, least, wanted = c.claim_used(m)[claim], c.claim_least(m)[claim], c.class_requests(m)[class_]
+    for column in range(c.sizes(m)[c.RESOURCES]):
+        if used[column] + wanted[column] > least[column]:
+            return False
+    c.state(m)[c.ALL_FIT] = 1
+    c.state(m)[c.RELAXED] = c.claim_relaxed(m)[claim]
+    return True
 
 
 @inner
@@ -262,10 +279,13 @@ def commit(m: Array, claim: int, class_: int, labels: int, requirement: int) -> 
     for number in range(c.sizes(m)[c.RESERVATION_IDS]):
         c.reservations(m)[number] += c.claim_held(m)[claim, number] - c.new_held(m)[number]
         c.claim_held(m)[claim, number] = c.new_held(m)[number]
-    keep_types(m, claim, class_)
+    for column in range(c.sizes(m)[c.RESOURCES]):
+        c.claim_used(m)[claim, column] += c.class_requests(m)[class_, column]
+    if not c.state(m)[c.ALL_FIT]:
+        keep_types(m, claim)
     begin = c.taken_start(m)[class_]
     for at in range(begin, begin + c.taken_length(m)[class_]):
-        c.claim_host(m)[c.taken(m)[at], claim] += 1
+        c.claim_host(m)[claim, c.taken(m)[at]] += 1
     begin = c.counted_start(m)[labels]
     for at in range(begin, begin + c.counted_length(m)[labels]):
         count_on_claim(m, c.counted_by(m)[at], claim)
@@ -276,21 +296,28 @@ def commit(m: Array, claim: int, class_: int, labels: int, requirement: int) -> 
 
 
 @inner
-def keep_types(m: Array, claim: int, class_: int) -> None:
-    """Keep the fitting types, add the pod's requests, and note the most that any type holds."""
+def keep_types(m: Array, claim: int) -> None:
+    """Keep the fitting types, and note the most and the least that any of them holds."""
     template = c.claim_template(m)[claim]
     count = c.state(m)[c.FITTING]
+    if count == c.claim_type_count(m)[claim] and c.claim_pods(m)[claim] > 1:
+        return
     c.claim_type_count(m)[claim] = count
+    types, fitting = c.claim_types(m)[claim], c.fitting(m)
+    rooms, capacities = c.type_room(m)[template], c.type_capacity(m)
     for at in range(count):
-        c.claim_types(m)[claim, at] = c.fitting(m)[at]
+        types[at] = fitting[at]
     refund = c.claim_pods(m)[claim] > 1 and c.template_limited(m)[template]
     for column in range(c.sizes(m)[c.RESOURCES]):
-        c.claim_used(m)[claim, column] += c.class_requests(m)[class_, column]
         most, largest = 0, 0
+        least = rooms[fitting[0], column]
         for at in range(count):
-            most = max(most, c.type_room(m)[template, c.fitting(m)[at], column])
-            largest = max(largest, c.type_capacity(m)[c.fitting(m)[at], column])
+            room = rooms[fitting[at], column]
+            most = max(most, room)
+            least = min(least, room)
+            largest = max(largest, capacities[fitting[at], column])
         c.claim_most(m)[claim, column] = most
+        c.claim_least(m)[claim, column] = least
         if refund:
             c.limits(m)[template, column] += c.claim_charged(m)[claim, column] - largest
         c.claim_charged(m)[claim, column] = largest
@@ -307,7 +334,7 @@ def count_on_claim(m: Array, group: int, claim: int) -> None:
     kind = c.group_kind(m)[group]
     add_to_total(m, group, 1)
     if key == 0:
-        c.claim_host(m)[c.group_row(m)[group], claim] += 1
+        c.claim_host(m)[claim, c.group_row(m)[group]] += 1
     elif kind == c.ANTI or kind == c.INVERSE:
         for domain in range(c.domains(m)[key]):
             if c.mask_of(m)[requirement, key, domain]:

@@ -1,8 +1,8 @@
 """Changes that can be undone: every write is noted with the value it replaces."""
 
 from karpool.cluster.arrays import Array
-from karpool.packing.kernels import compiled, inner
 from karpool.packing.kernels import columns as c
+from karpool.packing.kernels import compiled, inner
 
 
 @inner

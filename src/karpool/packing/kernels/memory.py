@@ -6,6 +6,7 @@ the call itself, so kernels get a single table of addresses and shapes, and look
 alive as long as their addresses are listed.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numba
@@ -17,7 +18,15 @@ from numba.extending import intrinsic
 from karpool.cluster.arrays import Array
 
 _WORDS = 4
-_LAYOUT: dict[str, tuple[int, np.dtype[Any], int]] = {}
+_LAYOUT: dict[str, tuple[int, np.dtype[Any], tuple[str, ...]]] = {}
+
+
+class LayoutError(Exception):
+    """An array is smaller than the kernels, which do not look, take it to be."""
+
+    def __init__(self, name: str, axis: str, *, has: int, needs: int) -> None:
+        super().__init__(f"{name} has room for {has} {axis}, but there are {needs}")
+        self.name, self.axis, self.has, self.needs = name, axis, has, needs
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -30,10 +39,10 @@ def _pointer(_context: Any, address: Any) -> Any:
     return types.voidptr(address), generate
 
 
-def column(name: str, dtype: type[np.generic], dimensions: int) -> Any:
-    """Declare an array; the result looks it up in a memory table, inside kernels."""
-    number = len(_LAYOUT)
-    _LAYOUT[name] = (number, np.dtype(dtype), dimensions)
+def column(name: str, dtype: type[np.generic], *axes: str) -> Any:
+    """Declare an array by what its axes count; the result looks it up in a memory table, inside kernels."""
+    number, dimensions = len(_LAYOUT), len(axes)
+    _LAYOUT[name] = (number, np.dtype(dtype), axes)
     at = number * _WORDS
     if dimensions == 1:
 
@@ -66,7 +75,8 @@ class Memory:
         for name, array in arrays.items():
             if self.arrays.get(name) is array:
                 continue
-            number, dtype, dimensions = _LAYOUT[name]
+            number, dtype, axes = _LAYOUT[name]
+            dimensions = len(axes)
             if array.dtype != dtype or array.ndim != dimensions or not array.flags.c_contiguous:
                 message = f"{name} must be {dimensions}-dimensional {dtype}, not {array.ndim}-dimensional {array.dtype}"
                 raise TypeError(message)
@@ -74,6 +84,13 @@ class Memory:
             self.table[at] = array.ctypes.data
             self.table[at + 1 : at + 1 + dimensions] = array.shape
             self.arrays[name] = array
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Refuse arrays that are smaller than what they should hold; axes without a size are the writer's business."""
+        for name, array in self.arrays.items():
+            for axis, has in zip(_LAYOUT[name][2], array.shape, strict=True):
+                if has < sizes.get(axis, 0):
+                    raise LayoutError(name, axis, has=has, needs=sizes[axis])
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]

@@ -1,8 +1,8 @@
 """Existing nodes: which is the first that takes a pod, and what it then has left."""
 
 from karpool.cluster.arrays import Array
-from karpool.packing.kernels import inner
 from karpool.packing.kernels import columns as c
+from karpool.packing.kernels import inner
 from karpool.packing.kernels.journal import add_to_host, count_pod, note
 from karpool.packing.kernels.topology import domains_allow, hosts_allow
 
@@ -10,8 +10,9 @@ from karpool.packing.kernels.topology import domains_allow, hosts_allow
 @inner
 def fits(m: Array, node: int, class_: int) -> bool:
     """Whether a node has room; one that is overfull in anything takes nobody."""
+    wanted, free = c.class_requests(m)[class_], c.free(m)[node]
     for column in range(c.sizes(m)[c.RESOURCES]):
-        if c.class_requests(m)[class_, column] > c.free(m)[node, column]:
+        if wanted[column] > free[column]:
             return False
     return True
 
@@ -42,27 +43,32 @@ def list_candidates(m: Array, class_: int) -> bool:
 
 
 @inner
-def find_node(m: Array, class_: int, exempt: int) -> int:
+def find_node(m: Array, class_: int, exempt: int, batch: int) -> int:
     """The first node that takes a pod, or c.UNPLACED."""
     listed = c.candidates_length(m)[class_] != c.FULL_SCAN
     count = c.candidates_length(m)[class_] if listed else c.sizes(m)[c.NODES]
     begin = c.candidates_start(m)[class_] if listed else 0
     # Nodes only fill up during a run, so where no count can change in a pod's favour, what refused its like refuses it.
-    simple = (
-        c.state(m)[c.KEYS] == 0
-        and c.state(m)[c.CAPS] == 0
-        and c.state(m)[c.NEEDS] == 0
-        and c.shared_length(m)[class_] == 0
-    )
-    for place in range(c.hint(m)[exempt, class_] if simple else 0, count):
+    # Its like is any pod of its class as long as no count matters at all, else those of its batch.
+    lasting = c.state(m)[c.FICKLE] == 0 and c.shared_length(m)[class_] == 0
+    simple = lasting and c.state(m)[c.KEYS] == 0 and c.state(m)[c.CAPS] == 0
+    place = 0
+    if simple:
+        place = c.hint(m)[exempt, class_]
+    elif lasting:
+        place = c.batch_place(m)[batch]
+    found = c.UNPLACED
+    while place < count:
         node = c.candidates(m)[begin + place] if listed else c.order(m)[place]
         if takes(m, class_, node, exempt, listed):
-            if simple:
-                c.hint(m)[exempt, class_] = place
-            return node
+            found = node
+            break
+        place += 1
     if simple:
-        c.hint(m)[exempt, class_] = count
-    return c.UNPLACED
+        c.hint(m)[exempt, class_] = place
+    elif lasting:
+        c.batch_place(m)[batch] = place
+    return found
 
 
 @inner

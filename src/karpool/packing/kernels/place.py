@@ -1,9 +1,9 @@
 """The queue: pods one after the other, each to the first place that takes it, giving up wishes only when none does."""
 
 from karpool.cluster.arrays import Array
+from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import compiled, inner
 from karpool.packing.kernels.claims import narrowed, try_claim
-from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.journal import entries_for, room_for
 from karpool.packing.kernels.nodes import find_node, list_candidates, put_on_node
 from karpool.packing.kernels.topology import prepare
@@ -54,14 +54,15 @@ def attempt(m: Array, item: int, pod: int) -> int:
         return c.NEED_LOG
     while class_ >= 0:
         if prepare(m, class_, labels):
-            node = find_node(m, class_, c.exempt(m)[item])
+            batch = batch_of(m, class_, labels, c.exempt(m)[item])
+            node = find_node(m, class_, c.exempt(m)[item], batch)
             if node != c.UNPLACED:
                 put_on_node(m, class_, labels, node)
                 c.target(m)[item] = node
                 c.level(m)[item] = class_
                 return c.YES
             if not c.state(m)[c.EXISTING_ONLY]:
-                answer = on_claim(m, item, class_, labels)
+                answer = on_claim(m, item, class_, labels, batch)
                 if answer != c.NO:
                     return answer
         class_ = c.class_next(m)[class_]
@@ -69,11 +70,53 @@ def attempt(m: Array, item: int, pod: int) -> int:
 
 
 @inner
-def on_claim(m: Array, item: int, class_: int, labels: int) -> int:
+def batch_of(m: Array, class_: int, labels: int, exempt: int) -> int:
+    """The batch of a pod: the one that is remembered if its pods were alike, else a new one in its place.
+
+    Whoever refused a pod refuses those like it as long as they are allowed no domain that it was not allowed.
+    """
+    batch = (class_ + 17 * labels) & (c.BATCHES - 1)
+    alike = (
+        c.batch_class(m)[batch] == class_
+        and c.batch_labels(m)[batch] == labels
+        and c.batch_exempt(m)[batch] == exempt
+    )
+    if not alike or allowed_more(m, batch):
+        c.batch_class(m)[batch] = class_
+        c.batch_labels(m)[batch] = labels
+        c.batch_exempt(m)[batch] = exempt
+        c.batch_place(m)[batch] = 0
+        c.state(m)[c.STAMP] += 1
+        c.batch_stamp(m)[batch] = c.state(m)[c.STAMP]
+    for slot in range(c.state(m)[c.KEYS]):
+        c.batch_nodes(m)[batch, slot] = c.allow_node(m)[slot]
+        c.batch_claims(m)[batch, slot] = c.allow_claim(m)[slot]
+    return batch
+
+
+@inner
+def allowed_more(m: Array, batch: int) -> bool:
+    """Whether a pod is allowed some domain that the one before it in its batch was not."""
+    for slot in range(c.state(m)[c.KEYS]):
+        nodes, claims = c.batch_nodes(m)[batch, slot], c.batch_claims(m)[batch, slot]
+        for domain in range(c.domains(m)[c.keys(m)[slot]]):
+            if c.allow_node(m)[slot, domain] > nodes[domain] or c.allow_claim(m)[slot, domain] > claims[domain]:
+                return True
+    return False
+
+
+@inner
+def on_claim(m: Array, item: int, class_: int, labels: int, batch: int) -> int:
     """Try open claims, those with the fewest pods first, then a new one of each pool in order."""
+    stamp = c.batch_stamp(m)[batch]
     for place_ in range(c.state(m)[c.CLAIMS]):
         claim = c.claim_order(m)[place_]
+        if c.claim_mark(m)[batch, claim] == stamp:
+            continue
         answer = try_claim(m, claim, class_, labels, False)
+        if answer == c.NEVER:
+            c.claim_mark(m)[batch, claim] = stamp
+            continue
         if answer == c.YES:
             c.target(m)[item] = -2 - claim
             c.level(m)[item] = class_
@@ -92,7 +135,7 @@ def on_claim(m: Array, item: int, class_: int, labels: int) -> int:
             c.claim_order(m)[claim] = claim
             rise(m, claim)
             return c.YES
-        if answer != c.NO:
+        if answer not in (c.NO, c.NEVER):
             return answer
     return c.NO
 
@@ -100,26 +143,35 @@ def on_claim(m: Array, item: int, class_: int, labels: int) -> int:
 @inner
 def sink(m: Array, place_: int) -> None:
     """A claim got one more pod: move it behind those that now come before it."""
-    claim = c.claim_order(m)[place_]
-    while place_ + 1 < c.state(m)[c.CLAIMS]:
-        other = c.claim_order(m)[place_ + 1]
-        if c.claim_pods(m)[other] > c.claim_pods(m)[claim]:
-            break
-        if c.claim_pods(m)[other] == c.claim_pods(m)[claim] and other > claim:
-            break
-        c.claim_order(m)[place_] = other
-        c.claim_order(m)[place_ + 1] = claim
-        place_ += 1
+    order, claim = c.claim_order(m), c.claim_order(m)[place_]
+    end = first_after(m, claim, place_ + 1, c.state(m)[c.CLAIMS]) - 1
+    for at in range(place_, end):
+        order[at] = order[at + 1]
+    order[end] = claim
 
 
 @inner
 def rise(m: Array, place_: int) -> None:
     """A new claim has one pod: move it before those that have more."""
-    claim = c.claim_order(m)[place_]
-    while place_ > 0 and c.claim_pods(m)[c.claim_order(m)[place_ - 1]] > c.claim_pods(m)[claim]:
-        c.claim_order(m)[place_] = c.claim_order(m)[place_ - 1]
-        c.claim_order(m)[place_ - 1] = claim
-        place_ -= 1
+    order, claim = c.claim_order(m), c.claim_order(m)[place_]
+    begin = first_after(m, claim, 0, place_)
+    for at in range(place_, begin, -1):
+        order[at] = order[at - 1]
+    order[begin] = claim
+
+
+@inner
+def first_after(m: Array, claim: int, begin: int, end: int) -> int:
+    """The first place from `begin` on that belongs to a claim with more pods, or with as many and opened later."""
+    pods = c.claim_pods(m)
+    while begin < end:
+        middle = (begin + end) // 2
+        other = c.claim_order(m)[middle]
+        if pods[other] > pods[claim] or (pods[other] == pods[claim] and other > claim):
+            end = middle
+        else:
+            begin = middle + 1
+    return begin
 
 
 @inner
@@ -149,23 +201,21 @@ def clear_claim(m: Array, claim: int, template: int) -> None:
     c.claim_requirement(m)[claim] = c.template_requirement(m)[template]
     c.claim_pods(m)[claim] = 0
     c.claim_relaxed(m)[claim] = 0
-    c.claim_host(m)[:, claim] = 0
+    c.claim_host(m)[claim, :] = 0
     for number in range(c.sizes(m)[c.RESERVATION_IDS]):
         c.claim_held(m)[claim, number] = 0
-    count = 0
+    limited = False
     for column in range(c.sizes(m)[c.RESOURCES]):
         c.claim_used(m)[claim, column] = 0
-        c.claim_most(m)[claim, column] = 0
+        c.claim_most(m)[claim, column] = c.template_most(m)[template, column]
+        limited = limited or c.template_largest(m)[template, column] > c.limits(m)[template, column]
+    count = 0
     begin = c.template_start(m)[template]
     for at in range(begin, begin + c.template_length(m)[template]):
         type_ = c.template_types(m)[at]
-        if c.template_limited(m)[template] and not within_limits(m, template, type_):
-            continue
-        c.claim_types(m)[claim, count] = type_
-        count += 1
-        for column in range(c.sizes(m)[c.RESOURCES]):
-            room = c.type_room(m)[template, type_, column]
-            c.claim_most(m)[claim, column] = max(c.claim_most(m)[claim, column], room)
+        if not limited or within_limits(m, template, type_):
+            c.claim_types(m)[claim, count] = type_
+            count += 1
     c.claim_type_count(m)[claim] = count
 
 

@@ -1,14 +1,18 @@
 """What spread, affinity and anti-affinity allow one pod: per key the domains it may go to, per host the counts it minds."""
 
 from karpool.cluster.arrays import Array
-from karpool.packing.kernels import inner
 from karpool.packing.kernels import columns as c
+from karpool.packing.kernels import inner
 
 
 @inner
 def prepare(m: Array, class_: int, labels: int) -> bool:
-    """Work out what all groups together allow; False if no domain is left for some key."""
-    c.state(m)[c.KEYS] = c.state(m)[c.CAPS] = c.state(m)[c.NEEDS] = 0
+    """Work out what all groups together allow; False if no domain is left for some key.
+
+    Counts only grow in a run, so a host that refuses a pod once refuses it for good, unless the pod waits for others
+    to come there first: that is noted as fickle.
+    """
+    c.state(m)[c.KEYS] = c.state(m)[c.CAPS] = c.state(m)[c.NEEDS] = c.state(m)[c.FICKLE] = 0
     begin = c.owned_start(m)[class_]
     for at in range(begin, begin + c.owned_length(m)[class_]):
         consider(m, c.owned(m)[at], class_, labels)
@@ -61,6 +65,7 @@ def consider_hosts(m: Array, group: int, labels: int) -> None:
     kind = c.group_kind(m)[group]
     itself = counts_itself(m, group, labels)
     if kind == c.AFFINITY:
+        c.state(m)[c.FICKLE] = 1
         at = c.state(m)[c.NEEDS]
         c.need_row(m)[at] = c.group_row(m)[group]
         c.need_boot(m)[at] = itself and c.group_total(m)[group] == 0
@@ -103,17 +108,18 @@ def known(m: Array, group: int, domain: int) -> bool:
 def allow_spread(m: Array, group: int, labels: int, slot: int) -> None:
     """Allow the domains in which one more pod keeps the skew."""
     key = c.group_key(m)[group]
+    counts, admits = c.by_domain(m)[group], c.group_admits(m)[group]
     lowest, found = 0, 0
     for domain in range(c.domains(m)[key]):
-        if c.group_admits(m)[group, domain] and known(m, group, domain):
-            count = c.by_domain(m)[group, domain]
+        if admits[domain] and known(m, group, domain):
+            count = counts[domain]
             lowest = count if found == 0 else min(lowest, count)
             found += 1
     if found < c.group_min_domains(m)[group]:
         lowest = 0
     most = c.group_skew(m)[group] + lowest - counts_itself(m, group, labels)
     for domain in range(c.domains(m)[key]):
-        if c.by_domain(m)[group, domain] > most or not known(m, group, domain):
+        if counts[domain] > most or not known(m, group, domain):
             c.allow_node(m)[slot, domain] = 0
             c.allow_claim(m)[slot, domain] = 0
     c.pinned(m)[slot] = 1
@@ -145,6 +151,19 @@ def hosts_allow(m: Array, counts: Array, at: int) -> bool:
             return False
     for need in range(c.state(m)[c.NEEDS]):
         if not c.need_boot(m)[need] and counts[c.need_row(m)[need], at] == 0:
+            return False
+    return True
+
+
+@inner
+def claim_allows(m: Array, claim: int) -> bool:
+    """Whether a claim's counts are as the pod needs them."""
+    counts = c.claim_host(m)
+    for cap in range(c.state(m)[c.CAPS]):
+        if counts[claim, c.cap_row(m)[cap]] > c.cap_most(m)[cap]:
+            return False
+    for need in range(c.state(m)[c.NEEDS]):
+        if not c.need_boot(m)[need] and counts[claim, c.need_row(m)[need]] == 0:
             return False
     return True
 

@@ -1,0 +1,134 @@
+"""One step of the compactor: begin scale-downs, carry on with those in progress, give up those that lead nowhere.
+
+All it knows of a scale-down is written on the node, so a compactor that was stopped anywhere carries on. The step may
+be taken at any time and as often as one likes; nothing happens twice.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
+from karpool.compaction.config import Config
+from karpool.compaction.decide import Chosen, Decision, decide
+from karpool.compaction.filling import filled_up
+from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
+from karpool.compaction.nodes import Look, is_deleting
+from karpool.compaction.pods import keeps, leaves
+from karpool.compaction.reasons import Code
+from karpool.compaction.settings import DEFAULTS, Settings
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.model.reasons import Reason
+
+_PODS_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was decided, what to do now, and when to look again; None: when the usual time to sleep has passed."""
+
+    decision: Decision
+    actions: tuple[Action, ...]
+    wake: datetime | None
+
+
+def advance(objects: Objects, config: Config, now: datetime, settings: Settings = DEFAULTS) -> Step:
+    """The next step. The objects must show the effect of all actions asked for before."""
+    decision = decide(objects, config, now, settings)
+    looks = [verdict.look for verdict in decision.nodes]
+    # What the autoscaler removes already needs no help.
+    under_way = [look for look in looks if look.before.in_progress and not is_deleting(look.node)]
+    ended = _ended(objects, under_way, now, settings)
+    actions: list[Action] = []
+    for look in looks:
+        actions += _marked(look)
+    for look in under_way:
+        reason = ended.get(look.name)
+        actions += _carry_on(look, now) if reason is None else _give_up(look, reason, now, settings)
+    # A pool that just got a node back because it needs it gives none away in the same step.
+    full = {look.pool for look in under_way if look.name in ended}
+    begins = [chosen for chosen in decision.chosen if chosen.pool not in full]
+    for chosen in begins:
+        actions += _begin(chosen, now)
+    draining = begins or any(look.name not in ended for look in under_way)
+    return Step(decision, tuple(actions), now + settings.drain_interval if draining else None)
+
+
+def _marked(look: Look) -> Iterator[Action]:
+    if look.mark != look.before:
+        yield _state(look, look.mark)
+
+
+def _begin(chosen: Chosen, now: datetime) -> Iterator[Action]:
+    """Cordon a node; its pods are asked to leave from the next step on, when the cordon is seen to hold."""
+    yield SetState(chosen.node, ANNOTATION, written_mark(begun(now)), unschedulable=True)
+    said = f"is drained so that the autoscaler removes it; its {len(chosen.placements)} pods have other places"
+    yield RecordEvent(chosen.node, "ScaleDownStarted", said)
+
+
+def _carry_on(look: Look, now: datetime) -> Iterator[Action]:
+    """Ask the pods that are left to go; when none is, note the time."""
+    left = _left(look)
+    mark = look.mark if look.mark.updated is not None else replace(look.mark, updated=now)
+    if not left and mark.drained_at is None:
+        yield RecordEvent(look.name, "Drained", "has no pods left to move; the autoscaler can remove it")
+        mark = replace(mark, drained_at=now)
+    if mark != look.mark:
+        yield _state(look, mark)
+    ask = EvictPod if look.config.respect_pdbs else DeletePod
+    yield from (ask(pod.key, pod.metadata.uid, look.name) for pod in left if pod.active)
+
+
+def _give_up(look: Look, reason: Reason, now: datetime, settings: Settings) -> Iterator[Action]:
+    """Let a node take pods again, and leave it alone for a while."""
+    yield _state(look, given_up(now, now + settings.retry_after), unschedulable=False)
+    yield RecordEvent(look.name, reason.code, f"its scale-down was given up: {_sentence(reason)}", "Warning")
+
+
+def _sentence(reason: Reason) -> str:
+    return f"{reason.object}: {reason.message}" if reason.object.startswith("Pod ") else reason.message
+
+
+def _state(look: Look, mark: Mark, *, unschedulable: bool | None = None) -> SetState:
+    return SetState(look.name, ANNOTATION, written_mark(mark), unschedulable)
+
+
+# -- which scale-downs to give up --------------------------------------------------------------------------------
+
+
+def _ended(objects: Objects, under_way: Sequence[Look], now: datetime, settings: Settings) -> dict[str, Reason]:
+    """The scale-downs that lead nowhere, by node, and why."""
+    found = {look.name: reason for look in under_way if (reason := _why_end(look, now, settings)) is not None}
+    going_on = [look for look in under_way if look.name not in found]
+    return found | filled_up(objects, going_on)
+
+
+def _why_end(look: Look, now: datetime, settings: Settings) -> Reason | None:
+    """Why a scale-down ends, as far as the node itself can tell."""
+    about = f"Node {look.name}"
+    if not look.node.spec.unschedulable:
+        return Reason(Code.UNCORDONED, "somebody let it take pods again", about)
+    if not look.config.enabled:
+        return Reason(Code.POOL_NOT_ENABLED, f"pool {look.pool} is not enabled any more", about)
+    left, began = _left(look), look.mark.updated or now
+    kept = next((reason for pod in left if (reason := keeps(pod)) is not None), None)
+    if kept is not None:
+        return kept
+    if left and now >= began + settings.drain_timeout:
+        return Reason(Code.DRAIN_STALLED, f"{_names(left)} did not leave in time", about)
+    drained_at = look.mark.drained_at
+    if not left and drained_at is not None and now >= drained_at + settings.removal_timeout:
+        return Reason(Code.NOT_REMOVED, "it was empty, but no autoscaler removed it", about)
+    return None
+
+
+def _names(pods: Sequence[Pod]) -> str:
+    named = ", ".join(f"Pod {pod.key}" for pod in pods[:_PODS_NAMED])
+    return named if len(pods) <= _PODS_NAMED else f"{named} and {len(pods) - _PODS_NAMED} others"
+
+
+def _left(look: Look) -> list[Pod]:
+    """The pods that have to leave and are still there."""
+    return sorted((pod for pod in look.pods if leaves(pod)), key=lambda pod: pod.key)

@@ -1,0 +1,169 @@
+"""The compactor's configuration: which pools, and when a node of them counts as under-used.
+
+It is JSON (or YAML): an object with `nodePools`, in a file of its own or under a key of a ConfigMap.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec import field
+
+from karpool.model.cron import parse_schedule
+from karpool.model.duration import NEVER, Duration
+from karpool.model.manifests.documents import DocumentError, documents
+from karpool.model.manifests.fields import explain, unknown_fields, without_nulls, written_path
+from karpool.model.problems import Flaw, InputError, Problem
+from karpool.model.wire import Wire, decode_value
+
+KEY: Final = "estafette-k8s-node-compactor-config.yaml"
+CONFIG_MAP: Final = "estafette-k8s-node-compactor-config"
+_EXPECTED: Final = 'expected an object such as {"nodePools": {"name": {"enabled": true, …}}}, or a ConfigMap with it'
+
+
+class Window(Wire):
+    """A stretch of time that comes again and again, in UTC."""
+
+    schedule: str
+    duration: Duration
+
+    def open(self, now: datetime) -> bool:
+        """Whether the window is open."""
+        length = self.duration.delta
+        return length is not None and parse_schedule(self.schedule).active(now, length)
+
+
+class PoolConfig(Wire):
+    """What is configured for one pool of nodes."""
+
+    enabled: bool = False
+    cpu_limit: float | None = field(name="scaleDownCPURequestRatioLimit", default=None)
+    """Under this part of its CPU requested, a node is under-used."""
+    required_count: int = field(name="scaleDownRequiredUnderutilizedNodeCount", default=0)
+    """How many nodes must be under-used for one of them to go."""
+    memory_limit: float | None = field(name="scaleDownMemoryRequestRatioLimit", default=None)
+    """Where given, memory must be under its limit, too."""
+    max_in_progress: int | None = field(name="maxConcurrentScaleDowns", default=None)
+    """How many scale-downs may be in progress at once; None: as many as the required count lets begin."""
+    windows: tuple[Window, ...] = field(name="scaleDownWindows", default=())
+    """Where given, scale-downs begin only while one of them is open."""
+    respect_pdbs: bool = field(name="respectPodDisruptionBudgets", default=True)
+    """Whether pods are evicted, which PodDisruptionBudgets can refuse, or deleted."""
+    check_fit: bool = field(name="checkFit", default=True)
+    """Whether a node goes only if each of its pods finds a place on nodes that stay."""
+    skip_system_pods: bool = field(name="skipNodesWithSystemPods", default=False)
+    """Whether kube-system pods that the autoscaler would not move keep a node; its option of that name."""
+
+
+NOT_ENABLED: Final = PoolConfig()
+
+
+class Config(Wire):
+    """The configuration of all pools, by name."""
+
+    node_pools: dict[str, PoolConfig] = {}
+
+    def pool(self, name: str) -> PoolConfig:
+        """What is configured for a pool; one that is not named is not enabled."""
+        return self.node_pools.get(name, NOT_ENABLED)
+
+
+def parse_config(text: str | bytes, *, file: str = "configuration") -> Config:
+    """Read a configuration; raises InputError with one line that names the field."""
+    data = text.encode() if isinstance(text, str) else text
+    values = _values(data, file)
+    manifests = [value for value in values if isinstance(value, dict) and "kind" in value]
+    if manifests:
+        return _from_config_map(manifests, file)
+    if len(values) != 1:
+        said = "is empty; write {} to enable no pool" if not values else f"holds {len(values)} documents; keep one"
+        raise InputError.at(file, said)
+    return _checked(values[0], file)
+
+
+def reload(previous: Config, text: str | bytes) -> tuple[Config, Problem | None]:
+    """The configuration to go on with: the new one, or, with what is wrong with it, the one before."""
+    try:
+        return parse_config(text), None
+    except InputError as error:
+        return previous, error.problem
+
+
+def _values(data: bytes, file: str) -> list[Any]:
+    try:
+        return [without_nulls(msgspec.json.decode(document)) for document in documents(data)]
+    except (DocumentError, UnicodeDecodeError) as error:
+        raise InputError.at(file, str(error)) from error
+
+
+def _from_config_map(manifests: list[dict[str, Any]], file: str) -> Config:
+    for manifest in _opened(manifests):
+        data = manifest.get("data")
+        if manifest.get("kind") == "ConfigMap" and isinstance(data, dict) and isinstance(data.get(KEY), str):
+            return parse_config(data[KEY], file=f"{file}: data[{KEY}]")
+    raise InputError.at(file, f"no ConfigMap in it has the key {KEY}")
+
+
+def _opened(manifests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Manifests, with lists of them opened up."""
+    for manifest in manifests:
+        items = manifest.get("items")
+        yield from (item for item in items if isinstance(item, dict)) if isinstance(items, list) else (manifest,)
+
+
+def _checked(value: Any, file: str) -> Config:
+    if not isinstance(value, dict):
+        raise InputError.at(file, _EXPECTED)
+    try:
+        config: Config = msgspec.convert(value, Config, dec_hook=decode_value)
+    except msgspec.ValidationError as error:
+        raise _refused(explain(error, Config, value), file) from error
+    for flaw in (*_unknown(value), *_pool_flaws(config.node_pools)):
+        raise _refused(flaw, file)
+    return config
+
+
+def _refused(flaw: Flaw, file: str) -> InputError:
+    return InputError(Problem(file=file, field=flaw.field, rule=flaw.rule, message=flaw.message))
+
+
+def _unknown(value: Any) -> Iterator[Flaw]:
+    """Fields nobody knows; a misspelt limit that is ignored would drain nodes that somebody meant to keep."""
+    for path, known in unknown_fields(Config, value):
+        near = difflib.get_close_matches(str(path[-1]), known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        yield Flaw(written_path(path), "UnknownField", f"is not a known field; {hint}")
+
+
+def _pool_flaws(pools: Mapping[str, PoolConfig]) -> Iterator[Flaw]:
+    for name, pool in pools.items():
+        at = written_path(("nodePools", name))
+        if pool.enabled and pool.cpu_limit is None:
+            yield Flaw(f"{at}.scaleDownCPURequestRatioLimit", "MissingField", "is missing; an enabled pool needs it")
+        yield from _ratio_flaws(pool.cpu_limit, f"{at}.scaleDownCPURequestRatioLimit")
+        yield from _ratio_flaws(pool.memory_limit, f"{at}.scaleDownMemoryRequestRatioLimit")
+        yield from _count_flaws(pool.required_count, 0, f"{at}.scaleDownRequiredUnderutilizedNodeCount")
+        yield from _count_flaws(pool.max_in_progress, 1, f"{at}.maxConcurrentScaleDowns")
+        for number, window in enumerate(pool.windows):
+            yield from _window_flaws(window, f"{at}.scaleDownWindows[{number}]")
+
+
+def _ratio_flaws(ratio: float | None, path: str) -> Iterator[Flaw]:
+    if ratio is not None and not 0 <= ratio <= 1:
+        yield Flaw(path, "Ratio", f"{ratio:g} is not a part of a whole; write 0 to 1, such as 0.75 for 75%")
+
+
+def _count_flaws(count: int | None, least: int, path: str) -> Iterator[Flaw]:
+    if count is not None and count < least:
+        yield Flaw(path, "Count", f"{count} is not allowed; write {least} or more")
+
+
+def _window_flaws(window: Window, path: str) -> Iterator[Flaw]:
+    try:
+        parse_schedule(window.schedule)
+    except ValueError as error:
+        yield Flaw(f"{path}.schedule", "Schedule", str(error))
+    if window.duration == NEVER or (window.duration.nanos or 0) <= 0:
+        yield Flaw(f"{path}.duration", "Duration", f"'{window.duration}' is not allowed; write a length such as 8h")

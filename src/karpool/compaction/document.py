@@ -1,0 +1,117 @@
+"""The document that `karpool compact --plan --output json` prints; other programs read it."""
+
+from datetime import datetime
+from typing import Final, Literal
+
+import msgspec
+from msgspec import field
+
+from karpool.compaction.decide import Chosen, Decision, PoolCount, Verdict
+from karpool.model.reasons import Reason
+
+API_VERSION: Final = "karpool.sh/v1"
+
+Change = Literal["mark", "unmark", "drain"]
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of every part of the document; all fields are always written."""
+
+
+class PoolPart(Part, frozen=True, kw_only=True):
+    """A pool in numbers; `marked` counts the marks as they should be now."""
+
+    nodes: int
+    underutilized: int
+    marked: int
+    in_progress: int
+    enabled: bool
+
+
+class PlacementPart(Part, frozen=True, kw_only=True):
+    """Where a pod goes; None: nowhere, in a pool that does not check it."""
+
+    pod: str
+    source: str = field(name="from")
+    target: str | None = field(name="to")
+
+
+class ChosenPart(Part, frozen=True, kw_only=True):
+    """A node that would be drained; warnings say what may keep the autoscaler from removing it."""
+
+    node: str
+    pool: str
+    placements: tuple[PlacementPart, ...]
+    warnings: tuple[Reason, ...]
+
+
+class NodePart(Part, frozen=True, kw_only=True):
+    """A node; ratios are of requests, None where unknown; `change` is what would be done to it."""
+
+    name: str
+    pool: str
+    cpu_ratio: float | None
+    memory_ratio: float | None
+    marked: bool
+    in_progress: bool
+    change: Change | None
+    reasons: tuple[Reason, ...]
+
+
+class Compaction(Part, frozen=True, kw_only=True):
+    """The whole decision."""
+
+    api_version: str = API_VERSION
+    kind: str = "Compaction"
+    time: datetime
+    pools: dict[str, PoolPart]
+    chosen: tuple[ChosenPart, ...]
+    nodes: tuple[NodePart, ...]
+
+
+def document(decision: Decision) -> Compaction:
+    """A decision as a document."""
+    going = {chosen.node for chosen in decision.chosen}
+    return Compaction(
+        time=decision.time,
+        pools={pool.name: _pool(pool) for pool in decision.pools},
+        chosen=tuple(_chosen(chosen) for chosen in decision.chosen),
+        nodes=tuple(_node(verdict, chosen=verdict.look.name in going) for verdict in decision.nodes),
+    )
+
+
+def to_json(compaction: Compaction) -> bytes:
+    """The document as other programs read it."""
+    return msgspec.json.encode(compaction)
+
+
+def _pool(pool: PoolCount) -> PoolPart:
+    return PoolPart(
+        nodes=pool.nodes,
+        underutilized=pool.underutilized,
+        marked=pool.marked,
+        in_progress=pool.in_progress,
+        enabled=pool.enabled,
+    )
+
+
+def _chosen(chosen: Chosen) -> ChosenPart:
+    places = tuple(PlacementPart(pod=each.pod, source=each.source, target=each.target) for each in chosen.placements)
+    return ChosenPart(node=chosen.node, pool=chosen.pool, placements=places, warnings=chosen.warnings)
+
+
+def _node(verdict: Verdict, *, chosen: bool) -> NodePart:
+    look = verdict.look
+    changed: Change | None = "mark" if look.mark.marked else "unmark"
+    if look.mark.marked == look.before.marked:
+        changed = None
+    return NodePart(
+        name=look.name,
+        pool=look.pool,
+        cpu_ratio=look.usage.cpu_ratio,
+        memory_ratio=look.usage.memory_ratio,
+        marked=look.mark.marked,
+        in_progress=look.mark.in_progress,
+        change="drain" if chosen else changed,
+        reasons=verdict.reasons,
+    )

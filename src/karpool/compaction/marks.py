@@ -1,0 +1,98 @@
+"""What the compactor remembers about a node, in an annotation of that node.
+
+The annotation is that of estafette-k8s-node-compactor, so that marks and scale-downs carry over when Karpool takes its
+place. Fields that only Karpool knows are left out while they say nothing.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+ANNOTATION: Final = "estafette.io/node-compactor-state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A node's state; `updated` is when it last changed: for a scale-down in progress, when that began."""
+
+    marked: bool = False
+    marked_at: datetime | None = None
+    in_progress: bool = False
+    updated: datetime | None = None
+    drained_at: datetime | None = None
+    """When the last pod had left; None while some are there."""
+    retry_after: datetime | None = None
+    """Until when the node is left alone, because its scale-down was given up."""
+
+
+def read_mark(annotations: dict[str, str]) -> Mark:
+    """A node's state; what cannot be read says nothing."""
+    try:
+        held = msgspec.json.decode(annotations.get(ANNOTATION, "{}"))
+    except msgspec.DecodeError:
+        return Mark()
+    if not isinstance(held, dict):
+        return Mark()
+    return Mark(
+        marked=_flag(held.get("markedForRemoval")),
+        marked_at=_time(held.get("markedAt")),
+        in_progress=_flag(held.get("scaleDownInProgress")),
+        updated=_time(held.get("lastUpdated")),
+        drained_at=_time(held.get("drainedAt")),
+        retry_after=_time(held.get("retryAfter")),
+    )
+
+
+def written_mark(mark: Mark) -> str:
+    """The state as the annotation holds it; a time that does not apply is an empty text, as in the original."""
+    held: dict[str, object] = {
+        "markedForRemoval": mark.marked,
+        "markedAt": _text(mark.marked_at),
+        "scaleDownInProgress": mark.in_progress,
+        "lastUpdated": _text(mark.updated),
+    }
+    own = {"drainedAt": mark.drained_at, "retryAfter": mark.retry_after}
+    held |= {name: _text(moment) for name, moment in own.items() if moment is not None}
+    return msgspec.json.encode(held).decode()
+
+
+def remarked(mark: Mark, now: datetime, *, underutilized: bool) -> Mark:
+    """The state after a look at the node: marked while it is under-used, from the time that was first seen."""
+    if mark.in_progress:
+        return mark
+    if underutilized and (not mark.marked or mark.marked_at is None):
+        return replace(mark, marked=True, marked_at=now, updated=now)
+    if mark.marked and not underutilized:
+        return replace(mark, marked=False, marked_at=None, updated=now)
+    return mark
+
+
+def begun(now: datetime) -> Mark:
+    """The state of a node whose scale-down begins."""
+    return Mark(in_progress=True, updated=now)
+
+
+def given_up(now: datetime, retry_after: datetime) -> Mark:
+    """The state of a node whose scale-down is given up."""
+    return Mark(updated=now, retry_after=retry_after)
+
+
+def _flag(value: Any) -> bool:
+    return value is True or value == "true"
+
+
+def _time(value: Any) -> datetime | None:
+    """A moment in RFC 3339; None for anything else, such as the empty text of a mark that was taken away."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return moment.astimezone(UTC) if moment.tzinfo is not None else None
+
+
+def _text(moment: datetime | None) -> str:
+    return "" if moment is None else moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,58 @@
+"""What the compactor measures, under the names that dashboards of estafette-k8s-node-compactor know."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from karpool.compaction.decide import Decision, Verdict
+
+PREFIX: Final = "estafette_node_compactor_"
+_MEBI: Final = 2**20
+
+HELP: Final = {
+    "total_node_count": "Nodes of the pool.",
+    "underutilized_node_count": "Nodes of the pool that are under its limits and may take part in a scale-down.",
+    "marked_for_removal_node_count": "Nodes of the pool that are marked for removal.",
+    "scale_down_in_progress_node_count": "Nodes of the pool that are drained, or wait to be removed.",
+    "allocatable_cpu": "What the node has of CPU for pods, in thousandths of a core.",
+    "allocatable_memory": "What the node has of memory for pods, in MB (of 1024 * 1024 bytes).",
+    "total_cpu_requests": "What pods request of the node's CPU, in thousandths of a core.",
+    "total_memory_requests": "What pods request of the node's memory, in MB (of 1024 * 1024 bytes).",
+    "utilized_cpu_ratio": "The part of the node's CPU that pods request.",
+    "utilized_memory_ratio": "The part of the node's memory that pods request.",
+}
+
+
+class Sample(NamedTuple):
+    """A gauge's value for its labels."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+def measure(decision: Decision) -> list[Sample]:
+    """All gauges, for every pool and node there is, enabled or not; what is missing is gone."""
+    return [*_of_pools(decision), *(sample for verdict in decision.nodes for sample in _of_node(verdict))]
+
+
+def _of_pools(decision: Decision) -> Iterator[Sample]:
+    for pool in decision.pools:
+        labels = {"nodepool": pool.name}
+        yield Sample(f"{PREFIX}total_node_count", labels, pool.nodes)
+        yield Sample(f"{PREFIX}underutilized_node_count", labels, pool.underutilized)
+        yield Sample(f"{PREFIX}marked_for_removal_node_count", labels, pool.marked)
+        yield Sample(f"{PREFIX}scale_down_in_progress_node_count", labels, pool.in_progress)
+
+
+def _of_node(verdict: Verdict) -> Iterator[Sample]:
+    used = verdict.look.usage
+    labels = {"node": verdict.look.name, "nodepool": verdict.look.pool}
+    yield Sample(f"{PREFIX}allocatable_cpu", labels, used.cpu.milli)
+    yield Sample(f"{PREFIX}allocatable_memory", labels, used.memory.units / _MEBI)
+    yield Sample(f"{PREFIX}total_cpu_requests", labels, used.requested_cpu.milli)
+    yield Sample(f"{PREFIX}total_memory_requests", labels, used.requested_memory.units / _MEBI)
+    # A ratio that nobody knows has no series: zero would look like an empty node.
+    if used.cpu_ratio is not None:
+        yield Sample(f"{PREFIX}utilized_cpu_ratio", labels, used.cpu_ratio)
+    if used.memory_ratio is not None:
+        yield Sample(f"{PREFIX}utilized_memory_ratio", labels, used.memory_ratio)

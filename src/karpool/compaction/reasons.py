@@ -1,0 +1,55 @@
+"""The code of every reason for which the compactor leaves a node alone."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """Stable names for programs; the sentence for people is made by the rule that refuses."""
+
+    # Its pool
+    NO_POOL = "NoPool"
+    POOL_NOT_ENABLED = "PoolNotEnabled"
+    TOO_FEW_UNDERUTILIZED = "TooFewUnderutilizedNodes"
+    TOO_MANY_IN_PROGRESS = "TooManyScaleDowns"
+    OUTSIDE_WINDOW = "OutsideWindow"
+
+    # Its own state
+    IN_PROGRESS = "ScaleDownInProgress"
+    NODE_DELETING = "NodeDeleting"
+    NODE_CORDONED = "NodeCordoned"
+    NODE_NOT_READY = "NodeNotReady"
+    NODE_TOO_YOUNG = "NodeTooYoung"
+    SIZE_UNKNOWN = "SizeUnknown"
+    CPU_OVER_LIMIT = "CPUOverLimit"
+    MEMORY_OVER_LIMIT = "MemoryOverLimit"
+    SCALE_DOWN_DISABLED = "ScaleDownDisabled"
+    NODE_DO_NOT_DISRUPT = "NodeDoNotDisrupt"
+    MARKED_TOO_SHORT = "MarkedTooShort"
+    GIVEN_UP_RECENTLY = "GivenUpRecently"
+
+    # Its pods
+    POD_NOT_SAFE_TO_EVICT = "PodNotSafeToEvict"
+    POD_DO_NOT_DISRUPT = "PodDoNotDisrupt"
+    POD_LOCAL_STORAGE = "PodLocalStorage"
+    POD_NOT_REPLICATED = "PodNotReplicated"
+    SYSTEM_POD = "SystemPod"
+    POD_DISRUPTION_BUDGET = "PodDisruptionBudget"
+    MULTIPLE_POD_DISRUPTION_BUDGETS = "MultiplePodDisruptionBudgets"
+    PODS_WOULD_NOT_FIT = "PodsWouldNotFit"
+
+    # The choice
+    ANOTHER_NODE_FIRST = "AnotherNodeFirst"
+
+    # Why a scale-down that had begun was given up
+    UNCORDONED = "Uncordoned"
+    POOL_FILLED_UP = "PoolFilledUp"
+    DRAIN_STALLED = "DrainStalled"
+    NOT_REMOVED = "NotRemoved"
+
+
+def clock(moment: datetime, now: datetime) -> str:
+    """A moment as a person reads it: `14:30 UTC` today, with its date on other days."""
+    there = moment.astimezone(UTC)
+    time = f"{there:%H:%M:%S}" if there.second else f"{there:%H:%M}"
+    return f"{time} UTC" if there.date() == now.astimezone(UTC).date() else f"{there:%Y-%m-%d} {time} UTC"

@@ -1,0 +1,54 @@
+"""Conditions that follow from facts: whether a node may be consolidated, and whether it has drifted from its pool."""
+
+from datetime import timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpool.catalog.instance_types import Catalog
+from karpool.disruption.drifted import drift_of
+from karpool.disruption.reasons import Code
+from karpool.disruption.windows import reference_time, source_closed
+from karpool.execution.actions import ClearClaimCondition
+from karpool.execution.conditions import CONSOLIDATABLE, DRIFTED
+from karpool.execution.turn import Turn
+from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.wire import condition
+
+DRIFT_RECHECK: Final = timedelta(minutes=5)
+_OURS: Final = frozenset({Code.NODE_POOL_DRIFTED, Code.REQUIREMENTS_DRIFTED, Code.INSTANCE_TYPE_NOT_FOUND})
+
+
+def mark_consolidatable(turn: Turn, claim: NodeClaim, pool: NodePool | None) -> None:
+    """Say whether the node has been quiet long enough; claims of static pools are left alone."""
+    if pool is None or pool.static:
+        return
+    open_ = claim.is_true("Initialized") and source_closed(claim, pool, turn.now) is None
+    if open_:
+        turn.note(claim, CONSOLIDATABLE, "True", CONSOLIDATABLE)
+        return
+    _clear(turn, claim, CONSOLIDATABLE)
+    start, length = reference_time(claim), pool.spec.disruption.consolidate_after.delta
+    if start is not None and length is not None:
+        turn.look_again(start + length)
+
+
+def mark_drifted(turn: Turn, claim: NodeClaim, pool: NodePool | None, catalog: Catalog | None) -> None:
+    """Say how the node has drifted; what a provider found by itself is left as it is."""
+    held = condition(claim.status.conditions, DRIFTED)
+    if pool is None or (held is not None and held.status == "True" and held.reason not in _OURS):
+        return
+    others = tuple(entry for entry in claim.status.conditions if entry.type != DRIFTED)
+    bare = replace(claim, status=replace(claim.status, conditions=others))
+    found = drift_of(bare, pool, catalog, turn.now)
+    if found is None:
+        _clear(turn, claim, DRIFTED)
+    else:
+        turn.note(claim, DRIFTED, "True", found.reason.code, found.reason.message)
+    if catalog is not None:
+        turn.look_again(turn.now + DRIFT_RECHECK)
+
+
+def _clear(turn: Turn, claim: NodeClaim, kind: str) -> None:
+    if condition(claim.status.conditions, kind) is not None:
+        turn.do(ClearClaimCondition(claim.name, kind))

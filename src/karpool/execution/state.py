@@ -1,0 +1,60 @@
+"""What execution remembers between two looks: when to try again. All of it may be lost at any moment."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from karpool.execution.settings import Settings
+from karpool.model.objects import Objects
+
+FIRST_RETRY: Final = timedelta(milliseconds=100)
+LAST_RETRY: Final = timedelta(seconds=10)
+_MOST_DOUBLINGS: Final = 7
+
+
+class Attempt(NamedTuple):
+    """How often something was tried, and when it may be tried again."""
+
+    tries: int
+    again: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Back-off times and other things that are only a matter of when."""
+
+    evictions: Mapping[str, Attempt] = field(default_factory=dict)
+    """By the uid of a pod."""
+    terminations: Mapping[str, datetime] = field(default_factory=dict)
+    """When to ask again for the end of a machine, by the uid of its NodeClaim."""
+    missing: Mapping[str, datetime] = field(default_factory=dict)
+    """Since when a replacement is missing, by its name."""
+    nominations: Mapping[str, datetime] = field(default_factory=dict)
+    """Until when a node is expected by pods, by its name."""
+    told: Mapping[tuple[str, str, str], datetime] = field(default_factory=dict)
+    """Until when an event is not told again, by kind, name and reason."""
+    wake: datetime | None = None
+    """When to look again even if no object changes by then; None: not before one does."""
+
+
+def after_attempt(before: Attempt | None, now: datetime) -> Attempt:
+    """The next attempt is due after 100 ms, then twice as long each time, up to 10 s."""
+    tries = before.tries if before else 0
+    return Attempt(tries + 1, now + min(LAST_RETRY, FIRST_RETRY * 2 ** min(tries, _MOST_DOUBLINGS)))
+
+
+def nominate(state: State, nodes: Iterable[str], now: datetime, *, settings: Settings | None = None) -> State:
+    """Remember that pods are on their way to nodes, so that nobody removes these meanwhile."""
+    until = now + (settings or Settings()).nomination
+    return replace(state, nominations={**state.nominations, **dict.fromkeys(nodes, until)})
+
+
+def nominated(state: State, objects: Objects, now: datetime) -> frozenset[str]:
+    """The nodes that pods are on their way to; one nominated before it had a node is found by its claim's name."""
+    names = {name for name, until in state.nominations.items() if now < until}
+    if not names:
+        return frozenset()
+    return frozenset(names).union(
+        claim.status.node_name for claim in objects.node_claims if claim.name in names and claim.status.node_name
+    )

@@ -1,0 +1,87 @@
+"""Tickets: what a command writes on the NodeClaims it removes, so that any process can carry on with it.
+
+Every candidate carries the whole ticket, so no single object owns a command. `committed` is written on all of them
+before the first is deleted: from then on there is no way back.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from karpool.disruption.command import Command
+from karpool.execution.actions import Annotate
+from karpool.model.nodepool import NodeClaim
+from karpool.model.objects import Objects
+from karpool.model.wire import Timestamp
+
+COMMAND: Final = "karpool.sh/command"
+REPLACES: Final = "karpool.sh/replacement-for"
+
+
+class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A command as its candidates carry it: who goes, why, since when, and the names of what comes instead."""
+
+    id: str
+    created: Timestamp
+    method: str
+    cause: str
+    nodes: tuple[str, ...]
+    replacements: tuple[str, ...] = ()
+    committed: bool = False
+
+    def on(self, claim: str) -> Annotate:
+        """The action that writes this ticket on a claim."""
+        return Annotate("NodeClaim", claim, COMMAND, msgspec.json.encode(self).decode())
+
+
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """A command that has begun: its ticket, and the claims that carry it."""
+
+    ticket: Ticket
+    members: tuple[NodeClaim, ...]
+
+    @property
+    def waiting(self) -> tuple[NodeClaim, ...]:
+        """The members that nobody has deleted yet."""
+        return tuple(claim for claim in self.members if claim.metadata.deletion_timestamp is None)
+
+
+def ticket_of(claim: NodeClaim) -> Ticket | None:
+    """The ticket that a claim carries; None if it carries none that can be read."""
+    text = claim.metadata.annotations.get(COMMAND)
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Ticket)
+    except msgspec.DecodeError:
+        return None
+
+
+def underway(claims: Iterable[NodeClaim]) -> list[Underway]:
+    """The commands that have begun, oldest first; one is committed as soon as one member says so."""
+    tickets: dict[str, Ticket] = {}
+    members: dict[str, list[NodeClaim]] = {}
+    for claim in claims:
+        ticket = ticket_of(claim)
+        if ticket is not None:
+            known = tickets.get(ticket.id)
+            tickets[ticket.id] = known if known is not None and known.committed else ticket
+            members.setdefault(ticket.id, []).append(claim)
+    found = [Underway(ticket, tuple(members[ticket.id])) for ticket in tickets.values()]
+    return sorted(found, key=lambda one: (one.ticket.created, one.ticket.id))
+
+
+def in_command(objects: Objects) -> frozenset[str]:
+    """The names of the nodes that a command is about to remove."""
+    return frozenset(name for one in underway(objects.node_claims) for name in one.ticket.nodes)
+
+
+def command_id(command: Command, now: datetime) -> str:
+    """A name for a command that starts now; a node is in one command only, so nodes and time tell commands apart."""
+    told = f"{now.isoformat()} {command.method} {' '.join(command.nodes)}"
+    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()

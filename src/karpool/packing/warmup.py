@@ -1,0 +1,52 @@
+"""Compile the kernels before they are needed, by asking a very small cluster every kind of question."""
+
+from karpool.catalog.instance_types import Catalog, InstanceType, Offering
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, ZONE
+from karpool.model.node import Node, NodeStatus
+from karpool.model.nodepool import NodePool
+from karpool.model.objects import Objects
+from karpool.model.pod import Container, Pod, PodSpec, Resources
+from karpool.model.quantity import parse_quantity
+from karpool.model.requirements import Requirements
+from karpool.model.wire import Metadata
+from karpool.packing.engine import Engine
+from karpool.packing.refusals import refusals
+
+_SIZE = {"cpu": parse_quantity(1), "memory": parse_quantity("1Gi"), "pods": parse_quantity(1)}
+
+
+def warm_up() -> None:
+    """Run every kernel once; what is compiled stays on disk, so that a second time takes no time."""
+    snapshot = Snapshot(_cluster())
+    engine = Engine(snapshot, _catalog())
+    rows = sorted(snapshot.pods.rows.values())
+    with engine.what_if() as trial:
+        trial.remove([0])
+        trial.uncount(rows)
+        for pod in trial.place(rows).unplaced:
+            refusals(engine, pod)
+
+
+def _cluster() -> Objects:
+    """Two nodes with room for one small pod each, three such pods, and one that is too large for any place."""
+    nodes = (_node("a"), _node("b"))
+    return Objects(nodes=nodes, node_pools=(NodePool(metadata=Metadata(name="pool")),), pods=tuple(map(_pod, "abcd")))
+
+
+def _node(name: str) -> Node:
+    labels = {HOSTNAME: name, ZONE: "zone"}
+    return Node(metadata=Metadata(name=name, labels=labels), status=NodeStatus(capacity=_SIZE, allocatable=_SIZE))
+
+
+def _pod(name: str) -> Pod:
+    container = Container(name="main", resources=Resources(requests={"cpu": parse_quantity(2 if name == "d" else 1)}))
+    return Pod(
+        metadata=Metadata(name=name, namespace="default", uid=name),
+        spec=PodSpec(containers=(container,), node_name=name if name == "a" else ""),
+    )
+
+
+def _catalog() -> Catalog:
+    sold = Requirements.of_labels({CAPACITY_TYPE: ON_DEMAND, ZONE: "zone"})
+    return Catalog((InstanceType("type", sold, _SIZE, {}, (Offering(sold, 1.0),)),))

@@ -1,0 +1,164 @@
+"""NodeClaims: the objects that ask for new nodes, for pending pods and in place of nodes that go."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from karpool.catalog.instance_types import Catalog
+from karpool.catalog.pricing import launchable
+from karpool.cluster.daemons import Daemon
+from karpool.model import labels as names
+from karpool.model.nodepool import ClaimResources, NodeClaim, NodeClaimSpec, NodePool, PoolRequirement
+from karpool.model.pod import Pod
+from karpool.model.quantity import NANO, ZERO, Quantity
+from karpool.model.requests import effective_requests
+from karpool.model.requirements import Requirement, Requirements, one_of
+from karpool.model.wire import Metadata, OwnerReference
+
+NODEPOOL_API: Final = "karpenter.sh/v1"
+_LONGEST_POOL: Final = 50
+_RESERVED_DOMAIN: Final = "karpenter.sh"
+_NEVER_WRITTEN: Final = (names.REGISTERED, names.INITIALIZED, names.HOSTNAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A new node as decisions want it: what it must be like, the types it may have, the pods it is for."""
+
+    requirements: Requirements
+    instance_types: tuple[str, ...]
+    pods: tuple[Pod, ...] = ()
+    min_values_relaxed: bool = False
+
+
+def claim_name(pool: str, *parts: str) -> str:
+    """A name that is the same whenever it is made from the same parts."""
+    drawn = hashlib.blake2b("\n".join((pool, *parts)).encode(), digest_size=5).hexdigest()
+    return f"{pool[:_LONGEST_POOL].rstrip('-.')}-{drawn}"
+
+
+def new_claim(
+    pool: NodePool,
+    wanted: Wanted,
+    *,
+    name: str,
+    daemons: Sequence[Daemon] = (),
+    annotations: Mapping[str, str] | None = None,
+) -> NodeClaim:
+    """The claim for a new node of a pool; a provider ranks the types by price again when it launches."""
+    template = pool.spec.template
+    types = one_of(*wanted.instance_types)
+    narrowed = wanted.requirements.without(*_NEVER_WRITTEN).with_key(names.INSTANCE_TYPE, types)
+    return NodeClaim(
+        metadata=Metadata(
+            name=name,
+            labels=_labels(pool, narrowed),
+            annotations={**_annotations(pool, wanted), **(annotations or {})},
+            finalizers=(names.TERMINATION_FINALIZER,),
+            owner_references=(
+                OwnerReference(kind="NodePool", name=pool.name, api_version=NODEPOOL_API, uid=pool.metadata.uid),
+            ),
+        ),
+        spec=NodeClaimSpec(
+            requirements=tuple(listed(narrowed)),
+            taints=template.spec.taints,
+            startup_taints=template.spec.startup_taints,
+            node_class_ref=template.spec.node_class_ref,
+            expire_after=template.spec.expire_after,
+            termination_grace_period=template.spec.termination_grace_period,
+            resources=ClaimResources(requests=_requests(wanted.pods, _certain(daemons, pool, narrowed))),
+        ),
+    )
+
+
+def with_offered_kinds(requirements: Requirements, types: Iterable[str], catalog: Catalog) -> Requirements:
+    """Requirements narrowed to the capacity types that can be had now."""
+    entries = (catalog.by_name[name] for name in types if name in catalog.by_name)
+    kinds = {offering.capacity_type for entry in entries for offering in launchable(entry, requirements)} - {""}
+    return requirements.with_key(names.CAPACITY_TYPE, one_of(*kinds)) if kinds else requirements
+
+
+# -- requirements ------------------------------------------------------------------------------------------------------
+
+
+def listed(requirements: Requirements) -> Iterator[PoolRequirement]:
+    """Requirements as a claim writes them, by key."""
+    for key in sorted(requirements):
+        yield from _spelled(key, requirements[key])
+
+
+def _spelled(key: str, wanted: Requirement) -> Iterator[PoolRequirement]:
+    """One set in as many operators as it takes; the first carries minValues."""
+    values = tuple(sorted(wanted.values))
+    spelled: list[tuple[str, tuple[str, ...]]] = []
+    if not wanted.complement:
+        spelled.append(("In", values) if values else ("DoesNotExist", ()))
+    else:
+        if wanted.lower is not None and wanted.lower > 0:
+            spelled.append(("Gt", (str(wanted.lower - 1),)))
+        if wanted.upper is not None:
+            spelled.append(("Lt", (str(wanted.upper + 1),)))
+        if not spelled and not wanted.absent:
+            spelled.append(("Exists", ()))
+        if values:
+            spelled.append(("NotIn", values))
+    for number, (operator, said) in enumerate(spelled):
+        minimum = wanted.min_values if number == 0 else None
+        yield PoolRequirement(key=key, operator=operator, values=said, min_values=minimum)
+
+
+# -- labels and annotations --------------------------------------------------------------------------------------------
+
+
+def _labels(pool: NodePool, requirements: Requirements) -> dict[str, str]:
+    """The template's labels, and a value for every custom key; the provider adds those that it knows."""
+    custom = {
+        key: min(wanted.values)
+        for key, wanted in requirements.items()
+        if not wanted.complement and wanted.values and key not in names.WELL_KNOWN and not _restricted(key)
+    }
+    ref = pool.spec.template.spec.node_class_ref
+    class_label = {f"{ref.group}/{ref.kind.lower()}": ref.name} if ref.kind else {}
+    return {**custom, **pool.spec.template.metadata.labels, **class_label, names.NODEPOOL: pool.name}
+
+
+def _restricted(key: str) -> bool:
+    domain = key.rpartition("/")[0]
+    return domain == _RESERVED_DOMAIN or domain.endswith(f".{_RESERVED_DOMAIN}")
+
+
+def _annotations(pool: NodePool, wanted: Wanted) -> dict[str, str]:
+    stamps = (names.NODEPOOL_HASH, names.NODEPOOL_HASH_VERSION)
+    copied = {key: value for key, value in pool.metadata.annotations.items() if key in stamps}
+    relaxed = {names.MIN_VALUES_RELAXED: "true"} if wanted.min_values_relaxed else {}
+    return {**pool.spec.template.metadata.annotations, **copied, **relaxed}
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+def _requests(pods: Sequence[Pod], daemons: Sequence[Daemon]) -> dict[str, Quantity]:
+    total: dict[str, Quantity] = {"pods": Quantity(NANO * (len(pods) + len(daemons)))}
+    for amounts in (*(effective_requests(pod) for pod in pods), *(daemon.requests for daemon in daemons)):
+        for name, amount in amounts.items():
+            if name != "pods":
+                total[name] = total.get(name, ZERO) + amount
+    return {name: amount for name, amount in total.items() if amount != ZERO}
+
+
+def _certain(daemons: Sequence[Daemon], pool: NodePool, requirements: Requirements) -> list[Daemon]:
+    """The daemons that run on the node whatever becomes of its open requirements."""
+    taints = pool.spec.template.spec.taints
+    return [
+        daemon
+        for daemon in daemons
+        if daemon.tolerates(taints) and any(_implied(requirements, wanted) for wanted in daemon.alternatives)
+    ]
+
+
+def _implied(held: Requirements, wanted: Requirements) -> bool:
+    return all(
+        rule.absent if key not in held else not held[key].complement and all(map(rule.has, held[key].values))
+        for key, rule in wanted.items()
+    )

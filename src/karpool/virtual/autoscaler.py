@@ -1,0 +1,237 @@
+"""A stand-in for Cluster Autoscaler: groups of equal nodes that grow for pending pods and shrink when under-used.
+
+It removes a node that asks for less than half of its cpu and of its memory for ten minutes and whose pods fit
+elsewhere, one at a time as Cluster Autoscaler drains used nodes; empty ones, cordoned or not, go in any number.
+"""
+
+from functools import partial
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from karpool.catalog.instance_types import Catalog, InstanceType, Offering
+from karpool.catalog.pricing import launchable
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.resources import CPU, MEMORY
+from karpool.disruption.pods import evictable
+from karpool.model import labels as names
+from karpool.model.node import Node
+from karpool.model.pod import Pod
+from karpool.model.requirements import Requirements, one_of
+from karpool.virtual.cloud import Cloud, node_of
+from karpool.virtual.curves import seconds
+from karpool.virtual.fitting import fitting
+from karpool.virtual.mirror import Mirror
+from karpool.virtual.scenario import AutoscalerSettings, NodeGroup
+from karpool.virtual.world import World
+
+GROUP: Final = "karpool.sh/virtual-node-group"
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+
+class UnknownMachineError(Exception):
+    """A node group names a type, zone or capacity type that the catalogue does not offer."""
+
+
+class Autoscaler:
+    """Looks at its groups every few seconds."""
+
+    def __init__(
+        self,
+        world: World,
+        mirror: Mirror,
+        cloud: Cloud,
+        groups: tuple[NodeGroup, ...],
+        *,
+        settings: AutoscalerSettings,
+        catalog: Catalog,
+    ) -> None:
+        self.world = world
+        self.mirror = mirror
+        self.cloud = cloud
+        self.groups = groups
+        self.settings = settings
+        self.removed = 0
+        self._offers = {group.name: _offers(group, catalog) for group in groups}
+        self._coming: dict[str, int] = dict.fromkeys(self._offers, 0)
+        self._count: dict[str, int] = dict.fromkeys(self._offers, 0)
+        self._unneeded: dict[str, float] = {}
+        self._draining: dict[str, None] = {}
+        self._last_addition = -np.inf
+
+    def start(self) -> None:
+        """Bring every group to its size at once, then look after it."""
+        for group in self.groups:
+            for _ in range(max(group.size, group.least)):
+                self._appear(group, self._next_name(group))
+        self._scan()
+
+    def _scan(self) -> None:
+        self._remove_drained()
+        self._scale_up()
+        self._scale_down()
+        self.world.agenda.after(seconds(self.settings.scan_interval), self._scan)
+
+    def members(self, group: NodeGroup) -> list[Node]:
+        """The nodes of a group."""
+        return [node for node in self.world.store.nodes if node.metadata.labels.get(GROUP) == group.name]
+
+    # -- more ----------------------------------------------------------------------------------------------------
+
+    def _scale_up(self) -> None:
+        """Add nodes to the first group that could hold a pending pod, enough for all that it could hold."""
+        waiting = [pod for pod in self.world.store.pods if pod.provisionable and pod.active]
+        coming = sum(self._coming.values())
+        for group in self.groups:
+            fitting_pods = [pod for pod in waiting if self._would_fit(group, pod)]
+            wanted = self._nodes_for(group, fitting_pods) - coming
+            room = group.most - len(self.members(group)) - self._coming[group.name]
+            for _ in range(max(0, min(wanted, room))):
+                self._coming[group.name] += 1
+                self._last_addition = self.world.agenda.time
+                name = self._next_name(group)
+                timings = self.world.timings
+                delay = sum(
+                    self.world.strayed(length, step, name)
+                    for step, length in (("launch", timings.launch), ("registration", timings.registration))
+                )
+                self.world.agenda.after(delay, partial(self._arrive, group, name))
+            waiting = [pod for pod in waiting if pod not in fitting_pods]
+
+    def _would_fit(self, group: NodeGroup, pod: Pod) -> bool:
+        """Whether an empty node of the group could hold the pod: labels, taints and room, not other pods."""
+        snapshot = self.mirror.snapshot
+        rows = [snapshot.nodes.rows[node.name] for node in self.members(group) if node.name in snapshot.nodes.rows]
+        number = int(snapshot.pods.class_of[snapshot.pods.rows[pod.key]])
+        if rows:
+            suited = snapshot.shapes.suits[snapshot.classes.signature[number], snapshot.nodes.shape[rows]].any()
+        else:
+            suited = True
+        entry, _ = self._offers[group.name][0]
+        asked, room = snapshot.classes.requests[number], snapshot.resources.room(entry.allocatable)
+        return bool(suited and (asked[: len(room)] <= room).all())
+
+    def _nodes_for(self, group: NodeGroup, pods: list[Pod]) -> int:
+        """How many empty nodes hold these pods, by their sum."""
+        if not pods:
+            return 0
+        snapshot = self.mirror.snapshot
+        rows = [snapshot.pods.class_of[snapshot.pods.rows[pod.key]] for pod in pods]
+        entry, _ = self._offers[group.name][0]
+        room = snapshot.resources.room(entry.allocatable)
+        asked = snapshot.classes.requests[rows, : len(room)].sum(axis=0)
+        return int(np.max(np.ceil(asked[room > 0] / room[room > 0])))
+
+    def _next_name(self, group: NodeGroup) -> str:
+        self._count[group.name] += 1
+        return f"{group.name}-{self._count[group.name]:04d}"
+
+    def _arrive(self, group: NodeGroup, name: str) -> None:
+        self._coming[group.name] -= 1
+        self._appear(group, name)
+
+    def _appear(self, group: NodeGroup, name: str) -> None:
+        """A machine of the group starts and registers its node."""
+        offers = self._offers[group.name]
+        entry, offering = offers[self._count[group.name] % len(offers)]
+        machine = self.cloud.start(name, entry, offering)
+        labels = {**group.labels, GROUP: group.name, names.HOSTNAME: name}
+        self.cloud.api.create_node(node_of(machine, labels, group.taints))
+
+    # -- fewer ---------------------------------------------------------------------------------------------------
+
+    def _scale_down(self) -> None:
+        now = self.world.agenda.time
+        left = {group.name: len(self.members(group)) - group.least for group in self.groups}
+        waited = now - self._last_addition >= seconds(self.settings.scale_down_delay_after_add)
+        for state in self._grown():
+            name = state.name
+            if name in self._draining or not self._underused(state):
+                self._unneeded.pop(name, None)
+                continue
+            since = self._unneeded.setdefault(name, now)
+            group = state.labels[GROUP]
+            if waited and left[group] > 0 and now - since >= seconds(self.settings.scale_down_unneeded_time):
+                left[group] -= self._remove(state)
+
+    def _grown(self) -> list[StateNode]:
+        nodes = self.mirror.snapshot.nodes
+        states = [nodes.get(row) for _, row in sorted(nodes.rows.items())]
+        return [state for state in states if GROUP in state.labels and state.node is not None and state.node.ready]
+
+    def _underused(self, state: StateNode) -> bool:
+        nodes = self.mirror.snapshot.nodes
+        row = nodes.rows[state.name]
+        used = (nodes.taken[row] - nodes.daemon_taken[row])[[CPU, MEMORY]] / nodes.room[row][[CPU, MEMORY]]
+        return bool(used.max() < self.settings.scale_down_utilization_threshold)
+
+    def _remove(self, state: StateNode) -> bool:
+        """Remove a node whose pods have somewhere to go; whether it goes."""
+        snapshot = self.mirror.snapshot
+        row = snapshot.nodes.rows[state.name]
+        pods = [at for at in sorted(snapshot.pods_on(row)) if snapshot.pods.get(at).reschedulable]
+        if pods and (self._draining or not self._fit_elsewhere(pods, row)):
+            return False
+        self._draining[state.name] = None
+        self._cordon(state.name)
+        for at in pods:
+            self.cloud.api.evict(snapshot.pods.get(at).key)
+        return True
+
+    def _fit_elsewhere(self, pods: list[int], row: int) -> bool:
+        """Whether each pod fits on another node, one after the other; the snapshot is put back afterwards."""
+        snapshot, now = self.mirror.snapshot, self.world.agenda.moment
+        moved: list[str] = []
+        try:
+            for at in pods:
+                pod = snapshot.pods.get(at)
+                usable = self.mirror.open.copy()
+                usable[row] = 0
+                mask = fitting(snapshot, at, usable)
+                kept = pod.metadata.annotations.get(SAFE_TO_EVICT) == "false" or not pod.metadata.owner_references
+                if kept or not evictable(pod, now) or not mask.any():
+                    return False
+                order = snapshot.nodes.order
+                moved.append(pod.key)
+                snapshot.move(at, snapshot.nodes.get(int(order[mask[order]][0])).name)
+            return True
+        finally:
+            for key in moved:
+                self.mirror.put_back(key)
+
+    def _cordon(self, name: str) -> None:
+        node = self.world.store.nodes.get(name)
+        if node is not None:
+            self.world.store.nodes.put(replace(node, spec=replace(node.spec, unschedulable=True)))
+
+    def _remove_drained(self) -> None:
+        """Nodes that were emptied go; pods that budgets hold back are asked again."""
+        snapshot = self.mirror.snapshot
+        for name in list(self._draining):
+            row = snapshot.nodes.rows.get(name)
+            pods = [] if row is None else [snapshot.pods.get(at) for at in sorted(snapshot.pods_on(row))]
+            staying = [pod for pod in pods if not pod.is_daemon and not pod.is_mirror]
+            for pod in staying:
+                if pod.active:
+                    self.cloud.api.evict(pod.key)
+            if not staying:
+                del self._draining[name]
+                self.removed += 1
+                self.cloud.end(name)
+                self.world.store.nodes.remove(name)
+
+
+def _offers(group: NodeGroup, catalog: Catalog) -> list[tuple[InstanceType, Offering]]:
+    """The machines of a group, one per zone, in the order of its zones."""
+    entry = catalog.by_name.get(group.instance_type)
+    wanted = Requirements([(names.CAPACITY_TYPE, one_of(group.capacity_type))])
+    found = [] if entry is None else list(launchable(entry, wanted))
+    if group.zones:
+        found = [offering for zone in group.zones for offering in found if offering.zone == zone]
+    if entry is None or not found:
+        where = f" in {', '.join(group.zones)}" if group.zones else ""
+        raise UnknownMachineError(
+            f"node group {group.name}: the catalogue offers no {group.capacity_type} {group.instance_type}{where}"
+        )
+    return [(entry, offering) for offering in found]

@@ -1,0 +1,232 @@
+"""The controller's care for nodes: registration and the like, commands under way, drains and terminations.
+
+Execution looks at objects; here it is shown those that changed or whose time has come, so that a look costs what
+changed, not what the cluster holds.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+
+from karpool.execution.actions import Annotate
+from karpool.execution.advance import advance
+from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.lifecycle import lifecycle
+from karpool.execution.pod_events import missed_events, pod_event, restart_quiet_time
+from karpool.execution.tickets import COMMAND, REPLACES, ticket_of
+from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.model.wire import condition
+from karpool.provisioning.pool_hash import hash_annotations
+from karpool.virtual.session import Session
+
+_LATENCY = 0.1
+
+
+class Caretaker:
+    """Runs `lifecycle` for claims that changed, and `advance` for those that are marked."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.store = session.world.store
+        self.agenda = session.world.agenda
+        self.marked: set[str] = set()
+        """Names of claims that a command is about, or that are being deleted, and of nodes without a claim that are."""
+        self._changed: dict[str, None] = {}
+        self._events: dict[str, datetime] = {}
+        self._tending = False
+        self._advancing = False
+        self._wakes: dict[str, datetime] = {}
+        self._next_advance: datetime | None = None
+
+    def start(self) -> None:
+        """Look at everything once."""
+        stamps = [
+            Annotate("NodePool", pool.name, key, value)
+            for pool in self.store.pools.listed()
+            for key, value in hash_annotations(pool).items()
+        ]
+        self.session.carry_out([*stamps, *missed_events(self.store.objects(), self.agenda.moment)])
+        for claim in self.store.claims.listed():
+            self.claim(None, claim)
+        for node in self.store.nodes.listed():
+            self.node(None, node)
+
+    # -- what is noticed -----------------------------------------------------------------------------------------
+
+    def pod(self, old: Pod | None, new: Pod | None) -> None:
+        """Note pod events, and what happens on nodes that are going."""
+        name = pod_event(old, new)
+        if name is not None:
+            self._events[name] = self.agenda.moment
+            self._tend_soon()
+        pod = new if new is not None else old
+        if (
+            self.marked
+            and pod is not None
+            and pod.spec.node_name
+            and self._claim_name(pod.spec.node_name) in self.marked
+        ):
+            self.advance_soon()
+
+    def claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
+        """Note a claim that changed."""
+        claim = new if new is not None else old
+        if claim is None:
+            return
+        self._changed[claim.name] = None
+        self._tend_soon()
+        node = self.store.nodes.get(claim.status.node_name)
+        self._mark(claim.name, marked=new is not None and (_is_marked(new) or _leaves(node)))
+
+    def node(self, old: Node | None, new: Node | None) -> None:
+        """Note a node that changed."""
+        node = new if new is not None else old
+        if node is None:
+            return
+        claim = self.session.mirror.claim_of(node)
+        if claim is not None:
+            self._changed[claim.name] = None
+            self._tend_soon()
+        name = node.name if claim is None else claim.name
+        self._mark(name, marked=_leaves(new) or (claim is not None and _is_marked(claim)))
+
+    def budget(self) -> None:
+        """Note that a PodDisruptionBudget changed: somebody may wait for it."""
+        if self.marked:
+            self.advance_soon()
+
+    def _claim_name(self, node: str) -> str:
+        row = self.session.mirror.snapshot.nodes.rows.get(node)
+        state = None if row is None else self.session.mirror.snapshot.nodes.get(row)
+        return state.claim.name if state is not None and state.claim is not None else node
+
+    def _mark(self, name: str, *, marked: bool) -> None:
+        if marked:
+            self.marked.add(name)
+            self.advance_soon()
+        elif name in self.marked:
+            self.marked.discard(name)
+            self.advance_soon()
+
+    # -- lives of claims -----------------------------------------------------------------------------------------
+
+    def _tend_soon(self) -> None:
+        if not self._tending:
+            self._tending = True
+            self.agenda.after(_LATENCY, self._tend)
+
+    def _tend(self) -> None:
+        self._tending = False
+        if not self.session.alive:
+            return
+        events, self._events = self._events, {}
+        for name, moment in events.items():
+            claim = self.store.claims.get(self._claim_name(name))
+            action = None if claim is None else restart_quiet_time(claim, moment)
+            if action is not None:
+                self.session.carry_out((action,))
+        changed, self._changed = self._changed, {}
+        for name in changed:
+            self._look_after(name)
+
+    def _look_after(self, name: str) -> None:
+        claim = self.store.claims.get(name)
+        if claim is None or not self.session.alive:
+            self._wakes.pop(name, None)
+            return
+        found = lifecycle(self._around((claim,)), self.agenda.moment)
+        self.session.carry_out(found.actions)
+        if found.wake is not None and self._wakes.get(name) != found.wake:
+            self._wakes[name] = found.wake
+            delay = (found.wake - self.agenda.start).total_seconds()
+            self.agenda.at(delay, partial(self._woken, name, found.wake))
+
+    def _woken(self, name: str, wake: datetime) -> None:
+        if self.session.alive and self._wakes.get(name) == wake:
+            del self._wakes[name]
+            self._look_after(name)
+
+    def _around(self, claims: Iterable[NodeClaim]) -> Objects:
+        """Claims with their nodes and pools."""
+        listed = tuple(claims)
+        nodes = (self.store.nodes.get(self._node_name(claim)) for claim in listed)
+        pools = dict.fromkeys(claim.metadata.labels.get(NODEPOOL, "") for claim in listed)
+        return Objects(
+            node_claims=listed,
+            nodes=tuple(node for node in nodes if node is not None),
+            node_pools=tuple(pool for name in pools if (pool := self.store.pools.get(name)) is not None),
+            pod_disruption_budgets=self.store.pdbs.listed(),
+        )
+
+    def _node_name(self, claim: NodeClaim) -> str:
+        return claim.status.node_name or self.session.mirror.node_name(claim)
+
+    # -- commands and departures ---------------------------------------------------------------------------------
+
+    def advance_soon(self) -> None:
+        """Look at what is under way in a moment."""
+        if not self._advancing:
+            self._advancing = True
+            self.agenda.after(_LATENCY, self._advance)
+
+    def _advance(self) -> None:
+        self._advancing = False
+        session = self.session
+        if not session.alive:
+            return
+        now = self.agenda.moment
+        session.state, actions = advance(self.under_way(), session.state, now, pods_on=session.pods_on)
+        wake = session.state.wake
+        if wake is not None and wake != self._next_advance:
+            self._next_advance = wake
+            self.agenda.at((wake - self.agenda.start).total_seconds(), partial(self._due, wake))
+        session.carry_out(actions)
+
+    def _due(self, wake: datetime) -> None:
+        if self.session.alive and self._next_advance == wake:
+            self._next_advance = None
+            self._advance()
+
+    def under_way(self) -> Objects:
+        """Everything that is marked, and everything that a ticket names."""
+        names = set(self.marked)
+        for name in self.marked:
+            claim = self.store.claims.get(name)
+            ticket = None if claim is None else ticket_of(claim)
+            if ticket is not None:
+                names.update(ticket.replacements)
+                names.update(map(self._claim_name, ticket.nodes))
+        ordered = sorted(names)
+        claims = [claim for name in ordered if (claim := self.store.claims.get(name)) is not None]
+        around = self._around(claims)
+        bare = tuple(
+            node
+            for name in ordered
+            if name not in self.store.claims and (node := self.store.nodes.get(name)) is not None
+        )
+        return Objects(
+            node_claims=around.node_claims,
+            nodes=(*around.nodes, *bare),
+            node_pools=around.node_pools,
+            pod_disruption_budgets=around.pod_disruption_budgets,
+        )
+
+
+def _is_marked(claim: NodeClaim) -> bool:
+    meta = claim.metadata
+    return (
+        meta.deletion_timestamp is not None
+        or COMMAND in meta.annotations
+        or REPLACES in meta.annotations
+        or condition(claim.status.conditions, DISRUPTION_REASON) is not None
+    )
+
+
+def _leaves(node: Node | None) -> bool:
+    return node is not None and (
+        node.metadata.deletion_timestamp is not None or any(taint.key == DISRUPTED_TAINT for taint in node.spec.taints)
+    )

@@ -1,0 +1,279 @@
+"""A cloud: launches machines for NodeClaims as the KWOK provider does, runs short of types, takes spot nodes away.
+
+A machine has the name of its claim. It exists, and costs money, from its launch to the end of its termination.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpool.catalog.instance_types import Catalog, InstanceType, Offering
+from karpool.catalog.pricing import PRICE_LABEL, launchable
+from karpool.model import labels as names
+from karpool.model.node import Node, NodeSpec, NodeStatus
+from karpool.model.nodepool import NodeClaim, as_requirements
+from karpool.model.requirements import NO_REQUIREMENTS, Requirements
+from karpool.model.scheduling import Taint
+from karpool.model.wire import Condition, Metadata
+from karpool.virtual.api import Api
+from karpool.virtual.chance import waiting_time
+from karpool.virtual.changes import with_claim_condition, with_node_condition
+from karpool.virtual.curves import seconds
+from karpool.virtual.kubelet import NOT_READY
+from karpool.virtual.scenario import Interruptions, Shortage
+from karpool.virtual.world import World
+
+PROVIDER: Final = "virtual://"
+REMEMBERS_SHORTAGE: Final = 180.0
+"""How long the provider tells decisions that an offering cannot be had, after it could not be had once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine that exists: what it costs an hour, and since when it does."""
+
+    name: str
+    entry: InstanceType
+    offering: Offering
+    price: float
+    since: float
+
+
+class Cloud:
+    """All machines; `catalog` is what the provider says can be had now."""
+
+    def __init__(
+        self,
+        world: World,
+        api: Api,
+        catalog: Catalog,
+        *,
+        shortages: Iterable[Shortage] = (),
+        interruptions: Iterable[Interruptions] = (),
+    ) -> None:
+        self.world = world
+        self.api = api
+        self.catalog = catalog
+        self.machines: dict[str, Machine] = {}
+        self.on_start: list[Callable[[Machine], None]] = []
+        self.on_end: list[Callable[[Machine], None]] = []
+        self.failed_launches = 0
+        self.interrupted = 0
+        self._all = catalog
+        self._shortages = tuple(shortages)
+        self._interruptions = tuple(interruptions)
+        self._known_short: dict[tuple[str, str, str], float] = {}
+        self._reserved: dict[str, int] = {}
+        world.store.claims.watch(self._claim)
+
+    # -- launch --------------------------------------------------------------------------------------------------
+
+    def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
+        if new is not None and old is None and not new.status.provider_id:
+            delay = self.world.strayed(self.world.timings.launch, "launch", new.name)
+            self.world.agenda.after(delay, partial(self._launch, new.name, new.metadata.uid))
+        elif new is None and old is not None and old.name in self.machines:
+            self.end(old.name)
+
+    def _held(self, name: str, uid: str) -> NodeClaim | None:
+        claim = self.world.store.claims.get(name)
+        return claim if claim is not None and claim.metadata.uid == uid else None
+
+    def _launch(self, name: str, uid: str) -> None:
+        claim = self._held(name, uid)
+        if claim is None or claim.metadata.deletion_timestamp is not None:
+            return
+        wanted = as_requirements(claim.spec.requirements)
+        found = self._choose(wanted)
+        if found is None:
+            self.failed_launches += 1
+            self.api.delete_claim(name, uid)
+            return
+        entry, offering = found
+        if offering.reservation_id is not None:
+            self._reserved[offering.reservation_id] = self._reserved.get(offering.reservation_id, 0) + 1
+            self._publish()
+        machine = self.start(name, entry, offering)
+        self._report(claim, machine, wanted)
+        delay = self.world.strayed(self.world.timings.registration, "registration", name)
+        self.world.agenda.after(delay, partial(self._appear, name, uid))
+
+    def _choose(self, wanted: Requirements) -> tuple[InstanceType, Offering] | None:
+        """The cheapest offering that can be had of the types that a claim names; of equals the first."""
+        best: tuple[float, InstanceType, Offering] | None = None
+        types = wanted.get(names.INSTANCE_TYPE)
+        for entry in self._all.types:
+            if (types is not None and not types.has(entry.name)) or not entry.requirements.meets(wanted):
+                continue
+            for offering in launchable(entry, wanted):
+                price = self._all.price(offering)
+                if price is None or (best is not None and price >= best[0]):
+                    continue
+                if self._short(entry, offering):
+                    self._remember(entry, offering)
+                else:
+                    best = (price, entry, offering)
+        return None if best is None else best[1:]
+
+    def start(self, name: str, entry: InstanceType, offering: Offering) -> Machine:
+        """Start a machine."""
+        price = self._all.price(offering) or 0.0
+        machine = self.machines[name] = Machine(name, entry, offering, price, self.world.agenda.time)
+        for told in self.on_start:
+            told(machine)
+        if offering.capacity_type == names.SPOT:
+            self._plan_interruption(name)
+        return machine
+
+    def _report(self, claim: NodeClaim, machine: Machine, wanted: Requirements) -> None:
+        """Write into the claim what was launched."""
+        labels = {**_labels(machine, wanted), **claim.metadata.labels}
+        launched = with_claim_condition(claim, "Launched", "True", self.world.agenda.moment, reason="Launched")
+        status = replace(
+            launched.status,
+            provider_id=PROVIDER + machine.name,
+            capacity=dict(machine.entry.capacity),
+            allocatable=dict(machine.entry.allocatable),
+        )
+        metadata = replace(claim.metadata, labels=labels)
+        self.world.store.claims.put(replace(launched, metadata=metadata, status=status))
+
+    def _appear(self, name: str, uid: str) -> None:
+        """The machine's kubelet registers a Node, which says that it is not ready yet."""
+        claim = self._held(name, uid)
+        if claim is None or name not in self.machines or name in self.world.store.nodes:
+            return
+        waiting = (Taint(key=names.UNREGISTERED_TAINT, effect="NoExecute"), *claim.spec.startup_taints)
+        labels = {**claim.metadata.labels, names.HOSTNAME: name}
+        self.api.create_node(node_of(self.machines[name], labels, (*waiting, *claim.spec.taints)))
+
+    # -- what cannot be had --------------------------------------------------------------------------------------
+
+    def _short(self, entry: InstanceType, offering: Offering) -> bool:
+        now = self.world.agenda.time
+        taken = self._reserved.get(offering.reservation_id or "", 0)
+        if offering.reservation_id is not None and taken >= offering.reservation_capacity:
+            return True
+        return any(
+            seconds(one.start) <= now < seconds(one.start) + seconds(one.length) and _concerns(one, entry, offering)
+            for one in self._shortages
+        )
+
+    def _remember(self, entry: InstanceType, offering: Offering) -> None:
+        """Tell decisions for a while that an offering cannot be had."""
+        until = self.world.agenda.time + REMEMBERS_SHORTAGE
+        self._known_short[entry.name, offering.zone, offering.capacity_type] = until
+        self.world.agenda.at(until, self._publish)
+        self._publish()
+
+    def _publish(self) -> None:
+        now = self.world.agenda.time
+        self._known_short = {key: until for key, until in self._known_short.items() if until > now}
+        types = tuple(self._as_known(entry) for entry in self._all.types)
+        if types != self.catalog.types:
+            self.catalog = with_fields(self._all, types=types)
+
+    def _as_known(self, entry: InstanceType) -> InstanceType:
+        offerings = tuple(self._offered(entry, offering) for offering in entry.offerings)
+        return entry if offerings == entry.offerings else with_fields(entry, offerings=offerings)
+
+    def _offered(self, entry: InstanceType, offering: Offering) -> Offering:
+        if (entry.name, offering.zone, offering.capacity_type) in self._known_short:
+            return with_fields(offering, available=False)
+        taken = self._reserved.get(offering.reservation_id or "", 0)
+        if not taken:
+            return offering
+        left = max(0, offering.reservation_capacity - taken)
+        return with_fields(offering, reservation_capacity=left, available=offering.available and left > 0)
+
+    # -- end -----------------------------------------------------------------------------------------------------
+
+    def terminate(self, claim: NodeClaim) -> None:
+        """End a claim's machine; the claim says when it is over."""
+        name, now = claim.name, self.world.agenda.moment
+        status = "Terminating" if name in self.machines else "Terminated"
+        if not claim.is_true("InstanceTerminating") or status == "Terminated":
+            self.world.store.claims.put(with_claim_condition(claim, "InstanceTerminating", "True", now, reason=status))
+        if name in self.machines and not claim.is_true("InstanceTerminating"):
+            delay = self.world.strayed(self.world.timings.termination, "termination", name)
+            self.world.agenda.after(delay, partial(self._terminated, name, claim.metadata.uid))
+
+    def _terminated(self, name: str, uid: str) -> None:
+        self.end(name)
+        claim = self._held(name, uid)
+        if claim is not None:
+            now = self.world.agenda.moment
+            self.world.store.claims.put(
+                with_claim_condition(claim, "InstanceTerminating", "True", now, reason="Terminated")
+            )
+
+    def end(self, name: str) -> None:
+        """End a machine at once."""
+        machine = self.machines.pop(name, None)
+        if machine is None:
+            return
+        if machine.offering.reservation_id is not None:
+            self._reserved[machine.offering.reservation_id] -= 1
+            self._publish()
+        for told in self.on_end:
+            told(machine)
+
+    def _plan_interruption(self, name: str) -> None:
+        for number, fault in enumerate(self._interruptions):
+            mean = seconds(fault.every)
+            wait = waiting_time(self.world.seed, mean, "interruption", str(number), name)
+            begins = max(self.world.agenda.time, seconds(fault.start)) + wait
+            self.world.agenda.at(begins, partial(self._warn, name, self.machines[name], seconds(fault.warning)))
+
+    def _warn(self, name: str, machine: Machine, warning: float) -> None:
+        """The cloud will take the machine: its claim is deleted as interruption handlers do, and soon it is gone."""
+        if self.machines.get(name) is machine:
+            self.interrupted += 1
+            self.api.delete_claim(name)
+            self.world.agenda.after(warning, partial(self._take, name, machine))
+
+    def _take(self, name: str, machine: Machine) -> None:
+        if self.machines.get(name) is not machine:
+            return
+        node = self.world.store.nodes.get(name)
+        if node is not None:
+            self.world.store.nodes.put(with_node_condition(node, "Ready", "Unknown", self.world.agenda.moment))
+        claim = self.world.store.claims.get(name)
+        self._terminated(name, claim.metadata.uid if claim is not None else "")
+
+
+def _concerns(shortage: Shortage, entry: InstanceType, offering: Offering) -> bool:
+    return (
+        (not shortage.instance_types or entry.name in shortage.instance_types)
+        and (not shortage.zones or offering.zone in shortage.zones)
+        and (not shortage.capacity_types or offering.capacity_type in shortage.capacity_types)
+    )
+
+
+def _labels(machine: Machine, wanted: Requirements) -> dict[str, str]:
+    """Whatever the type, its offering and the claim's requirements leave only one value for, and the price."""
+    offered = machine.entry.requirements.intersect(machine.offering.requirements)
+    open_keys = [key for key in wanted if key in offered or len(wanted[key].values) == 1]
+    known = offered.intersect(Requirements((key, wanted[key]) for key in open_keys))
+    single = {
+        key: next(iter(rule.values)) for key, rule in known.items() if not rule.complement and len(rule.values) == 1
+    }
+    return {**single, PRICE_LABEL: f"{machine.price:.6g}"}
+
+
+def node_of(machine: Machine, labels: dict[str, str], taints: tuple[Taint, ...]) -> Node:
+    """The Node that a machine registers: not ready yet."""
+    offered = _labels(machine, NO_REQUIREMENTS)
+    return Node(
+        metadata=Metadata(name=machine.name, labels={**offered, **labels}),
+        spec=NodeSpec(provider_id=PROVIDER + machine.name, taints=(Taint(key=NOT_READY, effect="NoSchedule"), *taints)),
+        status=NodeStatus(
+            capacity=dict(machine.entry.capacity),
+            allocatable=dict(machine.entry.allocatable),
+            conditions=(Condition(type="Ready", status="False"),),
+        ),
+    )

@@ -1,0 +1,83 @@
+"""Deployments: interchangeable pods of a ReplicaSet, scaled up and down, rolled over by a new revision."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from karpool.disruption.costs import deletion_cost
+from karpool.model.pod import Pod
+from karpool.virtual.chance import share
+from karpool.virtual.owners import Owner, ready, reference
+
+REVISION: Final = "pod-template-hash"
+SURGE: Final = 0.25
+"""The share of pods that may be too many, and that may be missing, while a new revision rolls out."""
+
+
+class DeploymentOwner(Owner):
+    """Keeps as many ready pods of the newest revision as are wanted."""
+
+    revision = 1
+
+    @property
+    def replica_set(self) -> str:
+        """The name of the ReplicaSet of the newest revision."""
+        return f"{self.workload.name}-{self.revision}"
+
+    def deploy(self) -> None:
+        """Begin to roll out a new revision."""
+        self.revision += 1
+        self.soon()
+
+    def reconcile(self) -> None:
+        """Scale the newest revision, or roll it out a little further."""
+        newest = [pod for pod in self.pods.values() if pod.metadata.labels[REVISION] == str(self.revision)]
+        old = [pod for pod in self.pods.values() if pod.metadata.labels[REVISION] != str(self.revision)]
+        if len(newest) > self.wanted:
+            self._delete(self._first_to_go(newest)[: len(newest) - self.wanted])
+        surge = math.ceil(SURGE * self.wanted) if old else 0
+        missing = min(self.wanted - len(newest), self.wanted + surge - len(self.pods))
+        for _ in range(max(0, missing)):
+            self._create()
+        if old:
+            self._retire(old)
+
+    def _retire(self, old: list[Pod]) -> None:
+        """Delete old pods that do not serve, and as many that do as others can stand in for."""
+        idle = [pod for pod in old if not ready(pod)]
+        serving = sum(ready(pod) for pod in self.pods.values())
+        spare = serving - (self.wanted - math.floor(SURGE * self.wanted))
+        busy = [pod for pod in self._first_to_go(old) if ready(pod)]
+        self._delete(idle)
+        self._delete(busy[: max(0, spare)])
+
+    def _create(self) -> None:
+        labels = {**self.labels, REVISION: str(self.revision)}
+        self.create(self.next_name(self.replica_set), reference("ReplicaSet", self.replica_set), labels=labels)
+
+    def _delete(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            self.api.delete_pod(pod.key)
+
+    def _first_to_go(self, pods: list[Pod]) -> list[Pod]:
+        """Pods in the order in which a ReplicaSet gives them up: not placed, not ready, crowded, then young ones.
+
+        Ages count by their order of magnitude only, and of equals chance decides, as in Kubernetes.
+        """
+        crowd = Counter(pod.spec.node_name for pod in pods)
+        now = self.world.agenda.moment
+
+        def rank(pod: Pod) -> tuple[bool, bool, float, int, int, float]:
+            born = pod.metadata.creation_timestamp or now
+            age = max(1.0, (now - born).total_seconds())
+            return (
+                pod.bound,
+                ready(pod),
+                deletion_cost(pod) or 0.0,
+                -crowd[pod.spec.node_name],
+                int(math.log2(age)),
+                share(self.world.seed, "scale-down", pod.key),
+            )
+
+        return sorted(pods, key=rank)

@@ -1,0 +1,151 @@
+"""The controller's disruption: look, decide, look again a little later, begin."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from karpool.cluster.podtable import NOWHERE
+from karpool.disruption.command import Cause, Command
+from karpool.disruption.methods import Pass
+from karpool.disruption.recall import Recall
+from karpool.disruption.situation import Situation
+from karpool.disruption.windows import reference_time
+from karpool.execution.beginning import NotStartedError, begin, destinations
+from karpool.execution.state import nominate, nominated
+from karpool.execution.tickets import in_command
+from karpool.model.labels import NODEPOOL
+from karpool.model.nodepool import NodePool, grace_period
+from karpool.virtual.curves import seconds
+from karpool.virtual.living import LivingSituation
+from karpool.virtual.pdbs import KnownPdbs
+from karpool.virtual.second_look import second_look
+from karpool.virtual.session import Session
+
+REFRESH: Final = timedelta(minutes=5)
+"""How long "nothing to do" is believed when nothing seems to have changed."""
+_AGAIN: Final = 1.0
+OnCommand = Callable[[Command], None]
+
+
+class Disruptor:
+    """Makes a pass whenever the poll comes round and something may have changed since the last fruitless one."""
+
+    def __init__(self, session: Session, on_command: OnCommand) -> None:
+        self.session = session
+        self.agenda = session.world.agenda
+        self.store = session.world.store
+        self.passes = 0
+        self._on_command = on_command
+        self._seen = -1
+        self._believed_until: datetime | None = None
+        self._living: LivingSituation | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self.agenda.after(seconds(self.session.world.timings.poll), self._look)
+
+    # -- passes --------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        if not self.session.alive:
+            return
+        commands = () if self._nothing_changed() else self._decide()
+        if not commands:
+            self.agenda.after(seconds(self.session.world.timings.poll), self._look)
+        elif all(command.cause is Cause.DRIFTED for command in commands):
+            self._begin(commands)
+        else:
+            wait = seconds(self.session.world.timings.validation)
+            self.agenda.after(wait, partial(self._validate, commands))
+
+    def _nothing_changed(self) -> bool:
+        until = self._believed_until
+        return self._seen == self.session.mirror.loosened and until is not None and self.agenda.moment < until
+
+    def _decide(self) -> tuple[Command, ...]:
+        self.passes += 1
+        seen = self.session.mirror.loosened
+        with self._situation() as situation:
+            commands = Pass(situation, Recall()).decide()
+        # Putting pods back is no change.
+        self._seen = seen
+        self._believed_until = None if commands else self._next_opening()
+        return commands
+
+    def _validate(self, commands: tuple[Command, ...]) -> None:
+        if not self.session.alive:
+            return
+        with self._situation() as situation:
+            kept = [second_look(Pass(situation, Recall()), command) for command in commands]
+        self._begin(tuple(command for command in kept if command is not None))
+
+    @contextmanager
+    def _situation(self) -> Iterator[Situation]:
+        """The cluster as it is now; pods that a situation seats elsewhere are put back."""
+        session, now = self.session, self.agenda.moment
+        snapshot = session.mirror.snapshot
+        snapshot.objects = self.store.objects()
+        engine = session.engine()
+        if self._living is None or self._living.engine is not engine:
+            self._living = LivingSituation(snapshot, engine.catalog, engine, now=now, settings=session.settings)
+            self._put_back(self._living)
+        self._living.renew(
+            now,
+            KnownPdbs(session.hands.api.watchman),
+            touched=self._touched(),
+            in_command=in_command(snapshot.objects),
+            nominated=nominated(session.state, snapshot.objects, now),
+        )
+        try:
+            yield self._living
+        finally:
+            self._put_back(self._living)
+
+    def _put_back(self, situation: Situation) -> None:
+        for key in sorted(situation.pending | situation.leaving):
+            self.session.mirror.put_back(key)
+
+    def _touched(self) -> set[int]:
+        """Rows of nodes that are not as they were at the last look, or whose pods' budgets have shut."""
+        mirror, pods = self.session.mirror, self.session.mirror.snapshot.pods
+        rows = mirror.touched
+        for budget in mirror.tightened:
+            for key in self.session.hands.api.watchman.covered(budget):
+                if key in pods.rows:
+                    rows.add(int(pods.node_of[pods.rows[key]]))
+        mirror.touched, mirror.tightened = set(), set()
+        return rows - {NOWHERE}
+
+    def _next_opening(self) -> datetime:
+        """When the next node may take part again; at the latest after a while."""
+        now = self.agenda.moment
+        lengths = {pool.name: _windows(pool) for pool in self.store.pools}
+        earliest = now + REFRESH
+        for claim in self.store.claims:
+            start = reference_time(claim)
+            for length in lengths.get(claim.metadata.labels.get(NODEPOOL, ""), ()) if start is not None else ():
+                if start is not None and now < start + length < earliest:
+                    earliest = start + length
+        return earliest
+
+    # -- commands ------------------------------------------------------------------------------------------------
+
+    def _begin(self, commands: tuple[Command, ...]) -> None:
+        session = self.session
+        for command in commands:
+            now = self.agenda.moment
+            try:
+                actions = begin(command, self.store.objects(), now)
+            except NotStartedError:
+                continue
+            self._on_command(command)
+            session.carry_out(actions)
+            session.state = nominate(session.state, sorted(destinations(command)), now)
+        self.agenda.after(_AGAIN if commands else seconds(session.world.timings.poll), self._look)
+
+
+def _windows(pool: NodePool) -> tuple[timedelta, ...]:
+    lengths = (pool.spec.disruption.consolidate_after, grace_period(pool))
+    return tuple(length.delta for length in lengths if length.delta is not None)

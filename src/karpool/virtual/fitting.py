@@ -1,0 +1,110 @@
+"""Which nodes can take a pod now, by the columns of the snapshot: room, labels, taints, ports and topology.
+
+As kube-scheduler sees it: only domains that have nodes count for spread, and a host that is least used sets the pace.
+"""
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.cluster.classes import NO_CLASS
+from karpool.cluster.groups import Kind
+from karpool.cluster.nodetable import PRESENT
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.labels import HOSTNAME
+
+
+def fitting(snapshot: Snapshot, pod: int, usable: Array) -> Array:
+    """A mask over node rows; wishes of the pod are given up one by one until some node fits."""
+    level = int(snapshot.pods.class_of[pod])
+    while True:
+        mask = _on_level(snapshot, pod, level, usable)
+        if mask.any() or snapshot.classes.next[level] == NO_CLASS:
+            return mask
+        level = int(snapshot.classes.next[level])
+
+
+def has_plain_rules(snapshot: Snapshot, pod: int) -> bool:
+    """Whether no other pod decides where this one may go: what keeps it out keeps out its whole class."""
+    number = int(snapshot.pods.class_of[pod])
+    return not (
+        snapshot.classes.owned.length[number]
+        or snapshot.classes.blocked_rows.length[number]
+        or snapshot.classes.next[number] != NO_CLASS
+        or snapshot.topology.kept_off_by.length[int(snapshot.pods.labels_of[pod])]
+    )
+
+
+def _on_level(snapshot: Snapshot, pod: int, level: int, usable: Array) -> Array:
+    nodes, classes = snapshot.nodes, snapshot.classes
+    size, width = len(nodes.states), len(snapshot.resources)
+    if classes.refused[level]:
+        return np.zeros(size, dtype=np.bool_)
+    mask: Array = usable[:size] & snapshot.shapes.suits[classes.signature[level], nodes.shape[:size]] == 1
+    mask &= (nodes.free[:size, :width] >= classes.requests[level, :width]).all(axis=1)
+    hosts = classes.levels[level].requirements.get(HOSTNAME)
+    if hosts is not None:
+        mask &= np.array([s is not None and hosts.has(s.labels[HOSTNAME]) for s in nodes.states], dtype=np.bool_)
+    for row in classes.blocked_rows.row(level):
+        mask &= snapshot.topology.by_host[row, :size] == 0
+    mask &= _attaches(snapshot, level, size)
+    labels = int(snapshot.pods.labels_of[pod])
+    for group in classes.owned.row(level) + snapshot.topology.kept_off_by.row(labels):
+        if not mask.any():
+            break
+        mask &= _group_allows(snapshot, group, labels, size)
+    return mask
+
+
+def _attaches(snapshot: Snapshot, level: int, size: int) -> Array:
+    """Which nodes can attach the volumes that the pod shares with others."""
+    classes, mask = snapshot.classes, np.ones(size, dtype=np.bool_)
+    wanted: dict[int, Array] = {}
+    for row, column in zip(classes.shared_rows.row(level), classes.shared_columns.row(level), strict=True):
+        already = wanted.get(column, classes.requests[level, column])
+        wanted[column] = already + (snapshot.topology.by_host[row, :size] == 0)
+    for column, amount in wanted.items():
+        mask &= amount <= snapshot.nodes.free[:size, column]
+    return mask
+
+
+def _group_allows(snapshot: Snapshot, group: int, labels: int, size: int) -> Array:
+    topology = snapshot.topology
+    itself = group in topology.counted_by.row(labels)
+    first = itself and topology.total[group] == 0
+    if topology.groups[group].by_host:
+        counts = topology.by_host[topology.row[group], :size]
+        return (
+            _allowed(topology.kind[group], counts, first)
+            if _unbounded(topology.kind[group])
+            else (counts + itself - _lowest_host(snapshot, group, size) <= topology.skew[group])
+        )
+    domains = snapshot.nodes.domain[:size, topology.key[group]]
+    counts = topology.by_domain[group]
+    if _unbounded(topology.kind[group]):
+        fine = _allowed(topology.kind[group], counts, first)
+    else:
+        known = (topology.nodes_seen[topology.filter[group], topology.key[group]][: len(counts)] > 0) | (counts > 0)
+        enough = known.sum() >= topology.min_domains[group]
+        lowest = int(counts[known].min()) if known.any() and enough else 0
+        fine = counts + itself - lowest <= topology.skew[group]
+    allowed: Array = (domains >= 0) & fine[domains]
+    return allowed
+
+
+def _unbounded(kind: int) -> bool:
+    return bool(kind != Kind.SPREAD)
+
+
+def _allowed(kind: int, counts: Array, first: bool) -> Array:  # noqa: FBT001 - private, and read in one place
+    """What affinity wants (somebody, or nobody yet anywhere) and what anti-affinity wants (nobody)."""
+    if kind == Kind.AFFINITY:
+        return np.ones(len(counts), dtype=np.bool_) if first else counts > 0
+    none: Array = counts == 0
+    return none
+
+
+def _lowest_host(snapshot: Snapshot, group: int, size: int) -> int:
+    topology, nodes = snapshot.topology, snapshot.nodes
+    seen = snapshot.shapes.seen_by[topology.filter[group], nodes.shape[:size]] == 1
+    seen &= nodes.live[:size] == PRESENT
+    return int(topology.by_host[topology.row[group], :size][seen].min()) if seen.any() else 0

@@ -1,0 +1,201 @@
+"""What must never happen, whatever the workload and however often the controller dies; checked at every event.
+
+Nothing here asks the parts that it checks: budgets, healthy pods and places are counted anew from the store.
+"""
+
+from collections.abc import Iterator
+
+from karpool.disruption.budgets import allowed
+from karpool.disruption.command import Command
+from karpool.disruption.pods import tolerates_disruption
+from karpool.execution.actions import Action, AddTaint, DeleteClaim, DeletePod, EvictPod
+from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.tickets import COMMAND, REPLACES
+from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL
+from karpool.model.node import Node
+from karpool.model.pod import Pod
+from karpool.model.wire import condition, is_true
+from karpool.model.workloads import PodDisruptionBudget
+from karpool.packing.ask import place
+from karpool.virtual.api import Code
+from karpool.virtual.cluster import VirtualCluster
+
+
+class BrokenInvariantError(AssertionError):
+    """Something happened that must never happen; the message says what, when and to whom."""
+
+
+class Invariants:
+    """Watches a cluster and raises as soon as it breaks a rule."""
+
+    def __init__(self, cluster: VirtualCluster) -> None:
+        self.cluster = cluster
+        self.store = cluster.store
+        self.checked = 0
+        cluster.api.on_eviction.append(self._eviction)
+        cluster.hands.observers.append(self._action)
+        cluster.controller.on_command.append(self._command)
+
+    def _broken(self, said: str) -> BrokenInvariantError:
+        return BrokenInvariantError(f"{self.cluster.now:%H:%M:%S}: {said}")
+
+    def run(self, until: float) -> None:
+        """Run the cluster, and look at it after every event."""
+        self.cluster.agenda.run(until, self._each)
+
+    # -- budgets of pods -----------------------------------------------------------------------------------------
+
+    def _eviction(self, pod: Pod, code: Code) -> None:
+        """Called before the pod goes: whoever is let go must not be missed."""
+        self.checked += 1
+        if code is not Code.CREATED or not _serves(pod):
+            return
+        for pdb in self.store.pdbs:
+            if pdb.matches(pod.metadata.namespace, pod.metadata.labels):
+                healthy = sum(_serves(other) for other in self._covered(pdb))
+                if healthy - 1 < self._needed(pdb):
+                    raise self._broken(
+                        f"evicting {pod.key} leaves {healthy - 1} of {self._needed(pdb)} pods that {pdb.key} needs"
+                    )
+
+    def _covered(self, pdb: PodDisruptionBudget) -> Iterator[Pod]:
+        return (pod for pod in self.store.pods if pdb.matches(pod.metadata.namespace, pod.metadata.labels))
+
+    def _needed(self, pdb: PodDisruptionBudget) -> int:
+        """How many pods the budget needs, from what the owners of its pods want."""
+        live = [pod for pod in self._covered(pdb) if not pod.terminal]
+        owners = {owner.controller: owner.wanted for pod in live if (owner := self.cluster.workloads.owner_of(pod))}
+        least, most, whole = pdb.spec.min_available, pdb.spec.max_unavailable, sum(owners.values())
+        if most is not None:
+            return whole - _share(most, whole)
+        return _share(least or 0, whole)
+
+    # -- budgets of pools ----------------------------------------------------------------------------------------
+
+    def _command(self, command: Command) -> None:
+        """A command that begins must be within the budgets of its pools, and have a place for each of its pods."""
+        for name in sorted({self._pool(node) for node in command.nodes}):
+            self._check_budget(name, command)
+        self._check_places(command)
+
+    def _pool(self, node: str) -> str:
+        held = self.store.nodes.get(node)
+        return "" if held is None else held.metadata.labels.get(NODEPOOL, "")
+
+    def _check_budget(self, name: str, command: Command) -> None:
+        pool = self.store.pools.get(name)
+        if pool is None or self.cluster.policy.decisions.ignore_budgets:
+            return
+        nodes = [
+            node
+            for node in self.store.nodes
+            if node.metadata.labels.get(NODEPOOL) == name and node.metadata.labels.get("karpenter.sh/initialized")
+        ]
+        leaving = {node.name for node in nodes if _leaves(node) and not self._ended(node)}
+        mine = {node for node in command.nodes if self._pool(node) == name}
+        limit = allowed(pool, str(command.cause), len(nodes), 0, self.cluster.now).allowed
+        if len(leaving | mine) > limit:
+            raise self._broken(f"{len(leaving | mine)} nodes of pool {name} go at once; its budget allows {limit}")
+
+    def _ended(self, node: Node) -> bool:
+        claim = self.store.claims.get(node.name)
+        return claim is not None and claim.is_true("InstanceTerminating")
+
+    # -- places --------------------------------------------------------------------------------------------------
+
+    def _check_places(self, command: Command) -> None:
+        """Asked from scratch, without the snapshot that found the command."""
+        if command.cause == "Drifted":
+            return
+        pods = [pod for pod in self.store.pods if pod.spec.node_name in command.nodes and pod.reschedulable]
+        gone = {*command.nodes, *(node.name for node in self.store.nodes if _leaves(node))}
+        answer = place(self.store.objects(), self.cluster.cloud.catalog, pods=pods, gone=gone)
+        if answer.unplaced:
+            raise self._broken(f"{', '.join(answer.unplaced)} would have no place without {', '.join(command.nodes)}")
+        if len(answer.new_nodes) > len(command.replacements):
+            raise self._broken(
+                f"without {', '.join(command.nodes)} pods need {len(answer.new_nodes)} new nodes, "
+                f"and the command brings {len(command.replacements)}"
+            )
+
+    # -- actions -------------------------------------------------------------------------------------------------
+
+    def _action(self, action: Action) -> None:
+        self.checked += 1
+        match action:
+            case EvictPod():
+                self._check_drained(action.key, action.node)
+            case DeletePod():
+                self.cluster.ledger.forced()
+            case DeleteClaim() if self._is_used_replacement(action.name):
+                raise self._broken(f"NodeClaim {action.name} is deleted though a command waits for it")
+            case AddTaint(taint=taint) if taint.key == DISRUPTED_TAINT and not self._may_taint(action.node):
+                raise self._broken(f"node {action.node} is tainted, and nothing says why it should go")
+            case _:
+                pass
+
+    def _check_drained(self, key: str, node: str) -> None:
+        """Pods are evicted only from nodes that are on their way out."""
+        pod, held = self.store.pods.get(key), self.store.nodes.get(node)
+        if pod is not None and pod.spec.node_name == node and (held is None or not _leaves(held)):
+            raise self._broken(f"{key} is evicted from node {node}, which stays")
+
+    def _is_used_replacement(self, name: str) -> bool:
+        """Whether a committed command rests on this claim."""
+        claim = self.store.claims.get(name)
+        mark = None if claim is None else claim.metadata.annotations.get(REPLACES)
+        return mark is not None and any(
+            f'"id":"{mark}"' in text and '"committed":true' in text
+            for other in self.store.claims
+            if (text := other.metadata.annotations.get(COMMAND, ""))
+        )
+
+    def _may_taint(self, name: str) -> bool:
+        claim, node = self.store.claims.get(name), self.store.nodes.get(name)
+        deleted = node is not None and node.metadata.deletion_timestamp is not None
+        return deleted or (claim is not None and COMMAND in claim.metadata.annotations)
+
+    # -- every event and the end -----------------------------------------------------------------------------------
+
+    def _each(self) -> None:
+        """No node holds more than it has."""
+        self.checked += 1
+        nodes = self.cluster.mirror.snapshot.nodes
+        size = len(nodes.states)
+        over = (nodes.taken[:size] > nodes.room[:size]).any(axis=1) & (nodes.live[:size] > 0)
+        if over.any():
+            raise self._broken(f"node {nodes.get(int(over.argmax())).name} holds more than it has")
+
+    def at_rest(self) -> None:
+        """When all is quiet: no taint, mark, ticket or replacement is left over, and nobody waits."""
+        for claim in self.store.claims:
+            marks = {COMMAND, REPLACES} & set(claim.metadata.annotations)
+            if (
+                claim.metadata.deletion_timestamp is not None
+                or marks
+                or condition(claim.status.conditions, DISRUPTION_REASON)
+            ):
+                raise self._broken(f"NodeClaim {claim.name} still says that it goes or replaces: {sorted(marks)}")
+        for node in self.store.nodes:
+            if _leaves(node):
+                raise self._broken(f"node {node.name} is still tainted or being deleted")
+        if set(self.cluster.cloud.machines) != {node.name for node in self.store.nodes}:
+            raise self._broken("machines and nodes are not the same")
+        waiting = [pod.key for pod in self.store.pods if not pod.bound]
+        if waiting:
+            raise self._broken(f"pods wait without end: {', '.join(waiting)}")
+
+
+def _serves(pod: Pod) -> bool:
+    return pod.active and is_true(pod.status.conditions, "Ready") and not tolerates_disruption(pod)
+
+
+def _leaves(node: Node) -> bool:
+    tainted = any(taint.key == DISRUPTED_TAINT for taint in node.spec.taints)
+    return tainted or node.metadata.deletion_timestamp is not None
+
+
+def _share(written: int | str, whole: int) -> int:
+    if isinstance(written, str) and written.endswith("%"):
+        return -(-int(written[:-1]) * whole // 100)
+    return int(written)

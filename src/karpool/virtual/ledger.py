@@ -1,0 +1,239 @@
+"""What a run cost and what it put pods through, added up while it happens."""
+
+import statistics
+from typing import Final
+
+import msgspec
+from msgspec import field
+
+from karpool.model.pod import Pod
+from karpool.model.requests import effective_requests
+from karpool.model.wire import Wire
+from karpool.virtual.api import Api, Code
+from karpool.virtual.cloud import Cloud, Machine
+from karpool.virtual.curves import seconds
+from karpool.virtual.world import World
+
+HOUR: Final = 3600.0
+_DIGITS: Final = 9
+
+
+class Sample(Wire):
+    """The cluster at one moment: seconds since the start, and how things stood."""
+
+    time: float
+    nodes: int
+    pods: int
+    pending: int
+    price_per_hour: float
+    cpu_utilization: float | None
+    memory_utilization: float | None
+    evictions: int
+
+
+class Summary(Wire, omit_defaults=False):
+    """A run in numbers; what nobody can know (a median of nothing) is null."""
+
+    seconds: float
+    cost: float
+    node_hours: float
+    cpu_utilization: float | None
+    memory_utilization: float | None
+    evictions: int
+    evictions_forced: int
+    moves_per_pod: float | None
+    pods_created: int
+    pending_pod_seconds: float
+    pending_pods_at_end: int
+    nodes_launched: int
+    nodes_ended: int
+    failed_launches: int
+    interruptions: int
+    node_lifetime_seconds_median: float | None
+    node_lifetime_seconds_mean: float | None
+    pdb_refusals: int = field(name="pdbRefusals")
+    pdb_wait_seconds: float = field(name="pdbWaitSeconds")
+    nodes_at_end: int
+    pods_at_end: int
+
+
+class _Sum:
+    """A quantity and its integral over time."""
+
+    def __init__(self) -> None:
+        self.value = 0.0
+        self.total = 0.0
+        self._since = 0.0
+
+    def change(self, difference: float, now: float) -> None:
+        self.settle(now)
+        self.value += difference
+
+    def settle(self, now: float) -> None:
+        self.total += self.value * (now - self._since)
+        self._since = now
+
+
+class Ledger:
+    """Listens to the cluster; `begin` sets everything to zero, after a cluster has filled."""
+
+    def __init__(self, world: World, api: Api, cloud: Cloud) -> None:
+        self.world = world
+        self.cloud = cloud
+        self.samples: list[Sample] = []
+        self._sums = {name: _Sum() for name in ("price", "nodes", "pods", "pending", *_SIZES, *_USES)}
+        self._bound: dict[str, tuple[float, float]] = {}
+        self._waiting: set[str] = set()
+        self._refused: dict[str, float] = {}
+        self._lifetimes: list[float] = []
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._pdb_wait = 0.0
+        self._began = 0.0
+        cloud.on_start.append(self._start)
+        cloud.on_end.append(self._end)
+        api.on_eviction.append(self._eviction)
+        world.store.pods.watch(self._pod)
+        world.agenda.after(0.0, self._sample)
+
+    def begin(self) -> None:
+        """Measure from now on."""
+        now = self._began = self.world.agenda.time
+        for entry in self._sums.values():
+            entry.settle(now)
+            entry.total = 0.0
+        self.samples, self._lifetimes, self._pdb_wait = [], [], 0.0
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._before = (self.cloud.failed_launches, self.cloud.interrupted)
+
+    _before = (0, 0)
+
+    def _add(self, name: str, difference: float) -> None:
+        self._sums[name].change(difference, self.world.agenda.time)
+
+    # -- machines ------------------------------------------------------------------------------------------------
+
+    def _start(self, machine: Machine) -> None:
+        self._counts["launched"] += 1
+        self._machine(machine, 1)
+
+    def _end(self, machine: Machine) -> None:
+        self._counts["ended"] += 1
+        self._lifetimes.append(self.world.agenda.time - machine.since)
+        self._machine(machine, -1)
+
+    def _machine(self, machine: Machine, sign: int) -> None:
+        self._add("price", sign * machine.price)
+        self._add("nodes", sign)
+        room = machine.entry.allocatable
+        self._add("cpu", sign * room["cpu"].milli / 1000)
+        self._add("memory", sign * float(room["memory"].units))
+
+    # -- pods ----------------------------------------------------------------------------------------------------
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new if new is not None else old
+        if pod is None:
+            return
+        if old is None:
+            self._counts["created"] += 1
+        key = pod.key
+        holds = new is not None and new.bound and not new.terminal
+        if holds != (key in self._bound):
+            self._hold(pod, holds=holds)
+        waits = new is not None and not new.bound and new.active
+        if waits != (key in self._waiting):
+            self._add("pending", 1 if waits else -1)
+            (self._waiting.add if waits else self._waiting.discard)(key)
+
+    def _hold(self, pod: Pod, *, holds: bool) -> None:
+        """A pod takes its room on a node, or gives it back."""
+        if holds:
+            asked = effective_requests(pod)
+            cpu = asked["cpu"].milli / 1000 if "cpu" in asked else 0.0
+            memory = float(asked["memory"].units) if "memory" in asked else 0.0
+            self._bound[pod.key] = (cpu, memory)
+        else:
+            cpu, memory = self._bound.pop(pod.key)
+        sign = 1 if holds else -1
+        self._add("cpuUsed", sign * cpu)
+        self._add("memoryUsed", sign * memory)
+        if not pod.is_daemon:
+            self._add("pods", sign)
+
+    def _eviction(self, pod: Pod, code: Code) -> None:
+        now = self.world.agenda.time
+        if code is Code.CREATED:
+            if not pod.terminating and not pod.is_daemon:
+                self._counts["evictions"] += 1
+            since = self._refused.pop(pod.metadata.uid, None)
+            self._pdb_wait += 0.0 if since is None else now - since
+        else:
+            self._counts["refusals"] += 1
+            self._refused.setdefault(pod.metadata.uid, now)
+
+    def forced(self) -> None:
+        """Count a pod that was deleted without asking."""
+        self._counts["forced"] += 1
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    def _utilization(self, name: str, *, mean: bool) -> float | None:
+        used, room = self._sums[f"{name}Used"], self._sums[name]
+        over, under = (used.total, room.total) if mean else (used.value, room.value)
+        return round(over / under, _DIGITS) if under else None
+
+    def _sample(self) -> None:
+        sums = self._sums
+        self.samples.append(
+            Sample(
+                time=self.world.agenda.time - self._began,
+                nodes=round(sums["nodes"].value),
+                pods=round(sums["pods"].value),
+                pending=len(self._waiting),
+                price_per_hour=round(sums["price"].value, _DIGITS),
+                cpu_utilization=self._utilization("cpu", mean=False),
+                memory_utilization=self._utilization("memory", mean=False),
+                evictions=self._counts["evictions"],
+            )
+        )
+        self.world.agenda.after(seconds(self.world.timings.sample), self._sample)
+
+    def summary(self) -> Summary:
+        """Everything since `begin`."""
+        now, counts, sums = self.world.agenda.time, self._counts, self._sums
+        for entry in sums.values():
+            entry.settle(now)
+        lives = self._lifetimes
+        mean_pods = sums["pods"].total / (now - self._began) if now > self._began else 0.0
+        return Summary(
+            seconds=now - self._began,
+            cost=round(sums["price"].total / HOUR, _DIGITS),
+            node_hours=round(sums["nodes"].total / HOUR, _DIGITS),
+            cpu_utilization=self._utilization("cpu", mean=True),
+            memory_utilization=self._utilization("memory", mean=True),
+            evictions=counts["evictions"],
+            evictions_forced=counts["forced"],
+            moves_per_pod=round(counts["evictions"] / mean_pods, _DIGITS) if mean_pods else None,
+            pods_created=counts["created"],
+            pending_pod_seconds=round(sums["pending"].total, 3),
+            pending_pods_at_end=len(self._waiting),
+            nodes_launched=counts["launched"],
+            nodes_ended=counts["ended"],
+            failed_launches=self.cloud.failed_launches - self._before[0],
+            interruptions=self.cloud.interrupted - self._before[1],
+            node_lifetime_seconds_median=round(statistics.median(lives), 3) if lives else None,
+            node_lifetime_seconds_mean=round(statistics.fmean(lives), 3) if lives else None,
+            pdb_refusals=counts["refusals"],
+            pdb_wait_seconds=round(self._pdb_wait, 3),
+            nodes_at_end=round(sums["nodes"].value),
+            pods_at_end=round(sums["pods"].value),
+        )
+
+    def encode(self) -> bytes:
+        """The summary and all samples as JSON; the same run gives the same bytes."""
+        return msgspec.json.encode({"summary": self.summary(), "samples": self.samples}, order="sorted")
+
+
+_SIZES: Final = ("cpu", "memory")
+_USES: Final = ("cpuUsed", "memoryUsed")
+_COUNTS: Final = ("evictions", "forced", "created", "launched", "ended", "refusals")

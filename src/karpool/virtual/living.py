@@ -1,0 +1,107 @@
+"""A situation that lives on from pass to pass: what is known of a node is forgotten only when it may have changed."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import numpy as np
+
+from karpool.disruption.pdbs import Pdbs, currently_reschedulable
+from karpool.disruption.reasons import Code
+from karpool.disruption.situation import Situation
+from karpool.model.labels import DO_NOT_DISRUPT
+from karpool.model.pod import Pod
+
+REFRESH: Final = timedelta(minutes=5)
+"""How long slow changes, such as a node's age, may go unnoticed."""
+
+# Refusals that time, other nodes or budgets of pods may lift while the node itself stays as it is.
+_FLEETING: Final = frozenset(
+    {
+        Code.CONSOLIDATE_AFTER_WINDOW,
+        Code.GRACE_PERIOD,
+        Code.POD_DO_NOT_DISRUPT,
+        Code.POD_DISRUPTION_BUDGET,
+        Code.IN_COMMAND,
+        Code.NODE_NOMINATED,
+    }
+)
+
+
+class LivingSituation(Situation):
+    """A situation on a snapshot that somebody else keeps up to date; `renew` brings it to another moment."""
+
+    def renew(
+        self,
+        now: datetime,
+        pdbs: Pdbs,
+        *,
+        touched: Collection[int],
+        in_command: Collection[str],
+        nominated: Collection[str],
+    ) -> None:
+        """Look at the cluster as it is now; `touched`: rows of nodes that changed, or whose pods did."""
+        changed = set(touched)
+        if now - self._refreshed >= REFRESH:
+            self._refreshed = now
+            changed.update(self._standings, self._known)
+            self._drifts.clear()
+        rows = self.snapshot.nodes.rows
+        others = self.in_command.symmetric_difference(in_command) | self.nominated.symmetric_difference(nominated)
+        changed.update(rows[name] for name in others if name in rows)
+        self.now = now
+        self.in_command, self.nominated = frozenset(in_command), frozenset(nominated)
+        self.pools = {pool.name: pool for pool in self.snapshot.objects.node_pools}
+        self.pdbs = pdbs
+        self.pending, self.leaving, self.stranded = set(), set(), []
+        self._holds.clear()
+        for row in changed:
+            state = self.snapshot.nodes.states[row]
+            if state is not None:
+                self._drifts.pop(state.name, None)
+        self.forget(changed)
+        self._forget_fleeting()
+        self._seat_waiting_pods()
+        self.forget(self._seated_rows() | self._guarded_rows())
+
+    _refreshed = datetime.min.replace(tzinfo=UTC)
+
+    def _forget_fleeting(self) -> None:
+        for answers in self._known.values():
+            for key in [key for key, reason in answers.items() if reason is not None and reason.code in _FLEETING]:
+                del answers[key]
+
+    def _seat_waiting_pods(self) -> None:
+        """As for any situation, without a look at pods that stay where they are."""
+        pods, nodes = self.snapshot.pods, self.snapshot.nodes
+        at = pods.node_of[: len(pods.objects)]
+        leaving = [row for row in nodes.rows.values() if nodes.get(row).deleting]
+        homeless = (int(row) for row in np.flatnonzero(at < 0))
+        waiting = [row for row in homeless if (pod := pods.objects[row]) is not None and _waits(pod)]
+        moving = [
+            row
+            for node in leaving
+            for row in sorted(self.snapshot.pods_on(node))
+            if currently_reschedulable(pods.get(row), self.pdbs, self.now)
+        ]
+        self.seat(waiting, moving)
+
+    def _seated_rows(self) -> set[int]:
+        pods = self.snapshot.pods
+        return {int(pods.node_of[pods.rows[key]]) for key in self.pending | self.leaving}
+
+    def _guarded_rows(self) -> set[int]:
+        """Nodes with a pod that must not be disrupted for a while: it may be over."""
+        pods = self.snapshot.pods
+        return {
+            one.row
+            for one in self._standings.values()
+            if len(one.pods) != len(one.movers)
+            and any(DO_NOT_DISRUPT in pods.get(row).metadata.annotations for row in one.pods)
+        }
+
+
+def _waits(pod: Pod) -> bool:
+    """Whether a pod without a node will get one as soon as there is room."""
+    gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in pod.status.conditions)
+    return pod.active and not pod.bound and not pod.is_daemon and not pod.is_mirror and not gated

@@ -1,0 +1,192 @@
+"""One snapshot for all decisions, kept in step with the store by its changes, never built anew."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from karpool.cluster.arrays import Array, grown
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
+from karpool.model.pod import Pod
+from karpool.model.workloads import PodDisruptionBudget
+from karpool.virtual.store import Store
+
+Foresight = Callable[[NodeClaim], NodeClaim]
+
+
+class Mirror:
+    """The cluster as columns; `open` says which nodes a scheduler may use now."""
+
+    def __init__(self, store: Store, foreseen: Foresight = lambda claim: claim) -> None:
+        self.store = store
+        self._foreseen = foreseen
+        self.snapshot = Snapshot(store.objects())
+        self.open: Array = np.zeros(16, dtype=np.uint8)
+        self.loosened = 0
+        """Counts changes that may let decisions find something that they did not find before."""
+        self.touched: set[int] = set()
+        """Rows of nodes that changed, or whose pods did, since somebody asked."""
+        self.tightened: set[str] = set()
+        """Keys of PodDisruptionBudgets that allow nothing any more, since somebody asked."""
+        self._claim_of: dict[str, str] = {}
+        self._node_of: dict[str, str] = {}
+        for claim in store.claims:
+            self._claim(None, claim)
+        for node in store.nodes:
+            self._node(None, node)
+        store.pods.watch(self._pod)
+        store.nodes.watch(self._node)
+        store.claims.watch(self._claim)
+        store.pdbs.watch(self._budget)
+
+    # -- pods ----------------------------------------------------------------------------------------------------
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        snapshot = self.snapshot
+        for pod in (old, new):
+            if pod is not None and pod.spec.node_name in snapshot.nodes.rows:
+                self.touched.add(snapshot.nodes.rows[pod.spec.node_name])
+        if new is None:
+            if old is not None:
+                snapshot.remove_pod(old.key)
+                self.loosened += 1
+            return
+        row = snapshot.pods.rows.get(new.key)
+        if row is not None and old is not None and _only_fares_differently(old, new):
+            snapshot.pods.objects[row] = new
+            return
+        snapshot.put_pod(new)
+        if old is not None:
+            self.loosened += 1
+
+    def put_back(self, key: str) -> None:
+        """Show a pod as the store has it, after somebody moved it in the snapshot."""
+        pods = self.snapshot.pods
+        self.touched.add(int(pods.node_of[pods.rows[key]]))
+        pod = self.store.pods.get(key)
+        if pod is None:
+            self.snapshot.remove_pod(key)
+        else:
+            self.snapshot.put_pod(pod)
+            self.touched.add(int(pods.node_of[pods.rows[key]]))
+
+    def _budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
+        before = 0 if old is None else old.status.disruptions_allowed
+        if new is not None and before <= 0 < new.status.disruptions_allowed:
+            self.loosened += 1
+        elif new is not None and new.status.disruptions_allowed <= 0 < before:
+            self.tightened.add(new.key)
+
+    # -- machines ------------------------------------------------------------------------------------------------
+
+    def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
+        if new is None:
+            if old is not None:
+                self._forget_claim(old)
+            return
+        if not new.status.provider_id:
+            self._show_launching(new)
+            return
+        self._claim_of[new.status.provider_id] = new.name
+        node = self.store.nodes.get(self._node_of.get(new.status.provider_id, ""))
+        self._show(StateNode(node, new))
+
+    def _show_launching(self, claim: NodeClaim) -> None:
+        """A machine that is still to be launched counts as the one it will most likely become."""
+        likely = self._foreseen(claim)
+        if likely.status.provider_id and claim.metadata.deletion_timestamp is None:
+            self._show(StateNode(None, likely))
+        else:
+            self._hide(claim.name)
+
+    def _forget_claim(self, claim: NodeClaim) -> None:
+        provider = claim.status.provider_id
+        self._claim_of.pop(provider, None)
+        node = self.store.nodes.get(self._node_of.get(provider, ""))
+        if node is None:
+            self._hide(StateNode(None, claim).name)
+        else:
+            self._show(StateNode(node, None))
+
+    def _node(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            if old is not None:
+                self._forget_node(old)
+            return
+        claim = self.claim_of(new)
+        if claim is not None and new.spec.provider_id not in self._node_of:
+            early = StateNode(None, claim).name
+            if early != new.name:
+                self._hide(early)
+        self._node_of[new.spec.provider_id] = new.name
+        self._show(StateNode(new, claim))
+
+    def _forget_node(self, node: Node) -> None:
+        self._node_of.pop(node.spec.provider_id, None)
+        self._hide(node.name)
+        claim = self.claim_of(node)
+        if claim is not None:
+            self._show(StateNode(None, claim))
+
+    def claim_of(self, node: Node) -> NodeClaim | None:
+        """The claim behind a node."""
+        return self.store.claims.get(self._claim_of.get(node.spec.provider_id, ""))
+
+    def node_name(self, claim: NodeClaim) -> str:
+        """The name of the node behind a claim; empty if there is none yet."""
+        return self._node_of.get(claim.status.provider_id, "")
+
+    def _show(self, state: StateNode) -> None:
+        nodes = self.snapshot.nodes
+        row = nodes.rows.get(state.name)
+        if row is not None and _same_to_columns(nodes.get(row), state):
+            nodes.states[row] = state
+        else:
+            self.snapshot.put_node(state)
+            self.loosened += 1
+            row = nodes.rows[state.name]
+        self.touched.add(row)
+        self.open = grown(self.open, nodes.live.shape)
+        self.open[row] = state.node is not None and _takes_pods(state)
+
+    def _hide(self, name: str) -> None:
+        row = self.snapshot.nodes.rows.get(name)
+        if row is not None:
+            self.open[row] = 0
+            self.touched.add(row)
+            self.snapshot.remove_node(name)
+            self.loosened += 1
+
+
+def _only_fares_differently(old: Pod, new: Pod) -> bool:
+    """Whether nothing changed that columns show: same pod, same place, same rules."""
+    before, after = old.metadata, new.metadata
+    return (
+        old.spec is new.spec
+        and before.uid == after.uid
+        and before.labels is after.labels
+        and (before.deletion_timestamp is None) is (after.deletion_timestamp is None)
+        and not new.terminal
+    )
+
+
+def _same_to_columns(old: StateNode, new: StateNode) -> bool:
+    """Whether columns show both alike; conditions and the time of the last pod event are not among them."""
+    return (
+        (old.node is None) is (new.node is None)
+        and (old.claim is None) is (new.claim is None)
+        and old.deleting is new.deleting
+        and old.initialized is new.initialized
+        and old.taints == new.taints
+        and old.allocatable == new.allocatable
+        and old.capacity == new.capacity
+        and old.labels == new.labels
+    )
+
+
+def _takes_pods(state: StateNode) -> bool:
+    """Whether the node is ready, and none of its taints is one that decisions overlook because it will go away."""
+    node = state.node
+    return node is not None and node.ready and not state.deleting and set(node.spec.taints) <= set(state.taints)

@@ -1,0 +1,134 @@
+"""What all owners of pods share: how their pods look, and who wants how many."""
+
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from karpool.model.pod import Amounts, Container, Pod, PodSpec, PodStatus
+from karpool.model.wire import Metadata, OwnerReference, is_true
+from karpool.virtual.api import Api
+from karpool.virtual.chance import stream
+from karpool.virtual.curves import Curve, Player, seconds
+from karpool.virtual.scenario import Workload
+from karpool.virtual.world import World
+
+APP = "app.kubernetes.io/name"
+
+
+def pod_spec(workload: Workload) -> PodSpec:
+    """What each pod of a workload asks for: its spec, with a container of the given size if it names none."""
+    sizes = {"cpu": workload.cpu, "memory": workload.memory}
+    requests: Amounts = {name: amount for name, amount in sizes.items() if amount is not None}
+    if not requests:
+        return workload.spec
+    first, *rest = workload.spec.containers or (Container(name="main"),)
+    asked = replace(first.resources, requests={**first.resources.requests, **requests})
+    return replace(workload.spec, containers=(replace(first, resources=asked), *rest))
+
+
+def ready(pod: Pod) -> bool:
+    """Whether the pod serves."""
+    return is_true(pod.status.conditions, "Ready")
+
+
+class Owner:
+    """Base of the owners: knows its live pods and is asked to put things right soon after one changes."""
+
+    def __init__(self, world: World, api: Api, workload: Workload) -> None:
+        self.world = world
+        self.api = api
+        self.workload = workload
+        self.spec = pod_spec(workload)
+        self.labels = {APP: workload.name, **workload.labels}
+        self.pods: dict[str, Pod] = {}
+        self.wanted = 0
+        self.on_scale: Callable[[str], None] | None = None
+        self._due = False
+        self._count = 0
+
+    # -- over time -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to follow the curve of replicas."""
+        replicas = self.workload.replicas
+        if isinstance(replicas, Curve):
+            random = stream(self.world.seed, "curve", self.workload.namespace, self.workload.name)
+            self._follow(Player(replicas, self.world.agenda.start, random))
+        else:
+            self.want(replicas)
+
+    def _follow(self, player: Player) -> None:
+        self.want(player.whole(self.world.agenda.time))
+        self.world.agenda.after(seconds(player.curve.every), partial(self._follow, player))
+
+    def want(self, count: int) -> None:
+        """Want another number of pods."""
+        if count != self.wanted:
+            self.wanted = count
+            if self.on_scale is not None:
+                self.on_scale(self.workload.namespace)
+            self.soon()
+
+    def deploy(self) -> None:
+        """Replace all pods by new ones."""
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    def notice(self, old: Pod | None, new: Pod | None) -> None:
+        """Take note of a change of one of its pods."""
+        if new is not None and new.active:
+            before = self.pods.get(new.key)
+            self.pods[new.key] = new
+            if before is None or ready(before) != ready(new):
+                self.soon()
+            return
+        gone = new if new is not None else old
+        if gone is not None:
+            self.pods.pop(gone.key, None)
+            self.soon()
+
+    def soon(self) -> None:
+        """Put things right in a moment."""
+        if not self._due:
+            self._due = True
+            self.world.agenda.after(seconds(self.world.timings.reaction), self._act)
+
+    def _act(self) -> None:
+        self._due = False
+        self.reconcile()
+
+    def reconcile(self) -> None:
+        """Bring the pods closer to what is wanted."""
+        raise NotImplementedError
+
+    # -- pods ----------------------------------------------------------------------------------------------------
+
+    def next_name(self, prefix: str) -> str:
+        """A name that no other pod has."""
+        self._count += 1
+        return f"{prefix}-{self._count:05x}"
+
+    def create(self, name: str, owner: OwnerReference, *, labels: dict[str, str], node: str = "") -> None:
+        """Create a pod."""
+        meta = Metadata(
+            name=name,
+            namespace=self.workload.namespace,
+            labels=labels,
+            annotations=self.workload.annotations,
+            owner_references=(owner,),
+        )
+        spec = replace(self.spec, node_name=node) if node else self.spec
+        start = self.world.agenda.moment if node else None
+        self.api.create_pod(Pod(metadata=meta, spec=spec, status=PodStatus(phase="Pending", start_time=start)))
+
+    @property
+    def controller(self) -> str:
+        """The name of what scales these pods."""
+        return f"{self.workload.namespace}/{self.workload.name}"
+
+
+def reference(kind: str, name: str) -> OwnerReference:
+    """A reference to the object that controls a pod."""
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    return OwnerReference(kind=kind, name=name, api_version=version, controller=True)

@@ -1,0 +1,185 @@
+"""PodDisruptionBudgets: their status, kept by counting changes, and what the Eviction API makes of it."""
+
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+
+from msgspec.structs import replace
+
+from karpool.disruption.pdbs import Pdbs
+from karpool.model.pod import Pod
+from karpool.model.wire import is_true
+from karpool.model.workloads import BudgetStatus, PodDisruptionBudget
+from karpool.virtual.store import Store
+
+ControllerOf = Callable[[Pod], str]
+Scale = Callable[[str], int | None]
+_Entry = tuple[tuple[str, ...], bool, str]
+
+
+class Verdict(StrEnum):
+    """What budgets say to an eviction."""
+
+    ALLOWED = "allowed"
+    REFUSED = "refused"
+    SEVERAL = "several"
+
+
+class _Tally:
+    """The pods of one budget: how many there are, how many are healthy, and whose they are."""
+
+    def __init__(self) -> None:
+        self.pods = 0
+        self.healthy = 0
+        self.controllers: Counter[str] = Counter()
+        self.keys: dict[str, None] = {}
+
+
+class Watchman:
+    """Keeps the status of every budget right after every change of a pod.
+
+    `controller_of` names what scales a pod, and `scale` says how many pods that wants.
+    """
+
+    def __init__(self, store: Store, controller_of: ControllerOf, scale: Scale) -> None:
+        self.store = store
+        self._controller_of = controller_of
+        self._scale = scale
+        self._budgets = Pdbs(store.pdbs.listed())
+        self._matching: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[str, ...]] = {}
+        self._tallies: dict[str, _Tally] = {pdb.key: _Tally() for pdb in store.pdbs}
+        self._counted: dict[str, _Entry] = {}
+        store.pods.watch(self._pod)
+        for pod in store.pods:
+            self._pod(None, pod)
+        for key in self._tallies:
+            self._write(key)
+
+    def covering(self, pod: Pod) -> tuple[str, ...]:
+        """The keys of the budgets that cover a pod; pods with the same labels share the answer."""
+        name = (pod.metadata.namespace, tuple(pod.metadata.labels.items()))
+        found = self._matching.get(name)
+        if found is None:
+            found = self._matching[name] = tuple(pdb.key for pdb in self._budgets.matching(pod))
+        return found
+
+    # -- counting ------------------------------------------------------------------------------------------------
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if not self._tallies:
+            return
+        before = None if old is None else self._counted.pop(old.key, None)
+        after = None
+        if new is not None and not new.terminal:
+            keys = self.covering(new)
+            if keys:
+                after = self._counted[new.key] = (keys, _healthy(new), self._controller_of(new))
+        if before == after:
+            return
+        for entry, pod, change in ((before, old, -1), (after, new, 1)):
+            if entry is not None and pod is not None:
+                self._count(entry, pod.key, change)
+        for key in sorted({*(before[0] if before else ()), *(after[0] if after else ())}):
+            self._write(key)
+
+    def _count(self, entry: _Entry, pod: str, change: int) -> None:
+        keys, healthy, controller = entry
+        for key in keys:
+            tally = self._tallies[key]
+            tally.pods += change
+            tally.healthy += change * healthy
+            tally.controllers[controller] += change
+            if change > 0:
+                tally.keys[pod] = None
+            else:
+                tally.keys.pop(pod, None)
+
+    def covered(self, budget: str) -> list[str]:
+        """The keys of the pods that a budget covers."""
+        return list(self._tallies[budget].keys)
+
+    def scaled(self, namespace: str) -> None:
+        """Take note that an owner of pods in a namespace wants another number of them."""
+        for key in self._tallies:
+            if key.startswith(f"{namespace}/"):
+                self._write(key)
+
+    def _write(self, key: str) -> None:
+        pdb = self.store.pdbs.get(key)
+        if pdb is None:
+            return
+        tally = self._tallies[key]
+        expected, desired = self._wanted(pdb, tally)
+        status = BudgetStatus(
+            disruptions_allowed=max(0, tally.healthy - desired) if expected > 0 else 0,
+            current_healthy=tally.healthy,
+            desired_healthy=desired,
+            expected_pods=expected,
+        )
+        if status != pdb.status:
+            self.store.pdbs.put(replace(pdb, status=status))
+
+    def _wanted(self, pdb: PodDisruptionBudget, tally: _Tally) -> tuple[int, int]:
+        """How many pods there should be, and how many of them healthy; shares are of what the owners want."""
+        least, most = pdb.spec.min_available, pdb.spec.max_unavailable
+        if most is not None:
+            expected = self._expected(tally)
+            return expected, max(0, expected - _amount(most, expected))
+        if isinstance(least, str) and least.endswith("%"):
+            expected = self._expected(tally)
+            return expected, _amount(least, expected)
+        return tally.pods, _amount(least or 0, tally.pods)
+
+    def _expected(self, tally: _Tally) -> int:
+        total = 0
+        for controller, count in tally.controllers.items():
+            wanted = self._scale(controller) if count else 0
+            total += count if wanted is None else wanted
+        return total
+
+    # -- evictions -----------------------------------------------------------------------------------------------
+
+    def verdict(self, pod: Pod) -> Verdict:
+        """What the Eviction API would say; pods that do not run yet, or any more, may always go."""
+        if pod.status.phase in ("Pending", "Succeeded", "Failed", "") or pod.terminating:
+            return Verdict.ALLOWED
+        keys = self.covering(pod) if self._tallies else ()
+        if len(keys) > 1:
+            return Verdict.SEVERAL
+        for pdb in (self.store.pdbs.get(key) for key in keys):
+            if pdb is not None and not _lets_go(pdb, pod):
+                return Verdict.REFUSED
+        return Verdict.ALLOWED
+
+
+class KnownPdbs(Pdbs):
+    """The budgets as they stand at any moment, found by what the watchman knows already."""
+
+    def __init__(self, watchman: Watchman) -> None:
+        super().__init__(())
+        self._watchman = watchman
+
+    def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
+        """The budgets that cover a pod, by name."""
+        held = (self._watchman.store.pdbs.get(key) for key in self._watchman.covering(pod))
+        return [pdb for pdb in held if pdb is not None]
+
+
+def _lets_go(pdb: PodDisruptionBudget, pod: Pod) -> bool:
+    status = pdb.status
+    if not _healthy(pod):
+        always = pdb.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
+        if always or (status.current_healthy >= status.desired_healthy and status.desired_healthy > 0):
+            return True
+    return status.disruptions_allowed > 0
+
+
+def _healthy(pod: Pod) -> bool:
+    return not pod.terminating and is_true(pod.status.conditions, "Ready")
+
+
+def _amount(written: int | str, whole: int) -> int:
+    """A number, or a share of the whole, rounded up as Kubernetes does for budgets."""
+    if isinstance(written, str) and written.endswith("%"):
+        return -(-int(written[:-1]) * whole // 100)
+    return int(written)

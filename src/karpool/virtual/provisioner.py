@@ -1,0 +1,106 @@
+"""The controller's provisioning: pods without a node are gathered for a moment, then get NodeClaims."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from karpool.execution.actions import CreateClaim
+from karpool.execution.departures import moving_pods
+from karpool.execution.state import nominate
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.provisioning.batching import Batch, Window, closes, complete, trigger
+from karpool.provisioning.provision import Provisioned, _claims
+from karpool.virtual.caretaker import Caretaker
+from karpool.virtual.curves import seconds
+from karpool.virtual.session import Session
+
+
+class Provisioner:
+    """Batches triggers and provisions when a batch is complete; whoever still waits asks again after a while."""
+
+    def __init__(self, session: Session, caretaker: Caretaker) -> None:
+        self.session = session
+        self.caretaker = caretaker
+        self.agenda = session.world.agenda
+        self.store = session.world.store
+        timings = session.world.timings
+        self.window = Window(
+            timedelta(seconds=seconds(timings.batch_idle)), timedelta(seconds=seconds(timings.batch_most))
+        )
+        self._batch = Batch()
+        self._waiting: dict[str, str] = {}
+        self._closing: datetime | None = None
+
+    def start(self) -> None:
+        """Ask for everybody who waits, now and again."""
+        for pod in self.store.pods.listed():
+            self.pod(None, pod)
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        if not self.session.alive:
+            return
+        for uid in self._waiting.values():
+            self._trigger(uid)
+        for name in sorted(self.caretaker.marked):
+            self._trigger(name)
+        self.agenda.after(seconds(self.session.world.timings.poll), self._ask_again)
+
+    def pod(self, old: Pod | None, new: Pod | None) -> None:
+        """Note a pod that needs a node, or does no more."""
+        if new is not None and new.provisionable and new.active:
+            if new.key not in self._waiting:
+                self._waiting[new.key] = new.metadata.uid
+                self._trigger(new.metadata.uid)
+        elif old is not None:
+            self._waiting.pop(old.key, None)
+
+    def _trigger(self, uid: str) -> None:
+        self._batch = trigger(self._batch, uid, self.agenda.moment)
+        closing = closes(self._batch, self.window)
+        if closing is not None and closing != self._closing:
+            self._closing = closing
+            self.agenda.at((closing - self.agenda.start).total_seconds(), partial(self._close, closing))
+
+    def _close(self, closing: datetime) -> None:
+        if not self.session.alive or closing != self._closing:
+            return
+        self._closing = None
+        now = self.agenda.moment
+        if complete(self._batch, now, self.window):
+            self._batch = Batch()
+            self._provision(now)
+
+    def _provision(self, now: datetime) -> None:
+        session = self.session
+        objects = self.store.objects()
+        wanted = {*self._waiting, *self._moving(now)}
+        if not wanted:
+            return
+        found = self._placed(objects, sorted(wanted), now)
+        expected = {*found.nominations, *(claim.name for claim in found.claims)}
+        session.state = nominate(session.state, sorted(expected), now)
+        session.carry_out([CreateClaim(claim) for claim in found.claims])
+
+    def _moving(self, now: datetime) -> frozenset[str]:
+        """The pods that leave nodes on their way out."""
+        if not self.caretaker.marked:
+            return frozenset()
+        around = self.caretaker.under_way()
+        pods = tuple(pod for node in around.nodes for pod in self.session.pods_on(node.name))
+        return moving_pods(replace(around, pods=pods), now)
+
+    def _placed(self, objects: Objects, wanted: list[str], now: datetime) -> Provisioned:
+        """What `provision` answers, asked on the snapshot that is there already."""
+        engine = self.session.engine()
+        snapshot = engine.snapshot
+        snapshot.objects = objects
+        rows = [snapshot.pods.rows[key] for key in wanted if key in snapshot.pods.rows]
+        with engine.what_if() as trial:
+            trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) >= 0])
+            answer = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).answer()
+        return Provisioned(
+            claims=_claims(objects, snapshot, engine.catalog, answer, now),
+            nominations=frozenset(target for target in answer.placed.values() if isinstance(target, str)),
+        )

@@ -1,0 +1,101 @@
+"""A stand-in for kube-scheduler: pods get the node that suits them best by how full it is."""
+
+import numpy as np
+from msgspec.structs import replace
+
+from karpool.cluster.arrays import Array
+from karpool.cluster.resources import CPU, MEMORY
+from karpool.model.node import Node
+from karpool.model.pod import Pod
+from karpool.model.wire import condition
+from karpool.virtual.changes import pod_fares, set_condition
+from karpool.virtual.fitting import fitting, has_plain_rules
+from karpool.virtual.mirror import Mirror
+from karpool.virtual.world import World
+
+MOST_ALLOCATED = "MostAllocated"
+_LATENCY = 0.1
+
+
+class Scheduler:
+    """Binds waiting pods whenever something changed that may help them."""
+
+    def __init__(self, world: World, mirror: Mirror, scoring: str) -> None:
+        self.world = world
+        self.mirror = mirror
+        self.packs = scoring == MOST_ALLOCATED
+        self._waiting: dict[str, None] = {}
+        self._due = False
+        world.store.pods.watch(self._pod)
+        world.store.nodes.watch(self._node)
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and not new.bound and new.active:
+            if old is None or old.metadata.uid != new.metadata.uid:
+                self._waiting[new.key] = None
+                self._wake()
+            return
+        gone = new if new is not None else old
+        if gone is not None:
+            self._waiting.pop(gone.key, None)
+        if new is None and self._waiting:
+            self._wake()
+
+    def _node(self, old: Node | None, new: Node | None) -> None:
+        if self._waiting and new is not None and (old is None or old.spec != new.spec or old.ready != new.ready):
+            self._wake()
+
+    def _wake(self) -> None:
+        if not self._due:
+            self._due = True
+            self.world.agenda.after(_LATENCY, self._round)
+
+    def _round(self) -> None:
+        self._due = False
+        pods = [pod for key in self._waiting if (pod := self.world.store.pods.get(key)) is not None]
+        pods.sort(key=lambda pod: -(pod.spec.priority or 0))
+        hopeless: set[int] = set()
+        for pod in pods:
+            row = self.mirror.snapshot.pods.rows[pod.key]
+            number = int(self.mirror.snapshot.pods.class_of[row])
+            plain = has_plain_rules(self.mirror.snapshot, row)
+            node = None if plain and number in hopeless else self.choose(row)
+            if node is not None:
+                self._bind(pod, node)
+            else:
+                if plain:
+                    hopeless.add(number)
+                self._give_up(pod)
+
+    def choose(self, pod: int) -> str | None:
+        """The best node for the pod of a row of the snapshot; of equals the first by name."""
+        snapshot = self.mirror.snapshot
+        mask = fitting(snapshot, pod, self.mirror.open)
+        if not mask.any():
+            return None
+        order = snapshot.nodes.order
+        rows = order[mask[order]]
+        return snapshot.nodes.get(int(rows[np.argmax(self._scores(rows))])).name
+
+    def _scores(self, rows: Array) -> Array:
+        """How much of a node is free, on average over cpu and memory; the other way round for packing."""
+        nodes = self.mirror.snapshot.nodes
+        room, taken = nodes.room[rows, : MEMORY + 1], nodes.taken[rows, : MEMORY + 1]
+        shares = (taken / np.maximum(room, 1))[:, [CPU, MEMORY]].mean(axis=1)
+        scores: Array = np.round(shares if self.packs else -shares, 6)
+        return scores
+
+    def _bind(self, pod: Pod, node: str) -> None:
+        now = self.world.agenda.moment
+        conditions = set_condition(pod.status.conditions, "PodScheduled", "True", now)
+        status = replace(pod.status, conditions=conditions, start_time=now)
+        self.world.store.pods.put(replace(pod, spec=replace(pod.spec, node_name=node), status=status))
+
+    def _give_up(self, pod: Pod) -> None:
+        held = condition(pod.status.conditions, "PodScheduled")
+        if held is not None and held.reason == "Unschedulable":
+            return
+        conditions = set_condition(
+            pod.status.conditions, "PodScheduled", "False", self.world.agenda.moment, reason="Unschedulable"
+        )
+        self.world.store.pods.put(pod_fares(pod, conditions=conditions))

@@ -1,0 +1,170 @@
+"""`karpool compact`, run as a user runs it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+from tests.compaction.situations import NOW, ROOMY, box, busy
+from tests.factories import pod
+
+from karpool.cli.main import cli
+from karpool.compaction.config import KEY
+from karpool.model.wire import encode_value
+
+CONFIG = {
+    "nodePools": {
+        "main": {
+            "enabled": True,
+            "scaleDownCPURequestRatioLimit": 0.75,
+            "scaleDownRequiredUnderutilizedNodeCount": 2,
+        }
+    }
+}
+AT = NOW.isoformat()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with a cluster and a configuration."""
+    done = pod("done-1", node="b", owner="Job", phase="Succeeded")
+    boxes = (
+        box("a", "1", "500m"),
+        box("b", "2", done),
+        box("c", "3500m"),
+        box("d", "100m", mark=None),
+        busy("x"),
+        ROOMY,
+    )
+    items = [{"kind": "Node", **plain(made)} for made, _ in boxes]
+    items += [{"kind": "Pod", **plain(each)} for _, pods in boxes for each in pods]
+    (tmp_path / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    return tmp_path
+
+
+def plain(entry: Any) -> dict[str, Any]:
+    made: dict[str, Any] = msgspec.to_builtins(entry, enc_hook=encode_value)
+    return made
+
+
+def run(place: Path, *more: str, env: dict[str, str] | None = None, stdin: str | None = None) -> Result:
+    files = ("-f", str(place / "cluster.json"), "--config", str(place / "config.json"))
+    return CliRunner().invoke(cli, ("compact", "--plan", *files, "--at", AT, *more), env=env, input=stdin)
+
+
+def planned(place: Path, *more: str, env: dict[str, str] | None = None) -> Any:
+    result = run(place, "--output", "json", *more, env=env)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_the_document_has_the_fields_of_its_contract(place: Path) -> None:
+    made = planned(place)
+    assert (made["kind"], made["time"]) == ("Compaction", "2026-06-15T12:00:00Z")
+    assert made["pools"]["main"] == {"nodes": 5, "underutilized": 3, "marked": 3, "inProgress": 1, "enabled": True}
+    assert made["pools"]["other"] == {"nodes": 1, "underutilized": 0, "marked": 0, "inProgress": 0, "enabled": False}
+    (chosen,) = made["chosen"]
+    assert (chosen["node"], chosen["pool"], chosen["warnings"]) == ("a", "main", [])
+    assert chosen["placements"] == [
+        {"pod": "default/a-0", "from": "a", "to": "b"},
+        {"pod": "default/a-1", "from": "a", "to": "b"},
+    ]
+    nodes = {node["name"]: node for node in made["nodes"]}
+    assert list(nodes) == ["a", "b", "c", "d", "x", "z-roomy"]
+    assert (nodes["a"]["cpuRatio"], nodes["a"]["marked"], nodes["a"]["reasons"]) == (0.375, True, [])
+    assert nodes["a"]["memoryRatio"] == pytest.approx(128 / 16384)
+    found = {name: [reason["code"] for reason in node["reasons"]] for name, node in nodes.items()}
+    assert found == {
+        "a": [],
+        "b": ["AnotherNodeFirst"],
+        "c": ["CPUOverLimit"],
+        "d": ["MarkedTooShort"],
+        "x": ["ScaleDownInProgress"],
+        "z-roomy": ["PoolNotEnabled"],
+    }
+    changes = {name: node["change"] for name, node in nodes.items()}
+    assert changes == {"a": "drain", "b": None, "c": "unmark", "d": "mark", "x": None, "z-roomy": None}
+
+
+def test_the_table_says_the_same_for_people(place: Path) -> None:
+    shown = run(place).stdout
+    assert "1 node would be cordoned and drained" in shown
+    assert "default/a-0 -> b" in shown
+    assert "Why 5 nodes stay" in shown
+    assert "c: 87.5% of its CPU is requested, which is not under the limit of 0.75" in shown
+    every = run(place, "--all").stdout
+    assert "All 6 nodes" in every
+    assert "z-roomy" in every
+
+
+def test_nothing_to_do_is_said(place: Path) -> None:
+    (place / "config.json").write_text("{}")
+    result = run(place)
+    assert result.exit_code == 0
+    assert "No node would be drained now." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "env", "chosen"),
+    [
+        ((), {}, "a"),
+        (("--needed-marked-time-for-removal-seconds", "0"), {}, "d"),
+        (("--needed-marked-time-for-seconds", "0"), {}, "d"),
+        ((), {"NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS": "0"}, "d"),
+        ((), {"NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS": "601"}, None),
+        (("--needed-marked-time-for-removal-seconds", "600"), {"NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS": "9999"}, "a"),
+        (("--minimum-node-age-seconds", "900000000"), {}, None),
+        ((), {"MINIMUM_NODE_AGE_SECONDS": "900000000"}, None),
+        ((), {"SLEEP_DURATION_BETWEEN_ITERATIONS_SECONDS": "60"}, "a"),
+        (("--pool-label", "team"), {}, None),
+        (("--at", "2026-06-15T11:54:59Z"), {}, None),
+    ],
+)
+def test_times_and_the_label_come_from_flags_or_variables(
+    place: Path, more: tuple[str, ...], env: dict[str, str], chosen: str | None
+) -> None:
+    made = planned(place, *more, env=env)
+    assert [entry["node"] for entry in made["chosen"]] == ([chosen] if chosen else [])
+
+
+def test_the_configuration_may_be_a_config_map_from_standard_input(place: Path) -> None:
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "data": {KEY: json.dumps(CONFIG)}}
+    result = run(place, "--config", "-", "--output", "json", stdin=json.dumps(manifest))
+    assert [entry["node"] for entry in json.loads(result.stdout)["chosen"]] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("compact",), "running live is not available yet; use --plan with -f and --config"),
+        (("compact", "--plan"), "-f: is missing"),
+        (("compact", "--plan", "-f", "x.json"), "--config: is missing"),
+        (("compact", "--plan", "-f", "-", "--config", "-"), "standard input can be read only once"),
+        (("compact", "--plan", "-f", "x.json", "--config", "no-such.json"), "no-such.json: does not exist"),
+        (("compact", "--plan", "--minimum-node-age-seconds", "old"), "--minimum-node-age-seconds"),
+        (("compact", "--plan", "--at", "tonight"), "write RFC 3339"),
+    ],
+)
+def test_bad_usage_gets_one_line(arguments: tuple[str, ...], said: str) -> None:
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_bad_configuration_gets_one_line(place: Path) -> None:
+    (place / "config.json").write_text('{"nodePools": {"main": {"enabled": "yes"}}}')
+    result = run(place)
+    assert result.exit_code == 2
+    assert "config.json: nodePools.main.enabled: expected true or false" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_help_reads_like_a_manual_page() -> None:
+    shown = CliRunner().invoke(cli, ["compact", "--help"]).stdout
+    for word in ("THE CONFIGURATION", "WHAT IS CHOSEN", "EXAMPLES", "EXIT STATUS", "MINIMUM_NODE_AGE_SECONDS"):
+        assert word in shown
+    assert "compact" in CliRunner().invoke(cli, ["--help"]).stdout

@@ -1,0 +1,95 @@
+"""Small clusters of a cloud's node pools, and what the compactor decides about them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from tests.factories import node, pod
+
+from karpool.compaction.config import Config, PoolConfig
+from karpool.compaction.decide import Decision, decide
+from karpool.compaction.marks import ANNOTATION, Mark, written_mark
+from karpool.compaction.settings import DEFAULTS, Settings
+from karpool.model.node import Node
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+
+NOW: Final = datetime(2026, 6, 15, 12, tzinfo=UTC)  # a Monday
+GKE: Final = "cloud.google.com/gke-nodepool"
+
+
+def ago(**since: float) -> datetime:
+    """A moment before now: `ago(minutes=5)`."""
+    return NOW - timedelta(**since)
+
+
+MARKED: Final = Mark(marked=True, marked_at=ago(minutes=10), updated=ago(minutes=10))
+BUSY: Final = Mark(in_progress=True, updated=ago(minutes=2))
+
+
+def box(
+    name: str,
+    *cpus: str | Pod,
+    pool: str = "main",
+    mark: Mark | str | None = MARKED,
+    cpu: str = "4",
+    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    **rest: Any,
+) -> tuple[Node, tuple[Pod, ...]]:
+    """A node of four CPUs, marked ten minutes ago, with a pod for each amount of CPU; keywords as of `node`."""
+    text = written_mark(mark) if isinstance(mark, Mark) else mark
+    held = {**(annotations or {}), **({} if text is None else {ANNOTATION: text})}
+    made = node(name, pool=None, cpu=cpu, labels=labels or ({GKE: pool} if pool else {}), annotations=held, **rest)
+    pods = tuple(
+        one if isinstance(one, Pod) else pod(f"{name}-{at}", cpu=one, memory="64Mi", node=name)
+        for at, one in enumerate(cpus)
+    )
+    return made, pods
+
+
+def busy(name: str, *cpus: str | Pod, mark: Mark = BUSY, **rest: Any) -> tuple[Node, tuple[Pod, ...]]:
+    """A node whose scale-down began two minutes ago."""
+    return box(name, *cpus, mark=mark, cordoned=True, **rest)
+
+
+def cluster(boxes: Sequence[tuple[Node, tuple[Pod, ...]]], pods: Sequence[Pod] = (), **others: Any) -> Objects:
+    """Boxes, and pods that are on none of them."""
+    held = (one for _, each in boxes for one in each)
+    return Objects(nodes=tuple(made for made, _ in boxes), pods=(*held, *pods), **others)
+
+
+def pool_config(limit: float = 0.75, required: int = 1, **rest: Any) -> PoolConfig:
+    """An enabled pool."""
+    return PoolConfig(enabled=True, cpu_limit=limit, required_count=required, **rest)
+
+
+def config(**pools: PoolConfig) -> Config:
+    """A configuration of pools by name; without any, of the pool `main`."""
+    return Config(node_pools=pools or {"main": pool_config()})
+
+
+def decided(
+    *boxes: tuple[Node, tuple[Pod, ...]], given: Config | None = None, settings: Settings = DEFAULTS, **others: Any
+) -> Decision:
+    """What is decided about boxes."""
+    return decide(cluster(boxes, **others), given or config(), NOW, settings)
+
+
+def names(decision: Decision) -> list[str]:
+    """The chosen nodes."""
+    return [chosen.node for chosen in decision.chosen]
+
+
+def codes(decision: Decision) -> dict[str, list[str]]:
+    """Why each node is not chosen."""
+    return {verdict.look.name: [str(reason.code) for reason in verdict.reasons] for verdict in decision.nodes}
+
+
+def marks(decision: Decision) -> str:
+    """The names of the nodes that are marked after the decision."""
+    return " ".join(verdict.look.name for verdict in decision.nodes if verdict.look.mark.marked)
+
+
+ROOMY: Final = box("z-roomy", "3900m", cpu="10", mark=None, pool="other")
+"""A node of a pool that nobody compacts, with room for six CPUs."""

@@ -1,0 +1,262 @@
+"""The steps of a scale-down, from the cordon to its end, on a cluster that does what it is told."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as changed
+from tests.compaction.situations import BUSY, GKE, MARKED, NOW, ROOMY, ago, box, busy, cluster, config, pool_config
+from tests.factories import pdb, pod, taint
+
+from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
+from karpool.compaction.advance import Step, advance
+from karpool.compaction.config import Config
+from karpool.compaction.marks import ANNOTATION, Mark, read_mark
+from karpool.compaction.settings import DEFAULTS, jittered
+from karpool.model.node import Node
+from karpool.model.objects import Objects
+
+
+def step(*boxes: Any, given: Config | None = None, now: datetime = NOW, **others: Any) -> Step:
+    return advance(cluster(boxes, **others), given or config(), now)
+
+
+def states(actions: tuple[Action, ...]) -> dict[str, tuple[Mark, bool | None]]:
+    """What is written to nodes: the mark, and the cordon."""
+    written = [action for action in actions if isinstance(action, SetState)]
+    assert len({action.node for action in written}) == len(written)
+    return {each.node: (read_mark({each.annotation: each.value}), each.unschedulable) for each in written}
+
+
+def evicted(actions: tuple[Action, ...]) -> list[str]:
+    return [action.key for action in actions if isinstance(action, EvictPod)]
+
+
+def events(actions: tuple[Action, ...]) -> list[tuple[str, str]]:
+    return [(action.node, action.reason) for action in actions if isinstance(action, RecordEvent)]
+
+
+def carried_out(objects: Objects, actions: tuple[Action, ...], refused: tuple[str, ...] = ()) -> Objects:
+    """The objects after a cluster has done what it was told; pods that are refused stay."""
+    written = {action.node: action for action in actions if isinstance(action, SetState)}
+    nodes = tuple(_written(node, written[node.name]) if node.name in written else node for node in objects.nodes)
+    gone = {key for key in evicted(actions) if key not in refused}
+    return replace(objects, nodes=nodes, pods=tuple(pod for pod in objects.pods if pod.key not in gone))
+
+
+def _written(node: Node, action: SetState) -> Node:
+    annotations = {**node.metadata.annotations, action.annotation: action.value}
+    cordon = node.spec.unschedulable if action.unschedulable is None else action.unschedulable
+    metadata = changed(node.metadata, annotations=annotations)
+    return changed(node, metadata=metadata, spec=changed(node.spec, unschedulable=cordon))
+
+
+# -- marks and beginnings ----------------------------------------------------------------------------------------------
+
+
+def test_only_marks_that_change_are_written() -> None:
+    found = step(
+        box("a", "1", mark=None),
+        box("b", "1", mark=MARKED, pool="other"),
+        box("c", "3500m"),
+        box("d", "3900m", mark=None),
+    )
+    assert states(found.actions) == {
+        "a": (Mark(marked=True, marked_at=NOW, updated=NOW), None),
+        "b": (Mark(updated=NOW), None),
+        "c": (Mark(updated=NOW), None),
+    }
+    assert found.wake is None
+
+
+def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
+    found = step(box("a", "1"), ROOMY)
+    assert states(found.actions) == {"a": (Mark(in_progress=True, updated=NOW), True)}
+    assert events(found.actions) == [("a", "ScaleDownStarted")]
+    assert evicted(found.actions) == []
+    assert found.wake == NOW + DEFAULTS.drain_interval
+
+
+# -- draining ----------------------------------------------------------------------------------------------------------
+
+
+def test_pods_are_evicted_and_others_are_left() -> None:
+    others = [
+        pod("agent-1", node="a", owner="DaemonSet"),
+        pod("dns-1", node="a", namespace="kube-system"),
+        pod("gone-1", node="a", deleted=NOW),
+    ]
+    found = step(busy("a", "1", "1", *others), ROOMY)
+    assert found.actions == (
+        EvictPod("default/a-0", "default/a-0", "a"),
+        EvictPod("default/a-1", "default/a-1", "a"),
+    )
+
+
+def test_where_budgets_are_not_respected_pods_are_deleted() -> None:
+    found = step(busy("a", "1"), ROOMY, given=config(main=pool_config(respect_pdbs=False)))
+    assert found.actions == (DeletePod("default/a-0", "default/a-0", "a"),)
+
+
+def test_a_pod_that_still_terminates_is_waited_for() -> None:
+    found = step(busy("a", pod("slow-1", node="a", deleted=NOW)), ROOMY)
+    assert found.actions == ()
+    assert found.wake is not None
+
+
+def test_when_the_last_pod_has_left_the_time_is_noted_once() -> None:
+    found = step(busy("a"), ROOMY)
+    assert states(found.actions) == {"a": (replace(BUSY, drained_at=NOW), None)}
+    assert events(found.actions) == [("a", "Drained")]
+    assert step(busy("a", mark=replace(BUSY, drained_at=ago(minutes=1))), ROOMY).actions == ()
+
+
+def test_what_the_original_began_is_carried_on() -> None:
+    text = '{"markedForRemoval":false,"markedAt":"","scaleDownInProgress":true,"lastUpdated":"2026-06-15T11:59:00Z"}'
+    found = step(box("a", "1", mark=text, cordoned=True), ROOMY)
+    assert evicted(found.actions) == ["default/a-0"]
+
+
+def test_a_scale_down_without_a_time_gets_one() -> None:
+    found = step(busy("a", "1", mark=Mark(in_progress=True)), ROOMY)
+    assert states(found.actions) == {"a": (Mark(in_progress=True, updated=NOW), None)}
+    assert evicted(found.actions) == ["default/a-0"]
+
+
+# -- giving up ---------------------------------------------------------------------------------------------------------
+
+OLD = Mark(in_progress=True, updated=ago(minutes=15))
+EMPTY = Mark(in_progress=True, updated=ago(hours=2), drained_at=ago(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "reason"),
+    [
+        (busy("a", "1", mark=OLD), config(), "DrainStalled"),
+        (busy("a", pod("slow-1", node="a", deleted=ago(minutes=14)), mark=OLD), config(), "DrainStalled"),
+        (busy("a", mark=EMPTY), config(), "NotRemoved"),
+        (box("a", "1", mark=BUSY), config(), "Uncordoned"),
+        (busy("a", "1"), config(elsewhere=pool_config()), "PoolNotEnabled"),
+        (busy("a", pod("alone", node="a", owner=None)), config(), "PodNotReplicated"),
+    ],
+)
+def test_a_scale_down_that_leads_nowhere_is_given_up(made: Any, given: Config, reason: str) -> None:
+    found = step(made, ROOMY, given=given)
+    assert states(found.actions) == {"a": (Mark(updated=NOW, retry_after=NOW + DEFAULTS.retry_after), False)}
+    assert events(found.actions) == [("a", reason)]
+    assert found.wake is None
+
+
+def test_a_node_that_the_autoscaler_removes_is_left_to_it() -> None:
+    removed = busy("a", "1", mark=OLD, taints=[taint("ToBeDeletedByClusterAutoscaler=1")])
+    assert step(removed, ROOMY).actions == ()
+
+
+def test_a_pool_that_fills_up_again_gets_its_node_back() -> None:
+    boxes = (busy("a"), box("b", "3500m", mark=None))
+    waiting = pod("new-1", cpu="2", pending=True)
+    found = step(*boxes, pods=[waiting])
+    assert states(found.actions)["a"][1] is False
+    assert events(found.actions) == [("a", "PoolFilledUp")]
+    event = next(action for action in found.actions if isinstance(action, RecordEvent))
+    assert "Pod default/new-1" in event.message
+
+
+def test_pods_that_no_node_would_take_change_nothing() -> None:
+    found = step(busy("a"), box("b", "3500m", mark=None), pods=[pod("huge-1", cpu="64", pending=True)])
+    assert events(found.actions) == [("a", "Drained")]
+
+
+def test_only_as_many_nodes_come_back_as_are_needed_the_last_first() -> None:
+    first, last = replace(BUSY, updated=ago(minutes=9)), replace(BUSY, updated=ago(minutes=1))
+    boxes = (busy("a", mark=last), busy("b", mark=first), box("c", "3500m", mark=None))
+    found = step(*boxes, pods=[pod("new-1", cpu="2", pending=True)])
+    assert {name: cordon for name, (_, cordon) in states(found.actions).items()} == {"a": False, "b": None}
+
+
+def test_the_pods_that_are_left_need_their_node_if_the_others_have_filled_up() -> None:
+    found = step(busy("a", "2"), box("b", "3500m", mark=None))
+    assert events(found.actions) == [("a", "PoolFilledUp")]
+    rash = step(busy("a", "2"), box("b", "3500m", mark=None), given=config(main=pool_config(check_fit=False)))
+    assert evicted(rash.actions) == ["default/a-0"]
+
+
+def test_a_pool_that_gets_a_node_back_gives_none_away_in_the_same_step() -> None:
+    boxes = (busy("a", "1", mark=OLD), box("b", "1"), box("c", "1"), ROOMY)
+    found = step(*boxes)
+    assert found.decision.chosen
+    assert {name: cordon for name, (_, cordon) in states(found.actions).items()} == {"a": False}
+
+
+# -- whole stories -----------------------------------------------------------------------------------------------------
+
+
+def test_a_drain_that_a_budget_first_refuses_goes_on_after_a_restart_until_the_node_is_empty() -> None:
+    objects = cluster([box("a", "1", "1"), ROOMY], pod_disruption_budgets=(pdb("a", {"app": "a"}, allowed=1),))
+    now, asked = NOW, []
+    for refused in ((), ("default/a-1",), ("default/a-1",), (), ()):
+        # Nothing is carried from step to step but the objects: every step is one after a restart.
+        actions = advance(objects, config(), now).actions
+        asked.append(evicted(actions))
+        objects, now = carried_out(objects, actions, refused), now + DEFAULTS.drain_interval
+    assert asked == [[], ["default/a-0", "default/a-1"], ["default/a-1"], ["default/a-1"], []]
+    (emptied, _) = objects.nodes
+    assert emptied.spec.unschedulable
+    assert read_mark(emptied.metadata.annotations).drained_at is not None
+    assert advance(objects, config(), now).actions == ()
+
+
+def test_a_stalled_drain_is_undone_and_not_tried_again_for_a_while() -> None:
+    objects, now = cluster([box("a", "1"), ROOMY]), NOW
+    tried = []
+    while now < NOW + timedelta(hours=2, minutes=30):
+        actions = advance(objects, config(), now).actions
+        tried += [(now - NOW, reason) for _, reason in events(actions)]
+        objects, now = carried_out(objects, actions, ("default/a-0",)), now + timedelta(minutes=5)
+    assert [reason for _, reason in tried] == ["ScaleDownStarted", "DrainStalled"] * 2
+    assert tried[1][0] == timedelta(minutes=15)
+    assert tried[2][0] == timedelta(minutes=75)
+
+
+def test_in_off_hours_a_pool_shrinks_node_by_node_to_what_it_needs() -> None:
+    objects, now = cluster([box(f"n{i}", "500m", "500m", mark=None) for i in range(6)]), NOW
+    given = config(main=pool_config(limit=0.75, required=2))
+    for _ in range(60):
+        actions = advance(objects, given, now).actions
+        before = {each.key: each for each in objects.pods}
+        objects = carried_out(objects, actions)
+        moved = [before[key] for key in evicted(actions)]
+        objects = replace(objects, pods=(*objects.pods, *_scheduled(objects, moved)))
+        objects, now = _autoscaled(objects), now + timedelta(minutes=1)
+    assert len(objects.pods) == 12
+    assert all(GKE in node.metadata.labels for node in objects.nodes)
+    used = {node.name: sum(each.spec.node_name == node.name for each in objects.pods) for node in objects.nodes}
+    assert sorted(used.values()) == [4, 8]
+
+
+def _scheduled(objects: Objects, moved: list[Any]) -> list[Any]:
+    """Each pod on the first open node with room for it: eight of these pods fill a node."""
+    count = {node.name: sum(each.spec.node_name == node.name for each in objects.pods) for node in objects.nodes}
+    placed = []
+    for each in moved:
+        home = next(node.name for node in objects.nodes if not node.spec.unschedulable and count[node.name] < 8)
+        count[home] += 1
+        placed.append(changed(each, spec=changed(each.spec, node_name=home)))
+    return placed
+
+
+def _autoscaled(objects: Objects) -> Objects:
+    """The objects without cordoned nodes that are empty."""
+    used = {each.spec.node_name for each in objects.pods}
+    return replace(objects, nodes=tuple(n for n in objects.nodes if n.name in used or not n.spec.unschedulable))
+
+
+def test_the_time_to_sleep_varies_by_a_quarter() -> None:
+    assert [jittered(timedelta(seconds=300), chance).total_seconds() for chance in (0, 0.5, 1)] == [225, 300, 375]
+
+
+def test_states_are_written_to_the_annotation() -> None:
+    (action,) = step(box("a", "1", mark=None)).actions
+    assert isinstance(action, SetState)
+    assert action.annotation == ANNOTATION == "estafette.io/node-compactor-state"

@@ -1,0 +1,162 @@
+"""The algorithm, situation by situation: marks, states of nodes, counts and order."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.compaction.situations import (
+    MARKED,
+    NOW,
+    ROOMY,
+    ago,
+    box,
+    busy,
+    codes,
+    config,
+    decided,
+    marks,
+    names,
+    pool_config,
+)
+from tests.factories import pod, taint
+
+from karpool.compaction.config import Window
+from karpool.compaction.marks import Mark
+from karpool.compaction.settings import Settings
+from karpool.model.duration import parse_duration
+
+# -- marks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("requested", "mark", "marked", "since"),
+    [
+        ("1", None, True, NOW),
+        ("1", MARKED, True, MARKED.marked_at),
+        ("2999m", None, True, NOW),
+        ("3", None, False, None),
+        ("3", MARKED, False, None),
+        ("4", MARKED, False, None),
+        ("1", replace(MARKED, marked_at=None), True, NOW),
+    ],
+)
+def test_a_node_is_marked_while_it_is_under_the_limit(
+    requested: str, mark: Mark | None, *, marked: bool, since: Any
+) -> None:
+    (verdict,) = decided(box("n1", requested, mark=mark)).nodes
+    assert (verdict.look.mark.marked, verdict.look.mark.marked_at) == (marked, since)
+
+
+def test_both_cpu_and_memory_must_be_under_their_limits() -> None:
+    given = config(main=pool_config(memory_limit=0.5))
+    full = pod("full-1", cpu="1", memory="8Gi", node="a")
+    decision = decided(box("a", full), box("b", "1"), ROOMY, given=given)
+    assert codes(decision)["a"] == ["MemoryOverLimit"]
+    assert (marks(decision), names(decision)) == ("b", ["b"])
+
+
+def test_a_node_of_a_pool_that_is_not_enabled_loses_its_mark_and_is_not_touched_otherwise() -> None:
+    decision = decided(box("a", "1", pool="other"), box("b", "1", pool=""))
+    assert codes(decision) == {"a": ["PoolNotEnabled"], "b": ["NoPool"]}
+    assert (marks(decision), names(decision)) == ("", [])
+
+
+# -- the state of a node ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rest", "code"),
+    [
+        ({"created": ago(seconds=1199)}, "NodeTooYoung"),
+        ({"created": ago(seconds=1200)}, None),
+        ({"ready": False}, "NodeNotReady"),
+        ({"cordoned": True}, "NodeCordoned"),
+        ({"deleted": ago(seconds=5)}, "NodeDeleting"),
+        ({"taints": [taint("ToBeDeletedByClusterAutoscaler=1")]}, "NodeDeleting"),
+        ({"cpu": "0"}, "SizeUnknown"),
+        ({"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}, "ScaleDownDisabled"),
+        ({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, "NodeDoNotDisrupt"),
+        ({"mark": Mark(marked=True, marked_at=ago(seconds=299))}, "MarkedTooShort"),
+        ({"mark": Mark(marked=True, marked_at=ago(seconds=300))}, None),
+        ({"mark": None}, "MarkedTooShort"),
+        ({"mark": replace(MARKED, retry_after=NOW + timedelta(seconds=1))}, "GivenUpRecently"),
+        ({"mark": replace(MARKED, retry_after=NOW)}, None),
+    ],
+)
+def test_what_a_node_itself_has_against_being_drained(rest: dict[str, Any], code: str | None) -> None:
+    decision = decided(box("n1", "1", **rest), ROOMY)
+    assert codes(decision)["n1"] == ([] if code is None else [code])
+    assert names(decision) == ([] if code else ["n1"])
+
+
+def test_the_times_can_be_set() -> None:
+    quick = Settings(needed_marked_time=timedelta(0), minimum_node_age=timedelta(0))
+    assert names(decided(box("n1", "1", mark=None, created=NOW), ROOMY, settings=quick)) == ["n1"]
+
+
+# -- how many, and which ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("under", "required", "in_progress", "goes"),
+    [
+        (5, 5, 0, True),
+        (4, 5, 0, False),
+        (5, 5, 1, False),
+        (6, 5, 1, True),
+        (3, 1, 2, True),
+        (2, 1, 2, False),
+        (1, 0, 0, True),
+    ],
+)
+def test_as_many_as_required_and_one_more_for_each_in_progress(
+    under: int, required: int, in_progress: int, *, goes: bool
+) -> None:
+    boxes = [box(f"n{i}", "100m") for i in range(under)] + [busy(f"x{i}") for i in range(in_progress)]
+    decision = decided(*boxes, ROOMY, given=config(main=pool_config(required=required)))
+    assert names(decision) == (["n0"] if goes else [])
+    (count,) = (pool for pool in decision.pools if pool.name == "main")
+    assert (count.nodes, count.underutilized, count.marked) == (under + in_progress, under, under)
+    assert count.in_progress == in_progress
+    if not goes:
+        assert all(codes(decision)[f"n{i}"] == ["TooFewUnderutilizedNodes"] for i in range(under))
+
+
+def test_the_lowest_use_of_cpu_goes_first_whatever_its_memory() -> None:
+    heavy = pod("heavy-1", cpu="500m", memory="15Gi", node="b")
+    decision = decided(box("a", "600m"), box("b", heavy), box("c", "700m"), ROOMY)
+    assert names(decision) == ["b"]
+    assert codes(decision)["a"] == codes(decision)["c"] == ["AnotherNodeFirst"]
+
+
+def test_a_tie_is_decided_by_name() -> None:
+    assert names(decided(box("b", "1"), box("c", "1"), box("a", "1"))) == ["a"]
+
+
+def test_the_part_counts_not_the_amount() -> None:
+    assert names(decided(box("big", "2", cpu="16"), box("small", "1", cpu="4"))) == ["big"]
+
+
+def test_no_more_scale_downs_at_once_than_are_allowed() -> None:
+    boxes = [box(f"n{i}", "100m") for i in range(9)]
+    one = config(main=pool_config(max_in_progress=1))
+    assert names(decided(*boxes, given=one)) == ["n0"]
+    decision = decided(*boxes, busy("x"), given=one)
+    assert names(decision) == []
+    assert codes(decision)["n0"] == ["TooManyScaleDowns"]
+    assert codes(decision)["x"] == ["ScaleDownInProgress"]
+
+
+@pytest.mark.parametrize(("schedule", "opened"), [("0 11 * * *", True), ("0 20 * * *", False)])
+def test_scale_downs_begin_only_in_windows_but_marks_are_set_at_any_time(schedule: str, *, opened: bool) -> None:
+    windows = (
+        Window(schedule="0 3 * * sun", duration=parse_duration("1h")),
+        Window(schedule=schedule, duration=parse_duration("2h")),
+    )
+    decision = decided(box("n1", "1", mark=None), box("n2", "1"), given=config(main=pool_config(windows=windows)))
+    assert names(decision) == (["n2"] if opened else [])
+    assert marks(decision) == "n1 n2"
+    if not opened:
+        assert codes(decision)["n2"] == ["OutsideWindow"]
+        assert "20:00 UTC" in decision.nodes[1].reasons[0].message

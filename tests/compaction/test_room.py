@@ -1,0 +1,106 @@
+"""A node goes only if its pods have a place, on nodes that stay."""
+
+from typing import Any
+
+import pytest
+from tests.compaction.situations import (
+    BUSY,
+    NOW,
+    ROOMY,
+    box,
+    busy,
+    codes,
+    config,
+    decided,
+    names,
+    pool_config,
+)
+from tests.factories import pod, taint
+
+
+def test_a_node_goes_only_if_all_its_pods_find_a_place() -> None:
+    decision = decided(box("a", "1", "1"), box("b", "2900m", mark=None))
+    assert names(decision) == []
+    (reason,) = decision.nodes[0].reasons
+    assert reason.code == "PodsWouldNotFit"
+    assert "not enough cpu (1 wanted" in reason.message
+    assert codes(decision)["b"] == ["MarkedTooShort"]
+
+
+def test_if_the_first_does_not_fit_the_next_is_tried() -> None:
+    picky = pod("picky-1", cpu="100m", node="a", selector={"disk": "ssd"})
+    decision = decided(box("a", picky), box("b", "200m"), box("c", "300m"))
+    assert names(decision) == ["b"]
+    assert codes(decision) == {"a": ["PodsWouldNotFit"], "b": [], "c": ["AnotherNodeFirst"]}
+
+
+def test_fit_need_not_be_checked() -> None:
+    given = config(main=pool_config(check_fit=False))
+    (chosen,) = decided(box("a", "2"), box("b", "2500m"), given=given).chosen
+    assert chosen.node == "a"
+    assert [place.target for place in chosen.placements] == [None]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"ready": False},
+        {"cordoned": True},
+        {"mark": BUSY, "cordoned": True},
+        {"deleted": NOW},
+        {"taints": [taint("dedicated=x")]},
+    ],
+)
+def test_only_nodes_that_stay_and_take_pods_are_places(rest: dict[str, Any]) -> None:
+    decision = decided(box("a", "2"), box("b", "3", pool="other", **{"mark": None, **rest}))
+    assert names(decision) == []
+    assert codes(decision)["a"] == ["PodsWouldNotFit"]
+
+
+def test_an_empty_node_goes_even_if_it_is_the_last() -> None:
+    assert names(decided(box("a", pod("agent-1", cpu="100m", node="a", owner="DaemonSet")))) == ["a"]
+
+
+def test_when_every_node_is_at_a_fifth_one_is_picked() -> None:
+    decision = decided(*(box(f"n{i}", "400m", "400m") for i in range(6)), given=config(main=pool_config(required=5)))
+    assert names(decision) == ["n0"]
+    assert [place.target for place in decision.chosen[0].placements] == ["n1", "n1"]
+    assert codes(decision)["n5"] == ["AnotherNodeFirst"]
+
+
+def test_two_nodes_never_go_that_need_each_others_room() -> None:
+    given = config(main=pool_config(), second=pool_config())
+    full = box("full", "3900m", mark=None)
+    decision = decided(box("a", "800m"), box("b", "800m", pool="second"), full, given=given)
+    assert names(decision) == ["a"]
+    assert decision.chosen[0].placements[0].target == "b"
+    assert codes(decision)["b"] == ["PodsWouldNotFit"]
+
+
+def test_two_pools_choose_at_once_when_there_is_room_for_both() -> None:
+    given = config(main=pool_config(), second=pool_config())
+    decision = decided(box("a", "800m"), box("b", "800m", pool="second"), box("c", "800m", mark=None), given=given)
+    assert names(decision) == ["a", "b"]
+    assert {place.target for chosen in decision.chosen for place in chosen.placements} <= {"b", "c"}
+    assert decision.chosen[1].placements[0].target == "c"
+
+
+def test_the_pods_still_on_a_draining_node_have_their_room_first() -> None:
+    tight = (box("a", "1"), box("b", "2", mark=None))
+    assert names(decided(*tight)) == ["a"]
+    decision = decided(*tight, busy("x", "1500m"), given=config(main=pool_config(required=0)))
+    assert names(decision) == []
+    assert codes(decision)["a"] == ["PodsWouldNotFit"]
+
+
+def test_a_pod_that_waits_keeps_the_room_it_would_find_and_one_that_fits_nowhere_is_ignored() -> None:
+    boxes = (box("a", "1"), box("b", "2", mark=None))
+    waiting = pod("waiting-1", cpu="1500m", pending=True)
+    huge = pod("huge-1", cpu="64", pending=True)
+    assert names(decided(*boxes, pods=[huge])) == ["a"]
+    assert names(decided(*boxes, pods=[waiting])) == []
+
+
+def test_every_node_that_is_not_chosen_has_a_reason() -> None:
+    decision = decided(box("a", "1"), box("b", "1"), box("c", "3500m"), busy("d"), ROOMY, box("e", pool=""))
+    assert [name for name, found in codes(decision).items() if not found] == names(decision) == ["a"]

@@ -1,0 +1,325 @@
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+from tests.execution.runs import Run, delete_command, leftovers, replace_command, small_world
+from tests.execution.world import START, World
+from tests.factories import pod, taint
+
+from karpool.disruption.command import Cause, Command, Method
+from karpool.execution.actions import (
+    Action,
+    AddTaint,
+    Annotate,
+    ClearClaimCondition,
+    CreateClaim,
+    DeleteClaim,
+    RecordEvent,
+    RemoveTaint,
+    SetClaimCondition,
+)
+from karpool.execution.advance import advance
+from karpool.execution.beginning import NotStartedError, begin, destinations
+from karpool.execution.departures import leaving_nodes, moving_pods
+from karpool.execution.settings import Settings
+from karpool.execution.state import State, nominate, nominated
+from karpool.execution.tickets import COMMAND, REPLACES, in_command, ticket_of
+from karpool.model.objects import Objects
+from karpool.model.wire import Condition
+
+SECOND = timedelta(seconds=1)
+
+
+def kinds(actions: tuple[Action, ...]) -> list[str]:
+    return [type(action).__name__ for action in actions if not isinstance(action, RecordEvent)]
+
+
+def started(make: Callable[[World], Command], **options: bool) -> tuple[World, Run]:
+    world = small_world(**options)
+    run = Run(world)
+    run.start(make(world))
+    return world, run
+
+
+def look(world: World, state: State | None = None, settings: Settings | None = None) -> tuple[Action, ...]:
+    return advance(world.objects(), state or State(), world.now, settings=settings)[1]
+
+
+def events(actions: tuple[Action, ...]) -> list[tuple[str, str]]:
+    return [(action.name, action.reason) for action in actions if isinstance(action, RecordEvent)]
+
+
+def replacement_of(world: World) -> str:
+    return next(name for name in world.claims if name not in "abc")
+
+
+# -- beginning ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_is_written_on_all_candidates_before_anything_else() -> None:
+    world = small_world()
+    actions = begin(replace_command(world), world.objects(), world.now)
+    assert kinds(actions) == [
+        *["Annotate"] * 2,
+        *["AddTaint"] * 2,
+        *["SetClaimCondition"] * 2,
+        "CreateClaim",
+    ]
+    created = actions[-1]
+    assert isinstance(created, CreateClaim)
+    world.carry_out(actions)
+    ticket = ticket_of(world.claims["a"])
+    assert ticket is not None
+    assert ticket == ticket_of(world.claims["b"])
+    assert (ticket.nodes, ticket.replacements, ticket.cause) == (("a", "b"), (created.claim.name,), "Underutilized")
+    assert created.claim.metadata.annotations[REPLACES] == ticket.id
+    assert world.nodes["a"].spec.taints == (taint("karpenter.sh/disrupted"),)
+    assert in_command(world.objects()) == {"a", "b"}
+
+
+def test_beginning_twice_at_one_moment_asks_for_the_same() -> None:
+    world = small_world()
+    command = replace_command(world)
+    first = begin(command, world.objects(), world.now)
+    assert begin(command, world.objects(), world.now) == first
+    assert begin(command, world.objects(), world.now + SECOND) != first
+
+
+def test_the_taint_of_another_mode_is_used() -> None:
+    world = small_world()
+    settings = Settings(taint_key="karpool.sh/disrupted")
+    actions = begin(delete_command(world), world.objects(), world.now, settings=settings)
+    assert [a.taint.key for a in actions if isinstance(a, AddTaint)] == ["karpool.sh/disrupted"] * 2
+
+
+def without_node(world: World) -> None:
+    del world.nodes["a"]
+
+
+def deleted(world: World) -> None:
+    world.apply(DeleteClaim("b", "claim-b"))
+
+
+def marked(world: World) -> None:
+    world.apply(Annotate("NodeClaim", "b", COMMAND, "{}"))
+
+
+def visited(world: World) -> None:
+    world.pods["default/late-1"] = pod("late-1", node="a")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (without_node, "NodeGone"),
+        (deleted, "NodeDeleting"),
+        (marked, "NodeInCommand"),
+        (visited, "PodArrived"),
+    ],
+)
+def test_a_command_that_no_longer_holds_does_not_start(change: Callable[[World], None], code: str) -> None:
+    world = small_world()
+    command = delete_command(world)
+    change(world)
+    with pytest.raises(NotStartedError) as refused:
+        begin(command, world.objects(), world.now)
+    assert refused.value.reason.code == code
+    assert refused.value.reason.object.split()[0] in ("Node", "Pod")
+
+
+def test_a_pool_that_is_not_ready_starts_no_replacement() -> None:
+    world = small_world()
+    command = replace_command(world)
+    pool = world.others.node_pools[0]
+    unready = replace(pool, status=replace(pool.status, conditions=(Condition(type="Ready", status="False"),)))
+    world.others = Objects(node_pools=(unready,))
+    with pytest.raises(NotStartedError, match="NodePool default: cannot supply"):
+        begin(command, world.objects(), world.now)
+
+
+# -- waiting -----------------------------------------------------------------------------------------------------------
+
+
+def test_candidates_are_deleted_only_after_all_of_them_say_that_there_is_no_way_back() -> None:
+    world, run = started(delete_command)
+    assert kinds(look(world)) == ["Annotate", "Annotate"]
+    run.look()
+    tickets = [ticket_of(world.claims[name]) for name in "ab"]
+    assert all(ticket is not None and ticket.committed for ticket in tickets)
+    assert [a for a in look(world) if isinstance(a, DeleteClaim)] == [
+        DeleteClaim("a", "claim-a"),
+        DeleteClaim("b", "claim-b"),
+    ]
+
+
+def test_candidates_wait_for_their_replacement() -> None:
+    world, run = started(replace_command)
+    name = replacement_of(world)
+    assert kinds(look(world)) == []
+    assert events(look(world)) == [(name, "DisruptionLaunching")]
+    world.pass_time(START + 5 * SECOND)
+    assert events(look(world)) == [(name, "DisruptionWaitingReadiness")]
+    run.until_quiet()
+    assert name in world.claims
+    assert not {"a", "b"} & set(world.claims)
+
+
+def test_a_replacement_that_was_ready_once_counts_as_ready() -> None:
+    world, run = started(replace_command)
+    name = replacement_of(world)
+    while not world.claims[name].is_true("Initialized"):
+        world.pass_time(world.now + SECOND)
+        run.carry_out(run_lifecycle(world))
+    status = replace(world.nodes[name].status, conditions=(Condition(type="Ready", status="False"),))
+    world.nodes[name] = replace(world.nodes[name], status=status)
+    assert kinds(look(world)) == ["Annotate", "Annotate"]
+
+
+def run_lifecycle(world: World) -> tuple[Action, ...]:
+    from karpool.execution.lifecycle import lifecycle
+
+    return lifecycle(world.objects(), world.now).actions
+
+
+def test_a_taint_that_somebody_took_off_is_put_on_again_before_anything_is_deleted() -> None:
+    world, _ = started(delete_command)
+    world.apply(RemoveTaint("a", Settings().taint))
+    assert kinds(look(world)) == ["AddTaint"]
+
+
+def test_a_node_that_could_not_be_drained_now_is_not_deleted() -> None:
+    world, _ = started(delete_command)
+    budget = world.pdbs["default/web"]
+    world.pdbs["default/web"] = replace(budget, status=replace(budget.status, disruptions_allowed=0))
+    actions = look(world)
+    assert kinds(actions) == []
+    assert events(actions) == [("a", "DisruptionBlocked")]
+
+
+def test_a_pod_that_must_not_be_disturbed_holds_a_command_until_its_time_is_over() -> None:
+    world, _ = started(delete_command)
+    held = pod("web-a1", node="a", started=START, annotations={"karpenter.sh/do-not-disrupt": "1m"})
+    world.pods[held.key] = replace(held, status=replace(held.status, start_time=START - 10 * SECOND))
+    state, actions = advance(world.objects(), State(), world.now)
+    assert kinds(actions) == []
+    assert state.wake == START + 50 * SECOND
+
+
+# -- roll-back ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_replacement_is_waited_for_a_moment_and_then_given_up() -> None:
+    world, _ = started(replace_command)
+    del world.claims[replacement_of(world)]
+    state, actions = advance(world.objects(), State(), world.now)
+    assert (kinds(actions), state.wake) == ([], START + 5 * SECOND)
+    world.pass_time(START + 5 * SECOND)
+    _, actions = advance(world.objects(), state, world.now)
+    assert kinds(actions) == [
+        *["RemoveTaint", "ClearClaimCondition"] * 2,
+        *["Annotate"] * 2,
+    ]
+    world.carry_out(actions)
+    assert leftovers(world) == []
+
+
+def test_a_roll_back_deletes_the_replacement_before_it_forgets_the_command() -> None:
+    world, _ = started(replace_command, launches=False)
+    name = replacement_of(world)
+    world.pass_time(START + timedelta(minutes=11))
+    assert look(world) == (DeleteClaim(name, f"claim-{name}"),)
+    assert kinds(look(world)) == ["DeleteClaim"]
+    world.carry_out(look(world))
+    assert kinds(look(world))[:1] == ["RemoveTaint"]
+
+
+def test_a_replacement_that_pods_use_survives_a_roll_back() -> None:
+    world, run = started(replace_command)
+    name = replacement_of(world)
+    run.state = nominate(State(), [name], START + timedelta(minutes=11))
+    world.pass_time(START + timedelta(minutes=11))
+    run.look()
+    assert world.claims[name].metadata.deletion_timestamp is None
+    assert REPLACES not in world.claims[name].metadata.annotations
+
+
+@pytest.mark.parametrize(("minutes", "ended"), [(9, False), (11, True)])
+def test_a_command_has_ten_minutes(minutes: int, *, ended: bool) -> None:
+    world, _ = started(replace_command, launches=False)
+    world.pass_time(START + timedelta(minutes=minutes))
+    assert ("DeleteClaim" in kinds(look(world))) is ended
+
+
+def test_many_candidates_have_more_time() -> None:
+    world, _ = started(replace_command, launches=False)
+    world.pass_time(START + timedelta(minutes=11))
+    slow = Settings(timeout_per_node=timedelta(minutes=6))
+    assert kinds(look(world, settings=slow)) == []
+
+
+def test_a_pod_that_slipped_in_takes_the_command_back() -> None:
+    world, _ = started(delete_command)
+    world.pods["default/late-1"] = pod("late-1", node="a", created=START + SECOND)
+    world.pass_time(START + 2 * SECOND)
+    assert kinds(look(world)) == [*["RemoveTaint", "ClearClaimCondition"] * 2, *["Annotate"] * 2]
+
+
+def test_after_the_point_of_no_return_nothing_takes_a_command_back() -> None:
+    world, run = started(delete_command)
+    run.look()
+    world.pods["default/late-1"] = pod("late-1", node="a", created=START + SECOND)
+    world.pass_time(START + timedelta(hours=2))
+    assert kinds(look(world)) == ["DeleteClaim", "DeleteClaim"]
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_candidate_that_somebody_else_deletes_does_not_stop_the_others(first: str) -> None:
+    world, run = started(replace_command)
+    world.apply(DeleteClaim(first, f"claim-{first}"))
+    run.until_quiet()
+    assert leftovers(world) == []
+    assert sorted(world.claims) == ["c", replacement_of(world)]
+
+
+def test_an_empty_node_stays_empty_until_it_goes() -> None:
+    world = small_world()
+    run = Run(world)
+    run.start(Command(Method.EMPTINESS, Cause.EMPTY, ("c",)))
+    run.until_quiet()
+    assert sorted(world.nodes) == ["a", "b"]
+
+
+# -- left-overs --------------------------------------------------------------------------------------------------------
+
+
+def test_marks_without_a_command_are_removed() -> None:
+    world = small_world()
+    world.apply(AddTaint("a", Settings().taint))
+    world.apply(SetClaimCondition("a", "DisruptionReason", "True", "Empty"))
+    world.apply(Annotate("NodeClaim", "b", COMMAND, "not json"))
+    world.apply(Annotate("NodeClaim", "c", REPLACES, "long-gone"))
+    assert set(look(world)) == {
+        RemoveTaint("a", Settings().taint),
+        ClearClaimCondition("a", "DisruptionReason"),
+        Annotate("NodeClaim", "b", COMMAND, None),
+        Annotate("NodeClaim", "c", REPLACES, None),
+    }
+    world.carry_out(look(world))
+    assert look(world) == ()
+
+
+# -- who is busy -------------------------------------------------------------------------------------------------------
+
+
+def test_destinations_are_nominated_for_twenty_seconds() -> None:
+    world = small_world()
+    state = nominate(State(), destinations(delete_command(world)), START)
+    assert nominated(state, world.objects(), START + 19 * SECOND) == {"c"}
+    assert nominated(state, world.objects(), START + 20 * SECOND) == frozenset()
+
+
+def test_pods_of_nodes_in_a_command_need_room_elsewhere() -> None:
+    world, _ = started(delete_command)
+    assert leaving_nodes(world.objects()) == {"a", "b"}
+    assert moving_pods(world.objects(), START) == {f"default/web-{at}" for at in ("a1", "a2", "b1", "b2")}

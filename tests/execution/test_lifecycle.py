@@ -1,0 +1,197 @@
+from datetime import datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+from tests.execution.world import START, World
+from tests.factories import amounts, claim_for, node, node_claim, node_pool, taint
+
+from karpool.execution.actions import (
+    Action,
+    AddFinalizer,
+    AddTaint,
+    ClearClaimCondition,
+    DeleteClaim,
+    RemoveTaint,
+    SetClaimCondition,
+    SetClaimNode,
+    SetLabel,
+)
+from karpool.execution.conditions import TERMINATED
+from karpool.execution.lifecycle import lifecycle
+from karpool.model.labels import INITIALIZED, REGISTERED, TERMINATION_FINALIZER, UNREGISTERED_TAINT
+from karpool.model.node import Node
+from karpool.model.nodepool import ClaimResources, NodeClaim
+from karpool.model.objects import Objects
+from karpool.model.wire import Condition
+
+MINUTE = timedelta(minutes=1)
+
+
+def look(claim: NodeClaim, *nodes: Node, at: datetime = START, **pool: str) -> tuple[list[Action], datetime | None]:
+    objects = Objects(nodes=nodes, node_claims=(claim,), node_pools=(node_pool(**pool),))
+    found = lifecycle(objects, at)
+    return list(found.actions), found.wake
+
+
+def note(actions: list[Action], kind: str) -> tuple[str, str] | None:
+    return next(((a.status, a.reason) for a in actions if isinstance(a, SetClaimCondition) and a.type == kind), None)
+
+
+# -- from launch to use ------------------------------------------------------------------------------------------------
+
+
+def stranger() -> Node:
+    """A node that has just joined: unregistered, without a finalizer."""
+    made = node("n1", registered=False, initialized=False, taints=[f"{UNREGISTERED_TAINT}:NoExecute"])
+    return replace(made, metadata=replace(made.metadata, finalizers=(), labels={}))
+
+
+def test_a_claim_without_a_node_waits_for_it() -> None:
+    actions, wake = look(node_claim("n1", created=START))
+    assert note(actions, "Registered") == ("Unknown", "NodeNotFound")
+    assert wake == START + 15 * MINUTE
+
+
+def test_a_machine_with_two_nodes_is_not_registered() -> None:
+    other = node("n2", registered=False)
+    twin = replace(other, spec=replace(other.spec, provider_id="fake://n1"))
+    actions, _ = look(node_claim("n1", created=START), stranger(), twin)
+    assert note(actions, "Registered") == ("False", "MultipleNodesFound")
+
+
+def test_a_node_gets_everything_of_its_claim_before_pods_may_come() -> None:
+    claim = node_claim("n1", created=START, taints=["team=a"], startup_taints=["cni"], labels={"tier": "web"})
+    actions, _ = look(claim, stranger())
+    assert AddFinalizer("Node", "n1", TERMINATION_FINALIZER) in actions
+    assert SetLabel("Node", "n1", "tier", "web") in actions
+    assert SetClaimNode("n1", "n1") in actions
+    assert [a.taint.key for a in actions if isinstance(a, AddTaint)] == ["team", "cni"]
+    assert not any(isinstance(action, RemoveTaint) for action in actions)
+    assert SetLabel("Node", "n1", REGISTERED, "true") not in actions
+
+
+def test_a_new_node_ends_up_initialized() -> None:
+    claim = node_claim("n1", created=START, taints=["team=a"], startup_taints=["cni"])
+    world = World(Objects(nodes=(stranger(),), node_claims=(claim,), node_pools=(node_pool(),)))
+    for _ in range(6):
+        world.carry_out(lifecycle(world.objects(), START).actions)
+    assert world.claims["n1"].is_true("Registered")
+    assert not world.claims["n1"].is_true("Initialized")
+    assert {t.key for t in world.nodes["n1"].spec.taints} == {"team", "cni"}
+    world.apply(RemoveTaint("n1", taint("cni")))
+    for _ in range(3):
+        world.carry_out(lifecycle(world.objects(), START).actions)
+    assert world.claims["n1"].is_true("Initialized")
+    assert world.claims["n1"].is_true("Ready")
+    assert world.nodes["n1"].metadata.labels[INITIALIZED] == "true"
+    assert {t.key for t in world.nodes["n1"].spec.taints} == {"team"}
+    assert lifecycle(world.objects(), START).actions == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (node("n1", initialized=False, ready=False), "NodeNotReady"),
+        (node("n1", initialized=False, taints=["cni"]), "StartupTaintsExist"),
+        (node("n1", initialized=False, taints=["node.kubernetes.io/not-ready"]), "KnownEphemeralTaintsExist"),
+        (node("n1", initialized=False, taints=["readiness.k8s.io/cni"]), "KnownEphemeralTaintsExist"),
+        (node("n1", initialized=False, cpu=None), "ResourceNotRegistered"),
+    ],
+)
+def test_what_a_node_lacks_is_said(made: Node, reason: str) -> None:
+    claim = claim_for(made, created=START, startup_taints=["cni"], taints=())
+    wanted = replace(claim.spec, resources=ClaimResources(requests=amounts({"cpu": "1"})))
+    actions, _ = look(replace(claim, spec=wanted), made)
+    assert note(actions, "Initialized") == ("Unknown", reason)
+
+
+# -- the end of a life -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "minutes", "ends"),
+    [
+        (node_claim("n1", launched=False, created=START), 4, False),
+        (node_claim("n1", launched=False, created=START), 5, True),
+        (node_claim("n1", created=START), 14, False),
+        (node_claim("n1", created=START), 15, True),
+        (claim_for(node("n1"), created=START, expire_after="1h"), 59, False),
+        (claim_for(node("n1"), created=START, expire_after="1h"), 60, True),
+        (claim_for(node("n1"), created=START), 10**6, False),
+    ],
+)
+def test_a_claim_is_given_up_in_time(claim: NodeClaim, minutes: int, *, ends: bool) -> None:
+    made = (node("n1"),) if claim.status.node_name else ()
+    actions, wake = look(claim, *made, at=START + minutes * MINUTE)
+    assert (actions == [DeleteClaim("n1", "claim-n1")]) is ends
+    assert ends or wake is None or wake > START + minutes * MINUTE
+
+
+@pytest.mark.parametrize(("ready", "ends"), [(False, True), (True, False)])
+def test_a_claim_whose_machine_is_gone_goes_unless_its_node_is_well(*, ready: bool, ends: bool) -> None:
+    made = node("n1", ready=ready)
+    claim = claim_for(made)
+    gone = Condition(type="InstanceTerminating", status="True", reason=TERMINATED)
+    claim = replace(claim, status=replace(claim.status, conditions=(*claim.status.conditions, gone)))
+    assert (DeleteClaim("n1", "claim-n1") in look(claim, made)[0]) is ends
+
+
+def test_deleted_claims_are_left_to_termination() -> None:
+    claim = claim_for(node("n1"), created=START, deleted=START, expire_after="1s")
+    assert look(claim, node("n1"), at=START + MINUTE) == ([], None)
+
+
+def test_only_the_named_claims_are_looked_at() -> None:
+    claims = tuple(node_claim(name, created=START) for name in ("n1", "n2"))
+    found = lifecycle(Objects(node_claims=claims), START, only={"n2"})
+    assert {a.claim for a in found.actions if isinstance(a, SetClaimCondition)} == {"n2"}
+
+
+# -- marks -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("after", "quiet", "expected"),
+    [
+        ("0s", 0, ("True", "Consolidatable")),
+        ("5m", 4, None),
+        ("5m", 5, ("True", "Consolidatable")),
+        ("Never", 99, None),
+    ],
+)
+def test_a_quiet_node_becomes_consolidatable(after: str, quiet: int, expected: tuple[str, str] | None) -> None:
+    made = node("n1")
+    claim = claim_for(made, last_pod_event=START - quiet * MINUTE)
+    actions, wake = look(claim, made, consolidate_after=after)
+    assert note(actions, "Consolidatable") == expected
+    assert wake == (START + MINUTE if (after, quiet) == ("5m", 4) else None)
+
+
+def test_a_node_with_a_new_pod_is_no_longer_consolidatable() -> None:
+    made = node("n1")
+    claim = claim_for(made, last_pod_event=START, consolidatable=True)
+    assert ClearClaimCondition("n1", "Consolidatable") in look(claim, made, consolidate_after="5m")[0]
+
+
+@pytest.mark.parametrize(
+    ("hashes", "held", "expected"),
+    [
+        (("1", "2"), None, ("True", "NodePoolDrifted")),
+        (("1", "1"), None, None),
+        (("1", "1"), "NodePoolDrifted", "cleared"),
+        (("1", "1"), "ProviderSaysSo", None),
+        (("1", "2"), "NodePoolDrifted", None),
+    ],
+)
+def test_drift_is_marked_and_taken_back(hashes: tuple[str, str], held: str | None, expected: object) -> None:
+    stamps = [{"karpenter.sh/nodepool-hash": h, "karpenter.sh/nodepool-hash-version": "v3"} for h in hashes]
+    made = node("n1")
+    claim = claim_for(made, annotations=stamps[0])
+    if held is not None:
+        drifted = Condition(type="Drifted", status="True", reason=held, last_transition_time=START)
+        claim = replace(claim, status=replace(claim.status, conditions=(*claim.status.conditions, drifted)))
+    objects = Objects(nodes=(made,), node_claims=(claim,), node_pools=(node_pool(annotations=stamps[1]),))
+    actions = list(lifecycle(objects, START).actions)
+    cleared = ClearClaimCondition("n1", "Drifted") in actions
+    assert cleared is (expected == "cleared")
+    assert note(actions, "Drifted") == (None if expected == "cleared" else expected)

@@ -1,0 +1,27 @@
+"""Kernels do not look where an array ends, so nobody may hand them one that is too short."""
+
+import numpy as np
+import pytest
+
+from karpool.packing.kernels.memory import LayoutError, Memory
+
+
+def test_an_array_of_another_type_or_shape_is_refused() -> None:
+    memory = Memory()
+    with pytest.raises(TypeError, match="free must be 2-dimensional int64, not 1-dimensional int64"):
+        memory.put(free=np.zeros(3, dtype=np.int64))
+    with pytest.raises(TypeError, match="free must be 2-dimensional int64, not 2-dimensional int32"):
+        memory.put(free=np.zeros((3, 3), dtype=np.int32))
+
+
+def test_an_array_that_is_a_view_with_gaps_is_refused() -> None:
+    with pytest.raises(TypeError, match="free"):
+        Memory().put(free=np.zeros((4, 4), dtype=np.int64)[:, ::2])
+
+
+def test_an_array_that_is_too_short_is_named_with_what_is_missing() -> None:
+    memory = Memory()
+    memory.put(free=np.zeros((5, 4), dtype=np.int64))
+    memory.check({"nodes": 5, "resources": 4})
+    with pytest.raises(LayoutError, match="free has room for 4 resources, but there are 6"):
+        memory.check({"nodes": 5, "resources": 6})

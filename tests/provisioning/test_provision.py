@@ -1,0 +1,118 @@
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+from tests.factories import LONG_AGO, claim_for, default_catalog, node, node_claim, node_pool, pod
+
+from karpool.model import labels as names
+from karpool.model.nodepool import NodeClaim, as_requirements
+from karpool.model.objects import Objects
+from karpool.provisioning.launching import foresee
+from karpool.provisioning.provision import provision
+
+NOW = LONG_AGO + timedelta(hours=1)
+CATALOG = default_catalog()
+PENDING = tuple(pod(f"web-{number}", cpu="1", memory="1Gi", pending=True) for number in range(3))
+
+
+def types_of(claim: NodeClaim) -> frozenset[str]:
+    return as_requirements(claim.spec.requirements)[names.INSTANCE_TYPE].values
+
+
+def test_pending_pods_get_a_node() -> None:
+    made = provision(Objects(pods=PENDING, node_pools=(node_pool(),)), CATALOG, NOW)
+    (claim,) = made.claims
+    assert claim.name.startswith("default-")
+    assert "default" in types_of(claim)
+    assert "small" not in types_of(claim)
+    assert {key: str(amount) for key, amount in claim.spec.resources.requests.items()} == {
+        "cpu": "3",
+        "memory": "3Gi",
+        "pods": "3",
+    }
+    assert made.unschedulable == ()
+    assert made.nominations == frozenset()
+
+
+def test_the_same_question_gets_the_same_answer() -> None:
+    objects = Objects(pods=PENDING, node_pools=(node_pool(),))
+    assert provision(objects, CATALOG, NOW) == provision(objects, CATALOG, NOW)
+    later = provision(objects, CATALOG, NOW + timedelta(seconds=1))
+    assert later.claims[0].name != provision(objects, CATALOG, NOW).claims[0].name
+
+
+def test_nodes_that_exist_are_filled_first() -> None:
+    made = node("n1")
+    objects = Objects(pods=PENDING, nodes=(made,), node_claims=(claim_for(made),), node_pools=(node_pool(),))
+    found = provision(objects, CATALOG, NOW)
+    assert (found.claims, found.nominations) == ((), {"n1"})
+
+
+@pytest.mark.parametrize("launched", [False, True])
+def test_a_node_on_its_way_is_counted_on(*, launched: bool) -> None:
+    objects = Objects(pods=PENDING, node_pools=(node_pool(),))
+    (claim,) = provision(objects, CATALOG, NOW).claims
+    if launched:
+        (claim,) = foresee(Objects(node_claims=(claim,)), CATALOG).node_claims
+    found = provision(replace_claims(objects, claim), CATALOG, NOW)
+    assert (found.claims, found.nominations) == ((), {claim.name})
+
+
+def replace_claims(objects: Objects, *claims: NodeClaim) -> Objects:
+    return Objects(pods=objects.pods, node_pools=objects.node_pools, node_claims=claims)
+
+
+def test_a_claim_that_launches_is_seen_as_its_cheapest_type() -> None:
+    wanted = [
+        (names.INSTANCE_TYPE, "In", "arm", "default", "small"),
+        (names.CAPACITY_TYPE, "In", "on-demand"),
+    ]
+    claim = node_claim("new", launched=False, requirements=wanted)
+    (seen,) = foresee(Objects(node_claims=(claim,)), CATALOG).node_claims
+    assert seen.metadata.labels[names.INSTANCE_TYPE] == "small"
+    assert seen.metadata.labels[names.CAPACITY_TYPE] == "on-demand"
+    assert str(seen.status.allocatable["cpu"]) == "1900m"
+    unknown = node_claim("odd", launched=False, requirements=[(names.INSTANCE_TYPE, "In", "nobody-sells-it")])
+    assert foresee(Objects(node_claims=(unknown,)), CATALOG).node_claims == (unknown,)
+
+
+def test_pods_of_nodes_that_go_get_a_node_too() -> None:
+    made = node("n1", taints=["karpenter.sh/disrupted"])
+    moving = pod("api-1", node="n1", cpu="2", memory="2Gi")
+    objects = Objects(pods=(moving,), nodes=(made,), node_claims=(claim_for(made),), node_pools=(node_pool(),))
+    assert provision(objects, CATALOG, NOW).claims == ()
+    found = provision(objects, CATALOG, NOW, moving={"default/api-1"})
+    assert len(found.claims) == 1
+    assert found.nominations == frozenset()
+
+
+def test_a_pod_that_fits_nowhere_says_why() -> None:
+    huge = pod("huge-1", cpu="500", pending=True)
+    found = provision(Objects(pods=(huge,), node_pools=(node_pool(),)), CATALOG, NOW)
+    assert found.claims == ()
+    ((key, reason),) = found.unschedulable
+    assert key == "default/huge-1"
+    assert reason.code == "PodsWouldNotFit"
+    assert "cpu" in reason.message.lower()
+
+
+def test_limits_bound_what_is_asked_for() -> None:
+    many = tuple(pod(f"web-{number}", cpu="3", memory="1Gi", pending=True) for number in range(4))
+    limited = node_pool(limits={"nodes": 2}, requirements=[(names.ARCH, "In", "amd64")])
+    found = provision(Objects(pods=many, node_pools=(limited,)), CATALOG, NOW)
+    assert len(found.claims) == 2
+    assert len({claim.name for claim in found.claims}) == 2
+    assert len(found.unschedulable) == 2
+
+
+def test_hashes_are_copied_from_the_pool() -> None:
+    stamps = {names.NODEPOOL_HASH: "h", names.NODEPOOL_HASH_VERSION: "v3"}
+    pool = node_pool()
+    stamped = replace(pool, metadata=replace(pool.metadata, annotations=stamps))
+    (claim,) = provision(Objects(pods=PENDING, node_pools=(stamped,)), CATALOG, NOW).claims
+    assert claim.metadata.annotations == stamps
+
+
+def test_nothing_waits_nothing_comes() -> None:
+    bound = pod("web-1", node="n1")
+    assert provision(Objects(pods=(bound,), node_pools=(node_pool(),)), CATALOG, NOW).claims == ()
