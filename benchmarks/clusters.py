@@ -1,7 +1,9 @@
 """Clusters to measure on, made from a number of nodes and a seed: six pools, both architectures, three zones.
 
 Deployments of 2 to 60 equal pods fill the nodes legally and unevenly: a few nodes are nearly empty, most are 40 to 95 %
-full, and two pools, or all of them, are tight. `python benchmarks/clusters.py --nodes 500 --seed 1 -o cluster.json --catalog catalog.json` writes one to files.
+full, and two pools, or all of them, are tight. To write one to files:
+
+python benchmarks/clusters.py --nodes 500 --seed 1 -o cluster.json --catalog catalog.json
 """
 
 import argparse
@@ -30,7 +32,7 @@ def generate(nodes: int, seed: int = 0, *, tight: bool = False) -> Objects:
     random = Random(seed)
     types = catalog()
     daemons = tuple(daemon_sets())
-    slots = [_slot(index, pool, types, daemons, random, tight) for index, pool in enumerate(pools_of(nodes))]
+    slots = [_slot(index, pool, types, daemons, random, tight=tight) for index, pool in enumerate(pools_of(nodes))]
     everywhere = [pod for slot in slots for pod in daemon_pods(slot.node, daemons)]
     filler = Filler(slots, random)
     pods = (*everywhere, *filler.fill())
@@ -46,7 +48,7 @@ def generate(nodes: int, seed: int = 0, *, tight: bool = False) -> Objects:
 
 
 def _slot(
-    index: int, pool: Pool, types: Catalog, daemons: tuple[DaemonSet, ...], random: Random, tight: bool
+    index: int, pool: Pool, types: Catalog, daemons: tuple[DaemonSet, ...], random: Random, *, tight: bool
 ) -> Slot:
     size = random.choice(("large", "xlarge", "xlarge", "2xlarge", "2xlarge", "4xlarge", "4xlarge"))
     entry = types.by_name[f"{random.choice(pool.families)}.{size}"]

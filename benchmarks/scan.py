@@ -1,4 +1,4 @@
-"""How fast is every node of a cluster looked at as a candidate: where would its pods go if it were gone?
+"""How fast every node of a cluster is looked at as a candidate: where its pods would go if it were gone.
 
 python benchmarks/scan.py --nodes 5000 --json
 python benchmarks/scan.py -f cluster.json --catalog catalog.json --json

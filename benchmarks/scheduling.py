@@ -1,4 +1,4 @@
-"""How fast do pods that wait find nodes to be made: 400 types, one pool, the five-way mix, or 4,000 equal pods with wishes.
+"""How fast pods that wait find new nodes: 400 types, one pool, the five-way mix, or 4,000 equal pods with wishes.
 
 python benchmarks/scheduling.py --pods 5000 --json
 python benchmarks/scheduling.py --preferences respect --json    the pods with wishes

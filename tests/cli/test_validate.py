@@ -176,3 +176,21 @@ def test_the_real_program_refuses_without_a_traceback(tmp_path: Path) -> None:
         2,
         f"karpool: {file}: document 1: is nested too deeply; no manifest is\n",
     )
+
+
+def test_an_expensive_pool_that_is_preferred_to_a_cheap_one_is_warned_about(tmp_path: Path) -> None:
+    def pool(name: str, kind: str, weight: str) -> str:
+        rule = f"{{key: node.kubernetes.io/instance-type, operator: In, values: [{kind}]}}"
+        return (POOL % (f"{CLASS}, requirements: [{rule}]", weight)).replace("name: p}", f"name: {name}}}")
+
+    file = tmp_path / "pools.yaml"
+    file.write_text(f"{pool('expensive', 'p3.16xlarge', 'weight: 100')}---\n{pool('inexpensive', 't3.small', '')}")
+    result = run("-f", str(file), "--output", "json")
+    assert result.exit_code == 0
+    (warning,) = json.loads(result.output)["warnings"]
+    assert (warning["object"], warning["field"], warning["rule"]) == (
+        "NodePool expensive",
+        "spec.weight",
+        "DearFavourite",
+    )
+    assert warning["file"] == str(file)

@@ -83,7 +83,6 @@ class Scene:
     name: str
     boxes: Sequence[Box]
     goes: str = ""
-    _: Any = field(default=None, kw_only=True)
     pools: Sequence[NodePool] = field(default=(POOL,), kw_only=True)
     pods: Sequence[Pod] = field(default=(), kw_only=True)
     pdbs: Sequence[PodDisruptionBudget] = field(default=(), kw_only=True)

@@ -31,7 +31,7 @@ from karpool.model.reasons import Reason
 from karpool.model.wire import Condition
 from karpool.packing.question import Options
 
-CALM = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+CALM = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @st.composite

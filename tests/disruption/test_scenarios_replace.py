@@ -271,6 +271,14 @@ def test_any_node_is_replaced_by_one_that_is_paid_for(kind: str) -> None:
     assert (new.capacity_type, new.price) == (RESERVED, 0.0)
 
 
+def test_a_later_step_does_not_count_on_a_reservation_that_an_earlier_one_used() -> None:
+    pool = pool_of("default", ON_DEMAND, RESERVED)
+    boxes = [box(name, "old", [{"cpu": 3}], catalog=reserved(1)) for name in "ab"]
+    made = Scene("one unit", boxes, pools=[pool], catalog=reserved(1)).plan(None)
+    assert [step.command.nodes for step in made.steps] == [("a",)]
+    assert made.after.price == pytest.approx(0.3)
+
+
 def test_a_reservation_that_is_used_up_helps_nobody() -> None:
     pool = pool_of("default", ON_DEMAND, RESERVED)
     Scene("used up", on(reserved(0)), pools=[pool], catalog=reserved(0), why={"a": "NotCheaper"}).verify()

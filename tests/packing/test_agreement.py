@@ -53,7 +53,7 @@ def questions(draw: st.DrawFn) -> tuple[Cluster, dict[str, Any]]:
     return cluster, asked
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(questions())
 def test_engine_and_twin_agree(question: tuple[Cluster, dict[str, Any]]) -> None:
     cluster, asked = question

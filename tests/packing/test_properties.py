@@ -18,9 +18,9 @@ CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, He
 
 
 @st.composite
-def trials(draw: st.DrawFn, **kinds: bool) -> tuple[Cluster, set[str]]:
+def trials(draw: st.DrawFn, *, choosy: bool = False) -> tuple[Cluster, set[str]]:
     """A cluster, and nodes that would be gone."""
-    cluster = draw(clusters(in_motion=True, **kinds))
+    cluster = draw(clusters(in_motion=True, choosy=choosy))
     names = sorted(state.name for state in join(cluster.objects.nodes, cluster.objects.node_claims))
     return cluster, draw(st.sets(st.sampled_from(names), max_size=3))
 

@@ -68,9 +68,9 @@ def _compared(
             continue
         times = mine.price / other.price if other.price else float("inf")
         said = (
-            f"{heavy.weight} puts it before NodePool {light.name} ({light.weight}), yet its cheapest node, {mine.name}, "
-            f"costs {mine.price:.4g} $/h and that of {light.name}, {other.name}, {other.price:.4g}: every small pod that "
-            "needs a new node gets the dear one; give the pool a taint, limits, or smaller types"
+            f"{heavy.weight} puts it before NodePool {light.name} ({light.weight}), yet its cheapest node, "
+            f"{mine.name}, costs {mine.price:.4g} $/h and that of {light.name}, {other.name}, {other.price:.4g}: every "
+            "small pod that needs a new node gets the dear one; give the pool a taint, limits, or smaller types"
         )
         return times, said
     return None

@@ -79,7 +79,8 @@ def warnings_about(loaded: Loaded) -> tuple[Problem, ...]:
 
 def _costly_weights(loaded: Loaded) -> Iterator[Problem]:
     """Weights that make small pods run on dear nodes, at the prices of the built-in catalogue."""
-    pools = loaded.objects.node_pools
+    refused = {problem.object for problem in (*loaded.problems, *loaded.omissions)}
+    pools = [pool for pool in loaded.objects.node_pools if f"NodePool {pool.name}" not in refused]
     if not any(pool.weight for pool in pools):
         return
     from karpool.catalog.sources import open_catalog

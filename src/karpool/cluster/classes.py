@@ -1,10 +1,11 @@
 """Pod classes: pods with the same requests and the same rules are looked at once.
 
-A class is one level of giving up wishes; it points to the next one. What a class demands of nodes alone (labels, taints,
-volumes) is its signature, which many classes share.
+A class is one level of giving up wishes; it points to the next one. What a class demands of nodes alone (labels,
+taints, volumes) is its signature, which many classes share.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,6 +32,17 @@ class Signature:
     volumes: tuple[Requirements, ...]
 
 
+class _Demands(NamedTuple):
+    """What a level of rules comes to, in numbers of signatures, port sets, groups and rows of counts per host."""
+
+    signature: int
+    ports: int
+    owned: list[int]
+    declared: list[int]
+    blocked: list[int]
+    taken: list[int]
+
+
 class ClassTable:
     """Classes in columns."""
 
@@ -55,7 +67,9 @@ class ClassTable:
         self.signatures: list[Signature] = []
         self.signature_ids: dict[Signature, int] = {}
         self.port_sets: dict[tuple[Port, ...], int] = {(): 0}
-        self._known: dict[tuple[Constraints, tuple[tuple[int, int], ...], tuple[str, ...]], int] = {}
+        # Rules are compared by identity: comparing them by value costs more than the few classes it would save.
+        self._known: dict[tuple[int, tuple[tuple[int, int], ...], tuple[str, ...]], int] = {}
+        self._demands: dict[tuple[int, int], _Demands] = {}
 
     def add(self, rules: Constraints, requests: dict[int, int], shared: frozenset[str]) -> int:
         """The first class of pods with these rules and requests, made with all its levels if it is new."""
@@ -65,7 +79,7 @@ class ClassTable:
             if claim not in shared:
                 column = self.resources.column(ATTACH + driver)
                 taken[column] = taken.get(column, 0) + 1
-        key = (rules, tuple(sorted(taken.items())), tuple(claim for _, claim in common))
+        key = (id(rules), tuple(sorted(taken.items())), tuple(claim for _, claim in common))
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self.size
@@ -86,20 +100,33 @@ class ClassTable:
         self.sizes.append((taken.get(CPU, 0), taken.get(MEMORY, 0)))
         self.levels.append(level)
         self.constraints.append(rules)
-        self.signature[number] = self._signature(Signature(level.requirements, level.tolerations, rules.volumes))
+        demands = self._read(rules, level)
+        self.signature[number] = demands.signature
         self.next[number] = number + 1
         self.refused[number] = bool(rules.refusal)
-        self.ports_id[number] = self.port_sets.setdefault(rules.ports, len(self.port_sets))
-        self.owned.append([self.topology.group(group) for group in level.groups])
-        self.declared.append([self.topology.group(group) for group in rules.inverse])
-        self.blocked_rows.append(sorted({row for port in rules.ports for row in self._blocked_by(port)}))
-        self.taken_rows.append(
-            [row for port in rules.ports for row in self._taken_by(port)]
-            + [self.topology.host_row(("claim", claim)) for _, claim in common]
-        )
-        self.shared_rows.append([self.topology.host_row(("claim", claim)) for _, claim in common])
+        self.ports_id[number] = demands.ports
+        self.owned.append(demands.owned)
+        self.declared.append(demands.declared)
+        self.blocked_rows.append(demands.blocked)
+        attached = [self.topology.host_row(("claim", claim)) for _, claim in common]
+        self.taken_rows.append(demands.taken + attached)
+        self.shared_rows.append(attached)
         self.shared_columns.append([self.resources.column(ATTACH + driver) for driver, _ in common])
         self.requests = grown(self.requests, (self.size, len(self.resources)))
+
+    def _read(self, rules: Constraints, level: Level) -> _Demands:
+        """The numbers behind a level of rules, worked out once."""
+        found = self._demands.get((id(rules), id(level)))
+        if found is None:
+            found = self._demands[id(rules), id(level)] = _Demands(
+                signature=self._signature(Signature(level.requirements, level.tolerations, rules.volumes)),
+                ports=self.port_sets.setdefault(rules.ports, len(self.port_sets)),
+                owned=[self.topology.group(group) for group in level.groups],
+                declared=[self.topology.group(group) for group in rules.inverse],
+                blocked=sorted({row for port in rules.ports for row in self._blocked_by(port)}),
+                taken=[row for port in rules.ports for row in self._taken_by(port)],
+            )
+        return found
 
     def _signature(self, signature: Signature) -> int:
         found = self.signature_ids.get(signature)
@@ -123,7 +150,7 @@ class ClassTable:
 def rules_key(pod: Pod, *, pinned: bool) -> bytes:
     """What a pod's rules depend on, as bytes; pods with equal keys and equal volumes have equal rules.
 
-    A pinned pod (a daemon or a mirror) never moves, so what it demands of its node, which names the node, does not matter.
+    A pinned pod (a daemon or a mirror) never moves, so what it demands of its node does not matter.
     """
     spec, meta = pod.spec, pod.metadata
     affinity = without_node_affinity(spec.affinity) if pinned else spec.affinity

@@ -158,10 +158,11 @@ def _selector(
         return None
     pairs = dict(written.match_labels)
     expressions = list(written.match_expressions)
-    for key in match:
-        if key in labels:
-            if pairs.setdefault(key, labels[key]) != labels[key]:
-                expressions.append(Expression(key=key, operator="In", values=(labels[key],)))
+    expressions += [
+        Expression(key=key, operator="In", values=(labels[key],))
+        for key in match
+        if key in labels and pairs.setdefault(key, labels[key]) != labels[key]
+    ]
     expressions += [Expression(key=key, operator="NotIn", values=(labels[key],)) for key in mismatch if key in labels]
     return PodSelector(tuple(sorted(pairs.items())), tuple(expressions))
 

@@ -27,6 +27,7 @@ class NodeTable:
         topology: Topology,
         classes: ClassTable,
         shapes: ShapeTable,
+        *,
         daemons: tuple[Daemon, ...],
         attach_limits: Mapping[str, Mapping[str, int]],
     ) -> None:

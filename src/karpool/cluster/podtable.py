@@ -7,7 +7,7 @@ import numpy as np
 
 from karpool.cluster.arrays import grown
 from karpool.cluster.classes import ClassTable, requests_key, rules_key
-from karpool.cluster.constraints import Preferences, constraints
+from karpool.cluster.constraints import Constraints, Preferences, constraints
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds
 from karpool.model.pod import Pod
@@ -51,6 +51,7 @@ class PodTable:
         self.claim_users: dict[str, set[str]] = {}
         self._vacant: list[int] = []
         self._classes: dict[tuple[object, ...], int] = {}
+        self._rules: dict[tuple[bytes, VolumeNeeds], Constraints] = {}
 
     def note_claims(self, pods: Iterable[Pod]) -> None:
         """Remember which pods use which volume claims: a claim that several use is attached only once per node."""
@@ -130,21 +131,28 @@ class PodTable:
         key = (rules, requests) if needs is NO_VOLUMES else (rules, requests, needs, shared)
         found = self._classes.get(key)
         if found is None:
-            read = constraints(
+            wanted = self.classes.resources.request(effective_requests(pod))
+            found = self._classes[key] = self.classes.add(self._read(pod, rules, needs), wanted, shared)
+        return found
+
+    def _read(self, pod: Pod, rules: bytes, needs: VolumeNeeds) -> Constraints:
+        """A pod's rules, read once for all pods that have the same."""
+        found = self._rules.get((rules, needs))
+        if found is None:
+            found = self._rules[rules, needs] = constraints(
                 pod,
                 namespaces=self.namespaces,
                 volumes=needs,
                 preferences=self.preferences,
                 soft_taints=self.soft_taints,
-                pinned=pinned,
+                pinned=pod.is_daemon or pod.is_mirror,
             )
-            wanted = self.classes.resources.request(effective_requests(pod))
-            found = self._classes[key] = self.classes.add(read, wanted, shared)
         return found
 
     def forget_classes(self) -> None:
         """Class pods from scratch when they are next added."""
         self._classes.clear()
+        self._rules.clear()
 
     def _shared(self, needs: VolumeNeeds) -> frozenset[str]:
         if not needs.attached:

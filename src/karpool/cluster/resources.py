@@ -21,7 +21,7 @@ ATTACH: Final = "attach:"
 class ResourceTable:
     """Which column belongs to which resource; new resources get the next column.
 
-    Columns named `attach:DRIVER` count volumes that a node can attach; nodes and types that say nothing attach any number.
+    Columns named `attach:DRIVER` count volumes that a node can attach; one that says nothing attaches any number.
     """
 
     def __init__(self) -> None:

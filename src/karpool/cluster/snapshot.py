@@ -44,7 +44,9 @@ class Snapshot:
             soft_taints=_soft_taints(objects, states),
         )
         limits = _attach_limits(objects)
-        self.nodes = NodeTable(self.resources, self.topology, self.classes, self.shapes, self.daemons, limits)
+        self.nodes = NodeTable(
+            self.resources, self.topology, self.classes, self.shapes, daemons=self.daemons, attach_limits=limits
+        )
         self._homeless: dict[str, set[int]] = {}
         self._counted_groups = 0
         self._learn_resources(states, limits)

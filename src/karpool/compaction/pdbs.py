@@ -1,6 +1,6 @@
 """Which PodDisruptionBudgets cover a pod, and whether they would let it go now."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from karpool.compaction.reasons import Code
@@ -9,19 +9,29 @@ from karpool.model.reasons import Reason
 from karpool.model.wire import condition
 from karpool.model.workloads import PodDisruptionBudget
 
+Pair = tuple[str, str, str]
+
 
 class Pdbs:
-    """PodDisruptionBudgets by namespace."""
+    """PodDisruptionBudgets, found by namespace and by one label that they ask for."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._held: defaultdict[str, list[PodDisruptionBudget]] = defaultdict(list)
-        for pdb in sorted(budgets, key=lambda pdb: pdb.key):
-            self._held[pdb.metadata.namespace].append(pdb)
+        listed = sorted(budgets, key=lambda pdb: pdb.key)
+        counts = Counter(pair for pdb in listed for pair in _pairs(pdb))
+        self._by_pair: defaultdict[Pair, list[PodDisruptionBudget]] = defaultdict(list)
+        self._others: defaultdict[str, list[PodDisruptionBudget]] = defaultdict(list)
+        for pdb in listed:
+            # The label that fewest budgets ask for keeps the lists short: `app=cart` rather than `tier=backend`.
+            pair = min(_pairs(pdb), key=lambda pair: counts[pair], default=None)
+            (self._others[pdb.metadata.namespace] if pair is None else self._by_pair[pair]).append(pdb)
 
     def covering(self, pod: Pod) -> list[PodDisruptionBudget]:
         """The budgets that cover a pod, by name."""
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
-        return [pdb for pdb in self._held.get(namespace, ()) if pdb.matches(namespace, labels)]
+        near = [*self._others.get(namespace, ())]
+        for key, value in labels.items():
+            near += self._by_pair.get((namespace, key, value), ())
+        return sorted((pdb for pdb in near if pdb.matches(namespace, labels)), key=lambda pdb: pdb.key)
 
     def refusal(self, pod: Pod) -> Reason | None:
         """Why an eviction of the pod would be refused now, if it would; pods that share a budget leave in turns."""
@@ -38,6 +48,12 @@ class Pdbs:
                 said = f"PodDisruptionBudget {pdb.key} allows no disruption now: {healthy} healthy, {needed} needed"
                 return Reason(Code.POD_DISRUPTION_BUDGET, said, f"Pod {pod.key}")
         return None
+
+
+def _pairs(pdb: PodDisruptionBudget) -> list[Pair]:
+    """The labels that every covered pod has."""
+    wanted = pdb.spec.selector.match_labels if pdb.spec.selector is not None else {}
+    return [(pdb.metadata.namespace, key, value) for key, value in wanted.items()]
 
 
 def _exempt(pdb: PodDisruptionBudget, pod: Pod) -> bool:

@@ -77,10 +77,11 @@ def _instance_type(claim: NodeClaim, catalog: Catalog | None, now: datetime) -> 
     if catalog is None or not catalog.types or created is None or now - created <= TYPE_CHECKED_AFTER:
         return None
     name = claim.metadata.labels.get(INSTANCE_TYPE)
-    entry = catalog.by_name.get(name or "")
     if name is None:
-        said = f"has no label {INSTANCE_TYPE}"
-    elif entry is None or entry.observed:
+        # Nobody knows what it is, so nobody knows that it is gone.
+        return None
+    entry = catalog.by_name.get(name)
+    if entry is None or entry.observed:
         said = f"its type {name} is no longer known"
     elif not _sold(claim, entry, catalog):
         said = f"its type {name} is no longer offered in its zone and capacity type"

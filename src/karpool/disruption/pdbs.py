@@ -54,13 +54,17 @@ class Pdbs:
         return sorted(found, key=lambda pdb: pdb.key) if len(found) > 1 else found
 
     def eviction_blocked(self, pod: Pod, now: datetime) -> Reason | None:
-        """Why an eviction of the pod would be refused now, if it would."""
+        """Why an eviction of the pod would be refused now, if it would; a status that lags behind is not trusted."""
         covering = self._tested(pod, now)
         if len(covering) > 1:
             return _several(pod, covering)
         for pdb in covering:
-            if not _exempt(pdb, pod) and pdb.status.disruptions_allowed <= 0:
+            if _exempt(pdb, pod):
+                continue
+            if pdb.status.disruptions_allowed <= 0:
                 return Reason(Code.POD_DISRUPTION_BUDGET, _allows_nothing(pdb), f"Pod {pod.key}")
+            if pdb.fully_blocking:
+                return _never_allows(pod, pdb)
         return None
 
     def fully_blocked(self, pod: Pod, now: datetime) -> Reason | None:
@@ -70,8 +74,7 @@ class Pdbs:
             return _several(pod, covering)
         for pdb in covering:
             if not _exempt(pdb, pod) and pdb.fully_blocking:
-                said = f"PodDisruptionBudget {pdb.key} is written so that it never allows a disruption"
-                return Reason(Code.POD_DISRUPTION_BUDGET, said, f"Pod {pod.key}")
+                return _never_allows(pod, pdb)
         return None
 
     def waves(self, pods: Iterable[Pod], now: datetime) -> dict[str, Waves]:
@@ -121,6 +124,11 @@ def _several(pod: Pod, covering: list[PodDisruptionBudget]) -> Reason:
     names = ", ".join(pdb.key for pdb in covering)
     said = f"{len(covering)} PodDisruptionBudgets cover it ({names}), and Kubernetes evicts no such pod"
     return Reason(Code.MULTIPLE_POD_DISRUPTION_BUDGETS, said, f"Pod {pod.key}")
+
+
+def _never_allows(pod: Pod, pdb: PodDisruptionBudget) -> Reason:
+    said = f"PodDisruptionBudget {pdb.key} is written so that it never allows a disruption"
+    return Reason(Code.POD_DISRUPTION_BUDGET, said, f"Pod {pod.key}")
 
 
 def _allows_nothing(pdb: PodDisruptionBudget) -> str:

@@ -1,13 +1,15 @@
 """The cluster after a command, predicted on the snapshot itself."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import Final
 
 import numpy as np
 
-from karpool.catalog.instance_types import InstanceType
+from karpool.catalog.instance_types import InstanceType, Offering
 from karpool.catalog.pricing import cheapest_launch
 from karpool.cluster.nodes import StateNode
 from karpool.disruption.command import Command, Replacement
@@ -46,10 +48,35 @@ def apply(situation: Situation, command: Command, replacement_names: Sequence[st
         snapshot.remove_node(name)
     fuller.update(_leave_behind(situation, left))
     new = {snapshot.nodes.rows[name] for name in replacement_names}
+    reserved = _use_reservations(situation, [snapshot.nodes.get(row) for row in new])
     situation.forget({*gone, *fuller, *new})
     touched.update(_groups_with_other_domains(situation, known))
     limited = any(pool.spec.limits for pool in situation.pools.values())
-    return Change(frozenset(gone) | frozenset(fuller), frozenset(new), frozenset(touched), limits=limited)
+    changed = frozenset(gone) | frozenset(fuller)
+    return Change(changed, frozenset(new), frozenset(touched), limits=limited or reserved)
+
+
+def _use_reservations(situation: Situation, new: Sequence[StateNode]) -> bool:
+    """Take the new nodes off the reservations that they use, so that a later step does not count on them again."""
+    used = Counter(state.labels[names.RESERVATION_ID] for state in new if names.RESERVATION_ID in state.labels)
+    if used:
+        types = tuple(_less_reserved(entry, used) for entry in situation.catalog.types)
+        situation.restock(replace(situation.catalog, types=types))
+    return bool(used)
+
+
+def _less_reserved(entry: InstanceType, used: Counter[str]) -> InstanceType:
+    if not any(offering.reservation_id in used for offering in entry.offerings):
+        return entry
+    return replace(entry, offerings=tuple(_less_of(offering, used) for offering in entry.offerings))
+
+
+def _less_of(offering: Offering, used: Counter[str]) -> Offering:
+    taken = used[offering.reservation_id] if offering.reservation_id is not None else 0
+    left = offering.reservation_capacity - taken
+    return (
+        replace(offering, reservation_capacity=left, available=offering.available and left > 0) if taken else offering
+    )
 
 
 def _leave_behind(situation: Situation, rows: Sequence[int]) -> list[int]:

@@ -24,7 +24,6 @@ class Code(StrEnum):
 
     # What a method accepts
     STATIC_POOL = "StaticPool"
-    DYNAMIC_POOL = "DynamicPool"
     NOT_EMPTY = "NotEmpty"
     EMPTY = "Empty"
     CONSOLIDATE_AFTER_NEVER = "ConsolidateAfterNever"
@@ -36,7 +35,6 @@ class Code(StrEnum):
     UNKNOWN_INSTANCE_TYPE = "UnknownInstanceType"
     MISSING_ZONE = "MissingZone"
     MISSING_CAPACITY_TYPE = "MissingCapacityType"
-    NOT_DRIFTED = "NotDrifted"
     SCALE_DOWN_FIRST = "ScaleDownFirst"
     NODE_LIMIT_REACHED = "NodeLimitReached"
 

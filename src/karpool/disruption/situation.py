@@ -175,6 +175,11 @@ class Situation:
         self._closed = self._worth = self._counted = None
         self._allowances.clear()
 
+    def restock(self, catalog: Catalog) -> None:
+        """There is less to be had than before."""
+        self.catalog = catalog
+        self.engine = Engine(self.snapshot, catalog, self.engine.options)
+
     def once(self, row: int, question: Callable[..., Reason | None], *details: object) -> Reason | None:
         """The answer to a question about a node alone, worked out once until the node changes."""
         answers = self._known.setdefault(row, {})
@@ -186,11 +191,7 @@ class Situation:
     def hold(self, pod: Pod) -> Reason | None:
         """Why a pod must not be disturbed now, if it must not."""
         if pod.key not in self._holds:
-            self._holds[pod.key] = (
-                blocks_until(pod, self.now)
-                or self.pdbs.eviction_blocked(pod, self.now)
-                or self.pdbs.fully_blocked(pod, self.now)
-            )
+            self._holds[pod.key] = blocks_until(pod, self.now) or self.pdbs.eviction_blocked(pod, self.now)
         return self._holds[pod.key]
 
     def drift(self, standing: Standing) -> Drift | None:

@@ -1,1 +1,1 @@
-"""Where would these pods go, if these nodes were gone?"""
+"""Where pods would go if some nodes were gone."""

@@ -135,7 +135,7 @@ class Engine:
         """The snapshot's columns as the kernels take them."""
         snapshot = self.snapshot
         nodes, pods, classes, topology = snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology
-        return dict(
+        return dict(  # noqa: C408 - names of columns, not keys
             order=nodes.order,
             live=nodes.live,
             shape=nodes.shape,

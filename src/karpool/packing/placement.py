@@ -72,7 +72,7 @@ class Placement:
         return memory["claim_types"][claim, : int(memory["claim_type_count"][claim])].copy()
 
     def ordered_types(self, claim: int, wanted: Requirements) -> Array:
-        """The types a new node may have, cheapest first, cut to what a claim may name; empty if that breaks a minimum."""
+        """The types a new node may have, cheapest first, as many as a claim may name; none if that breaks a minimum."""
         table = self.engine.keeper.pools.types
         types = self.claim_types(claim)
         if self.reservations(claim):

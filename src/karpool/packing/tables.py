@@ -109,7 +109,7 @@ class PoolTables:
         types = np.flatnonzero(fine)
         first, count = int(self.min_start[number]), int(self.min_length[number])
         if self.options.min_values is MinValues.STRICT:
-            for at, (key, wanted) in enumerate(self.minimums[first : first + count]):
+            for at, (_, wanted) in enumerate(self.minimums[first : first + count]):
                 found: set[int] = set()
                 for type_ in types:
                     found |= set(self.values.row((first + at) * len(self.types.types) + int(type_)))
@@ -181,13 +181,12 @@ class TableKeeper:
     def sync(self) -> None:
         """Bring all tables up to date with the snapshot."""
         snapshot = self.snapshot
-        keys, domains = snapshot.topology.domains.size
         known = (
             snapshot.classes.size,
             len(snapshot.classes.signatures),
             len(snapshot.topology.groups),
             len(snapshot.topology.filters),
-            keys,
+            len(snapshot.topology.domains.keys),
             sum(len(values) for values in snapshot.topology.domains.values),
             len(snapshot.classes.port_sets),
             len(snapshot.resources),
@@ -280,7 +279,7 @@ class TableKeeper:
         rows = max(1, len(pools.minimums))
         ids = {name: number for number, name in enumerate(pools.reservation_ids)}
         reserved = pools.types.reserved
-        return self.growing() | dict(
+        return self.growing() | dict(  # noqa: C408 - names of columns, not keys
             signature_incoming=self.incoming,
             signature_host=self.host,
             signature_new_host=self.new_host,

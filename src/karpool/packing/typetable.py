@@ -46,7 +46,8 @@ class RequirementColumns:
         """The rows that say nothing of a key."""
         if key not in self.columns or None not in self.sets[key]:
             return np.full(self.size, key not in self.columns)
-        return self.columns[key] == self.sets[key].index(None)
+        silent: Mask = self.columns[key] == self.sets[key].index(None)
+        return silent
 
     def values(self, key: str) -> list[frozenset[str]]:
         """The listed values of a key, row by row."""
@@ -116,7 +117,7 @@ class TypeTable:
         return {v for held in said if held and not held.complement for v in held.values if allowed.has(v)}
 
     def cheapest(self, wanted: Requirements) -> Prices:
-        """The lowest price of each type under requirements; infinite where it cannot be had or costs nobody knows what."""
+        """The lowest price of each type under requirements; infinite where it cannot be had or nobody knows it."""
         lowest = np.full(len(self.types), np.inf)
         mask = self.launchable(wanted)
         np.minimum.at(lowest, self.type_of[mask], self.price[mask])

@@ -70,6 +70,7 @@ class VirtualCluster:
         )
         self.hands = Hands(world, self.api, self.cloud)
         self.ledger = Ledger(world, self.api, self.cloud)
+        self.hands.observers.append(self.ledger.action)
         self.controller = Controller(
             world,
             self.mirror,

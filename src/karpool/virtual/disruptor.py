@@ -22,6 +22,7 @@ from karpool.virtual.living import LivingSituation
 from karpool.virtual.pdbs import KnownPdbs
 from karpool.virtual.second_look import second_look
 from karpool.virtual.session import Session
+from karpool.virtual.since import Since
 
 REFRESH: Final = timedelta(minutes=5)
 """How long "nothing to do" is believed when nothing seems to have changed."""
@@ -41,6 +42,9 @@ class Disruptor:
         self._seen = -1
         self._believed_until: datetime | None = None
         self._living: LivingSituation | None = None
+        self._since: Since | None = None
+        self._recall = Recall()
+        self._changed: set[int] = set()
 
     def start(self) -> None:
         """Begin to look."""
@@ -68,7 +72,7 @@ class Disruptor:
         self.passes += 1
         seen = self.session.mirror.loosened
         with self._situation() as situation:
-            commands = Pass(situation, Recall()).decide()
+            commands = Pass(situation, self._recalled(situation)).decide()
         # Putting pods back is no change.
         self._seen = seen
         self._believed_until = None if commands else self._next_opening()
@@ -82,7 +86,7 @@ class Disruptor:
         self._begin(tuple(command for command in kept if command is not None))
 
     @contextmanager
-    def _situation(self) -> Iterator[Situation]:
+    def _situation(self) -> Iterator[LivingSituation]:
         """The cluster as it is now; pods that a situation seats elsewhere are put back."""
         session, now = self.session, self.agenda.moment
         snapshot = session.mirror.snapshot
@@ -98,10 +102,23 @@ class Disruptor:
             in_command=in_command(snapshot.objects),
             nominated=nominated(session.state, snapshot.objects, now),
         )
+        self._changed |= self._living.changed
         try:
             yield self._living
         finally:
             self._put_back(self._living)
+
+    def _recalled(self, situation: LivingSituation) -> Recall:
+        """What earlier passes refused and nothing since can have changed."""
+        if self._since is None or self._since.situation is not situation:
+            self._since, self._recall = Since(situation), Recall()
+        change = self._since.change(self._changed | situation.changed)
+        self._changed = set()
+        if change is None:
+            self._recall = Recall()
+        else:
+            self._recall.forget(situation, change)
+        return self._recall
 
     def _put_back(self, situation: Situation) -> None:
         for key in sorted(situation.pending | situation.leaving):

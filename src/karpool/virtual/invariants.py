@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from karpool.disruption.budgets import allowed
 from karpool.disruption.command import Command
 from karpool.disruption.pods import tolerates_disruption
-from karpool.execution.actions import Action, AddTaint, DeleteClaim, DeletePod, EvictPod
+from karpool.execution.actions import Action, AddTaint, DeleteClaim, EvictPod
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.tickets import COMMAND, REPLACES
 from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL
@@ -125,8 +125,6 @@ class Invariants:
         match action:
             case EvictPod():
                 self._check_drained(action.key, action.node)
-            case DeletePod():
-                self.cluster.ledger.forced()
             case DeleteClaim() if self._is_used_replacement(action.name):
                 raise self._broken(f"NodeClaim {action.name} is deleted though a command waits for it")
             case AddTaint(taint=taint) if taint.key == DISRUPTED_TAINT and not self._may_taint(action.node):

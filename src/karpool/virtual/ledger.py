@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import field
 
+from karpool.execution.actions import Action, DeletePod
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
 from karpool.model.wire import Wire
@@ -171,9 +172,10 @@ class Ledger:
             self._counts["refusals"] += 1
             self._refused.setdefault(pod.metadata.uid, now)
 
-    def forced(self) -> None:
-        """Count a pod that was deleted without asking."""
-        self._counts["forced"] += 1
+    def action(self, action: Action) -> None:
+        """Count pods that are deleted without asking."""
+        if isinstance(action, DeletePod) and action.key in self._bound:
+            self._counts["forced"] += 1
 
     # -- results -------------------------------------------------------------------------------------------------
 

@@ -62,8 +62,12 @@ class LivingSituation(Situation):
         self.forget(changed)
         self._forget_fleeting()
         self._seat_waiting_pods()
-        self.forget(self._seated_rows() | self._guarded_rows())
+        also = self._seated_rows() | self._guarded_rows()
+        self.forget(also)
+        self.changed = changed | also
 
+    changed: set[int] = set()
+    """Rows that the last renewal looked at anew."""
     _refreshed = datetime.min.replace(tzinfo=UTC)
 
     def _forget_fleeting(self) -> None:
@@ -75,7 +79,7 @@ class LivingSituation(Situation):
         """As for any situation, without a look at pods that stay where they are."""
         pods, nodes = self.snapshot.pods, self.snapshot.nodes
         at = pods.node_of[: len(pods.objects)]
-        leaving = [row for row in nodes.rows.values() if nodes.get(row).deleting]
+        leaving = [row for name, row in nodes.rows.items() if nodes.get(row).deleting or name in self.in_command]
         homeless = (int(row) for row in np.flatnonzero(at < 0))
         waiting = [row for row in homeless if (pod := pods.objects[row]) is not None and _waits(pod)]
         moving = [
@@ -85,6 +89,18 @@ class LivingSituation(Situation):
             if currently_reschedulable(pods.get(row), self.pdbs, self.now)
         ]
         self.seat(waiting, moving)
+
+    def _census(self) -> dict[str, tuple[int, int]]:
+        """Nodes that a command waits to delete are on their way out, too."""
+        if self._counted is None:
+            counted = super()._census()
+            for name in self.in_command:
+                row = self.snapshot.nodes.rows.get(name)
+                state = None if row is None else self.snapshot.nodes.get(row)
+                if state is not None and state.node is not None and state.node.ready and not state.deleting:
+                    nodes, busy = counted.get(state.pool, (1, 0))
+                    counted[state.pool] = (nodes, busy + 1)
+        return super()._census()
 
     def _seated_rows(self) -> set[int]:
         pods = self.snapshot.pods

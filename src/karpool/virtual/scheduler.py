@@ -7,7 +7,6 @@ from karpool.cluster.arrays import Array
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.model.wire import condition
 from karpool.virtual.changes import pod_fares, set_condition
 from karpool.virtual.fitting import fitting, has_plain_rules
 from karpool.virtual.mirror import Mirror
@@ -25,6 +24,7 @@ class Scheduler:
         self.mirror = mirror
         self.packs = scoring == MOST_ALLOCATED
         self._waiting: dict[str, None] = {}
+        self._told: set[str] = set()
         self._due = False
         world.store.pods.watch(self._pod)
         world.store.nodes.watch(self._node)
@@ -38,6 +38,7 @@ class Scheduler:
         gone = new if new is not None else old
         if gone is not None:
             self._waiting.pop(gone.key, None)
+            self._told.discard(gone.key)
         if new is None and self._waiting:
             self._wake()
 
@@ -56,16 +57,22 @@ class Scheduler:
         pods.sort(key=lambda pod: -(pod.spec.priority or 0))
         hopeless: set[int] = set()
         for pod in pods:
-            row = self.mirror.snapshot.pods.rows[pod.key]
-            number = int(self.mirror.snapshot.pods.class_of[row])
-            plain = has_plain_rules(self.mirror.snapshot, row)
-            node = None if plain and number in hopeless else self.choose(row)
-            if node is not None:
-                self._bind(pod, node)
-            else:
-                if plain:
-                    hopeless.add(number)
+            # Pods of one owner share their spec: what keeps one of them out keeps out all.
+            if id(pod.spec) not in hopeless:
+                self._place(pod, hopeless)
+            elif pod.key not in self._told:
                 self._give_up(pod)
+
+    def _place(self, pod: Pod, hopeless: set[int]) -> None:
+        row = self.mirror.snapshot.pods.rows[pod.key]
+        node = self.choose(row)
+        if node is not None:
+            self._bind(pod, node)
+            return
+        if has_plain_rules(self.mirror.snapshot, row):
+            hopeless.add(id(pod.spec))
+        if pod.key not in self._told:
+            self._give_up(pod)
 
     def choose(self, pod: int) -> str | None:
         """The best node for the pod of a row of the snapshot; of equals the first by name."""
@@ -92,9 +99,7 @@ class Scheduler:
         self.world.store.pods.put(replace(pod, spec=replace(pod.spec, node_name=node), status=status))
 
     def _give_up(self, pod: Pod) -> None:
-        held = condition(pod.status.conditions, "PodScheduled")
-        if held is not None and held.reason == "Unschedulable":
-            return
+        self._told.add(pod.key)
         conditions = set_condition(
             pod.status.conditions, "PodScheduled", "False", self.world.agenda.moment, reason="Unschedulable"
         )

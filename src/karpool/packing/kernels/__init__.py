@@ -30,5 +30,5 @@ def compiled(function: Any) -> Any:
 
 
 def inner(function: Any) -> Any:
-    """Compile a function that only other compiled functions call."""
-    return numba.njit(error_model="numpy")(function)
+    """Compile a function that only other compiled functions call, which saves the ways in from Python and from C."""
+    return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)

@@ -16,6 +16,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from karpool.cluster.arrays import Array
+from karpool.packing.kernels import inner
 
 _WORDS = 4
 _LAYOUT: dict[str, tuple[int, np.dtype[Any], tuple[str, ...]]] = {}
@@ -29,7 +30,7 @@ class LayoutError(Exception):
         self.name, self.axis, self.has, self.needs = name, axis, has, needs
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _pointer(_context: Any, address: Any) -> Any:
     """An address as a pointer."""
 
@@ -60,7 +61,7 @@ def column(name: str, dtype: type[np.generic], *axes: str) -> Any:
             return numba.carray(_pointer(m[at]), (m[at + 1], m[at + 2], m[at + 3]), dtype)
 
     look.__name__ = look.__qualname__ = f"look_at_{name}"
-    return numba.njit(look)
+    return inner(look)
 
 
 class Memory:

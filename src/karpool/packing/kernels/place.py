@@ -77,9 +77,7 @@ def batch_of(m: Array, class_: int, labels: int, exempt: int) -> int:
     """
     batch = (class_ + 17 * labels) & (c.BATCHES - 1)
     alike = (
-        c.batch_class(m)[batch] == class_
-        and c.batch_labels(m)[batch] == labels
-        and c.batch_exempt(m)[batch] == exempt
+        c.batch_class(m)[batch] == class_ and c.batch_labels(m)[batch] == labels and c.batch_exempt(m)[batch] == exempt
     )
     if not alike or allowed_more(m, batch):
         c.batch_class(m)[batch] = class_

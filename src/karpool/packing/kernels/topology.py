@@ -1,4 +1,4 @@
-"""What spread, affinity and anti-affinity allow one pod: per key the domains it may go to, per host the counts it minds."""
+"""What spread, affinity and anti-affinity allow a pod: the domains it may go to, and what its host must count."""
 
 from karpool.cluster.arrays import Array
 from karpool.packing.kernels import columns as c

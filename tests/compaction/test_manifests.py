@@ -1,0 +1,99 @@
+"""The manifests: variables, privileges, and that they hold together."""
+
+import re
+from pathlib import Path
+from string import Template
+from typing import Any, Final
+
+import pytest
+
+from karpool.compaction.config import CONFIG_MAP, KEY, Config, parse_config
+from karpool.compaction.pods import SAFE_TO_EVICT
+from karpool.model.manifests.yaml_documents import yaml_documents
+
+DEPLOY: Final = Path(__file__).parents[2] / "deploy" / "compactor"
+NAME: Final = "estafette-k8s-node-compactor"
+VARIABLES: Final = {
+    "IMAGE": "karpool",
+    "VERSION": "1.0",
+    "APP_NAME": NAME,
+    "NAMESPACE": "estafette",
+    "TEAM_NAME": "myteam",
+    "ESTAFETTE_K8S_NODE_COMPACTOR_CONFIG": "{}",
+    "CPU_REQUEST": "10m",
+    "MEMORY_REQUEST": "15Mi",
+    "CPU_LIMIT": "1",
+    "MEMORY_LIMIT": "128Mi",
+}
+
+
+def without_comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+
+
+def filled_in() -> str:
+    return Template(without_comments((DEPLOY / "kubernetes.yaml").read_text())).substitute(VARIABLES)
+
+
+def by_kind(text: str) -> dict[str, Any]:
+    return {manifest["kind"]: manifest for manifest in yaml_documents(text.encode())}
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Any]:
+    return by_kind(filled_in())
+
+
+@pytest.fixture(scope="module")
+def rights() -> dict[str, Any]:
+    return by_kind((DEPLOY / "rbac.yaml").read_text())
+
+
+def test_every_variable_is_one_that_is_documented() -> None:
+    text = (DEPLOY / "kubernetes.yaml").read_text()
+    assert set(re.findall(r"\$\{(\w+)\}", text)) == set(VARIABLES)
+    assert all(f"#     {name}=" in text for name in VARIABLES)
+
+
+def test_what_the_variables_say_arrives_as_text(made: dict[str, Any]) -> None:
+    container = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "karpool:1.0"
+    assert container["resources"]["limits"] == {"cpu": "1", "memory": "128Mi"}
+    assert made["Deployment"]["spec"]["template"]["metadata"]["labels"]["version"] == "1.0"
+    assert made["ConfigMap"]["metadata"]["name"] == CONFIG_MAP
+    assert list(made["ConfigMap"]["data"]) == [KEY]
+
+
+def test_the_config_map_in_the_manifest_is_a_configuration() -> None:
+    assert parse_config(filled_in()) == Config()
+
+
+def test_the_compactor_runs_without_privileges_and_does_not_keep_its_own_node(made: dict[str, Any]) -> None:
+    template = made["Deployment"]["spec"]["template"]
+    container = template["spec"]["containers"][0]
+    assert template["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert template["metadata"]["annotations"][SAFE_TO_EVICT] == "true"
+
+
+def test_the_rights_are_the_least_that_do(rights: dict[str, Any]) -> None:
+    rules = rights["ClusterRole"]["rules"]
+    granted = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+    changing = {pair for pair in granted if pair[1] not in ("get", "list", "watch")}
+    assert changing == {("nodes", "patch"), ("pods/eviction", "create"), ("events", "create"), ("events", "patch")}
+    assert not any("*" in pair or pair[0] in ("secrets", "configmaps") for pair in granted)
+    (rule,) = rights["Role"]["rules"]
+    assert rule["resourceNames"] == [CONFIG_MAP]
+
+
+def test_the_bindings_name_the_account_of_the_manifest(made: dict[str, Any], rights: dict[str, Any]) -> None:
+    account = made["ServiceAccount"]["metadata"]
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        (subject,) = rights[kind]["subjects"]
+        assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
+        assert rights[kind]["roleRef"]["name"] == NAME
+    assert made["Deployment"]["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]

@@ -1,0 +1,42 @@
+"""The stand-in for Cluster Autoscaler: what the compactor's story rests on."""
+
+import pytest
+from tests.virtual.worlds import CATALOG, HOUR, cluster
+
+from karpool.virtual.autoscaler import UnknownMachineError
+
+GROUP = "nodeGroups: [{name: pool, instanceType: c-4x-amd64-linux, size: 4, least: 1, most: 6}]\n"
+
+
+def nodes(text: str, hours: float = 1.0) -> int:
+    made = cluster(GROUP + text, pools="")
+    made.run(hours * HOUR)
+    assert all(pod.bound for pod in made.store.pods)
+    return len(list(made.store.nodes))
+
+
+def test_nodes_under_half_used_go_until_the_rest_is_full() -> None:
+    assert nodes("workloads: [{name: web, cpu: 700m, memory: 256Mi, replicas: 5}]", 3.0) == 1
+
+
+def test_nodes_at_sixty_percent_all_stay() -> None:
+    text = "workloads: [{name: web, cpu: 1150m, memory: 256Mi, replicas: {steps: [{after: 0s, value: 0}, {after: 5m, value: 8}]}}]"
+    assert nodes(text, 3.0) == 4
+
+
+def test_nothing_goes_within_ten_minutes() -> None:
+    made = cluster(GROUP, pools="")
+    made.run(590.0)
+    assert len(list(made.store.nodes)) == 4
+    made.run(1200.0)
+    assert len(list(made.store.nodes)) == 1
+
+
+def test_pending_pods_bring_nodes_up_to_the_most() -> None:
+    assert nodes("workloads: [{name: web, cpu: '3', memory: 256Mi, replicas: 6}]") == 6
+
+
+def test_a_type_that_is_not_offered_is_refused() -> None:
+    with pytest.raises(UnknownMachineError, match="offers no on-demand x-1"):
+        cluster("nodeGroups: [{name: pool, instanceType: x-1}]", pools="")
+    assert CATALOG.by_name

@@ -1,0 +1,60 @@
+"""PodDisruptionBudgets: their status follows the pods, and evictions wait for them."""
+
+import pytest
+from tests.virtual.worlds import HOUR, cluster, pods_of, watched
+
+from karpool.virtual.api import Code
+
+
+@pytest.mark.parametrize(
+    ("written", "desired", "allowed"),
+    [
+        ("maxUnavailable: 1", 5, 1),
+        ("maxUnavailable: 50%", 3, 3),
+        ("minAvailable: 4", 4, 2),
+        ("minAvailable: 60%", 4, 2),
+        ("minAvailable: 100%", 6, 0),
+    ],
+)
+def test_status_says_how_many_may_go(written: str, desired: int, allowed: int) -> None:
+    made = cluster(f"workloads: [{{name: web, cpu: 100m, replicas: 6, protection: {{{written}}}}}]")
+    made.run(600.0)
+    pdb = made.store.pdbs.get("default/web")
+    assert pdb is not None
+    status = pdb.status
+    assert (status.expected_pods, status.current_healthy) == (6, 6)
+    assert (status.desired_healthy, status.disruptions_allowed) == (desired, allowed)
+
+
+def test_a_second_eviction_waits_until_the_first_pod_is_replaced() -> None:
+    made = cluster("workloads: [{name: web, cpu: 100m, replicas: 3, protection: {maxUnavailable: 1}}]")
+    made.run(600.0)
+    first, second, _ = sorted(pods_of(made, "web"))
+    assert made.api.evict(f"default/{first}") is Code.CREATED
+    assert made.api.evict(f"default/{second}") is Code.TOO_MANY_REQUESTS
+    made.run(630.0)
+    assert made.api.evict(f"default/{second}") is Code.CREATED
+    summary = made.ledger.summary()
+    assert (summary.evictions, summary.pdb_refusals, summary.pdb_wait_seconds) == (2, 1, 30.0)
+
+
+def test_consolidation_moves_protected_pods_one_after_the_other() -> None:
+    made, rules = watched(
+        "workloads: [{name: web, cpu: 500m, memory: 256Mi, protection: {maxUnavailable: 1}, startTime: 30s,"
+        " replicas: {steps: [{after: 0s, value: 14}, {after: 20m, value: 5}]}}]"
+    )
+    rules.run(2 * HOUR)
+    summary = made.ledger.summary()
+    assert summary.evictions > 1
+    assert summary.pdb_refusals > 0
+    assert summary.pdb_wait_seconds > 0
+    rules.at_rest()
+
+
+def test_a_budget_that_allows_nothing_keeps_the_node() -> None:
+    made, rules = watched(
+        "workloads: [{name: web, cpu: 500m, protection: {maxUnavailable: 0},"
+        " replicas: {steps: [{after: 0s, value: 14}, {after: 20m, value: 5}]}}]"
+    )
+    rules.run(2 * HOUR)
+    assert made.ledger.summary().evictions == 0

@@ -1,0 +1,42 @@
+"""A seed decides everything: the same one gives the same bytes, and policies meet the same workload."""
+
+from tests.virtual.worlds import CATALOG, HOUR, scenario
+
+from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.scenario import Policy
+
+BUSY = """
+faults: [{kind: interruptions, every: 1h}]
+workloads:
+- {name: web, cpu: 900m, memory: 1Gi, protection: {maxUnavailable: 1}, deploysPerDay: 20,
+   replicas: {base: 6, noise: {share: 0.4}, bursts: {every: 20m, length: 5m, height: 4}}}
+- {name: batch, kind: Job, cpu: 500m, runs: 4m, replicas: 20}
+- {name: agent, kind: DaemonSet, cpu: 50m}
+"""
+
+
+def run(seed: int, policy: Policy | None = None) -> VirtualCluster:
+    made = VirtualCluster.of(scenario(BUSY), CATALOG, policy=policy, seed=seed)
+    made.run(2 * HOUR)
+    return made
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    assert run(3).ledger.encode() == run(3).ledger.encode()
+
+
+def test_another_seed_gives_another_run() -> None:
+    assert run(3).ledger.encode() != run(4).ledger.encode()
+
+
+def test_policies_meet_the_same_workload() -> None:
+    wanted = []
+    for policy in (Policy(), Policy(disruption=False)):
+        made = VirtualCluster.of(scenario(BUSY), CATALOG, policy=policy, seed=5)
+        seen = []
+        for minute in range(1, 120):
+            made.run(minute * 60.0)
+            seen.append(made.workloads.owners[0].wanted)
+        wanted.append(seen)
+    assert wanted[0] == wanted[1]
+    assert len(set(wanted[0])) > 3

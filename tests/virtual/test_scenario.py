@@ -1,0 +1,79 @@
+"""Scenarios as YAML, policies as patches, curves over the day."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from tests.virtual.worlds import POOL
+
+from karpool.model.duration import parse_duration
+from karpool.virtual.chance import stream
+from karpool.virtual.curves import Bursts, Curve, Hour, Noise, Player, Step
+from karpool.virtual.scenario import Policy, merged, patched, read_scenario
+
+MIDNIGHT = datetime(2025, 1, 6, tzinfo=UTC)
+
+
+def test_a_policy_patches_pools() -> None:
+    pools = read_scenario(POOL).pools
+    change = {"spec": {"disruption": {"consolidationGracePeriod": "30m", "budgets": None}}}
+    (one,) = patched(pools, Policy(pools={"*": change, "other": {"spec": {"weight": 5}}}))
+    assert one.spec.disruption.consolidation_grace_period == parse_duration("30m")
+    assert one.spec.disruption.consolidate_after == parse_duration("30s")
+    assert str(one.spec.disruption.budgets[0].nodes) == "10%"
+    assert one.spec.weight is None
+
+
+def test_merging_replaces_lists_and_removes_nulls() -> None:
+    assert merged({"a": {"b": 1, "c": 2}, "d": [1, 2]}, {"a": {"b": None}, "d": [3]}) == {"a": {"c": 2}, "d": [3]}
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("workloads: [{name: web, replica: 3}]", "replica"),
+        ("workloads: [{name: web, replicas: -1}]", "replicas"),
+        ("workloads: [{name: web, replicas: {hours: [{at: '25:00', value: 1}]}}]", "at"),
+        ("faults: [{kind: flood}]", "flood"),
+        ("a: 1\n---\nb: 2", "one document"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, named: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=named):
+        read_scenario(text)
+
+
+def values(curve: Curve, times: list[float], seed: int = 0) -> list[int]:
+    player = Player(curve, MIDNIGHT, stream(seed, "test"))
+    return [player.whole(time * 3600.0) for time in times]
+
+
+def test_hours_are_joined_by_ramps_across_midnight() -> None:
+    day = Curve(hours=(Hour(at="08:00", value=40), Hour(at="20:00", value=16)))
+    assert values(day, [0, 8, 14, 20, 26]) == [24, 40, 28, 16, 28]
+
+
+def test_hours_may_be_steps() -> None:
+    day = Curve(hours=(Hour(at="08:00", value=40), Hour(at="20:00", value=10)), shape="steps")
+    assert values(day, [0, 7.99, 8, 19.9, 20]) == [10, 10, 40, 40, 10]
+
+
+def test_steps_since_the_start_hold_until_the_next() -> None:
+    steps = Curve(base=3, steps=(Step(after=parse_duration("1h"), value=9), Step(after=parse_duration("2h"), value=0)))
+    assert values(steps, [0, 1, 1.5, 2, 30]) == [3, 9, 9, 0, 0]
+
+
+def test_bursts_come_and_go() -> None:
+    curve = Curve(base=5, bursts=Bursts(every=parse_duration("1h"), length=parse_duration("10m"), height=20))
+    seen = values(curve, [minute / 60 for minute in range(600)])
+    assert min(seen) == 5
+    assert max(seen) >= 25
+    assert 20 < sum(value > 5 for value in seen) < 250
+
+
+def test_noise_stays_for_its_while_and_is_the_same_for_a_seed() -> None:
+    curve = Curve(base=100, noise=Noise(share=0.1))
+    times = [minute / 60 for minute in range(60)]
+    assert values(curve, times) == values(curve, times)
+    assert values(curve, times) != values(curve, times, seed=1)
+    assert len(set(values(curve, times))) <= 12

@@ -1,0 +1,141 @@
+"""What is kept by changes must be what a look from scratch finds: columns, situations, places."""
+
+import numpy as np
+import pytest
+from tests.virtual.worlds import CATALOG, HOUR, cluster, scenario
+
+from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.methods import Pass
+from karpool.disruption.recall import Recall
+from karpool.disruption.situation import Situation
+from karpool.execution.state import nominated
+from karpool.execution.tickets import in_command
+from karpool.packing.engine import Engine
+from karpool.packing.kernels.columns import UNPLACED
+from karpool.provisioning.launching import foresee
+from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.fitting import fitting
+
+BUSY = """
+workloads:
+- {name: web, cpu: 900m, memory: 1Gi, protection: {maxUnavailable: 1}, deploysPerDay: 20,
+   replicas: {base: 8, noise: {share: 0.4}, bursts: {every: 20m, length: 5m, height: 6}}}
+- {name: guarded, cpu: 300m, replicas: 3, annotations: {karpenter.sh/do-not-disrupt: 10m}}
+- {name: batch, kind: Job, cpu: 500m, runs: 4m, replicas: 40}
+- {name: agent, kind: DaemonSet, cpu: 50m}
+"""
+
+
+def rows_by_name(snapshot: Snapshot) -> dict[str, tuple[list[int], list[int], int]]:
+    nodes, width = snapshot.nodes, len(snapshot.resources)
+    return {
+        name: (nodes.free[row, :width].tolist(), nodes.taken[row, :width].tolist(), int(nodes.live[row]))
+        for name, row in nodes.rows.items()
+    }
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_mirror_shows_what_a_new_snapshot_shows(seed: int) -> None:
+    made = cluster(BUSY, seed=seed)
+    for minute in range(7, 120, 7):
+        made.run(minute * 60.0)
+        fresh = Snapshot(foresee(made.store.objects(), made.cloud.catalog))
+        assert rows_by_name(made.mirror.snapshot) == rows_by_name(fresh)
+
+
+class Compared(VirtualCluster):
+    """Asks a situation from scratch at every pass, too."""
+
+    compared = 0
+
+    def compare(self) -> None:
+        made = self.controller
+        assert made.session is not None
+        disruptor, session = made._disruptor, made.session
+        now, objects = self.now, foresee(self.store.objects(), self.cloud.catalog)
+        snapshot = Snapshot(objects)
+        fresh = Situation(
+            snapshot,
+            CATALOG,
+            Engine(snapshot, CATALOG, session.options),
+            now=now,
+            in_command=in_command(objects),
+            nominated=nominated(session.state, objects, now),
+        )
+        expected = Pass(fresh, Recall()).decide()
+        with disruptor._situation() as living:
+            found = Pass(living, disruptor._recalled(living)).decide()
+        if not in_command(objects):
+            # A living situation also counts nodes that wait in a command as busy and their pods as moving.
+            assert [command.nodes for command in found] == [command.nodes for command in expected]
+            self.compared += 1
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_living_situation_decides_as_a_new_one(seed: int) -> None:
+    made = Compared.of(scenario(BUSY), CATALOG, seed=seed)
+    assert isinstance(made, Compared)
+    for step in range(12, 240):
+        made.run(step * 30.0 + 3.0)
+        made.compare()
+    assert made.compared > 30
+
+
+RULES = """
+workloads:
+- {name: free, cpu: 700m, replicas: 4}
+- name: spread
+  cpu: 200m
+  replicas: 5
+  spec:
+    topologySpreadConstraints:
+    - maxSkew: 1
+      topologyKey: topology.kubernetes.io/zone
+      labelSelector: {matchLabels: {app.kubernetes.io/name: spread}}
+- name: alone
+  cpu: 200m
+  replicas: 3
+  spec:
+    affinity:
+      podAntiAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+        - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app.kubernetes.io/name: alone}}}
+- name: near
+  cpu: 100m
+  replicas: 2
+  spec:
+    affinity:
+      podAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+        - {topologyKey: topology.kubernetes.io/zone, labelSelector: {matchLabels: {app.kubernetes.io/name: alone}}}
+"""
+
+
+def test_the_scheduler_knows_every_place_that_the_engine_knows() -> None:
+    """The engine also minds zones without nodes, so it may refuse more; what it allows, the scheduler must find."""
+    made = cluster(RULES)
+    made.run(HOUR)
+    assert all(pod.bound for pod in made.store.pods)
+    snapshot = made.mirror.snapshot
+    engine = Engine(snapshot, CATALOG)
+    asked = 0
+    for row, pod in enumerate(list(snapshot.pods.objects)):
+        if pod is None or pod.is_daemon:
+            continue
+        with engine.what_if() as trial:
+            trial.uncount([row])
+            (target,) = trial.place([row], exempt=[True], existing_only=True).targets
+        home = pod.spec.node_name
+        snapshot.remove_pod(pod.key)
+        unbound = made.mirror.store.pods.get(pod.key)
+        assert unbound is not None
+        snapshot.put_pod(unbound)
+        at = snapshot.pods.rows[pod.key]
+        snapshot._unbind(at)
+        mask = fitting(snapshot, at, np.asarray(made.mirror.open))
+        snapshot._bind(at, home)
+        assert mask[snapshot.nodes.rows[home]], f"{pod.key} no longer fits where it is"
+        if target != UNPLACED and made.mirror.open[target]:
+            assert mask[target]
+            asked += 1
+    assert asked > 5

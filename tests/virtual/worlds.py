@@ -1,0 +1,44 @@
+"""Small virtual clusters for tests: a catalogue of a few types, and scenarios in a few words."""
+
+import msgspec
+
+from karpool.catalog.instance_types import Catalog
+from karpool.catalog.kwok import kwok_types
+from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.invariants import Invariants
+from karpool.virtual.scenario import Scenario, read_scenario
+
+SIZES = ("c-2x", "c-4x", "c-8x", "s-4x", "m-4x")
+CATALOG = Catalog(tuple(t for t in kwok_types() if t.name.endswith("-amd64-linux") and t.name[:4] in SIZES))
+HOUR = 3600.0
+
+POOL = """
+pools:
+- metadata: {name: general}
+  spec:
+    template:
+      spec:
+        requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
+    disruption: {consolidateAfter: 30s, budgets: [{nodes: "2"}]}
+"""
+
+
+def scenario(text: str, *, pools: str = POOL) -> Scenario:
+    return read_scenario(pools + text)
+
+
+def cluster(text: str, *, pools: str = POOL, seed: int = 0) -> VirtualCluster:
+    return VirtualCluster.of(scenario(text, pools=pools), CATALOG, seed=seed)
+
+
+def watched(text: str, *, pools: str = POOL, seed: int = 0) -> tuple[VirtualCluster, Invariants]:
+    made = cluster(text, pools=pools, seed=seed)
+    return made, Invariants(made)
+
+
+def pods_of(made: VirtualCluster, app: str) -> list[str]:
+    return [pod.name for pod in made.store.pods if pod.metadata.labels.get("app.kubernetes.io/name") == app]
+
+
+def changed(made: Scenario, **fields: object) -> Scenario:
+    return msgspec.structs.replace(made, **fields)
