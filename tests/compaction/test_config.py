@@ -109,6 +109,7 @@ WINDOW = {"schedule": "0 20 * * *", "duration": "10h"}
         ("[]", "expected an object"),
         ("just text", "expected an object"),
         ("{}\n{}", "holds 2 documents"),
+        ('{"nodePools": 1e999}', "Number out of range"),
         ('{"nodePools": []}', "nodePools: expected a mapping, got a list"),
         ('{"nodepools": {}}', "nodepools: is not a known field; did you mean nodePools?"),
         ('{"nodePools": {"a": {"enabled": true}}}', "nodePools.a.scaleDownCPURequestRatioLimit: is missing"),

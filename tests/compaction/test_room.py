@@ -74,15 +74,24 @@ def test_two_nodes_never_go_that_need_each_others_room() -> None:
     decision = decided(box("a", "800m"), box("b", "800m", pool="second"), full, given=given)
     assert names(decision) == ["a"]
     assert decision.chosen[0].placements[0].target == "b"
+    assert codes(decision)["b"] == ["TakesPods"]
+
+
+def test_what_an_earlier_choice_takes_is_gone_for_a_later_one() -> None:
+    given = config(main=pool_config(), second=pool_config())
+    room = box("c", "2500m", mark=None)
+    boxes = (box("a", "1200m"), box("b", "1300m", pool="second", taints=[taint("only=b")]), room)
+    decision = decided(*boxes, given=given)
+    assert names(decision) == ["a"]
     assert codes(decision)["b"] == ["PodsWouldNotFit"]
 
 
-def test_two_pools_choose_at_once_when_there_is_room_for_both() -> None:
+def test_two_pools_choose_at_once_when_there_is_room_for_both_elsewhere() -> None:
     given = config(main=pool_config(), second=pool_config())
-    decision = decided(box("a", "800m"), box("b", "800m", pool="second"), box("c", "800m", mark=None), given=given)
+    boxes = (box("a", "800m"), box("b", "800m", pool="second", taints=[taint("only=b")]), box("c", "800m", mark=None))
+    decision = decided(*boxes, given=given)
     assert names(decision) == ["a", "b"]
-    assert {place.target for chosen in decision.chosen for place in chosen.placements} <= {"b", "c"}
-    assert decision.chosen[1].placements[0].target == "c"
+    assert [place.target for chosen in decision.chosen for place in chosen.placements] == ["c", "c"]
 
 
 def test_the_pods_still_on_a_draining_node_have_their_room_first() -> None:

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.factories import node, pod
-from tests.packing.scenarios import Scenario
+from tests.factories import affinity_to, node, pod
+from tests.packing.scenarios import Scenario, pods
 from tests.packing.test_agreement import comparable
 from tests.strategies import Cluster, clusters
 
 from karpool.cluster.snapshot import Snapshot
+from karpool.packing import ask
 from karpool.packing.engine import Engine
 from karpool.packing.question import Answer
 
@@ -73,6 +74,32 @@ def test_the_order_of_what_ifs_does_not_matter(cluster: Cluster, chance: Random)
         assert comparable(removed(engine, asked[number])) == first[number]
     for number, nodes in enumerate(asked[-2:], start=len(asked) - 2):
         assert comparable(removed(engine_for(cluster), nodes)) == first[number]
+
+
+def test_what_a_second_run_of_a_what_if_finds_full_is_not_full_in_the_next() -> None:
+    large, small = pod("large-1", cpu="3"), pod("small-1", cpu="2")
+    scenario = Scenario(name="", pods=[large, small], nodes=[node("n1")], pools=[])
+    engine = Engine(Snapshot(scenario.objects), scenario.catalog)
+    rows = engine.snapshot.pods.rows
+    with engine.what_if() as trial:
+        assert trial.place([rows[large.key]]).unplaced == []
+        assert trial.place([rows[small.key]]).unplaced == [rows[small.key]]
+    with engine.what_if() as trial:
+        assert trial.place([rows[small.key]]).unplaced == []
+    engine.settle([rows[large.key]])
+    with engine.what_if() as trial:
+        assert trial.place([rows[small.key]]).unplaced == [rows[small.key]]
+    engine.forget()
+    with engine.what_if() as trial:
+        assert trial.place([rows[small.key]]).unplaced == []
+
+
+def test_a_class_with_more_candidates_than_are_listed_finds_the_last_of_them() -> None:
+    crowd = [node(f"n{number:03}", cpu="1") for number in range(300)]
+    alone = pods(300, cpu="700m", anti=[affinity_to({"app": "web"})])
+    scenario = Scenario(name="", pods=alone, nodes=crowd, pools=[])
+    answer = ask.place(scenario.objects, scenario.catalog, pods=alone)
+    assert sorted(map(str, answer.placed.values())) == [entry.name for entry in crowd]
 
 
 def test_an_exception_in_a_what_if_undoes_it_all_the_same() -> None:

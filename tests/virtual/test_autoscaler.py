@@ -20,7 +20,8 @@ def test_nodes_under_half_used_go_until_the_rest_is_full() -> None:
 
 
 def test_nodes_at_sixty_percent_all_stay() -> None:
-    text = "workloads: [{name: web, cpu: 1150m, memory: 256Mi, replicas: {steps: [{after: 0s, value: 0}, {after: 5m, value: 8}]}}]"
+    later = "{steps: [{after: 0s, value: 0}, {after: 5m, value: 8}]}"
+    text = f"workloads: [{{name: web, cpu: 1150m, memory: 256Mi, replicas: {later}}}]"
     assert nodes(text, 3.0) == 4
 
 

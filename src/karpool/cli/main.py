@@ -35,6 +35,8 @@ class Entry(NamedTuple):
 COMMANDS: Final = {
     "plan": Entry("karpool.cli.plan", "Show what would be done, what it saves, and why other nodes stay."),
     "explain": Entry("karpool.cli.explain", "Show everything about one node."),
+    "simulate": Entry("karpool.cli.simulate", "Play hours or days on a virtual cluster and compare policies."),
+    "demo": Entry("karpool.cli.demo", "Show what Karpool does, on a cluster in memory."),
     "compact": Entry("karpool.cli.compact", "Show which under-used nodes would be drained for the autoscaler."),
     "validate": Entry("karpool.cli.validate", "Check manifests: what they hold, and every rule they break."),
     "catalog": Entry("karpool.cli.catalog", "List instance types, what they hold and what they cost."),

@@ -94,7 +94,7 @@ def reload(previous: Config, text: str | bytes) -> tuple[Config, Problem | None]
 def _values(data: bytes, file: str) -> list[Any]:
     try:
         return [without_nulls(msgspec.json.decode(document)) for document in documents(data)]
-    except (DocumentError, UnicodeDecodeError) as error:
+    except (DocumentError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError.at(file, str(error)) from error
 
 

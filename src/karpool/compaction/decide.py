@@ -104,6 +104,8 @@ class _Decider:
         ]
         self.reasons: dict[str, tuple[Reason, ...]] = {look.name: look.outside for look in self.looks}
         self.chosen: list[Chosen] = []
+        self.givers: dict[str, str] = {}
+        """Nodes that pods of chosen nodes go to, each with one of those."""
         self._room: Room | None = None
 
     def decision(self) -> Decision:
@@ -134,12 +136,18 @@ class _Decider:
                 self.reasons[look.name] = (_another_first(first, look),)
 
     def _try(self, look: Look) -> Look | None:
-        """Choose a node if its pods have a place."""
+        """Choose a node if its pods have a place, and none was found on it for the pods of a node that goes."""
+        giver = self.givers.get(look.name)
+        if giver is not None:
+            said = f"takes pods of node {giver}, which goes first"
+            self.reasons[look.name] = (Reason(Code.TAKES_PODS, said, f"Node {look.name}"),)
+            return None
         removal = self._places().without(look.name)
         if removal.reason is not None and look.config.check_fit:
             self.reasons[look.name] = (removal.reason,)
             return None
         self._places().take(removal)
+        self.givers |= {place: look.name for place in removal.places.values() if place is not None}
         self.chosen.append(Chosen(look.name, look.pool, _placements(look, removal), warnings(look, self.pdbs)))
         return look
 

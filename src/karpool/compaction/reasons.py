@@ -40,6 +40,7 @@ class Code(StrEnum):
 
     # The choice
     ANOTHER_NODE_FIRST = "AnotherNodeFirst"
+    TAKES_PODS = "TakesPods"
 
     # Why a scale-down that had begun was given up
     UNCORDONED = "Uncordoned"

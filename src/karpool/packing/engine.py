@@ -67,6 +67,7 @@ class Engine:
         """Undo everything, also what was settled."""
         if self.space.ready:
             undo(self.memory.table, 0)
+            self.space.forget_candidates()
         self._base = 0
 
     @contextmanager
@@ -78,6 +79,8 @@ class Engine:
             yield trial
         finally:
             undo(self.memory.table, self._base)
+            if trial.runs > 1:
+                self.space.forget_candidates()
 
     def settle(self, pods: Sequence[int], *, exempt: bool = True) -> Placement:
         """Give pods room on existing nodes for good; the placement says who found a place."""
@@ -254,6 +257,7 @@ class WhatIf:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.gone: list[int] = []
+        self.runs = 0
 
     def remove(self, nodes: Sequence[int]) -> None:
         """Take nodes away with everything on them; their pools may use what they took of the limits."""
@@ -281,6 +285,7 @@ class WhatIf:
     ) -> Placement:
         """Find places for pods, largest first; `closed`: nodes (by row) that take only exempt pods."""
         engine, space = self.engine, self.engine.space
+        self.runs += 1
         keys = engine.snapshot.pods.sort_keys
         order = sorted(range(len(pods)), key=lambda at: keys[pods[at]])
         rows = [pods[at] for at in order]

@@ -13,7 +13,6 @@ from karpool.packing.question import MinValues, Options
 if TYPE_CHECKING:
     from karpool.packing.engine import Engine
 
-_MOST_CANDIDATES: Final = 32_000_000
 _PER_POD: Final = ("pods", "queue", "last_length", "exempt", "target", "level")
 _PER_CLAIM: Final = (
     "claim_requirement",
@@ -69,6 +68,7 @@ class RunSpace:
             batch_nodes=_bytes(c.BATCHES, keys, domains),
             batch_claims=_bytes(c.BATCHES, keys, domains),
             candidates_start=_ints(classes),
+            candidates_resume=_ints(classes),
             candidates_length=np.full(classes, c.UNSET, dtype=np.int32),
             keys=_ints(keys),
             allow_node=_bytes(keys, domains),
@@ -161,14 +161,14 @@ class RunSpace:
         memory.put(claim_mark=grown(memory["claim_mark"], (c.BATCHES, size)))
 
     def grow_candidates(self) -> None:
-        """Make room for more lists of candidates; past the most, nodes are looked at one by one instead."""
-        memory = self.memory
-        held, lengths = memory["candidates"], memory["candidates_length"]
-        if len(held) * 2 > _MOST_CANDIDATES:
-            lengths[lengths == c.UNSET] = c.FULL_SCAN
-            return
-        needed = int(memory["state"][c.CANDIDATES_USED]) + len(memory["order"])
-        memory.put(candidates=grown(held, (max(needed, len(held) * 2),)))
+        """Make room for more lists of candidates."""
+        held = self.memory["candidates"]
+        self.memory.put(candidates=grown(held, (len(held) * 2,)))
+
+    def forget_candidates(self) -> None:
+        """List candidates anew: those that are listed were found while nodes were fuller than they are now."""
+        self.memory["candidates_length"][:] = c.UNSET
+        self.memory["state"][c.CANDIDATES_USED] = 0
 
 
 def _ints(*shape: int) -> Array:

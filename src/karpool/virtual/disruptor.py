@@ -39,6 +39,8 @@ class Disruptor:
         self.store = session.world.store
         self.passes = 0
         self._on_command = on_command
+        self._poll = seconds(session.world.timings.poll)
+        self._resting = self._poll / 2
         self._seen = -1
         self._believed_until: datetime | None = None
         self._living: LivingSituation | None = None
@@ -48,21 +50,27 @@ class Disruptor:
 
     def start(self) -> None:
         """Begin to look."""
-        self.agenda.after(seconds(self.session.world.timings.poll), self._look)
+        self.agenda.after(self._poll, self._look)
 
     # -- passes --------------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
         if not self.session.alive:
             return
-        commands = () if self._nothing_changed() else self._decide()
+        believed = self._nothing_changed()
+        commands = () if believed else self._decide()
         if not commands:
-            self.agenda.after(seconds(self.session.world.timings.poll), self._look)
+            self.agenda.after(self._poll if believed else self._rest(), self._look)
         elif all(command.cause is Cause.DRIFTED for command in commands):
             self._begin(commands)
         else:
             wait = seconds(self.session.world.timings.validation)
             self.agenda.after(wait, partial(self._validate, commands))
+
+    def _rest(self) -> float:
+        """How long to rest after a look that found nothing; longer each time."""
+        self._resting = min(2 * self._resting, max(self._poll, seconds(self.session.world.timings.patience)))
+        return self._resting
 
     def _nothing_changed(self) -> bool:
         until = self._believed_until
@@ -160,7 +168,8 @@ class Disruptor:
             self._on_command(command)
             session.carry_out(actions)
             session.state = nominate(session.state, sorted(destinations(command)), now)
-        self.agenda.after(_AGAIN if commands else seconds(session.world.timings.poll), self._look)
+        self._resting = self._poll / 2
+        self.agenda.after(_AGAIN if commands else self._poll, self._look)
 
 
 def _windows(pool: NodePool) -> tuple[timedelta, ...]:

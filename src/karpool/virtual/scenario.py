@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from karpool.compaction.config import Config
 from karpool.model.duration import Duration, parse_duration
 from karpool.model.manifests.yaml_documents import yaml_documents
 from karpool.model.nodepool import NodePool
@@ -108,6 +109,9 @@ class Timings(Part):
     reaction: Duration = parse_duration("1s")
     """How long controllers of workloads take to answer a change."""
     poll: Duration = parse_duration("10s")
+    """How often the controller looks for something to do."""
+    patience: Duration = parse_duration("10s")
+    """Up to how long it rests after looks that found nothing, each rest twice as long; more than `poll` is quicker."""
     batch_idle: Duration = parse_duration("1s")
     batch_most: Duration = parse_duration("10s")
     validation: Duration = parse_duration("15s")
@@ -141,6 +145,10 @@ class Policy(Part):
     scheduler: Literal["LeastAllocated", "MostAllocated"] | None = None
     disruption: bool = True
     """Whether Karpool disrupts nodes at all; it provisions in any case."""
+    node_groups: bool = True
+    """Whether the scenario's node groups and their autoscaler are there."""
+    compactor: Config | None = None
+    """What the node compactor is told, if one runs."""
 
 
 class Scenario(Part):

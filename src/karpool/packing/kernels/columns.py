@@ -144,6 +144,7 @@ batch_claims = column("batch_claims", np.uint8, "batches", "keys", "domains")
 claim_mark = column("claim_mark", np.int64, "batches", "claims")
 candidates_start = column("candidates_start", np.int32, "classes")
 candidates_length = column("candidates_length", np.int32, "classes")
+candidates_resume = column("candidates_resume", np.int32, "classes")
 candidates = column("candidates", np.int32, "items")
 keys = column("keys", np.int32, "keys")
 allow_node = column("allow_node", np.uint8, "keys", "domains")
@@ -227,11 +228,13 @@ LIVE = 5
 # How many batches of pods that are alike are remembered at a time; a power of two.
 BATCHES = 128
 
+# How many nodes are listed as candidates of a class; after them all nodes that follow are looked at.
+MOST_LISTED = 256
+
 UNPLACED = -1
 UNKNOWN = -2
 UNSET = -1
 NOT_KNOWN = 2
-FULL_SCAN = -2
 SPREAD = 0
 AFFINITY = 1
 ANTI = 2

@@ -19,23 +19,22 @@ def fits(m: Array, node: int, class_: int) -> bool:
 
 @inner
 def list_candidates(m: Array, class_: int) -> bool:
-    """List the nodes that could take a pod of a class as things stand before the run; False if the list has no room."""
+    """List the first nodes that could take a pod of a class as things stand; False if there is no room for the list."""
     count = c.sizes(m)[c.NODES]
     used = c.state(m)[c.CANDIDATES_USED]
-    if used + count > len(c.candidates(m)):
+    if used + c.MOST_LISTED > len(c.candidates(m)):
         return False
     signature = c.class_signature(m)[class_]
     host = c.signature_host(m)[signature]
-    at = used
-    for place in range(count):
-        node = c.order(m)[place]
-        if not c.suits(m)[signature, c.shape(m)[node]]:
-            continue
-        if host != c.UNSET and not c.host_ok(m)[host, node]:
-            continue
-        if fits(m, node, class_):
-            c.candidates(m)[at] = node
+    order, shapes, suited, candidates = c.order(m), c.shape(m), c.suits(m)[signature], c.candidates(m)
+    at, place = used, 0
+    while place < count and at < used + c.MOST_LISTED:
+        node = order[place]
+        place += 1
+        if suited[shapes[node]] and (host == c.UNSET or c.host_ok(m)[host, node]) and fits(m, node, class_):
+            candidates[at] = node
             at += 1
+    c.candidates_resume(m)[class_] = place
     c.candidates_start(m)[class_] = used
     c.candidates_length(m)[class_] = at - used
     c.state(m)[c.CANDIDATES_USED] = at
@@ -45,9 +44,9 @@ def list_candidates(m: Array, class_: int) -> bool:
 @inner
 def find_node(m: Array, class_: int, exempt: int, batch: int) -> int:
     """The first node that takes a pod, or c.UNPLACED."""
-    listed = c.candidates_length(m)[class_] != c.FULL_SCAN
-    count = c.candidates_length(m)[class_] if listed else c.sizes(m)[c.NODES]
-    begin = c.candidates_start(m)[class_] if listed else 0
+    begin, listed = c.candidates_start(m)[class_], c.candidates_length(m)[class_]
+    rest = c.candidates_resume(m)[class_] - listed
+    count = c.sizes(m)[c.NODES] - rest
     # Nodes only fill up during a run, so where no count can change in a pod's favour, what refused its like refuses it.
     # Its like is any pod of its class as long as no count matters at all, else those of its batch.
     lasting = c.state(m)[c.FICKLE] == 0 and c.shared_length(m)[class_] == 0
@@ -59,8 +58,8 @@ def find_node(m: Array, class_: int, exempt: int, batch: int) -> int:
         place = c.batch_place(m)[batch]
     found = c.UNPLACED
     while place < count:
-        node = c.candidates(m)[begin + place] if listed else c.order(m)[place]
-        if takes(m, class_, node, exempt, listed):
+        node = c.candidates(m)[begin + place] if place < listed else c.order(m)[rest + place]
+        if takes(m, class_, node, exempt, place < listed):
             found = node
             break
         place += 1

@@ -1,0 +1,178 @@
+"""`karpool simulate`: hours or days of a workload on a virtual cluster, under one policy or several."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import click
+from click.core import ParameterSource
+
+from karpool.catalog.sources import AWS, KWOK
+from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.progress import progress
+from karpool.model.duration import parse_duration
+from karpool.model.manifests.sources import Source as FileSource
+from karpool.model.manifests.sources import display_name, read_source
+from karpool.model.problems import InputError, Problem
+from karpool.virtual.autoscaler import UnknownMachineError
+from karpool.virtual.checking import flaws
+from karpool.virtual.compare import Comparison, Source, Tell, compare, cores
+from karpool.virtual.scenario import Scenario
+
+BUNDLED: Final = ("off-hours", "churn", "tenants", "fallback", "weights", "spot")
+
+EPILOG: Final = """\b
+SCENARIOS
+  A YAML file with pools, workloads and how many pods they want over the day, faults,
+  and policies: named changes to the pools and to decisions. These are built in:
+    off-hours  the evening after the peak, every node at 60%
+    churn      bursts of pods, without and with a consolidation grace period
+    tenants    many tenants' pools, multi-node consolidation in one heap or by groups
+    fallback   equal pools that stand in for each other, apart or merged
+    weights    which pool comes first, and what that costs
+    spot       spot nodes replaced by cheaper ones, with and without a floor of types
+\b
+WHAT IS RUN
+  The decisions and the execution of the controller, on a cluster in memory with a
+  clock of its own. Each policy meets the same workload, chance and faults; the same
+  seed gives the same output, to the byte.
+\b
+EXAMPLES
+  karpool simulate churn
+  karpool simulate churn --seeds 20
+  karpool simulate my-cluster.yaml --policy today --policy tomorrow --length 12h
+  karpool simulate off-hours --output html > off-hours.html
+\b
+EXIT STATUS
+  0  done
+  2  bad input; one line on standard error names file and field
+"""
+
+
+@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.argument("scenario", metavar="SCENARIO")
+@click.option("--policy", "policies", metavar="NAME", multiple=True, help="Run only this policy. May be repeated.")
+@click.option("--seed", metavar="N", type=int, help="Where chance starts.  [default: as the scenario says]")
+@click.option(
+    "--seeds",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Run N seeds on all cores; show means with 95% confidence intervals.",
+)
+@click.option("--length", metavar="DURATION", help="How long to measure, such as 24h.  [default: as the scenario says]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "html"]),
+    default="table",
+    show_default=True,
+    help="A table for people, a document for programs, or a page with plots.",
+)
+@catalog_opener_options
+def simulate(
+    *,
+    scenario: str,
+    policies: tuple[str, ...],
+    seed: int | None,
+    seeds: int,
+    length: str | None,
+    output: str,
+    catalog_opener: Opener,
+) -> None:
+    """Play a scenario on a virtual cluster and compare policies: what they cost, and what they put pods through.
+
+    SCENARIO is a file, - for standard input, or the name of a built-in scenario.
+    """
+    opened = open_scenario(scenario, catalog_opener, length)
+    first = opened.story.seed if seed is None else seed
+    with progress() as tell:
+        found = opened.compare(_chosen(opened.story, policies), range(first, first + seeds), tell)
+    _print(found, output)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A scenario that was found sound, and where it is."""
+
+    file: str
+    source: Source
+    story: Scenario
+
+    def compare(self, policies: Sequence[str], seeds: Sequence[int], tell: Tell) -> Comparison:
+        """Run it; several seeds take all cores."""
+        try:
+            return compare(self.source, policies, seeds, tell, workers=cores() if len(seeds) > 1 else 1)
+        except UnknownMachineError as error:
+            raise InputError.at(self.file, str(error), field="nodeGroups") from error
+
+
+def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opened:
+    """A scenario by its file or its built-in name; the catalogue is the one of the command line, or its own."""
+    if length is not None:
+        _check_length(length)
+    file, data = _read(name)
+    for flaw in flaws(data):
+        raise InputError(Problem.of(flaw, file=file, about=""))
+    story = Source(data, opener, length).scenario()
+    source = Source(data, _with_own_catalog(opener, story, name), length)
+    return Opened(file, source, story)
+
+
+def _read(name: str) -> tuple[str, bytes]:
+    if name in BUNDLED and not Path(name).is_file():
+        return name, (resources.files("karpool.virtual") / "scenarios" / f"{name}.yaml").read_bytes()
+    at = FileSource(name)
+    return display_name(at), read_source(at, sys.stdin.buffer)
+
+
+def _with_own_catalog(opener: Opener, story: Scenario, name: str) -> Opener:
+    """What the scenario says about machines and fees, unless the command line says it."""
+    if story.catalog is not None and not _given("catalog_source"):
+        built_in = story.catalog == KWOK or story.catalog.partition(":")[0] == AWS
+        opener = replace(opener, source=story.catalog if built_in else str(Path(name).parent / story.catalog))
+    if not _given("node_fee"):
+        opener = replace(opener, node_fee=story.node_fee)
+    return opener
+
+
+def _given(parameter: str) -> bool:
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source not in (None, ParameterSource.DEFAULT)
+
+
+def _check_length(length: str) -> None:
+    try:
+        nanos = parse_duration(length).nanos
+    except ValueError as error:
+        raise InputError.at("--length", str(error)) from None
+    if nanos is None or nanos <= 0:
+        raise InputError.at("--length", f"{length!r} is no length of time; write one such as 24h")
+
+
+def _chosen(story: Scenario, policies: tuple[str, ...]) -> list[str]:
+    """The policies to run, each once, in the order in which they were asked for."""
+    for name in policies:
+        if name not in story.policies:
+            raise InputError.at("--policy", f"there is no policy {name!r}; there are {', '.join(story.policies)}")
+    return list(dict.fromkeys(policies or story.policies))
+
+
+def _print(found: Comparison, output: str) -> None:
+    from karpool.report.simulation import simulation_document, to_json
+
+    document = simulation_document(found)
+    if output == "json":
+        click.echo(to_json(document))
+    elif output == "html":
+        from karpool.report.simulation_page import simulation_page
+
+        click.echo(simulation_page(document, found))
+    else:
+        from karpool.report.simulation_table import show_simulation
+
+        show_simulation(document, sys.stdout)

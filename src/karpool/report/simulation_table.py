@@ -1,0 +1,114 @@
+"""A simulation in a terminal: policies side by side, each with its difference to the first."""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TextIO
+
+from karpool.report.simulation import Simulation
+from karpool.report.words import UNKNOWN, age, amount, count
+
+
+class Row(NamedTuple):
+    """A line of the table: what it is called, which number it shows and how."""
+
+    title: str
+    key: str
+    write: Callable[[float], str]
+    less_is_better: bool | None = None
+
+
+def whole(value: float) -> str:
+    """A count; means of counts keep one digit."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def _share(value: float) -> str:
+    return f"{value * 100:.1f} %"
+
+
+def _money(value: float) -> str:
+    return f"{amount(value)} $"
+
+
+ROWS: Final = (
+    Row("cost", "cost", _money, less_is_better=True),
+    Row("node-hours", "nodeHours", whole, less_is_better=True),
+    Row("CPU requested, mean", "cpuUtilization", _share, less_is_better=False),
+    Row("memory requested, mean", "memoryUtilization", _share, less_is_better=False),
+    Row("evictions", "evictions", whole, less_is_better=True),
+    Row("moves per pod", "movesPerPod", lambda value: f"{value:.2f}", less_is_better=True),
+    Row("time pods waited", "pendingPodSeconds", age, less_is_better=True),
+    Row("nodes launched", "nodesLaunched", whole),
+    Row("node lifetime, median", "nodeLifetimeSecondsMedian", age),
+    Row("time PDBs held pods", "pdbWaitSeconds", age),
+    Row("spot interruptions", "interruptions", whole),
+    Row("nodes at the end", "nodesAtEnd", whole),
+    Row("pods at the end", "podsAtEnd", whole),
+)
+
+
+def written(row: Row, numbers: dict[str, Any]) -> str:
+    """A number of a policy; of several seeds with its interval's half width."""
+    value = numbers[row.key]
+    if value is None:
+        return UNKNOWN
+    interval = numbers.get("confidence", {}).get(row.key)
+    text = row.write(value)
+    return text if not interval or interval[0] == interval[1] else f"{text} ± {row.write(interval[1] - value)}"
+
+
+def difference(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
+    """By how many percent a number differs from the first policy's; empty where that says nothing."""
+    mine, theirs = numbers[row.key], base[row.key]
+    if mine is None or not theirs or row.key == "podsAtEnd":
+        return ""
+    return f"{(mine / theirs - 1) * 100:+.1f} %" if mine != theirs else "="
+
+
+def shown_rows(document: Simulation) -> list[Row]:
+    """The rows that have something to say: numbers that are zero everywhere are left out."""
+    return [row for row in ROWS if any(policy[row.key] for policy in document.policies.values())]
+
+
+def headline(document: Simulation) -> str:
+    """What was run."""
+    runs = f"seed {document.seed}" if document.seeds == 1 else f"{document.seeds} seeds from {document.seed}"
+    return f"{document.scenario or 'scenario'}: {age(document.length_seconds)}, {runs}"
+
+
+def show_simulation(
+    document: Simulation, file: TextIO, *, plain: bool | None = None, width: int | None = None
+) -> None:
+    """Print the comparison."""
+    from karpool.report.tables import is_plain
+    from karpool.report.terminal import Column, Screen
+
+    screen = Screen(file, plain=is_plain(file) if plain is None else plain, width=width)
+    screen.line(screen.text(headline(document), "bold"))
+    if document.description:
+        screen.line(document.description)
+    screen.line("")
+    names = list(document.policies)
+    base = document.policies[names[0]]
+    columns = [Column(""), Column(names[0], "right")]
+    for name in names[1:]:
+        columns += [Column(name, "right"), Column("", "right")]
+    rows = []
+    for row in shown_rows(document):
+        cells = [row.title, _cell(written(row, base), plain=screen.plain)]
+        for name in names[1:]:
+            policy = document.policies[name]
+            cells += [_cell(written(row, policy), plain=screen.plain), difference(row, policy, base)]
+        rows.append(cells)
+    screen.table(columns, rows)
+    screen.line("")
+    screen.line(_note(document, names[0]))
+
+
+def _cell(text: str, *, plain: bool) -> str:
+    return text.replace("±", "+-") if plain else text
+
+
+def _note(document: Simulation, first: str) -> str:
+    unsure = " +- is half of the 95% confidence interval." if document.seeds > 1 else ""
+    policies = count(len(document.policies), "policy").replace("policys", "policies")
+    return f"{policies}; percentages compare with {first}. Amounts are requests, not usage.{unsure}"

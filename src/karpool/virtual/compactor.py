@@ -1,0 +1,62 @@
+"""The node compactor at work on the virtual cluster: the same steps as everywhere, looked at every few minutes."""
+
+from datetime import datetime
+from functools import partial
+
+from msgspec.structs import replace
+
+from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
+from karpool.compaction.advance import advance
+from karpool.compaction.config import Config
+from karpool.compaction.settings import DEFAULTS, Settings, jittered
+from karpool.virtual.chance import share
+from karpool.virtual.changes import with_annotation
+from karpool.virtual.cluster import VirtualCluster
+
+
+class Compactor:
+    """Drains under-used nodes of the configured pools, so that the autoscaler removes them."""
+
+    def __init__(self, cluster: VirtualCluster, config: Config, settings: Settings = DEFAULTS) -> None:
+        self.cluster = cluster
+        self.config = config
+        self.settings = settings
+        self._looks = 0
+
+    def start(self) -> None:
+        """Look from the beginning on."""
+        self.cluster.agenda.at(0.0, self._look)
+
+    def _look(self) -> None:
+        agenda = self.cluster.agenda
+        now: datetime = agenda.moment
+        step = advance(self.cluster.store.objects(), self.config, now, self.settings)
+        self._looks += 1
+        if step.wake is None:
+            sleep = jittered(self.settings.sleep, share(self.cluster.world.seed, "compactor", str(self._looks)))
+        else:
+            sleep = step.wake - now
+        agenda.after(sleep.total_seconds(), self._look)
+        for action in step.actions:
+            agenda.after(0.0, partial(self._carry_out, action))
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case SetState():
+                self._set_state(action)
+            case EvictPod():
+                self.cluster.api.evict(action.key, action.uid)
+            case DeletePod():
+                self.cluster.api.delete_pod(action.key, uid=action.uid)
+            case RecordEvent():
+                pass
+
+    def _set_state(self, action: SetState) -> None:
+        nodes = self.cluster.store.nodes
+        node = nodes.get(action.node)
+        if node is None:
+            return
+        marked = with_annotation(node, action.annotation, action.value)
+        if action.unschedulable is not None:
+            marked = replace(marked, spec=replace(marked.spec, unschedulable=action.unschedulable))
+        nodes.put(marked)

@@ -1,0 +1,138 @@
+"""Runs a scenario under several policies, each on the same seeds, one after the other or on all cores."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from karpool.catalog.instance_types import Catalog
+from karpool.model.duration import parse_duration
+from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.compactor import Compactor
+from karpool.virtual.curves import seconds
+from karpool.virtual.invariants import Invariants
+from karpool.virtual.ledger import Sample, Summary
+from karpool.virtual.scenario import Policy, Scenario, read_scenario
+
+DEFAULT_POLICY: Final = "default"
+_CHUNKS: Final = 50
+Tell = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A scenario as another process can read it: its text, and who opens its catalogue."""
+
+    text: bytes
+    open_catalog: Callable[[], Catalog]
+    length: str | None = None
+    """How long to measure, if not as the scenario says."""
+
+    def scenario(self) -> Scenario:
+        """The scenario, with at least one policy."""
+        made = read_scenario(self.text)
+        length = made.length if self.length is None else parse_duration(self.length)
+        return replace(made, length=length, policies=made.policies or {DEFAULT_POLICY: Policy()})
+
+
+class Run(NamedTuple):
+    """What became of a policy on a seed."""
+
+    summary: Summary
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs: for each policy one per seed, in the order of the seeds."""
+
+    scenario: Scenario
+    seeds: tuple[int, ...]
+    runs: dict[str, tuple[Run, ...]]
+
+
+def virtual_cluster(scenario: Scenario, catalog: Catalog, policy: Policy, seed: int) -> VirtualCluster:
+    """The cluster of a scenario under a policy, with whatever else the policy asks for."""
+    stage = scenario if policy.node_groups else replace(scenario, node_groups=())
+    made = VirtualCluster.of(stage, catalog, policy=policy, seed=seed)
+    if policy.compactor is not None:
+        Compactor(made, policy.compactor).start()
+    return made
+
+
+def run(
+    scenario: Scenario,
+    catalog: Catalog,
+    policy: str,
+    seed: int,
+    *,
+    tell: Callable[[int, int], None] | None = None,
+    check: bool = False,
+) -> Run:
+    """One run; `check` has every event looked at for broken rules, `tell` is told how far it is."""
+    cluster = virtual_cluster(scenario, catalog, scenario.policies[policy], seed)
+    advance = Invariants(cluster).run if check else cluster.run
+    end = seconds(scenario.warm_up) + seconds(scenario.length)
+    for chunk in range(1, _CHUNKS + 1):
+        advance(end * chunk / _CHUNKS)
+        if tell is not None:
+            tell(chunk, _CHUNKS)
+    return Run(cluster.ledger.summary(), tuple(cluster.ledger.samples))
+
+
+def compare(source: Source, policies: Sequence[str], seeds: Sequence[int], tell: Tell, workers: int = 1) -> Comparison:
+    """Every policy on every seed; the result does not depend on the number of workers."""
+    scenario = source.scenario()
+    jobs = [(name, seed) for name in policies for seed in seeds]
+    if workers > 1 and len(jobs) > 1:
+        found = _together(source, jobs, tell, min(workers, len(jobs)))
+    else:
+        found = _one_by_one(scenario, source.open_catalog(), jobs, tell)
+    runs = {name: tuple(found[name, seed] for seed in seeds) for name in policies}
+    return Comparison(scenario, tuple(seeds), runs)
+
+
+def cores() -> int:
+    """How many processes can run at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+Job = tuple[str, int]
+
+
+def _one_by_one(scenario: Scenario, catalog: Catalog, jobs: Sequence[Job], tell: Tell) -> dict[Job, Run]:
+    found = {}
+    for number, (name, seed) in enumerate(jobs):
+
+        def far(chunk: int, chunks: int, number: int = number, name: str = name) -> None:
+            tell(f"Simulating {name}", number * chunks + chunk, len(jobs) * chunks)
+
+        found[name, seed] = run(scenario, catalog, name, seed, tell=far)
+    return found
+
+
+def _together(source: Source, jobs: Sequence[Job], tell: Tell, workers: int) -> dict[Job, Run]:
+    from karpool.packing.warmup import warm_up
+
+    warm_up()  # so that the workers find the kernels compiled
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        asked: dict[Future[Run], Job] = {pool.submit(_work, source, *job): job for job in jobs}
+        found = {}
+        for done, future in enumerate(as_completed(asked), start=1):
+            found[asked[future]] = future.result()
+            tell("Simulating", done, len(jobs))
+    return found
+
+
+@cache
+def _opened(source: Source) -> tuple[Scenario, Catalog]:
+    return source.scenario(), source.open_catalog()
+
+
+def _work(source: Source, policy: str, seed: int) -> Run:
+    return run(*_opened(source), policy, seed)
