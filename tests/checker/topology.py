@@ -75,7 +75,7 @@ def _offered(pod: Pod, constraint: SpreadConstraint, state: State) -> set[str]:
         for template in state.templates
         if constraint.node_taints_policy == "Ignore" or taint_problem(pod, template.taints) is None
         for option in template.options
-        if key in option.labels and _allows_value(pod, key, option)
+        if key in option.labels and (constraint.node_affinity_policy == "Ignore" or _allows_value(pod, key, option))
     }
 
 

@@ -135,6 +135,8 @@ def _with_own_catalog(opener: Opener, story: Scenario, name: str) -> Opener:
     if story.catalog is not None and not _given("catalog_source"):
         built_in = story.catalog == KWOK or story.catalog.partition(":")[0] == AWS
         opener = replace(opener, source=story.catalog if built_in else str(Path(name).parent / story.catalog))
+    own = tuple(f"{kind}={price}" for kind, price in story.prices.items())
+    opener = replace(opener, prices=(*own, *opener.prices))
     if not _given("node_fee"):
         opener = replace(opener, node_fee=story.node_fee)
     return opener

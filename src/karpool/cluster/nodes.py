@@ -34,13 +34,14 @@ class StateNode:
 
     node: Node | None
     claim: NodeClaim | None
+    alias: str = ""
 
     @cached_property
     def name(self) -> str:
         """The node's name; before there is a node, its claim's."""
         if self.node is not None:
             return self.node.name
-        return self._claim.status.node_name or self._claim.name
+        return self.alias or self._claim.status.node_name or self._claim.name
 
     @property
     def _claim(self) -> NodeClaim:
@@ -149,5 +150,16 @@ def join(nodes: Iterable[Node], claims: Iterable[NodeClaim]) -> list[StateNode]:
         if found is not None:
             used.add(found.name)
         joined.append(StateNode(node, found))
-    waiting = (claim for claim in listed if claim.name not in used and claim.status.provider_id)
-    return joined + [StateNode(None, claim) for claim in waiting]
+    taken = {state.name for state in joined}
+    for claim in listed:
+        if claim.name not in used and claim.status.provider_id:
+            joined.append(StateNode(None, claim, _free_name(claim, taken)))
+            taken.add(joined[-1].name)
+    return joined
+
+
+def _free_name(claim: NodeClaim, taken: set[str]) -> str:
+    """A name for a claim that stands alone; a stale one may name a node that belongs to another claim by now."""
+    names = (claim.status.node_name, claim.name)
+    free = next((name for name in names if name and name not in taken), "")
+    return free or f"{claim.name} (NodeClaim {claim.metadata.uid or len(taken)})"

@@ -127,6 +127,7 @@ class PodTable:
         if pinned and needs is not NO_VOLUMES:
             needs = VolumeNeeds(attached=needs.attached)
         shared = self._shared(needs)
+        needs = needs.without_names(shared)
         rules, requests = rules_key(pod, pinned=pinned), requests_key(pod)
         key = (rules, requests) if needs is NO_VOLUMES else (rules, requests, needs, shared)
         found = self._classes.get(key)

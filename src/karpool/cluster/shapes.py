@@ -40,12 +40,15 @@ class ShapeTable:
         """The number of shapes."""
         return len(self.ids)
 
-    def learn(self, requirements: Iterable[Requirements]) -> bool:
-        """Take note of the label keys that rules mention; whether any is new."""
+    def learn(self, requirements: Iterable[Requirements], *, hosts: bool) -> bool:
+        """Take note of the label keys that rules mention; whether any is new.
+
+        `hosts`: a hostname among them counts like any label, which gives every node a shape of its own.
+        """
         before = len(self.keys)
         for wanted in requirements:
             for key in wanted:
-                if key != HOSTNAME and key not in self.keys:
+                if key not in self.keys and (hosts or key != HOSTNAME):
                     self.keys[key] = len(self.keys)
                     self.values.append({})
         return len(self.keys) > before
@@ -120,7 +123,8 @@ class ShapeTable:
     def _meets(self, wanted: Requirements, first: int) -> Mask:
         mask = self._ones(first)
         for key, allowed in wanted.items():
-            if key != HOSTNAME:
+            # Hosts that pods themselves ask for are looked at node by node, unless some other rule mentions hosts.
+            if key in self.keys:
                 column = self.keys[key]
                 table = _lookup(allowed, self.values[column])
                 mask &= table[self.columns[first : self.size, column]]

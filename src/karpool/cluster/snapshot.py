@@ -73,11 +73,12 @@ class Snapshot:
     def _learn_rules(self) -> None:
         """Judge shapes for signatures and filters that are new."""
         signatures, filters = self.classes.signatures, self.topology.filters
-        wanted = [s.requirements for s in signatures] + [a for s in signatures for a in s.volumes]
-        wanted += [alternative for nodes in filters for alternative in nodes.alternatives]
-        wanted += [alternative for daemon in self.daemons for alternative in daemon.alternatives]
+        others = [alternative for s in signatures for alternative in s.volumes]
+        others += [alternative for nodes in filters for alternative in nodes.alternatives]
+        others += [alternative for daemon in self.daemons for alternative in daemon.alternatives]
         self.nodes.widen()
-        if self.shapes.learn(wanted):
+        new = self.shapes.learn((s.requirements for s in signatures), hosts=False)
+        if self.shapes.learn(others, hosts=True) or new:
             self.shapes.forget()
             self.nodes.reshape()
         else:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from karpool.cluster.arrays import Ragged, grown
+from karpool.cluster.arrays import Array, Ragged, grown
 from karpool.cluster.groups import ALL_NODES, Group, Kind, NodeFilter
 from karpool.model.labels import HOSTNAME
 
@@ -23,7 +23,19 @@ class Domains:
     def __init__(self) -> None:
         self.keys: dict[str, int] = {HOSTNAME: HOST_KEY}
         self.values: list[dict[str, int]] = [{}]
-        self.rank = np.zeros((4, 8), dtype=np.int32)
+        self._rank = np.zeros((4, 8), dtype=np.int32)
+        self._unranked: set[int] = set()
+
+    @property
+    def rank(self) -> Array:
+        """The place of every domain of every key in the order of their names."""
+        self._rank = grown(self._rank, self.size)
+        for key in self._unranked:
+            known = self.values[key]
+            for place, name in enumerate(sorted(known)):
+                self._rank[key, known[name]] = place
+        self._unranked.clear()
+        return self._rank
 
     @property
     def size(self) -> tuple[int, int]:
@@ -44,9 +56,7 @@ class Domains:
         found = known.get(value)
         if found is None:
             found = known[value] = len(known)
-            self.rank = grown(self.rank, self.size)
-            for place, name in enumerate(sorted(known)):
-                self.rank[key, known[name]] = place
+            self._unranked.add(key)
         return found
 
 

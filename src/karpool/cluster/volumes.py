@@ -1,6 +1,6 @@
 """What a pod's volumes demand: where they can be reached, and how many a node can attach."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
@@ -29,6 +29,12 @@ class VolumeNeeds:
     alternatives: tuple[Requirements, ...] = ()
     attached: tuple[tuple[str, str], ...] = ()
     problem: str = ""
+
+    def without_names(self, shared: frozenset[str]) -> "VolumeNeeds":
+        """The same with only shared claims by name: pods that differ in nothing but their own claims are alike."""
+        if not self.attached:
+            return self
+        return replace(self, attached=tuple((driver, name if name in shared else "") for driver, name in self.attached))
 
 
 NO_VOLUMES: Final = VolumeNeeds()
@@ -139,11 +145,10 @@ def _volume_driver(volume: PersistentVolume) -> str | None:
 
 
 def _combine(choices: list[tuple[Requirements, ...]]) -> tuple[Requirements, ...]:
-    if not choices:
-        return ()
-    combined = []
-    for picked in product(*choices):
-        both = Requirements(item for part in picked for item in part.items())
-        combined.append(both)
-    possible = tuple(dict.fromkeys(entry for entry in combined if entry.satisfiable))
-    return possible or tuple(dict.fromkeys(combined))
+    """What satisfies one choice of every volume; volumes that exclude each other leave one that nothing satisfies."""
+    combined: tuple[Requirements, ...] = ()
+    for terms in choices:
+        both = [one.intersect(other) for one, other in product(combined, terms)] if combined else list(terms)
+        possible = tuple(dict.fromkeys(entry for entry in both if entry.satisfiable))
+        combined = possible or (both[0],)
+    return combined

@@ -7,7 +7,7 @@ import numpy as np
 
 from karpool.cluster.arrays import Array, grown
 from karpool.packing.kernels import columns as c
-from karpool.packing.kernels.memory import Memory
+from karpool.packing.kernels.memory import LayoutError, Memory
 from karpool.packing.question import MinValues, Options
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ class RunSpace:
     def begin(self, pods: Sequence[int], exempt: Sequence[bool], closed: Array | None, limits: Array) -> None:
         """Set up the queue of a new run; the journal and the lists of candidates stay."""
         memory, count = self.memory, len(pods)
+        if closed is not None and len(closed) < len(self.open):
+            raise LayoutError("closed", "nodes", has=len(closed), needs=len(self.open))
         if count > len(memory["pods"]):
             memory.put(**{name: grown(memory[name], (count,)) for name in _PER_POD})
         memory["pods"][:count] = pods

@@ -23,23 +23,25 @@ _MIB: Final = 2**20
 
 def plan_page(plan: Plan, drawing: Drawing) -> str:
     """The page, ready to be written to a file."""
-    style, script = _asset("page.css"), "\n".join(_asset(name) for name in _SCRIPTS)
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'"
-    return Template(_asset("page.html")).substitute(
-        policy=policy, style=style, script=script, data=_embeddable(_PageData(plan, drawing).build())
+    style, script = asset("page.css"), "\n".join(asset(name) for name in _SCRIPTS)
+    policy = f"default-src 'none'; style-src {script_hash(style)}; script-src {script_hash(script)}; base-uri 'none'"
+    return Template(asset("page.html")).substitute(
+        policy=policy, style=style, script=script, data=embeddable(_PageData(plan, drawing).build())
     )
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of one of the package's own files."""
     return (resources.files("karpool.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _hash(source: str) -> str:
+def script_hash(source: str) -> str:
+    """A style or a script as a content security policy names it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
 
 
-def _embeddable(data: dict[str, Any]) -> str:
+def embeddable(data: dict[str, Any]) -> str:
     """JSON that cannot end the script element it stands in, nor open a comment there."""
     text = msgspec.json.encode(data).decode()
     for character in "<>&\u2028\u2029":

@@ -57,11 +57,15 @@ def written(row: Row, numbers: dict[str, Any]) -> str:
 
 
 def difference(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
-    """By how many percent a number differs from the first policy's; empty where that says nothing."""
+    """By how much a number differs from the first policy's, in percent or points of it; empty where that says nothing."""
     mine, theirs = numbers[row.key], base[row.key]
     if mine is None or not theirs or row.key == "podsAtEnd":
         return ""
-    return f"{(mine / theirs - 1) * 100:+.1f} %" if mine != theirs else "="
+    if mine == theirs:
+        return "="
+    if row.write is _share:
+        return f"{(mine - theirs) * 100:+.1f} points"
+    return f"{(mine / theirs - 1) * 100:+.1f} %"
 
 
 def shown_rows(document: Simulation) -> list[Row]:

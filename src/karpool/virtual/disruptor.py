@@ -10,6 +10,7 @@ from karpool.cluster.podtable import NOWHERE
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.methods import Pass
 from karpool.disruption.recall import Recall
+from karpool.disruption.revalidate import revalidate
 from karpool.disruption.situation import Situation
 from karpool.disruption.windows import reference_time
 from karpool.execution.beginning import NotStartedError, begin, destinations
@@ -20,7 +21,6 @@ from karpool.model.nodepool import NodePool, grace_period
 from karpool.virtual.curves import seconds
 from karpool.virtual.living import LivingSituation
 from karpool.virtual.pdbs import KnownPdbs
-from karpool.virtual.second_look import second_look
 from karpool.virtual.session import Session
 from karpool.virtual.since import Since
 
@@ -90,8 +90,8 @@ class Disruptor:
         if not self.session.alive:
             return
         with self._situation() as situation:
-            kept = [second_look(Pass(situation, Recall()), command) for command in commands]
-        self._begin(tuple(command for command in kept if command is not None))
+            kept = [revalidate(command, situation) for command in commands]
+        self._begin(tuple(command for command in kept if isinstance(command, Command)))
 
     @contextmanager
     def _situation(self) -> Iterator[LivingSituation]:

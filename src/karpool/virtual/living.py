@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from karpool.cluster.nodes import StateNode
 from karpool.disruption.pdbs import Pdbs, currently_reschedulable
 from karpool.disruption.reasons import Code
 from karpool.disruption.situation import Situation
@@ -66,6 +67,11 @@ class LivingSituation(Situation):
         self.forget(also)
         self.changed = changed | also
 
+    def rows(self) -> list[int]:
+        """The rows of nodes that a method could choose: one whose window is shut goes for drift alone."""
+        closed, nodes = self.closed, self.snapshot.nodes
+        return [row for row in super().rows() if not closed[row] or _drifted(nodes.get(row))]
+
     changed: set[int] = set()
     """Rows that the last renewal looked at anew."""
     _refreshed = datetime.min.replace(tzinfo=UTC)
@@ -115,6 +121,10 @@ class LivingSituation(Situation):
             if len(one.pods) != len(one.movers)
             and any(DO_NOT_DISRUPT in pods.get(row).metadata.annotations for row in one.pods)
         }
+
+
+def _drifted(state: StateNode) -> bool:
+    return state.claim is not None and state.claim.is_true("Drifted")
 
 
 def _waits(pod: Pod) -> bool:

@@ -163,6 +163,8 @@ class Scenario(Part):
     seed: int = 0
     catalog: str | None = None
     node_fee: float = 0.0
+    prices: dict[str, Annotated[float, msgspec.Meta(ge=0.0)]] = {}
+    """Prices in $/h of types (`TYPE` or `TYPE:CAPACITY_TYPE`) that differ from the catalogue's."""
     pools: tuple[NodePool, ...] = ()
     workloads: tuple[Workload, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()

@@ -1,0 +1,48 @@
+"""`karpool demo`: the evening after the peak, told in a minute, on a cluster that lives in memory."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from karpool.cli.catalog_options import Opener
+from karpool.cli.progress import progress
+from karpool.cli.simulate import open_scenario
+
+SCENARIO: Final = "off-hours"
+REPORT: Final = "karpool-demo.html"
+
+EPILOG: Final = """\b
+NEXT
+  karpool simulate --help      other stories, and how to write your own
+  karpool plan -f cluster.json what Karpool would do with your cluster
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--report",
+    metavar="FILE",
+    default=REPORT,
+    show_default=True,
+    type=click.Path(dir_okay=False, writable=True),
+    help="Where to write the page with plots.",
+)
+def demo(*, report: str) -> None:
+    """Show what Karpool does: a cluster at its peak, the evening comes, and Karpool packs it.
+
+    Nothing is needed and nothing is touched: the cluster lives in memory and has a clock of its own.
+    """
+    opened = open_scenario(SCENARIO, Opener("aws", 0.0, (), 1.0, None))
+    with progress() as tell:
+        found = opened.compare(list(opened.story.policies), [opened.story.seed], tell)
+    from karpool.report.simulation import simulation_document
+    from karpool.report.simulation_page import simulation_page
+    from karpool.report.simulation_story import tell_story
+    from karpool.report.tables import is_plain
+    from karpool.report.terminal import Screen
+
+    page = simulation_page(simulation_document(found), found)
+    Path(report).write_text(page, encoding="utf-8")
+    tell_story(found, Screen(sys.stdout, plain=is_plain(sys.stdout)), report)

@@ -1,0 +1,113 @@
+"""A simulation as one self-contained HTML page: plots over time, a table, and a content security policy."""
+
+from html import escape
+from string import Template
+from typing import Any
+
+from karpool.report.page import asset, embeddable, script_hash
+from karpool.report.simulation import Simulation
+from karpool.report.simulation_plots import COLOURS, MEASURES, clock, lines, measured_from, plot, times
+from karpool.report.simulation_table import Row, difference, headline, shown_rows, written
+from karpool.virtual.compare import Comparison
+
+_PREFERRED_ROWS = ("cost", "evictions", "nodesAtEnd")
+
+
+def simulation_page(document: Simulation, comparison: Comparison) -> str:
+    """The page, ready to be written to a file."""
+    style, script = asset("simulation.css"), asset("simulation.js")
+    policy = f"default-src 'none'; style-src {script_hash(style)}; script-src {script_hash(script)}; base-uri 'none'"
+    drawn = {measure.key: lines(comparison, measure) for measure in MEASURES}
+    plots = "".join(
+        f'<figure class="card"><figcaption>{measure.title} <small>{measure.unit}</small></figcaption>'
+        f"{plot(comparison, measure, drawn[measure.key])}</figure>"
+        for measure in MEASURES
+    )
+    return Template(asset("simulation.html")).substitute(
+        policy=policy,
+        style=style,
+        script=script,
+        title=escape(document.scenario or "scenario"),
+        headline=escape(headline(document)),
+        description=escape(document.description),
+        legend=_legend(document),
+        totals=_totals(document),
+        plots=plots,
+        table=_table(document),
+        note=_note(document),
+        data=embeddable(_data(document, comparison, drawn)),
+    )
+
+
+def _data(document: Simulation, comparison: Comparison, drawn: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows under the pointer."""
+    begin, at = measured_from(comparison), times(comparison)
+    return {
+        "policies": list(document.policies),
+        "times": [clock(begin, time, days=document.length_seconds > 86400) for time in at],
+        "units": {measure.key: measure.unit for measure in MEASURES},
+        "values": {key: [entry.mean for entry in entries] for key, entries in drawn.items()},
+    }
+
+
+def _swatch(number: int) -> str:
+    at = number % COLOURS
+    return f'<svg class="swatch" viewBox="0 0 28 8" aria-hidden="true"><path class="line s{at}" d="M1 4H27"/></svg>'
+
+
+def _legend(document: Simulation) -> str:
+    return "".join(f"<li>{_swatch(number)}<b>{escape(name)}</b></li>" for number, name in enumerate(document.policies))
+
+
+def _totals(document: Simulation) -> str:
+    """A card for each policy: what it cost, and how that compares."""
+    base = next(iter(document.policies.values()))
+    rows = {row.key: row for row in shown_rows(document)}
+    return "".join(
+        _card(name, numbers, base, rows, number) for number, (name, numbers) in enumerate(document.policies.items())
+    )
+
+
+def _card(name: str, numbers: dict[str, Any], base: dict[str, Any], rows: dict[str, Row], number: int) -> str:
+    cost, *rest = (rows[key] for key in _PREFERRED_ROWS if key in rows)
+    change = "" if numbers is base else f" {_pill(cost, numbers, base)}"
+    facts = ", ".join(f"{written(row, numbers)} {row.title}" for row in rest)
+    return (
+        f'<div class="card"><p class="label">{_swatch(number)} {escape(name)}</p>'
+        f'<p class="big">{escape(written(cost, numbers))}{change}</p><p class="quiet">{escape(facts)}</p></div>'
+    )
+
+
+def _pill(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
+    text = difference(row, numbers, base)
+    if not text or text == "=":
+        return ""
+    better = row.less_is_better is not None and (numbers[row.key] < base[row.key]) == row.less_is_better
+    kind = "" if row.less_is_better is None else " good" if better else " bad"
+    return f'<span class="pill{kind}">{escape(text)}</span>'
+
+
+def _table(document: Simulation) -> str:
+    base = next(iter(document.policies.values()))
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in document.policies)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(row.title)}</th>'
+        + "".join(
+            f"<td>{escape(written(row, numbers))}{'' if numbers is base else ' ' + _pill(row, numbers, base)}</td>"
+            for numbers in document.policies.values()
+        )
+        + "</tr>"
+        for row in shown_rows(document)
+    )
+    return f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _note(document: Simulation) -> str:
+    first = escape(next(iter(document.policies)))
+    text = f"Percentages compare with {first}. Amounts are what pods request, not what they use. Times are UTC."
+    if document.seeds > 1:
+        text += (
+            f" Means of {document.seeds} seeds; ± is half of the 95% confidence interval; bands in the plots reach from"
+            " the lowest to the highest run."
+        )
+    return text

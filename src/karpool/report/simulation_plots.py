@@ -1,0 +1,176 @@
+"""Plots over time as SVG: one line for each policy, drawn here, so that a page needs nothing to show them."""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from html import escape
+from statistics import fmean
+from typing import Final, NamedTuple
+
+from karpool.report.words import age, amount
+from karpool.virtual.compare import Comparison, Run
+from karpool.virtual.curves import seconds
+from karpool.virtual.ledger import Sample
+
+WIDTH: Final = 420
+HEIGHT: Final = 210
+LEFT, RIGHT, TOP, BOTTOM = 46, 410, 10, 184
+COLOURS: Final = 8
+_TIME_STEPS: Final = (300, 900, 1800, 3600, 7200, 10800, 14400, 21600, 43200, 86400, 172800, 604800)
+_MOST_TICKS: Final = 6
+_DAYS: Final = 2 * 86400
+_MOST_POINTS: Final = 600
+
+
+class Measure(NamedTuple):
+    """Something to plot: what it is called, and what a sample says about it."""
+
+    key: str
+    title: str
+    unit: str
+    of: Callable[[Sample], float | None]
+    full: float | None = None
+    """The top of the axis, where there is one."""
+
+
+MEASURES: Final = (
+    Measure("nodes", "Nodes", "", lambda sample: sample.nodes),
+    Measure("price", "Price", "$/h", lambda sample: sample.price_per_hour),
+    Measure("cpu", "CPU requested", "%", lambda sample: _percent(sample.cpu_utilization), 100.0),
+    Measure("memory", "Memory requested", "%", lambda sample: _percent(sample.memory_utilization), 100.0),
+    Measure("pending", "Pods pending", "", lambda sample: sample.pending),
+    Measure("evictions", "Evictions so far", "", lambda sample: sample.evictions),
+)
+
+
+class Line(NamedTuple):
+    """One policy's values at the times of a plot: of several runs the mean, and the least and the most."""
+
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+def _percent(ratio: float | None) -> float | None:
+    return None if ratio is None else ratio * 100
+
+
+def times(comparison: Comparison) -> list[float]:
+    """The times that every plot shows, in seconds since the start of measuring; long runs show every n-th."""
+    runs = [run for entry in comparison.runs.values() for run in entry]
+    shortest = min((run.samples for run in runs), key=len)
+    return [sample.time for sample in shortest[:: _stride(len(shortest))]]
+
+
+def _stride(length: int) -> int:
+    return max(1, math.ceil(length / _MOST_POINTS))
+
+
+def line(runs: Sequence[Run], measure: Measure, length: int, stride: int) -> Line:
+    """A policy's line for a measure."""
+    columns = [[measure.of(run.samples[at * stride]) for run in runs] for at in range(length)]
+    known = [[value for value in column if value is not None] for column in columns]
+    return Line(
+        [round(fmean(column), 3) if column else None for column in known],
+        [min(column, default=None) for column in known],
+        [max(column, default=None) for column in known],
+    )
+
+
+def lines(comparison: Comparison, measure: Measure) -> list[Line]:
+    """The lines of all policies."""
+    length = len(times(comparison))
+    shortest = min(len(run.samples) for entry in comparison.runs.values() for run in entry)
+    return [line(runs, measure, length, _stride(shortest)) for runs in comparison.runs.values()]
+
+
+def plot(comparison: Comparison, measure: Measure, drawn: Sequence[Line]) -> str:
+    """One plot as an SVG element."""
+    at = times(comparison)
+    ceiling = measure.full or _ceiling(max((v for entry in drawn for v in entry.high if v is not None), default=0.0))
+    span = at[-1] if at and at[-1] else 1.0
+    frame = _Frame(span, ceiling)
+    label = escape(f"{measure.title} over {age(seconds(comparison.scenario.length))}", quote=True)
+    body = [*_value_axis(frame, measure), *_time_axis(frame, comparison)]
+    if len(comparison.seeds) > 1:
+        body += [_band(frame, at, entry, number) for number, entry in enumerate(drawn)]
+    body += [_path(frame, at, entry.mean, number) for number, entry in enumerate(drawn)]
+    hair = f'<line class="hair" x1="{LEFT}" x2="{LEFT}" y1="{TOP}" y2="{BOTTOM}" visibility="hidden"/>'
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}" data-measure="{measure.key}">'
+        f"{''.join(body)}{hair}</svg>"
+    )
+
+
+class _Frame(NamedTuple):
+    """Where values are on the paper."""
+
+    span: float
+    ceiling: float
+
+    def x(self, time: float) -> float:
+        return round(LEFT + (RIGHT - LEFT) * time / self.span, 1)
+
+    def y(self, value: float) -> float:
+        return round(BOTTOM - (BOTTOM - TOP) * min(1.0, value / self.ceiling), 1)
+
+
+def _ceiling(most: float) -> float:
+    """The next round number above the highest value."""
+    if most <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(most))
+    return next(power * step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if power * step >= most * (1 - 1e-9))
+
+
+def _value_axis(frame: _Frame, measure: Measure) -> list[str]:
+    made = []
+    for part in range(5):
+        value = frame.ceiling * part / 4
+        y = frame.y(value)
+        text = amount(value) if measure.unit == "$/h" else f"{value:,.4g}"
+        made.append(f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y}" y2="{y}"/>')
+        made.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{text}</text>')
+    return made
+
+
+def _time_axis(frame: _Frame, comparison: Comparison) -> list[str]:
+    begin = measured_from(comparison)
+    step = next((step for step in _TIME_STEPS if frame.span / step <= _MOST_TICKS), _TIME_STEPS[-1])
+    first = -(begin.hour * 3600 + begin.minute * 60 + begin.second) % step
+    made = []
+    time = float(first)
+    while time <= frame.span:
+        text = clock(begin, time, days=frame.span > _DAYS)
+        made.append(f'<text class="tick" x="{frame.x(time)}" y="{BOTTOM + 18}" text-anchor="middle">{text}</text>')
+        time += step
+    return made
+
+
+def measured_from(comparison: Comparison) -> datetime:
+    """When measuring began, on the cluster's own clock."""
+    scenario = comparison.scenario
+    return scenario.start + timedelta(seconds=seconds(scenario.warm_up))
+
+
+def clock(begin: datetime, time: float, *, days: bool = False) -> str:
+    """A moment as people read it: the time of day, or the day where there are many."""
+    return f"{begin + timedelta(seconds=time):{'%a %H:%M' if days else '%H:%M'}}"
+
+
+def _path(frame: _Frame, at: Sequence[float], values: Sequence[float | None], number: int) -> str:
+    steps, pen = [], "M"
+    for time, value in zip(at, values, strict=True):
+        if value is None:
+            pen = "M"
+            continue
+        steps.append(f"{pen}{frame.x(time)} {frame.y(value)}")
+        pen = "L"
+    return f'<path class="line s{number % COLOURS}" d="{"".join(steps)}"/>'
+
+
+def _band(frame: _Frame, at: Sequence[float], entry: Line, number: int) -> str:
+    known = [(t, low, high) for t, low, high in zip(at, entry.low, entry.high, strict=True) if low is not None]
+    there = [f"{frame.x(time)} {frame.y(high or 0.0)}" for time, _, high in known]
+    back = [f"{frame.x(time)} {frame.y(low)}" for time, low, _ in reversed(known)]
+    return f'<path class="band b{number % COLOURS}" d="M{"L".join(there + back)}Z"/>' if known else ""

@@ -1,0 +1,77 @@
+"""The off-hours comparison as a short story with its numbers."""
+
+from typing import Final
+
+from karpool.report.simulation_plots import clock, measured_from
+from karpool.report.terminal import Column, Screen
+from karpool.report.words import amount, count, per_hour, per_month
+from karpool.virtual.compare import Comparison
+from karpool.virtual.ledger import Sample
+
+FIRST, COMPACTOR, KARPOOL = "autoscaler", "compactor", "karpool"
+_HOUR: Final = 3600.0
+
+
+def tell_story(comparison: Comparison, screen: Screen, report: str) -> None:
+    """Tell what happened, hour by hour, what was saved, and where the plots are."""
+    samples = {name: runs[0].samples for name, runs in comparison.runs.items()}
+    peak, night = samples[FIRST][0], samples[FIRST][-1]
+    begin = measured_from(comparison)
+    screen.heading(f"{clock(begin, 0)}, the peak")
+    screen.line(
+        f"{count(peak.nodes, 'node')} run {count(peak.pods, 'pod')}; {_percent(peak)} of their CPU is requested. "
+        f"They cost {per_hour(peak.price_per_hour)}."
+    )
+    screen.heading(f"{clock(begin, _HOUR)}, the evening comes")
+    screen.line(
+        f"The deployments scale down to {count(night.pods, 'pod')}. Every node is left with a few, at "
+        f"{_percent(night)}: too many for an autoscaler that looks at nodes under 50%, so nothing happens."
+    )
+    screen.line("Karpool moves the pods together, a few nodes at a time, within budgets, and removes what is empty.")
+    screen.line("")
+    _hours(comparison, screen, samples)
+    _saved(comparison, screen, report)
+
+
+def _percent(sample: Sample) -> str:
+    return "?" if sample.cpu_utilization is None else f"{sample.cpu_utilization * 100:.0f}%"
+
+
+def _hours(comparison: Comparison, screen: Screen, samples: dict[str, tuple[Sample, ...]]) -> None:
+    """The nodes of each policy, every half hour."""
+    begin = measured_from(comparison)
+    most = samples[FIRST][0].nodes
+    rows = []
+    for at, sample in enumerate(samples[FIRST]):
+        if sample.time % (_HOUR / 2):
+            continue
+        nodes = samples[KARPOOL][at]
+        counts = [str(entries[at].nodes) for entries in samples.values()]
+        rows.append(
+            [clock(begin, sample.time), str(sample.pods), *counts, _percent(nodes), screen.bar(nodes.nodes / most)]
+        )
+    columns = [Column("time"), Column("pods", "right"), *(Column(f"nodes: {name}", "right") for name in samples)]
+    screen.table([*columns, Column("CPU", "right"), Column("with Karpool")], rows)
+
+
+def _saved(comparison: Comparison, screen: Screen, report: str) -> None:
+    first, last = comparison.runs[FIRST][0], comparison.runs[KARPOOL][0]
+    base, mine = first.summary, last.summary
+    saved = first.samples[-1].price_per_hour - last.samples[-1].price_per_hour
+    compacted = comparison.runs[COMPACTOR][0].summary
+    screen.heading("What that saves")
+    screen.line(
+        f"{count(base.nodes_at_end - mine.nodes_at_end, 'node')} of {base.nodes_at_end}, or {per_hour(saved)} "
+        f"({saved / first.samples[-1].price_per_hour:.0%}) for the rest of the night. This evening cost "
+        f"{amount(mine.cost)} $ instead of {amount(base.cost)} $; if it were always night, {per_month(saved)}."
+    )
+    screen.line(
+        f"For that, {count(mine.evictions, 'pod')} moved. No PodDisruptionBudget was broken, and pods waited "
+        f"{mine.pending_pod_seconds:.0f} seconds in sum for a new place."
+    )
+    screen.line(
+        f"The compactor gets to {count(compacted.nodes_at_end, 'node')}, too: it drains nodes and leaves their removal "
+        "to the autoscaler."
+    )
+    screen.line("")
+    screen.line(f"Plots: {report}")

@@ -1,0 +1,49 @@
+"""There is one execution: spoil any of its actions, and the virtual cluster shows it."""
+
+import pytest
+from tests.virtual.worlds import HOUR, watched
+
+from karpool.execution import actions as a
+from karpool.virtual.invariants import BrokenInvariantError
+
+STORY = (
+    "workloads: [{name: web, cpu: 900m, memory: 1Gi, protection: {maxUnavailable: 2},"
+    " replicas: {steps: [{after: 0s, value: 12}, {after: 20m, value: 2}]}}]"
+)
+
+
+def ends_well(spoiled: type | None) -> bool:
+    """Whether the evening's pods end up on cheap nodes with no rule broken and nothing left over."""
+    made, rules = watched(STORY)
+    carry_out = made.hands._do
+    made.hands._do = lambda action: None if type(action) is spoiled else carry_out(action)  # type: ignore[method-assign]
+    try:
+        rules.run(1.5 * HOUR)
+        rules.at_rest()
+    except BrokenInvariantError:
+        return False
+    return made.ledger.samples[-1].price_per_hour < 0.2 and made.ledger.summary().evictions > 0
+
+
+def test_nothing_spoiled_ends_well() -> None:
+    assert ends_well(None)
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        a.AddTaint,
+        a.AddFinalizer,
+        a.Annotate,
+        a.CreateClaim,
+        a.DeleteClaim,
+        a.DeleteNode,
+        a.EvictPod,
+        a.RemoveFinalizer,
+        a.SetClaimCondition,
+        a.SetLabel,
+        a.TerminateInstance,
+    ],
+)
+def test_a_spoiled_action_shows(spoiled: type) -> None:
+    assert not ends_well(spoiled)
