@@ -1,5 +1,5 @@
 # make setup   the virtual environment in .venv, with the kernels compiled
-# make demo    what Karpool does, on example manifests
+# make demo    what Karpool does, on a cluster in memory; writes karpool-demo.html
 # make test    every check there is
 # make bench   the benchmarks, at small sizes
 # make clean   removes what the others made
@@ -30,8 +30,8 @@ $(STAMP): pyproject.toml requirements.lock
 	@touch $@
 
 demo: setup
-	$(BIN)/karpool validate -f examples/
-	$(BIN)/karpool plan -f examples/
+	@$(COMPILE_KERNELS)
+	@$(BIN)/karpool demo
 
 test: setup
 	@$(COMPILE_KERNELS)
@@ -47,5 +47,5 @@ bench: setup
 	@set -e; for question in $(BENCHMARKS); do echo "$$question"; $(BIN)/python benchmarks/$$question.py --json; done
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist karpool-demo.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -9,6 +9,8 @@ import msgspec
 
 from karpool.cli.errors import BAD_INPUT, say
 from karpool.cli.input_options import READS, files_option, output_option
+from karpool.disruption.pods import ignored_protection
+from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.loading import Loaded, read
 from karpool.model.problems import Problem
 from karpool.model.validation import validate as find_problems
@@ -74,7 +76,21 @@ def validate(context: click.Context, files: tuple[str, ...], output: str) -> Non
 
 def warnings_about(loaded: Loaded) -> tuple[Problem, ...]:
     """Everything that is allowed and yet worth knowing."""
-    return (*loaded.warnings, *_costly_weights(loaded))
+    return (*loaded.warnings, *_costly_weights(loaded), *_ignored_protection(loaded))
+
+
+def _ignored_protection(loaded: Loaded) -> Iterator[Problem]:
+    """Annotations that should keep pods from being disturbed and do not."""
+    for pod in loaded.objects.pods:
+        if (found := ignored_protection(pod)) is not None:
+            field = f"metadata.annotations[{DO_NOT_DISRUPT}]"
+            yield Problem(
+                file=loaded.file_of("Pod", pod.key),
+                object=found.object,
+                field=field,
+                rule=str(found.code),
+                message=found.message,
+            )
 
 
 def _costly_weights(loaded: Loaded) -> Iterator[Problem]:

@@ -160,12 +160,14 @@ class Snapshot:
         topology, nodes = self.topology, self.nodes
         at = self.pods.node_of[rows]
         at = at[self.shapes.seen_by[topology.filter[group], nodes.shape[at]] == 1]
-        topology.total[group] += len(at)
         if topology.groups[group].by_host:
             np.add.at(topology.by_host[topology.row[group]], at, 1)
+            topology.total[group] += len(at)
         else:
             domains = nodes.domain[at, topology.key[group]]
-            np.add.at(topology.by_domain[group], domains[domains >= 0], 1)
+            domains = domains[domains >= 0]
+            np.add.at(topology.by_domain[group], domains, 1)
+            topology.total[group] += len(domains)
 
     def _count(self, row: int, change: int) -> None:
         """Count a bound pod in, or out of, every group and row that it takes part in."""
@@ -178,11 +180,12 @@ class Snapshot:
         for group in groups:
             if not self.shapes.seen_by[topology.filter[group], self.nodes.shape[node]]:
                 continue
-            topology.total[group] += change
             if topology.groups[group].by_host:
                 topology.by_host[topology.row[group], node] += change
+                topology.total[group] += change
             elif (domain := int(self.nodes.domain[node, topology.key[group]])) >= 0:
                 topology.by_domain[group, domain] += change
+                topology.total[group] += change
 
     def _occupy(self, number: int, node: int, change: int) -> None:
         """Note ports and shared volumes that a pod of a class brings to a node, or takes away."""

@@ -57,7 +57,11 @@ class Evaluator:
             reason = self._nowhere(found)
             if reason is not None:
                 return Outcome(None, reason, footprint)
-            replacements = tuple(self.market.at_any_price(found, claim) for claim in range(found.claims))
+            made = [self.market.at_any_price(found, claim) for claim in range(found.claims)]
+            replacements = tuple(new for new in made if new is not None)
+            if len(replacements) < len(made):
+                said = "the types that a NodeClaim can name are too few for its pool's minValues"
+                return Outcome(None, about([standing], Code.MIN_VALUES_BROKEN, said), footprint)
             command = self._command(Method.DRIFT, Cause.DRIFTED, [standing], found, replacements)
             return Outcome(command, None, footprint)
 

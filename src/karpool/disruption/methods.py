@@ -118,22 +118,22 @@ class Pass:
             if one.pool is not None and not one.pool.static and (how := self.drifted(one)) is not None
         ]
         for *_, one in sorted(waiting, key=lambda entry: entry[:3]):
-            if self.allowed(one, Cause.DRIFTED) is None and self.drift_refusal(one) is None:
-                found = self.evaluator.drift(one).command
-                if found is not None:
+            if self.allowed(one, Cause.DRIFTED) is None:
+                found = self.replaced(one)
+                if isinstance(found, Command):
                     return (found,)
         return ()
 
-    def drift_refusal(self, standing: Standing) -> Reason | None:
-        """Why a drifted node cannot be replaced."""
+    def replaced(self, standing: Standing) -> Command | Reason | None:
+        """What it takes to replace a drifted node, or why that cannot be done."""
         key = ("drift", standing.row)
         held = self.recall.get(key)
-        if held is None:
-            outcome = self.evaluator.drift(standing)
-            if outcome.reason is not None:
-                self.recall.put(key, outcome.reason, outcome.footprint)
-            held = outcome.reason
-        return held
+        if held is not None:
+            return held
+        outcome = self.evaluator.drift(standing)
+        if outcome.reason is not None:
+            self.recall.put(key, outcome.reason, outcome.footprint)
+        return outcome.command or outcome.reason
 
     # -- consolidation -------------------------------------------------------------------------------------------
 

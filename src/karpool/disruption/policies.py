@@ -17,8 +17,8 @@ BALANCED: Final = "Balanced"
 POLICIES: Final = (WHEN_EMPTY, WHEN_UNDERUTILIZED, BALANCED)
 DEFAULT_K: Final = 2.0
 _NUMBER: Final = re.compile(r"(\d+\.?\d*|\.\d+)", re.ASCII)
-# Prices are sums of binary fractions: 0.15 - 0.10 is a hair less than 0.05.
-_HAIR: Final = 1e-9
+# Prices are sums of binary fractions: 0.15 - 0.10 is a hair less than 0.05, and a hair is no saving.
+HAIR: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def unbalanced(pool: NodePool, move: Worth, total: Worth) -> Reason | None:
     except ValueError as problem:
         return Reason(Code.BALANCED_K_INVALID, f"{problem}, so no move is approved", _subject(pool))
     score = balanced_score(move, total)
-    if score >= least * (1 - _HAIR):
+    if score >= least * (1 - HAIR):
         return None
     said = (
         f"the move saves {move.price:.4g} of the pool's {total.price:.4g} $/h for {move.disruption:.4g} of its "
@@ -120,7 +120,7 @@ def saves_too_little(pool: NodePool, savings: float, removed: float) -> Reason |
         said = f"{problem}; until that is put right, no move is approved"
         return Reason(Code.MINIMUM_SAVINGS_INVALID, said, _subject(pool))
     least = wanted.of(removed)
-    if savings >= least - _HAIR:
+    if savings >= least - HAIR:
         return None
     share = f" ({wanted.share * 100:.4g}% of {removed:.4g})" if wanted.share else ""
     said = f"the move saves {savings:.4g} $/h, and the pool wants at least {least:.4g} $/h{share}"

@@ -7,6 +7,7 @@ import numpy as np
 
 from karpool.cluster.arrays import Array
 from karpool.disruption.command import Replacement
+from karpool.disruption.policies import HAIR
 from karpool.disruption.reasons import Code
 from karpool.disruption.situation import Situation, Standing
 from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
@@ -15,8 +16,6 @@ from karpool.model.requirements import ANY, Requirements, one_of
 from karpool.packing.placement import Placement
 from karpool.packing.typetable import Mask, TypeTable
 
-# Prices are sums of binary fractions: two equal sums may differ by a hair, which is no saving.
-HAIR: Final = 1e-9
 _NAMES_SHOWN: Final = 3
 
 
@@ -51,15 +50,18 @@ class Market:
             return types
         for pinned in self._pins(wanted):
             # The launch must fail rather than buy dearer capacity of another kind, so the kind is settled here.
-            offered = types[self.engine.worst_prices(pinned)[types] < self._price(standings) - HAIR]
+            worst = self.engine.worst_prices(pinned)
+            offered = self._without_rebuilding(standings, types[worst[types] < self._price(standings) - HAIR], worst)
             if len(offered) and found.keeps_minimums(0, offered):
                 return self.made(found.claim_pool(0), pinned, offered)
         return self._too_few(standings)
 
-    def at_any_price(self, found: Placement, claim: int) -> Replacement:
-        """A new node at whatever price, of the capacity type that its cheapest type would be launched as."""
+    def at_any_price(self, found: Placement, claim: int) -> Replacement | None:
+        """A new node at whatever price, as its cheapest type would be launched; None if too few types can be named."""
         wanted = found.claim_requirements(claim)
         types = found.ordered_types(claim, wanted)
+        if not len(types):
+            return None
         for pinned in self._pins(wanted):
             offered = types[self.table.suitable(pinned)[types]]
             if len(offered) and offered[0] == types[0] and found.keeps_minimums(claim, offered):
@@ -114,11 +116,10 @@ class Market:
         kept = types[worst[types] < price - HAIR]
         if not len(kept):
             return self._not_cheaper(standings, wanted, types, price)
-        if len(standings) > 1:
-            kept = self._without_rebuilding(standings, kept, worst)
-            if not len(kept):
-                said = "the replacement would be of a type that one of the nodes has already, and no cheaper"
-                return about(standings, Code.SAME_TYPE_REPLACEMENT, said)
+        kept = self._without_rebuilding(standings, kept, worst)
+        if not len(kept):
+            said = "the replacement would be of a type that one of the nodes has already, and no cheaper"
+            return about(standings, Code.SAME_TYPE_REPLACEMENT, said)
         return kept if found.keeps_minimums(0, kept) else self._too_few(standings)
 
     @staticmethod
@@ -149,7 +150,9 @@ class Market:
         return table.offerings[int(here[np.argmin(table.price[here])])].zone if len(here) else ""
 
     def _without_rebuilding(self, standings: Sequence[Standing], types: Array, worst: Array) -> Array:
-        """Leave out what would only rebuild a node that could simply be kept."""
+        """Leave out what would only rebuild one of several nodes that could simply be kept."""
+        if len(standings) == 1:
+            return types
         listed = set(self.table.names[types].tolist())
         prices = [
             standing.price or 0.0

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-MOST_TOGETHER: Final = 101
+MOST_TOGETHER: Final = 100
 
 
 def longest_prefix(members: Sequence[T], attempt: Callable[[Sequence[T]], R | None]) -> R | None:

@@ -60,7 +60,10 @@ class Standing:
 
 
 class Situation:
-    """A snapshot at a moment, with the settings of a run; answers are worked out once and kept until a node changes."""
+    """A snapshot at a moment, with the settings of a run; answers are worked out once and kept until a node changes.
+
+    The snapshot is the situation's own from then on: pods that wait are bound there to the room they would find.
+    """
 
     def __init__(
         self,
@@ -98,17 +101,17 @@ class Situation:
     # -- pods that will take room --------------------------------------------------------------------------------
 
     def _seat_waiting_pods(self) -> None:
-        """Give waiting pods the room they would find on today's nodes."""
+        """Give waiting pods, and those of nodes that are on their way out, the room they would find on other nodes."""
         pods, nodes = self.snapshot.pods, self.snapshot.nodes
-        waiting, moving = [], []
-        for row, pod in enumerate(pods.objects):
-            if pod is None:
-                continue
-            at = int(pods.node_of[row])
-            if at < 0 and _waits(pod):
-                waiting.append(row)
-            elif at >= 0 and nodes.get(at).deleting and currently_reschedulable(pod, self.pdbs, self.now):
-                moving.append(row)
+        homeless = np.flatnonzero(pods.node_of[: len(pods.objects)] < 0).tolist()
+        leaving = [row for name, row in nodes.rows.items() if nodes.get(row).deleting or name in self.in_command]
+        waiting = [row for row in homeless if (pod := pods.objects[row]) is not None and _waits(pod)]
+        moving = [
+            row
+            for node in leaving
+            for row in sorted(self.snapshot.pods_on(node))
+            if currently_reschedulable(pods.get(row), self.pdbs, self.now)
+        ]
         self.seat(waiting, moving)
 
     def seat(self, waiting: list[int], moving: Collection[int] = ()) -> None:
@@ -206,7 +209,7 @@ class Situation:
     @property
     def closed(self) -> Array:
         """Which nodes take no pods that consolidation would move there now."""
-        if self._closed is None:
+        if self._closed is None or len(self._closed) < len(self.snapshot.nodes.live):
             self._closed = np.zeros(len(self.snapshot.nodes.live), dtype=np.uint8)
             for row in self.snapshot.nodes.rows.values():
                 state = self.snapshot.nodes.get(row)
@@ -244,8 +247,11 @@ class Situation:
                 if claim is None or not state.initialized or claim.is_true("InstanceTerminating"):
                     continue
                 nodes, busy = self._counted.get(state.pool, (0, 0))
-                self._counted[state.pool] = (nodes + 1, busy + (state.deleting or not _ready(state)))
+                self._counted[state.pool] = (nodes + 1, busy + self._is_busy(state))
         return self._counted
+
+    def _is_busy(self, state: StateNode) -> bool:
+        return state.deleting or state.name in self.in_command or not _ready(state)
 
     def worth(self, pool: str) -> Worth:
         """What all nodes of a pool cost, in money and in trouble."""

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def _of_pool(situation: Situation, pool: NodePool, members: Sequence[Standing]) 
     if granted <= 0 or isinstance(room, Reason):
         return []
     found = (replacement_for(situation, one, pool) for one in members)
-    return [made for made in found if made is not None][: min(granted, room)]
+    return list(islice((made for made in found if made is not None), min(granted, room)))
 
 
 def room_for(situation: Situation, pool: NodePool) -> int | Reason:

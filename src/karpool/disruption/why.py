@@ -32,7 +32,8 @@ def _drift_reasons(last: Pass, standing: Standing) -> list[Reason]:
     if refused is None and standing.pool.static:
         refused = static_refusal(last.situation, standing, standing.pool)
     elif refused is None:
-        refused = last.drift_refusal(standing)
+        found = last.replaced(standing)
+        refused = found if isinstance(found, Reason) else None
     return [refused or Reason(Code.NOT_THIS_STEP, "has drifted, and could go in a later step", f"Node {standing.name}")]
 
 

@@ -4,8 +4,6 @@
     with engine.what_if() as trial:
         trial.remove(rows_of_nodes)
         placement = trial.place(rows_of_pods)
-
-An engine has a base state. `settle` moves it: pods that will certainly come are given their room for good.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,14 +44,14 @@ class Engine:
         self._type_names: dict[bytes, tuple[str, ...]] = {}
         self._worst: dict[Requirements, Prices] = {}
         self._version = c.UNSET
-        self._base = 0
         self.refresh()
 
     def refresh(self) -> None:
-        """Take note of everything that changed in the snapshot; whatever was settled is forgotten."""
+        """Take note of everything that changed in the snapshot."""
         if self._version == self.snapshot.version:
             return
-        self.forget()
+        if self.space.ready:
+            self.space.forget_candidates()
         self._type_names.clear()
         self.keeper.sync()
         self.limits = self.keeper.pools.limits()
@@ -63,33 +61,17 @@ class Engine:
         self.memory.check(self._extents())
         self._version = self.snapshot.version
 
-    def forget(self) -> None:
-        """Undo everything, also what was settled."""
-        if self.space.ready:
-            undo(self.memory.table, 0)
-            self.space.forget_candidates()
-        self._base = 0
-
     @contextmanager
     def what_if(self) -> Iterator["WhatIf"]:
-        """A trial on the base state, undone at the end."""
+        """A trial on the snapshot as it is, undone at the end."""
         self.refresh()
         trial = WhatIf(self)
         try:
             yield trial
         finally:
-            undo(self.memory.table, self._base)
+            undo(self.memory.table, 0)
             if trial.runs > 1:
                 self.space.forget_candidates()
-
-    def settle(self, pods: Sequence[int], *, exempt: bool = True) -> Placement:
-        """Give pods room on existing nodes for good; the placement says who found a place."""
-        self.refresh()
-        trial = WhatIf(self)
-        trial.uncount(pods)
-        placement = trial.place(pods, exempt=[exempt] * len(pods), existing_only=True)
-        self._base = int(self.memory["state"][c.LOG_USED])
-        return placement
 
     def _sizes(self) -> Array:
         """How many of everything there are."""

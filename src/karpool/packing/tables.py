@@ -190,7 +190,6 @@ class TableKeeper:
             sum(len(values) for values in snapshot.topology.domains.values),
             len(snapshot.classes.port_sets),
             len(snapshot.resources),
-            snapshot.version if any(HOSTNAME in s.requirements for s in snapshot.classes.signatures) else 0,
         )
         if known != self._known:
             if not self._known or known[4] != self._known[4]:
@@ -202,6 +201,24 @@ class TableKeeper:
             self._judge_classes()
             self._judge_groups(snapshot.topology.groups)
             self._judge_ports()
+        self._judge_hosts(snapshot.classes.signatures)
+
+    def _judge_hosts(self, signatures: list[Signature]) -> None:
+        """Which nodes are hosts that pods ask for by name."""
+        nodes = self.snapshot.nodes
+        asked = [s.requirements[HOSTNAME] for s in signatures if HOSTNAME in s.requirements]
+        self.host_ok = np.zeros((max(1, len(asked)), max(1, len(nodes.states))), dtype=np.uint8)
+        if not asked:
+            return
+        rows = [(nodes.get(row).labels[HOSTNAME], row) for row in nodes.rows.values()]
+        by_host: dict[str, list[int]] = {}
+        for host, row in rows:
+            by_host.setdefault(host, []).append(row)
+        for number, wanted in enumerate(asked):
+            if wanted.complement:
+                self.host_ok[number, [row for host, row in rows if wanted.has(host)]] = 1
+            else:
+                self.host_ok[number, [row for host in wanted.values for row in by_host.get(host, ())]] = 1
 
     def _judge_signatures(self, signatures: list[Signature]) -> None:
         pools, size = self.pools.templates, max(1, len(signatures))
@@ -210,20 +227,17 @@ class TableKeeper:
         self.new_host = np.ones(size, dtype=np.uint8)
         self.tolerates = np.zeros((size, max(1, len(pools))), dtype=np.uint8)
         self.volumes = Ragged()
-        rows: list[Array] = []
+        hosts = 0
         for number, signature in enumerate(signatures):
             self.incoming[number] = self.requirements.incoming_number(signature.requirements.without(HOSTNAME))
             self.volumes.append([self.requirements.incoming_number(alternative) for alternative in signature.volumes])
             wanted = signature.requirements.get(HOSTNAME)
             if wanted is not None:
-                self.host[number] = len(rows)
+                self.host[number] = hosts
                 self.new_host[number] = wanted.complement and not wanted.bounded
-                states = self.snapshot.nodes.states
-                ok = [s is not None and wanted.has(s.labels[HOSTNAME]) for s in states]
-                rows.append(np.array(ok or [False], dtype=np.uint8))
+                hosts += 1
             for pool, template in enumerate(pools):
                 self.tolerates[number, pool] = untolerated(template.taints, signature.tolerations) is None
-        self.host_ok = np.stack(rows) if rows else np.zeros((1, 1), dtype=np.uint8)
 
     def _judge_classes(self) -> None:
         domains = self.snapshot.topology.domains

@@ -123,7 +123,7 @@ class Topology:
     ) -> None:
         """Count a pod that runs on a node; `owned`: the inverse groups it declares."""
         rules = [g for g in self._counting(pod) if g.nodes.accepts(labels, taints)]
-        self.totals.update(rules)
+        self.totals.update(group for group in rules if group.key in labels)
         for group in (*rules, *owned):
             if group.key in labels:
                 self.counts[group][labels[group.key]] += 1

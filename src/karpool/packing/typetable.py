@@ -63,6 +63,7 @@ class TypeTable:
 
     def __init__(self, catalog: Catalog, *, reserved: bool) -> None:
         self.catalog = catalog
+        self._rooms: tuple[Array, Array] | None = None
         self.types = catalog.types
         self.names = np.array([entry.name for entry in self.types], dtype=object)
         self.requirements = RequirementColumns([entry.requirements for entry in self.types])
@@ -87,13 +88,15 @@ class TypeTable:
         self.rank = np.argsort(np.argsort(self.names)) if len(self.types) else np.zeros(0, dtype=np.int64)
 
     def rooms(self, resources: ResourceTable) -> tuple[Array, Array]:
-        """Allocatable and capacity of all types, by resource."""
+        """Allocatable and capacity of all types, by resource; worked out once for as many resources as there are."""
         for entry in self.types:
             resources.learn(entry.capacity)
-        empty = np.zeros((0, len(resources)), dtype=np.int64)
-        allocatable = [resources.room(entry.allocatable) for entry in self.types]
-        capacity = [counted(resources.room(entry.capacity)) for entry in self.types]
-        return (np.stack(allocatable), np.stack(capacity)) if self.types else (empty, empty)
+        if self._rooms is None or self._rooms[0].shape[1] != len(resources):
+            empty = np.zeros((0, len(resources)), dtype=np.int64)
+            allocatable = [resources.room(entry.allocatable) for entry in self.types]
+            capacity = [counted(resources.room(entry.capacity)) for entry in self.types]
+            self._rooms = (np.stack(allocatable), np.stack(capacity)) if self.types else (empty, empty)
+        return self._rooms
 
     def launchable(self, wanted: Requirements) -> Mask:
         """Which offerings can be had under requirements."""

@@ -69,9 +69,7 @@ def _plain(summary: Summary) -> dict[str, Any]:
 
 def _means(values: dict[str, list[float | None]], base: dict[str, list[float | None]] | None) -> dict[str, Any]:
     found = {key: estimate(entry) for key, entry in values.items()}
-    made: dict[str, Any] = {
-        key: None if entry is None else round(entry.mean, _DIGITS) for key, entry in found.items()
-    }
+    made: dict[str, Any] = {key: None if entry is None else round(entry.mean, _DIGITS) for key, entry in found.items()}
     made["confidence"] = {key: _interval(entry) for key, entry in found.items()}
     if base is not None:
         made["difference"] = {key: _difference(paired(entry, base[key])) for key, entry in values.items()}

@@ -7,6 +7,9 @@ from karpool.report.simulation import Simulation
 from karpool.report.words import UNKNOWN, age, amount, count
 
 
+_MANY: Final = 10
+
+
 class Row(NamedTuple):
     """A line of the table: what it is called, which number it shows and how."""
 
@@ -57,7 +60,7 @@ def written(row: Row, numbers: dict[str, Any]) -> str:
 
 
 def difference(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
-    """By how much a number differs from the first policy's, in percent or points of it; empty where that says nothing."""
+    """By how much a number differs from the first policy's, in percent, points or times; empty where that says nothing."""
     mine, theirs = numbers[row.key], base[row.key]
     if mine is None or not theirs or row.key == "podsAtEnd":
         return ""
@@ -65,7 +68,8 @@ def difference(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
         return "="
     if row.write is _share:
         return f"{(mine - theirs) * 100:+.1f} points"
-    return f"{(mine / theirs - 1) * 100:+.1f} %"
+    times = mine / theirs
+    return f"x {times:,.0f}" if times >= _MANY else f"{(times - 1) * 100:+.1f} %"
 
 
 def shown_rows(document: Simulation) -> list[Row]:
@@ -79,9 +83,7 @@ def headline(document: Simulation) -> str:
     return f"{document.scenario or 'scenario'}: {age(document.length_seconds)}, {runs}"
 
 
-def show_simulation(
-    document: Simulation, file: TextIO, *, plain: bool | None = None, width: int | None = None
-) -> None:
+def show_simulation(document: Simulation, file: TextIO, *, plain: bool | None = None, width: int | None = None) -> None:
     """Print the comparison."""
     from karpool.report.tables import is_plain
     from karpool.report.terminal import Column, Screen

@@ -4,10 +4,8 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import numpy as np
-
 from karpool.cluster.nodes import StateNode
-from karpool.disruption.pdbs import Pdbs, currently_reschedulable
+from karpool.disruption.pdbs import Pdbs
 from karpool.disruption.reasons import Code
 from karpool.disruption.situation import Situation
 from karpool.model.labels import DO_NOT_DISRUPT
@@ -80,33 +78,6 @@ class LivingSituation(Situation):
         for answers in self._known.values():
             for key in [key for key, reason in answers.items() if reason is not None and reason.code in _FLEETING]:
                 del answers[key]
-
-    def _seat_waiting_pods(self) -> None:
-        """As for any situation, without a look at pods that stay where they are."""
-        pods, nodes = self.snapshot.pods, self.snapshot.nodes
-        at = pods.node_of[: len(pods.objects)]
-        leaving = [row for name, row in nodes.rows.items() if nodes.get(row).deleting or name in self.in_command]
-        homeless = (int(row) for row in np.flatnonzero(at < 0))
-        waiting = [row for row in homeless if (pod := pods.objects[row]) is not None and _waits(pod)]
-        moving = [
-            row
-            for node in leaving
-            for row in sorted(self.snapshot.pods_on(node))
-            if currently_reschedulable(pods.get(row), self.pdbs, self.now)
-        ]
-        self.seat(waiting, moving)
-
-    def _census(self) -> dict[str, tuple[int, int]]:
-        """Nodes that a command waits to delete are on their way out, too."""
-        if self._counted is None:
-            counted = super()._census()
-            for name in self.in_command:
-                row = self.snapshot.nodes.rows.get(name)
-                state = None if row is None else self.snapshot.nodes.get(row)
-                if state is not None and state.node is not None and state.node.ready and not state.deleting:
-                    nodes, busy = counted.get(state.pool, (1, 0))
-                    counted[state.pool] = (nodes, busy + 1)
-        return super()._census()
 
     def _seated_rows(self) -> set[int]:
         pods = self.snapshot.pods

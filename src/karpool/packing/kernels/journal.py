@@ -74,13 +74,14 @@ def count_group(m: Array, group: int, node: int, change: int) -> None:
     if not c.seen_by(m)[c.group_filter(m)[group], c.shape(m)[node]]:
         return
     key = c.group_key(m)[group]
-    add_to_total(m, group, change)
     if key == 0:
         add_to_host(m, c.group_row(m)[group], node, change)
+        add_to_total(m, group, change)
     else:
         domain = c.domain(m)[node, key]
         if domain >= 0:
             add_to_domain(m, group, domain, change)
+            add_to_total(m, group, change)
 
 
 @inner
@@ -107,12 +108,18 @@ def entries_for(m: Array, class_: int, labels: int) -> int:
     )
 
 
+@inner
+def entries_to_uncount(m: Array, class_: int, labels: int) -> int:
+    """The most journal entries that no longer counting one pod can need."""
+    return 2 * (c.counted_length(m)[labels] + c.declared_length(m)[class_])
+
+
 @compiled
 def uncount(m: Array, pods: Array) -> int:
     """Stop counting pods where they are now: they are looking for a new place."""
     need = 0
     for pod in pods:
-        need += entries_for(m, c.class_of(m)[pod], c.labels_of(m)[pod])
+        need += entries_to_uncount(m, c.class_of(m)[pod], c.labels_of(m)[pod])
     if not room_for(m, need):
         return c.NEED_LOG
     for pod in pods:
@@ -128,7 +135,7 @@ def remove(m: Array, node: int) -> int:
     need = c.nodes_seen(m).shape[0] * c.nodes_seen(m).shape[1] + 8
     pod = c.head(m)[node]
     while pod >= 0:
-        need += entries_for(m, c.class_of(m)[pod], c.labels_of(m)[pod])
+        need += entries_to_uncount(m, c.class_of(m)[pod], c.labels_of(m)[pod])
         pod = c.next_pod(m)[pod]
     if not room_for(m, need):
         return c.NEED_LOG
