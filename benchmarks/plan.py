@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 from clusters import NOW, catalog_entries, generate, manifest
-from karpool.packing.warmup import warm_up
 
 from karpool.catalog.sources import open_catalog
 from karpool.disruption.plan import Planner, situation_of
 from karpool.disruption.settings import Settings
 from karpool.model.loading import load
 from karpool.packing.question import Options
+from karpool.packing.warmup import warm_up
 from karpool.report.assemble import plan_document
 from karpool.report.document import to_json
 from karpool.report.tables import show_plan

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from karpool.model.labels import canonical
 from karpool.model.pod import Pod
 from karpool.model.quantity import ZERO, Quantity
-from karpool.model.requests import effective_requests, template_requests
+from karpool.model.requests import effective_requests
 from karpool.model.scheduling import Taint
 from tests.checker.facts import Amounts, Machine, Option, State, term_holds
 
@@ -71,7 +71,7 @@ def daemons_of(option: Option, machine: Machine, state: State) -> list[Pod]:
 
 def reserve(option: Option, machine: Machine, state: State) -> dict[str, Quantity]:
     """What DaemonSets will still take: what they need, less what their pods here already have."""
-    needed = _sum({**template_requests(daemon), "pods": ONE} for daemon in daemons_of(option, machine, state))
+    needed = _sum({**effective_requests(daemon), "pods": ONE} for daemon in daemons_of(option, machine, state))
     held = total(pod for pod in state.pods_on(machine.name) if pod.is_daemon)
     return {key: max(ZERO, amount - held.get(key, ZERO)) for key, amount in needed.items()}
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from tests.factories import claim_for, node, node_pool, pod
 
 from karpool.cli.main import cli
+from karpool.model.nodepool import Budget, NodePool
 from karpool.model.wire import encode_value
 
 ROOT = Path(__file__).parents[2]
@@ -173,6 +174,70 @@ def test_unknown_types_stay_and_their_price_is_unknown(tmp_path: Path) -> None:
     assert plan["nodes"][0]["pricePerHour"] is None
     assert plan["nodes"][0]["reasons"][0]["code"] == "UnknownInstanceType"
     assert plan["before"]["pricePerHour"] is None
+
+
+def written(folder: Path, *entries: Any) -> str:
+    """A file with objects as kubectl prints them."""
+    items = [{"kind": type(entry).__name__, **_plain(entry)} for entry in entries]
+    file = folder / "cluster.json"
+    file.write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        node_pool(consolidate_after="Never"),
+        node_pool(policy="WhenEmpty"),
+        node_pool(budgets=[Budget(nodes="0", reasons=("Underutilized",))]),
+    ],
+    ids=["never", "when-empty", "no-budget-for-consolidation"],
+)
+def test_explain_and_plan_agree_on_a_drifted_node(tmp_path: Path, pool: NodePool) -> None:
+    old = node("n1")
+    file = written(tmp_path, old, claim_for(old, drifted=True), pool, pod("web-1", node="n1"))
+    plan = json.loads(run("plan", "-f", file, "--steps", "1", "--output", "json").stdout)
+    assert plan["commands"][0]["method"] == "Drift"
+    assert [reason["code"] for reason in plan["nodes"][0]["reasons"]] == ["Drifted", "Drifted"]
+    story = json.loads(run("explain", "n1", "-f", file, "--output", "json").stdout)
+    assert story["verdict"] == plan["nodes"][0]["verdict"]
+
+
+def test_pods_that_a_termination_grace_period_ends_are_named(tmp_path: Path) -> None:
+    old = node("n1")
+    kept = pod("web-1", node="n1", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    claim = claim_for(old, drifted=True, termination_grace_period="1h")
+    file = written(tmp_path, old, claim, node_pool(), kept)
+    plan = json.loads(run("plan", "-f", file, "--output", "json").stdout)
+    assert plan["commands"][0]["ended"] == ["default/web-1"]
+    assert "ended by the termination grace period" in run("plan", "-f", file).stdout
+
+
+def test_what_an_unknown_price_saves_is_unknown(tmp_path: Path) -> None:
+    strange = node("n1", type="u9z.huge")
+    file = written(tmp_path, strange, claim_for(strange, drifted=True), node_pool(), pod("web-1", node="n1"))
+    plan = json.loads(run("plan", "-f", file, "--output", "json").stdout)
+    assert plan["commands"][0]["savingsPerHour"] is None
+    assert plan["savings"] == {"pricePerHour": None, "percent": None}
+
+
+def test_what_is_missing_in_the_input_is_said(tmp_path: Path) -> None:
+    here = node("n1")
+    file = written(tmp_path, here, claim_for(here), node_pool(), pod("web-1", node="ghost"))
+    result = run("plan", "-f", file)
+    assert result.exit_code == 0
+    assert "1 pods, such as default/web-1, are on nodes that are not in the input" in result.stderr
+    empty = tmp_path / "empty.json"
+    empty.write_text('{"kind": "List", "items": []}')
+    assert "there are no Nodes in the input" in run("plan", "-f", str(empty)).stderr
+
+
+def test_an_empty_catalogue_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "types.json"
+    file.write_text("[]")
+    result = run("plan", "-f", EXAMPLES, "--catalog", str(file))
+    assert result.exit_code == 2
+    assert "lists no instance types" in result.stderr
 
 
 def _plain(entry: Any) -> dict[str, Any]:

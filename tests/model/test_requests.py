@@ -9,7 +9,7 @@ import pytest
 from karpool.model.loading import load
 from karpool.model.pod import Pod
 from karpool.model.quantity import parse_quantity
-from karpool.model.requests import effective_requests, template_requests
+from karpool.model.requests import effective_requests
 
 
 def pod(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Pod:
@@ -45,4 +45,4 @@ def test_a_container_that_is_being_resized_counts_with_the_larger_amount() -> No
 
 def test_in_a_template_a_limit_without_a_request_is_the_request() -> None:
     limited = pod({"containers": [{"name": "c", "resources": {"limits": {"cpu": "2"}, "requests": {"memory": "1Gi"}}}]})
-    assert template_requests(limited) == {"cpu": parse_quantity("2"), "memory": parse_quantity("1Gi")}
+    assert effective_requests(limited) == {"cpu": parse_quantity("2"), "memory": parse_quantity("1Gi")}

@@ -79,6 +79,8 @@ def read_types(data: bytes, file: str) -> tuple[InstanceType, ...]:
                 Problem(file=file, object=where, field=error.field, rule="InvalidCatalog", message=error.what)
             ) from None
         found[made.name] = made
+    if not found:
+        raise InputError.at(file, "lists no instance types; write at least one, or leave out --catalog")
     return tuple(found.values())
 
 

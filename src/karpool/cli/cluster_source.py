@@ -1,9 +1,10 @@
 """A cluster to decide about, from files."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import click
 from msgspec.structs import replace as changed
 
 from karpool.catalog.instance_types import Catalog
@@ -13,6 +14,7 @@ from karpool.disruption.settings import Settings
 from karpool.model.loading import load
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
+from karpool.model.problems import one_line
 from karpool.model.rules.pools import controller_flaws
 from karpool.model.wire import Condition
 
@@ -32,7 +34,22 @@ def cluster_from_files(files: Sequence[str], opener: Opener, choices: Choices) -
     catalog = opener.for_cluster(objects.nodes, objects.node_claims)
     pools = tuple(_as_a_controller_sees(pool) for pool in objects.node_pools)
     settings = replace(choices.settings, complete_catalog=opener.complete)
+    for notice in _notices(objects, catalog, complete=opener.complete):
+        click.echo(f"karpool: {one_line(notice)}", err=True)
     return Cluster(replace(objects, node_pools=pools), catalog, settings)
+
+
+def _notices(objects: Objects, catalog: Catalog, *, complete: bool) -> Iterator[str]:
+    """What is missing in the input so that the answer is not what it seems to be."""
+    if not objects.nodes:
+        yield "there are no Nodes in the input, so there is nothing to decide"
+    names = {node.name for node in objects.nodes} | {claim.status.node_name for claim in objects.node_claims}
+    lost = [pod.key for pod in objects.pods if pod.bound and not pod.terminal and pod.spec.node_name not in names]
+    if lost:
+        yield f"{len(lost)} pods, such as {lost[0]}, are on nodes that are not in the input; they are left out"
+    unlisted = {entry.name for entry in catalog.types if entry.observed}
+    if complete and unlisted:
+        yield f"the catalogue does not list {len(unlisted)} types of nodes, such as {min(unlisted)}: they have drifted"
 
 
 def _as_a_controller_sees(pool: NodePool) -> NodePool:

@@ -9,14 +9,19 @@ import click
 from karpool.cli.catalog_options import Opener
 from karpool.cli.progress import progress
 from karpool.cli.simulate import open_scenario
+from karpool.model.problems import InputError
 
 SCENARIO: Final = "off-hours"
 REPORT: Final = "karpool-demo.html"
 
 EPILOG: Final = """\b
-NEXT
-  karpool simulate --help      other stories, and how to write your own
-  karpool plan -f cluster.json what Karpool would do with your cluster
+EXAMPLES
+  karpool demo
+  karpool demo --report /tmp/demo.html
+\b
+AFTERWARDS
+  karpool simulate --help        other stories, and how to write your own
+  karpool plan -f cluster.json   what Karpool would do with your cluster
 """
 
 
@@ -34,6 +39,8 @@ def demo(*, report: str) -> None:
 
     Nothing is needed and nothing is touched: the cluster lives in memory and has a clock of its own.
     """
+    if not Path(report).absolute().parent.is_dir():
+        raise InputError.at(report, "cannot be written; its folder does not exist")
     opened = open_scenario(SCENARIO, Opener("aws", 0.0, (), 1.0, None))
     with progress() as tell:
         found = opened.compare(list(opened.story.policies), [opened.story.seed], tell)

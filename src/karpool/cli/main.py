@@ -9,8 +9,10 @@ from karpool.cli.errors import Program
 
 EPILOG: Final = """\b
 EXAMPLES
+  karpool demo                            # what is this? a story in half a minute, nothing needed
   karpool plan -f cluster.json            # which nodes could go, and what would that save?
   karpool explain ip-10-0-0-7 -f cluster.json   # why does this node stay?
+  karpool simulate churn --seeds 20       # what would a policy cost, and whom would it disturb?
   karpool validate -f cluster/            # is what I have complete and sound?
   karpool catalog arch=arm64 'cpu>=8'     # what machines are there, at what price?
   kubectl get nodes,pods,pdb,nodepools,nodeclaims -A -o json | karpool validate -f -

@@ -14,8 +14,8 @@ from karpool.catalog.sources import AWS, KWOK
 from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.progress import progress
 from karpool.model.duration import parse_duration
+from karpool.model.manifests.sources import STDIN, display_name, read_source
 from karpool.model.manifests.sources import Source as FileSource
-from karpool.model.manifests.sources import display_name, read_source
 from karpool.model.problems import InputError, Problem
 from karpool.virtual.autoscaler import UnknownMachineError
 from karpool.virtual.checking import flaws
@@ -126,6 +126,8 @@ def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opene
 def _read(name: str) -> tuple[str, bytes]:
     if name in BUNDLED and not Path(name).is_file():
         return name, (resources.files("karpool.virtual") / "scenarios" / f"{name}.yaml").read_bytes()
+    if Path(name).name == name != STDIN and not Path(name).suffix and not Path(name).exists():
+        raise InputError.at(name, f"is neither a file nor built in; there are {', '.join(BUNDLED)}")
     at = FileSource(name)
     return display_name(at), read_source(at, sys.stdin.buffer)
 

@@ -15,7 +15,7 @@ from karpool.cluster.constraints import ANY_ADDRESS, Constraints, Level, Port, w
 from karpool.cluster.resources import ATTACH, CPU, MEMORY, ResourceTable
 from karpool.cluster.topology import Topology
 from karpool.model.pod import Pod
-from karpool.model.requests import effective_requests
+from karpool.model.requests import effective_requests, stated_requests
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import Toleration
 
@@ -193,14 +193,14 @@ def requests_key(pod: Pod) -> tuple[object, ...]:
     """What a pod's requests depend on; pods with equal keys have equal requests."""
     spec = pod.spec
     if len(spec.containers) == 1 and not (spec.init_containers or spec.overhead or spec.resources.requests):
-        only = spec.containers[0].resources.requests
+        only = stated_requests(spec.containers[0])
         if not _resized(pod):
             return (*only, *[amount.nano for amount in only.values()])
     if spec.init_containers or spec.overhead or spec.resources.requests or _resized(pod):
         amounts = effective_requests(pod)
         return tuple((name, amount.nano) for name, amount in sorted(amounts.items()))
     return tuple(
-        (name, amount.nano) for container in spec.containers for name, amount in container.resources.requests.items()
+        (name, amount.nano) for container in spec.containers for name, amount in stated_requests(container).items()
     )
 
 

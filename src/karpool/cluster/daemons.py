@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from karpool.cluster.constraints import TOLERATE_WISHES, Port, host_ports
 from karpool.cluster.groups import labels_satisfy
-from karpool.model.pod import Pod
+from karpool.model.pod import Pod, PodSpec
 from karpool.model.quantity import Quantity
-from karpool.model.requests import effective_requests, template_requests
+from karpool.model.requests import effective_requests
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import Taint, Toleration, untolerated
 from karpool.model.workloads import DaemonSet
@@ -34,28 +34,39 @@ class Daemon:
 
 
 def daemons(daemon_sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> tuple[Daemon, ...]:
-    """One representative pod per DaemonSet: its newest live pod, else one made from the template."""
+    """One representative pod per DaemonSet: its newest live pod, else one made from the template.
+
+    A DaemonSet that only its pods tell of counts too: leaving it out would promise room that is not there.
+    """
     live: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         for owner in pod.metadata.owner_references:
             if owner.kind == "DaemonSet" and pod.active:
                 live[pod.metadata.namespace, owner.name].append(pod)
-    return tuple(_daemon(entry, live[entry.metadata.namespace, entry.name]) for entry in daemon_sets)
+    known = [_daemon(entry.key, entry.spec.template.spec, live.pop(_place(entry), [])) for entry in daemon_sets]
+    unknown = [
+        _daemon(f"{namespace}/{name}", max(found, key=_age_key).spec, found)
+        for (namespace, name), found in sorted(live.items())
+    ]
+    return (*known, *unknown)
 
 
-def _daemon(entry: DaemonSet, live: list[Pod]) -> Daemon:
-    template = Pod(spec=entry.spec.template.spec)
-    newest = max(live, key=_age_key, default=None)
-    spec = template.spec
-    selector = Requirements.of_labels(spec.node_selector)
-    affinity = spec.affinity.node_affinity if spec.affinity else None
+def _place(entry: DaemonSet) -> tuple[str, str]:
+    return entry.metadata.namespace, entry.name
+
+
+def _daemon(key: str, template: PodSpec, live: list[Pod]) -> Daemon:
+    pod = max(live, key=_age_key, default=Pod(spec=template))
+    selector = Requirements.of_labels(template.node_selector)
+    affinity = template.affinity.node_affinity if template.affinity else None
     terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
+    # The controller pins each pod to its node by a field; what is left says which nodes the DaemonSet wants.
     return Daemon(
-        key=entry.key,
-        requests=template_requests(template) if newest is None else effective_requests(newest),
-        ports=host_ports(template if newest is None else newest),
-        alternatives=tuple(selector.intersect(term.requirements) for term in terms) or (selector,),
-        tolerations=(spec if newest is None else newest.spec).tolerations,
+        key=key,
+        requests=effective_requests(pod),
+        ports=host_ports(pod),
+        alternatives=tuple(dict.fromkeys(selector.intersect(term.requirements) for term in terms)) or (selector,),
+        tolerations=pod.spec.tolerations,
     )
 
 

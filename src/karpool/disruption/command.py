@@ -49,7 +49,10 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Nodes to remove together, what replaces them, and where their pods go."""
+    """Nodes to remove together, what replaces them, and where their pods go.
+
+    Pods that are `ended` must not be disturbed, and are all the same when the node's termination grace period is over.
+    """
 
     method: Method
     cause: Cause
@@ -60,6 +63,7 @@ class Command:
     unpriced: int = 0
     disruption_cost: float = 0.0
     waves: Mapping[str, Waves] = field(default_factory=dict)
+    ended: tuple[str, ...] = ()
 
     @property
     def decision(self) -> str:

@@ -152,7 +152,13 @@ class Evaluator:
             unpriced=sum(standing.price is None for standing in standings),
             disruption_cost=sum(standing.cost for standing in standings),
             waves=situation.pdbs.waves(going, situation.now),
+            ended=tuple(sorted(key for standing in standings for key in self._ended(standing))),
         )
+
+    def _ended(self, standing: Standing) -> list[str]:
+        """The pods of a node that need another place and are given none."""
+        pods = self.situation.snapshot.pods
+        return [pods.get(row).key for row in set(standing.pods) - set(standing.movers)]
 
     def _moves(self, found: Placement) -> tuple[Move, ...]:
         situation = self.situation

@@ -51,6 +51,7 @@ class NodeStory:
     rulings: tuple[Ruling, ...]
     destinations: tuple[Destination, ...]
     command: Command | None
+    drift: Command | None
     ways: tuple[Way, ...]
 
 
@@ -62,14 +63,15 @@ def tell(last: Pass, standing: Standing) -> NodeStory:
     policy = _policy_rulings(last, standing)
     whole = replace(standing, movers=standing.pods)
     outcome = last.evaluator.consolidate([whole]) if standing.pool is not None else None
-    money = _money_rulings(last, standing, outcome)
-    rulings = (*blocking, *policy, *money)
+    drift, drifting = _drift_rulings(last, standing)
+    rulings = (*blocking, *policy, *_money_rulings(last, standing, outcome), *drifting)
     return NodeStory(
         standing=standing,
         rulings=rulings,
         destinations=_destinations(last, whole),
         command=outcome.command if outcome else None,
-        ways=_ways(last, standing, outcome, [ruling for ruling in rulings if not ruling.passed]),
+        drift=drift,
+        ways=() if drift else _ways(last, standing, outcome, [ruling for ruling in rulings if not ruling.passed]),
     )
 
 
@@ -97,18 +99,34 @@ def _policy_rulings(last: Pass, standing: Standing) -> list[Ruling]:
     return [Ruling(rule, why, why is None) for rule, why in questions]
 
 
-def _money_rulings(last: Pass, standing: Standing, outcome: Outcome | None) -> list[Ruling]:
+def _drift_rulings(last: Pass, standing: Standing) -> tuple[Command | None, list[Ruling]]:
+    """The command that replaces a drifted node, if it may go now; and what each rule of drift says."""
     drifted = last.drifted(standing)
-    rulings = [] if drifted is None else [Ruling("drifted from its pool", drifted.reason, passed=True)]
+    if drifted is None or standing.pool is None:
+        return None, []
+    found = last.replaced(standing)
+    unplaced = found if isinstance(found, Reason) else None
+    budget = last.allowed(standing, Cause.DRIFTED)
+    refused = last.refusal(standing, eventual=True)
+    rulings = [
+        Ruling("drifted from its pool", drifted.reason, passed=True),
+        Ruling("drift may touch it", refused, refused is None),
+        Ruling("a budget for Drifted is left", budget, budget is None),
+        Ruling("its pods have a place to be, at any price", unplaced, unplaced is None),
+    ]
+    goes = all(ruling.passed for ruling in rulings) and isinstance(found, Command)
+    return (found if goes and isinstance(found, Command) else None), rulings
+
+
+def _money_rulings(last: Pass, standing: Standing, outcome: Outcome | None) -> list[Ruling]:
     if standing.empty:
-        return [*rulings, Ruling("empty", Reason(Code.EMPTY, "has no pod that needs another place"), passed=True)]
+        return [Ruling("empty", Reason(Code.EMPTY, "has no pod that needs another place"), passed=True)]
     if outcome is None:
-        return rulings
+        return []
     if outcome.command is None:
-        return [*rulings, Ruling("its pods have a cheaper place to be", outcome.reason, passed=False)]
+        return [Ruling("its pods have a cheaper place to be", outcome.reason, passed=False)]
     unworthy = last.unworthy(outcome.command, [standing])
     return [
-        *rulings,
         Ruling("its pods have a cheaper place to be", None, passed=True),
         Ruling("the saving is worth the disruption", unworthy, unworthy is None),
     ]

@@ -15,7 +15,7 @@ from karpool.disruption.reasons import Code
 from karpool.disruption.recall import Recall
 from karpool.disruption.search import longest_prefix
 from karpool.disruption.situation import Situation, Standing
-from karpool.disruption.static import static_drift
+from karpool.disruption.static import static_drift, static_outcome
 from karpool.model.reasons import Reason
 
 Progress = Callable[[int, int], None]
@@ -126,6 +126,8 @@ class Pass:
 
     def replaced(self, standing: Standing) -> Command | Reason | None:
         """What it takes to replace a drifted node, or why that cannot be done."""
+        if standing.pool is not None and standing.pool.static:
+            return static_outcome(self.situation, standing)
         key = ("drift", standing.row)
         held = self.recall.get(key)
         if held is not None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
-from karpool.disruption.command import Command
+from karpool.disruption.command import Cause, Command
 from karpool.disruption.methods import Pass
 from karpool.disruption.predict import apply
 from karpool.disruption.recall import Recall
@@ -118,7 +118,8 @@ class Planner:
             self._say("Asking why nodes stay", done, len(today))
             step = removed.get(one.name)
             if step is not None:
-                reasons: tuple[Reason, ...] = (_why_it_goes(step, one.name),)
+                how = situation.drift(one) if step.command.cause is Cause.DRIFTED else None
+                reasons: tuple[Reason, ...] = (_why_it_goes(step, one.name), *([how.reason] if how else []))
             else:
                 reasons = why_it_stays(last, situation.standing(self._row(one.name)))
             fates.append(Fate(one, pods_today[one.name], requested[one.name], step, reasons))

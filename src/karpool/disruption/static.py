@@ -55,15 +55,17 @@ def room_for(situation: Situation, pool: NodePool) -> int | Reason:
     return UNLIMITED if limit is None else limit.units - len(mine)
 
 
-def static_refusal(situation: Situation, standing: Standing, pool: NodePool) -> Reason | None:
-    """Why a drifted node of a static pool is not replaced, budgets aside."""
+def static_outcome(situation: Situation, standing: Standing) -> Command | Reason:
+    """What replaces a drifted node of a static pool, or why nothing does; budgets aside."""
+    pool = standing.pool
+    if pool is None:
+        return Reason(Code.NODE_POOL_NOT_FOUND, "its NodePool does not exist", f"Node {standing.name}")
     room = room_for(situation, pool)
     if isinstance(room, Reason):
         return room
-    if replacement_for(situation, standing, pool) is None:
-        said = f"no type of NodePool {pool.name} would hold what it holds"
-        return Reason(Code.PODS_WOULD_NOT_FIT, said, f"Node {standing.name}")
-    return None
+    said = f"no type of NodePool {pool.name} would hold what it holds"
+    refused = Reason(Code.PODS_WOULD_NOT_FIT, said, f"Node {standing.name}")
+    return replacement_for(situation, standing, pool) or refused
 
 
 def replacement_for(situation: Situation, standing: Standing, pool: NodePool) -> Command | None:

@@ -5,7 +5,6 @@ from karpool.disruption.command import Cause
 from karpool.disruption.methods import Pass
 from karpool.disruption.reasons import Code
 from karpool.disruption.situation import Situation, Standing
-from karpool.disruption.static import static_refusal
 from karpool.model.reasons import Reason
 from karpool.packing.refusals import refusals, sentence
 
@@ -29,9 +28,7 @@ def _drift_reasons(last: Pass, standing: Standing) -> list[Reason]:
     if standing.pool is None or last.drifted(standing) is None:
         return []
     refused = last.refusal(standing, eventual=True) or last.allowed(standing, Cause.DRIFTED)
-    if refused is None and standing.pool.static:
-        refused = static_refusal(last.situation, standing, standing.pool)
-    elif refused is None:
+    if refused is None:
         found = last.replaced(standing)
         refused = found if isinstance(found, Reason) else None
     return [refused or Reason(Code.NOT_THIS_STEP, "has drifted, and could go in a later step", f"Node {standing.name}")]

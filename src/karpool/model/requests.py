@@ -1,6 +1,6 @@
 """What a pod effectively requests from a node."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from karpool.model.pod import Container, ContainerStatus, Pod
 from karpool.model.quantity import ZERO, Quantity
@@ -31,28 +31,14 @@ def effective_requests(pod: Pod) -> Amounts:
     return running
 
 
-def template_requests(pod: Pod) -> Amounts:
-    """As above for a pod that no API server has defaulted yet: a limit without a request is the request."""
-    return effective_requests(_with_defaulted_requests(pod))
-
-
-def _with_defaulted_requests(pod: Pod) -> Pod:
-    from msgspec.structs import replace
-
-    def defaulted(containers: Iterable[Container]) -> tuple[Container, ...]:
-        return tuple(
-            replace(c, resources=replace(c.resources, requests={**c.resources.limits, **c.resources.requests}))
-            for c in containers
-        )
-
-    spec = replace(
-        pod.spec, containers=defaulted(pod.spec.containers), init_containers=defaulted(pod.spec.init_containers)
-    )
-    return replace(pod, spec=spec)
+def stated_requests(container: Container) -> Mapping[str, Quantity]:
+    """What a container asks for; a limit without a request is the request, as an API server would have written it."""
+    requests, limits = container.resources.requests, container.resources.limits
+    return requests if limits.keys() <= requests.keys() else {**limits, **requests}
 
 
 def _requests(container: Container, statuses: tuple[ContainerStatus, ...]) -> Mapping[str, Quantity]:
-    wanted = container.resources.requests
+    wanted = stated_requests(container)
     if not statuses:
         return wanted
     for status in statuses:

@@ -1,9 +1,9 @@
 """The engine: what-ifs on a snapshot, each undone before the next.
 
-    engine = Engine(snapshot, catalog)
-    with engine.what_if() as trial:
-        trial.remove(rows_of_nodes)
-        placement = trial.place(rows_of_pods)
+engine = Engine(snapshot, catalog)
+with engine.what_if() as trial:
+trial.remove(rows_of_nodes)
+placement = trial.place(rows_of_pods)
 """
 
 from collections.abc import Iterator, Sequence

@@ -15,8 +15,9 @@ from karpool.report import document
 def plan_document(plan: Plan) -> document.Plan:
     """A plan as its document."""
     before, after = _totals(plan.before), _totals(plan.after)
-    saved = plan.before.price - plan.after.price
-    percent = 100 * saved / plan.before.price if plan.before.price else 0.0
+    known = not any(step.command.unpriced for step in plan.steps)
+    saved = plan.before.price - plan.after.price if known else None
+    percent = None if saved is None else 100 * saved / plan.before.price if plan.before.price else 0.0
     return document.Plan(
         time=plan.time,
         before=before,
@@ -50,9 +51,10 @@ def _command(step: Step) -> document.PlannedCommand:
             _replacement(name, new) for name, new in zip(step.replacement_names, command.replacements, strict=True)
         ),
         placements=tuple(_placement(move, step) for move in command.moves if not move.leaving),
-        savings_per_hour=command.savings if command.unpriced < len(command.nodes) else None,
+        savings_per_hour=None if command.unpriced else command.savings,
         disruption_cost=command.disruption_cost,
         waves={name: waves.waves for name, waves in command.waves.items() if waves.waves is not None},
+        ended=command.ended,
     )
 
 
@@ -103,7 +105,7 @@ def explanation(situation: Situation, story: NodeStory) -> document.Explanation:
     labels, node = standing.state.labels, standing.state.node
     created = node.metadata.creation_timestamp if node else None
     pods = (situation.snapshot.pods.get(row) for row in situation.snapshot.pods_on(standing.row))
-    goes = all(ruling.passed for ruling in story.rulings)
+    goes = story.drift is not None or all(ruling.passed for ruling in story.rulings)
     return document.Explanation(
         time=situation.now,
         node=document.NodeFacts(
@@ -116,13 +118,19 @@ def explanation(situation: Situation, story: NodeStory) -> document.Explanation:
             pods=sum(not pod.is_daemon and not situation.expected(pod) for pod in pods),
             age_seconds=(situation.now - created).total_seconds() if created else None,
         ),
-        verdict=("delete" if standing.empty else _word(story.command)) if goes else "keep",
+        verdict=_verdict_of(story) if goes else "keep",
         utilisation=_utilisation(situation.snapshot, standing),
         rules=tuple(document.RuleResult(rule=r.rule, passed=r.passed, reason=r.reason) for r in story.rulings),
         pods=tuple(document.PodDestination(pod=d.pod, target=d.target, reason=d.reason) for d in story.destinations),
-        alternative=_alternative(story.command),
+        alternative=_alternative(story.drift or story.command),
         unblock=tuple(document.Unblock(condition=w.condition, savings_per_hour=w.savings) for w in story.ways),
     )
+
+
+def _verdict_of(story: NodeStory) -> document.Verdict:
+    if story.drift is not None:
+        return _word(story.drift)
+    return "delete" if story.standing.empty else _word(story.command)
 
 
 def _alternative(command: Command | None) -> document.Alternative | None:

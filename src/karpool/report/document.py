@@ -62,7 +62,11 @@ class Placement(Part, frozen=True, kw_only=True):
 
 
 class PlannedCommand(Part, frozen=True, kw_only=True):
-    """One step of a plan; `waves` says for each PDB in how many turns its pods can leave."""
+    """One step of a plan.
+
+    `waves` says for each PDB in how many turns its pods can leave; `ended` lists pods without a place to go to, which
+    the node's termination grace period ends.
+    """
 
     step: int
     method: Method
@@ -74,6 +78,7 @@ class PlannedCommand(Part, frozen=True, kw_only=True):
     savings_per_hour: float | None
     disruption_cost: float
     waves: dict[str, int] = {}
+    ended: tuple[str, ...] = ()
 
 
 class NodeVerdict(Part, frozen=True, kw_only=True):

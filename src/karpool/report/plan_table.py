@@ -67,6 +67,9 @@ def _step(command: PlannedCommand, screen: Screen) -> tuple[Cell, ...]:
     what = [f"{command.decision} {_names(command.nodes)}"]
     what += [f"with {_replacement(new)}" for new in command.replacements]
     what += [f"pods under PDB {pdb} leave in {turns} waves" for pdb, turns in command.waves.items() if turns > 1]
+    if command.ended:
+        what.append(f"{count(len(command.ended), 'pod')} without another place, ended by the termination grace period:")
+        what.append(f"  {_names(command.ended)}")
     saved = screen.text(amount(command.savings_per_hour), "green")
     return str(command.step), command.method, f"{len(command.placements):,}", saved, screen.lines(what)
 
@@ -153,7 +156,7 @@ def _unschedulable(plan: Plan, screen: Screen, *, every_pod: bool) -> None:
     pods = plan.unschedulable
     if not pods:
         return
-    screen.heading(f"{count(len(pods), 'pending pod')} that no node can take")
+    screen.heading(f"{count(len(pods), 'pending pod')} that no node of today can take")
     shown = pods if every_pod else pods[:_PODS_SHOWN]
     rows = ((entry.pod, screen.lines(sentence(reason) for reason in entry.reasons)) for entry in shown)
     screen.table((Column("pod"), Column("why", wraps=True)), rows)

@@ -2,15 +2,16 @@
 
 from html import escape
 from string import Template
-from typing import Any
+from typing import Any, Final
 
 from karpool.report.page import asset, embeddable, script_hash
 from karpool.report.simulation import Simulation
 from karpool.report.simulation_plots import COLOURS, MEASURES, clock, lines, measured_from, plot, times
 from karpool.report.simulation_table import Row, difference, headline, shown_rows, written
 from karpool.virtual.compare import Comparison
+from karpool.virtual.curves import DAY
 
-_PREFERRED_ROWS = ("cost", "evictions", "nodesAtEnd")
+_PREFERRED_ROWS: Final = ("cost", "evictions", "nodesAtEnd")
 
 
 def simulation_page(document: Simulation, comparison: Comparison) -> str:
@@ -44,7 +45,7 @@ def _data(document: Simulation, comparison: Comparison, drawn: dict[str, Any]) -
     begin, at = measured_from(comparison), times(comparison)
     return {
         "policies": list(document.policies),
-        "times": [clock(begin, time, days=document.length_seconds > 86400) for time in at],
+        "times": [clock(begin, time, days=document.length_seconds > DAY) for time in at],
         "units": {measure.key: measure.unit for measure in MEASURES},
         "values": {key: [entry.mean for entry in entries] for key, entries in drawn.items()},
     }

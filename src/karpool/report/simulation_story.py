@@ -3,7 +3,7 @@
 from typing import Final
 
 from karpool.report.simulation_plots import clock, measured_from
-from karpool.report.terminal import Column, Screen
+from karpool.report.terminal import Cell, Column, Screen
 from karpool.report.words import amount, count, per_hour, per_month
 from karpool.virtual.compare import Comparison
 from karpool.virtual.ledger import Sample
@@ -41,7 +41,7 @@ def _hours(comparison: Comparison, screen: Screen, samples: dict[str, tuple[Samp
     """The nodes of each policy, every half hour."""
     begin = measured_from(comparison)
     most = samples[FIRST][0].nodes
-    rows = []
+    rows: list[list[Cell]] = []
     for at, sample in enumerate(samples[FIRST]):
         if sample.time % (_HOUR / 2):
             continue

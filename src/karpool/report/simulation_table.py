@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple, TextIO
 from karpool.report.simulation import Simulation
 from karpool.report.words import UNKNOWN, age, amount, count
 
-
 _MANY: Final = 10
 
 
@@ -60,7 +59,7 @@ def written(row: Row, numbers: dict[str, Any]) -> str:
 
 
 def difference(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
-    """By how much a number differs from the first policy's, in percent, points or times; empty where that says nothing."""
+    """By how much a number differs from the first policy's; empty where that says nothing."""
     mine, theirs = numbers[row.key], base[row.key]
     if mine is None or not theirs or row.key == "podsAtEnd":
         return ""

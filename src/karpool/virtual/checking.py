@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any
 
 import msgspec
 
-from karpool.model.manifests.fields import explain, written_path
+from karpool.model.manifests.fields import Path, explain, unknown_fields, written_path
 from karpool.model.manifests.yaml_documents import YamlError, yaml_documents
 from karpool.model.nodepool import NodePool
 from karpool.model.problems import Flaw
@@ -24,6 +26,7 @@ def flaws(text: bytes) -> Iterator[Flaw]:
         yield _unreadable(error, text)
     else:
         yield from _scenario_flaws(scenario)
+        yield from _unknown_flaws(next(yaml_documents(text)))
 
 
 def _unreadable(error: msgspec.ValidationError, text: bytes) -> Flaw:
@@ -44,6 +47,23 @@ def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
     yield from _pool_flaws(scenario.pools, ("pools",))
     for name, policy in scenario.policies.items():
         yield from _policy_flaws(scenario, name, policy)
+
+
+def _unknown_flaws(written: Any) -> Iterator[Flaw]:
+    """Fields of pools and patches that nobody knows; a misspelt one would change nothing, and look like a result."""
+    for number, pool in enumerate(written.get("pools") or ()):
+        yield from _unknown_of_pool(pool, ("pools", number))
+    for name, policy in (written.get("policies") or {}).items():
+        for pool, patch in ((policy or {}).get("pools") or {}).items():
+            yield from _unknown_of_pool(patch, ("policies", name, "pools", pool))
+
+
+def _unknown_of_pool(written: Any, at: Path) -> Iterator[Flaw]:
+    for path, known in unknown_fields(NodePool, written):
+        if path[0] == "spec" and (len(path) == len(("spec", "field")) or path[1] == "disruption"):
+            near = get_close_matches(str(path[-1]), known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            yield Flaw(written_path((*at, *path)), "UnknownField", f"is not a known field; {hint}")
 
 
 def _twins(field: str, names: Iterable[str]) -> Iterator[Flaw]:

@@ -1,0 +1,160 @@
+"""`karpool simulate` and `karpool demo`, run as a user runs them."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from karpool.cli.main import cli
+
+ROOT = Path(__file__).parents[2]
+CHURN = str(ROOT / "scenarios" / "churn.yaml")
+SMALL = """
+name: small <b>
+pools:
+- metadata: {name: general}
+  spec: {disruption: {consolidateAfter: 30s}}
+workloads:
+- {name: web, cpu: 900m, memory: 1Gi, replicas: {base: 6, noise: {share: 0.3}}}
+length: 1h
+policies:
+  quick: {}
+  calm: {pools: {general: {spec: {disruption: {consolidationGracePeriod: 30m}}}}}
+"""
+MEASURES = {"cost", "nodeHours", "evictions", "nodeLifetimeSecondsMedian", "pendingPodSeconds", "cpuUtilization"}
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL)
+    return str(file)
+
+
+def simulated(*arguments: str) -> Any:
+    result = run("simulate", *arguments, "--output", "json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_the_document_has_the_numbers_of_every_policy() -> None:
+    found = simulated(CHURN, "--length", "10m")
+    assert found["kind"] == "Simulation"
+    assert found["seed"] == 1
+    assert list(found["policies"]) == ["after-30s", "after-30m", "grace-30m"]
+    for numbers in found["policies"].values():
+        assert numbers.keys() >= MEASURES
+        assert numbers["seconds"] == 600
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(small: str) -> None:
+    first = run("simulate", small, "--output", "json", "--seed", "7").stdout_bytes
+    assert run("simulate", small, "--output", "json", "--seed", "7").stdout_bytes == first
+    assert run("simulate", small, "--output", "json", "--seed", "8").stdout_bytes != first
+
+
+def test_a_bundled_scenario_is_found_by_name() -> None:
+    arguments = ("--length", "5m", "--policy", "grace-30m")
+    assert simulated("churn", *arguments) == simulated(CHURN, *arguments)
+
+
+def test_policies_are_chosen_by_name(small: str) -> None:
+    assert list(simulated(small, "--policy", "calm")["policies"]) == ["calm"]
+
+
+def test_seeds_give_means_with_intervals_and_differences(small: str) -> None:
+    alone = [simulated(small, "--seed", str(seed))["policies"] for seed in (3, 4)]
+    both = simulated(small, "--seed", "3", "--seeds", "2")
+    assert both["seeds"] == 2
+    for name in ("quick", "calm"):
+        numbers = both["policies"][name]
+        assert numbers["cost"] == pytest.approx(sum(one[name]["cost"] for one in alone) / 2, abs=1e-5)
+        low, high = numbers["confidence"]["cost"]
+        assert low <= numbers["cost"] <= high
+    assert "difference" not in both["policies"]["quick"]
+    assert both["policies"]["calm"]["difference"]["cost"]["mean"] == pytest.approx(
+        both["policies"]["calm"]["cost"] - both["policies"]["quick"]["cost"], abs=1e-5
+    )
+
+
+def test_the_table_shows_policies_side_by_side(small: str) -> None:
+    result = run("simulate", small)
+    assert result.exit_code == 0
+    assert "small <b>: 1h, seed 0" in result.stdout
+    assert re.search(r"\| +quick \| +calm \|", result.stdout)
+    assert re.search(r"^cost +\| +[0-9.]+ \$ \| +[0-9.]+ \$ \| +[-+=]", result.stdout, re.MULTILINE)
+
+
+def test_the_page_stands_alone_and_shows_names_as_text(small: str) -> None:
+    page = run("simulate", small, "--output", "html").stdout
+    assert page.startswith("<!doctype html>")
+    assert "default-src 'none'" in page
+    assert "small &lt;b&gt;" in page
+    assert "<b>:" not in page
+    assert page.count('role="img"') == 6
+    assert not re.search(r"(src|href|style)=", page)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected one document"),
+        ("pools: [", "line 2, column 1"),
+        ("pools: [{metadata: {name: a}}]\nworkloads: [{name: x, replica: 3}]", "workloads[0]: Object contains unknown"),
+        ("pools: [{metadata: {name: a}}]\nlength: 5x", "length: '5x' is not a duration"),
+        ("pools: [{metadata: {name: a}}]\nlength: Never", "length: Never is no length"),
+        ("workloads: []", "pools: is missing"),
+        ("pools: [{metadata: {name: a}}, {metadata: {name: a}}]", "pools: a is there 2 times"),
+        ("pools: [{metadata: {name: a}, spec: {weight: 500}}]", "pools[0].spec.weight: 500 is out of range"),
+        ("pools: [{metadata: {name: a}}]\npolicies: {p: {pools: {b: {}}}}", "policies.p.pools.b: there is no pool b"),
+        (
+            "pools: [{metadata: {name: a}}]\npolicies: {p: {pools: {a: {spec: {disruption: {consolidatAfter: 1m}}}}}}",
+            "policies.p.pools.a.spec.disruption.consolidatAfter: is not a known field; did you mean consolidateAfter?",
+        ),
+        ("nodeGroups: [{name: g, instanceType: x1}]", "nodeGroups: node group g: the catalogue offers no"),
+        ("pools: [{metadata: {name: a}}]\ncatalog: none.json", "none.json: does not exist"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    result = run("simulate", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"karpool: {tmp_path}/")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nope",), "nope: is neither a file nor built in; there are off-hours"),
+        (("nope.yaml",), "nope.yaml: does not exist"),
+        (("churn", "--policy", "x"), "--policy: there is no policy 'x'; there are after-30s"),
+        (("churn", "--length", "Never"), "--length: 'Never' is no length of time"),
+        (("churn", "--length", "1 day"), "--length: '1 day' is not a duration"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: tuple[str, ...], said: str) -> None:
+    result = run("simulate", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_the_demo_tells_its_story_and_writes_a_page(tmp_path: Path) -> None:
+    report = tmp_path / "demo.html"
+    result = run("demo", "--report", str(report))
+    assert result.exit_code == 0, result.stderr
+    assert "40 nodes run 200 pods" in result.stdout
+    assert "16 nodes of 40" in result.stdout
+    assert "No PodDisruptionBudget was broken" in result.stdout
+    assert "<svg" in report.read_text()
+    missing = run("demo", "--report", str(tmp_path / "no" / "demo.html"))
+    assert missing.exit_code == 2
