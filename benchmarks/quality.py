@@ -48,8 +48,8 @@ def measure(count: int, nodes: int) -> list[dict[str, object]]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clusters", type=int, default=3)
-    parser.add_argument("--nodes", type=int, default=60)
+    parser.add_argument("--clusters", type=int, default=20)
+    parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
     found = measure(given.clusters, given.nodes)

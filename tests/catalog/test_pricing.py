@@ -7,12 +7,17 @@ import pytest
 from tests.factories import instance_type
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.catalog.pricing import by_price, cheapest_launch, cheapest_launch_price, node_price, worst_launch_price
+from karpool.catalog.pricing import by_price, cheapest_launch, cheapest_launch_price, node_price
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of, requirement
+from karpool.packing.typetable import TypeTable
 
 OFFERS = ((ON_DEMAND, "z1", 1.0), (ON_DEMAND, "z2", 1.2), (SPOT, "z1", 0.3), (SPOT, "z2", 0.5))
 MACHINE = instance_type("m", offers=OFFERS)
+
+
+def worst_launch_price(entry: InstanceType, wanted: Requirements, catalog: Catalog) -> float:
+    return float(TypeTable(catalog, reserved=True).worst(wanted)[catalog.types.index(entry)])
 
 
 def labels(zone: str = "z1", kind: str | None = ON_DEMAND, name: str = "m", **rest: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from tests.factories import claim_for, node, node_pool, pod
 
 from karpool.cli.main import cli
+from karpool.model.duration import parse_duration
 from karpool.model.nodepool import Budget, NodePool
 from karpool.model.wire import encode_value
 
@@ -211,6 +212,18 @@ def test_pods_that_a_termination_grace_period_ends_are_named(tmp_path: Path) -> 
     plan = json.loads(run("plan", "-f", file, "--output", "json").stdout)
     assert plan["commands"][0]["ended"] == ["default/web-1"]
     assert "ended by the termination grace period" in run("plan", "-f", file).stdout
+
+
+def test_explain_shows_when_budgets_open(tmp_path: Path) -> None:
+    busy = node("n1")
+    nights = [Budget(nodes="0", schedule="0 8 * * mon-fri", duration=parse_duration("10h")), Budget(nodes="50%")]
+    file = written(tmp_path, busy, claim_for(busy), node_pool(budgets=nights), pod("web-1", node="n1"))
+    asked = ("explain", "n1", "-f", file, "--at", NOON)
+    calendar = json.loads(run(*asked, "--output", "json").stdout)["calendar"]
+    assert [entry["allowed"] for entry in calendar] == [1, 0] * 5 + [1]
+    assert calendar[1]["from"] == "2026-11-16T08:00:00Z"
+    assert calendar[1]["to"] == "2026-11-16T18:00:00Z"
+    assert "Mon 16 Nov 08:00" in run(*asked).stdout
 
 
 def test_what_an_unknown_price_saves_is_unknown(tmp_path: Path) -> None:

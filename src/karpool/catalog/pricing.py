@@ -8,7 +8,6 @@ from typing import Final
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.model.labels import (
     CAPACITY_TYPE,
-    CAPACITY_TYPES,
     INSTANCE_TYPE,
     ON_DEMAND,
     RESERVED,
@@ -102,19 +101,6 @@ def cheapest_launch_price(
     """What the cheapest launch costs an hour, the fee included; None if there is none or its price is not known."""
     offering = cheapest_launch(entry, requirements)
     return None if offering is None else catalog.price(offering)
-
-
-def worst_launch_price(entry: InstanceType, requirements: Requirements, catalog: Catalog) -> float:
-    """The most that a launch could cost, the fee included: the dearest offering of the capacity type tried first.
-
-    Reserved comes before spot and spot before on-demand. Infinite when nothing can be launched, or at an unknown price.
-    """
-    by_type: dict[str, float] = {}
-    for offering in launchable(entry, requirements):
-        kind = offering.capacity_type
-        by_type[kind] = max(by_type.get(kind, 0.0), _known_or_last(offering))
-    first = next((kind for kind in CAPACITY_TYPES if kind in by_type), "")
-    return catalog.with_fee(by_type.get(first, math.inf))
 
 
 def by_price(types: Iterable[InstanceType], requirements: Requirements = NO_REQUIREMENTS) -> list[InstanceType]:

@@ -10,17 +10,19 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import AWS, KWOK
 from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.progress import progress
 from karpool.model.duration import parse_duration
+from karpool.model.loading import load
 from karpool.model.manifests.sources import STDIN, display_name, read_source
 from karpool.model.manifests.sources import Source as FileSource
 from karpool.model.problems import InputError, Problem
 from karpool.virtual.autoscaler import UnknownMachineError
 from karpool.virtual.checking import flaws
 from karpool.virtual.compare import Comparison, Source, Tell, compare, cores
-from karpool.virtual.scenario import Scenario
+from karpool.virtual.scenario import Scenario, read_scenario
 
 BUNDLED: Final = ("off-hours", "churn", "tenants", "fallback", "weights", "spot")
 
@@ -118,9 +120,23 @@ def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opene
     file, data = _read(name)
     for flaw in flaws(data):
         raise InputError(Problem.of(flaw, file=file, about=""))
-    story = Source(data, opener, length).scenario()
-    source = Source(data, _with_own_catalog(opener, story, name), length)
-    return Opened(file, source, story)
+    written = read_scenario(data)
+    files = tuple(str(Path(name).parent / entry) for entry in written.cluster)
+    own = _with_own_catalog(opener, written, name)
+    source = Source(data, OfCluster(own, files) if files else own, length, files)
+    return Opened(file, source, source.scenario())
+
+
+@dataclass(frozen=True)
+class OfCluster:
+    """Opens the catalogue for a cluster in files."""
+
+    opener: Opener
+    files: tuple[str, ...]
+
+    def __call__(self) -> Catalog:
+        objects = load(self.files, stdin=sys.stdin.buffer).objects
+        return self.opener.for_cluster(objects.nodes, objects.node_claims)
 
 
 def _read(name: str) -> tuple[str, bytes]:

@@ -237,6 +237,10 @@ class Situation:
             self._allowances[key] = allowed(pool, cause, nodes, busy, self.now, annotated=annotated)
         return self._allowances[key]
 
+    def pool_size(self, pool: str) -> int:
+        """How many nodes of a pool budgets count."""
+        return self._census().get(pool, (0, 0))[0]
+
     def _census(self) -> dict[str, tuple[int, int]]:
         """How many nodes each pool has, and how many of them are busy: not ready, or on their way out."""
         if self._counted is None:

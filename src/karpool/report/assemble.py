@@ -1,8 +1,11 @@
 """From decisions to documents: a plan or the story of a node as other programs and people read it."""
 
+from typing import Final
+
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
-from karpool.disruption.command import Command, Move, Replacement
+from karpool.disruption.budgets import UNLIMITED, calendar
+from karpool.disruption.command import Cause, Command, Move, Replacement
 from karpool.disruption.explain import NodeStory
 from karpool.disruption.plan import Fate, Plan, Step, Totals
 from karpool.disruption.situation import Situation, Standing
@@ -10,6 +13,8 @@ from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpool.model.pod import Pod
 from karpool.model.quantity import Quantity
 from karpool.report import document
+
+_DAYS_AHEAD: Final = 7
 
 
 def plan_document(plan: Plan) -> document.Plan:
@@ -124,6 +129,28 @@ def explanation(situation: Situation, story: NodeStory) -> document.Explanation:
         pods=tuple(document.PodDestination(pod=d.pod, target=d.target, reason=d.reason) for d in story.destinations),
         alternative=_alternative(story.drift or story.command),
         unblock=tuple(document.Unblock(condition=w.condition, savings_per_hour=w.savings) for w in story.ways),
+        calendar=_calendar(situation, standing),
+    )
+
+
+def _calendar(situation: Situation, standing: Standing) -> tuple[document.AllowedUntil, ...]:
+    """When the budgets of a node's pool allow how much, in the next week; nothing if that is always the same."""
+    if standing.pool is None:
+        return ()
+    cause = Cause.EMPTY if standing.empty else Cause.UNDERUTILIZED
+    found = calendar(
+        standing.pool,
+        cause,
+        situation.pool_size(standing.pool.name),
+        situation.now,
+        _DAYS_AHEAD,
+        annotated=situation.settings.annotated_budgets,
+    )
+    if len(found) == 1:
+        return ()
+    return tuple(
+        document.AllowedUntil(start=one.start, end=one.end, allowed=None if one.allowed >= UNLIMITED else one.allowed)
+        for one in found
     )
 
 

@@ -11,7 +11,7 @@ from msgspec import field
 
 from karpool.model.quantity import Quantity
 from karpool.model.reasons import Reason
-from karpool.model.wire import decode_value, encode_value
+from karpool.model.wire import encode_value
 
 API_VERSION: Final = "karpool.sh/v1"
 
@@ -174,8 +174,16 @@ class Unblock(Part, frozen=True, kw_only=True):
     savings_per_hour: float | None
 
 
+class AllowedUntil(Part, frozen=True, kw_only=True):
+    """A stretch of time, and how many nodes of the pool may go at once in it; None: any number."""
+
+    start: datetime = field(name="from")
+    end: datetime = field(name="to")
+    allowed: int | None
+
+
 class Explanation(Part, frozen=True, kw_only=True):
-    """Everything about one node."""
+    """Everything about one node; `calendar`: what its pool's budgets allow in the next week, if that changes."""
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
     kind: Literal["Explanation"] = "Explanation"
@@ -187,6 +195,7 @@ class Explanation(Part, frozen=True, kw_only=True):
     pods: tuple[PodDestination, ...]
     alternative: Alternative | None
     unblock: tuple[Unblock, ...]
+    calendar: tuple[AllowedUntil, ...] = ()
 
 
 class DrawnPod(Part, frozen=True, kw_only=True):
@@ -224,13 +233,3 @@ class Drawing(Part, frozen=True, kw_only=True):
 def to_json(document: Plan | Explanation) -> bytes:
     """The document as other programs read it."""
     return msgspec.json.encode(document, enc_hook=encode_value)
-
-
-def plan_from_json(data: bytes) -> Plan:
-    """Read a plan that `to_json` wrote."""
-    return msgspec.json.decode(data, type=Plan, dec_hook=decode_value)
-
-
-def explanation_from_json(data: bytes) -> Explanation:
-    """Read an explanation that `to_json` wrote."""
-    return msgspec.json.decode(data, type=Explanation, dec_hook=decode_value)

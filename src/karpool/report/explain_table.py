@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from karpool.report.document import Explanation, PodDestination, RuleResult, Unblock
+from karpool.report.document import AllowedUntil, Explanation, PodDestination, RuleResult, Unblock
 from karpool.report.plan_table import sentence
 from karpool.report.terminal import Cell, Column, Screen
 from karpool.report.words import age, amount, count, per_hour, resource
 
-_VERDICTS: Final = {"keep": "stays", "delete": "can go", "replace": "can be replaced by a cheaper node"}
+_VERDICTS: Final = {"keep": "stays", "delete": "can go", "replace": "can be replaced"}
 
 
 def print_explanation(explanation: Explanation, screen: Screen) -> None:
@@ -19,6 +19,7 @@ def print_explanation(explanation: Explanation, screen: Screen) -> None:
     _pods(explanation.pods, screen)
     _alternative(explanation, screen)
     _unblock(explanation.unblock, screen)
+    _calendar(explanation.calendar, screen)
 
 
 def _facts(explanation: Explanation, screen: Screen) -> None:
@@ -38,6 +39,17 @@ def _facts(explanation: Explanation, screen: Screen) -> None:
             ),
         ),
     )
+
+
+def _calendar(windows: tuple[AllowedUntil, ...], screen: Screen) -> None:
+    if not windows:
+        return
+    screen.heading("What the budgets of its pool allow in the next days (UTC)")
+    rows = [
+        (f"{one.start:%a %d %b %H:%M}", f"{one.end:%a %d %b %H:%M}", "any" if one.allowed is None else str(one.allowed))
+        for one in windows
+    ]
+    screen.table((Column("from"), Column("to"), Column("nodes at once", "right")), rows)
 
 
 def _utilisation(explanation: Explanation, screen: Screen) -> None:

@@ -39,7 +39,7 @@ def _unreadable(error: msgspec.ValidationError, text: bytes) -> Flaw:
 def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
     if not 0 < seconds(scenario.length) < float("inf"):
         yield Flaw("length", "Length", f"{scenario.length} is no length of time; write one such as 24h")
-    if not scenario.pools and not scenario.node_groups:
+    if not scenario.pools and not scenario.node_groups and not scenario.cluster:
         yield Flaw("pools", "MissingField", "is missing; without pools or nodeGroups there are no nodes")
     yield from _twins("pools", (pool.name for pool in scenario.pools))
     yield from _twins("nodeGroups", (group.name for group in scenario.node_groups))
@@ -82,7 +82,7 @@ def _policy_flaws(scenario: Scenario, name: str, policy: Policy) -> Iterator[Fla
     at = ("policies", name, "pools")
     known = {pool.name for pool in scenario.pools}
     for pool in policy.pools:
-        if pool not in known | {ALL_POOLS}:
+        if pool not in known | {ALL_POOLS} and not scenario.cluster:
             yield Flaw(written_path((*at, pool)), "UnknownPool", f"there is no pool {pool}; there are {_names(known)}")
     try:
         changed = patched(scenario.pools, policy)

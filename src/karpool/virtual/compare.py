@@ -1,6 +1,7 @@
 """Runs a scenario under several policies, each on the same seeds, one after the other or on all cores."""
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -12,11 +13,14 @@ from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog
 from karpool.model.duration import parse_duration
+from karpool.model.loading import load
+from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compactor import Compactor
 from karpool.virtual.curves import seconds
 from karpool.virtual.invariants import Invariants
 from karpool.virtual.ledger import Sample, Summary
+from karpool.virtual.resuming import settle, with_cluster
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
 
 DEFAULT_POLICY: Final = "default"
@@ -32,10 +36,18 @@ class Source:
     open_catalog: Callable[[], Catalog]
     length: str | None = None
     """How long to measure, if not as the scenario says."""
+    files: tuple[str, ...] = ()
+    """Where the cluster is with which the scenario begins."""
 
-    def scenario(self) -> Scenario:
+    def objects(self) -> Objects:
+        """The cluster with which the scenario begins."""
+        return load(self.files, stdin=sys.stdin.buffer).objects if self.files else Objects()
+
+    def scenario(self, begins_with: Objects | None = None) -> Scenario:
         """The scenario, with at least one policy."""
         made = read_scenario(self.text)
+        if self.files:
+            made = with_cluster(made, self.objects() if begins_with is None else begins_with)
         length = made.length if self.length is None else parse_duration(self.length)
         return replace(made, length=length, policies=made.policies or {DEFAULT_POLICY: Policy()})
 
@@ -56,10 +68,14 @@ class Comparison:
     runs: dict[str, tuple[Run, ...]]
 
 
-def virtual_cluster(scenario: Scenario, catalog: Catalog, policy: Policy, seed: int) -> VirtualCluster:
+def virtual_cluster(
+    scenario: Scenario, catalog: Catalog, policy: Policy, seed: int, begins_with: Objects | None = None
+) -> VirtualCluster:
     """The cluster of a scenario under a policy, with whatever else the policy asks for."""
     stage = scenario if policy.node_groups else replace(scenario, node_groups=())
     made = VirtualCluster.of(stage, catalog, policy=policy, seed=seed)
+    if begins_with is not None:
+        settle(made, begins_with)
     if policy.compactor is not None:
         Compactor(made, policy.compactor).start()
     return made
@@ -71,11 +87,12 @@ def run(
     policy: str,
     seed: int,
     *,
+    begins_with: Objects | None = None,
     tell: Callable[[int, int], None] | None = None,
     check: bool = False,
 ) -> Run:
     """One run; `check` has every event looked at for broken rules, `tell` is told how far it is."""
-    cluster = virtual_cluster(scenario, catalog, scenario.policies[policy], seed)
+    cluster = virtual_cluster(scenario, catalog, scenario.policies[policy], seed, begins_with)
     advance = Invariants(cluster).run if check else cluster.run
     end = seconds(scenario.warm_up) + seconds(scenario.length)
     for chunk in range(1, _CHUNKS + 1):
@@ -87,12 +104,13 @@ def run(
 
 def compare(source: Source, policies: Sequence[str], seeds: Sequence[int], tell: Tell, workers: int = 1) -> Comparison:
     """Every policy on every seed; the result does not depend on the number of workers."""
-    scenario = source.scenario()
+    objects = source.objects()
+    scenario = source.scenario(objects)
     jobs = [(name, seed) for name in policies for seed in seeds]
     if workers > 1 and len(jobs) > 1:
         found = _together(source, jobs, tell, min(workers, len(jobs)))
     else:
-        found = _one_by_one(scenario, source.open_catalog(), jobs, tell)
+        found = _one_by_one(Stage(scenario, source.open_catalog(), objects), jobs, tell)
     runs = {name: tuple(found[name, seed] for seed in seeds) for name in policies}
     return Comparison(scenario, tuple(seeds), runs)
 
@@ -105,14 +123,26 @@ def cores() -> int:
 Job = tuple[str, int]
 
 
-def _one_by_one(scenario: Scenario, catalog: Catalog, jobs: Sequence[Job], tell: Tell) -> dict[Job, Run]:
+class Stage(NamedTuple):
+    """What all runs of a process share."""
+
+    scenario: Scenario
+    catalog: Catalog
+    begins_with: Objects
+
+    def run(self, policy: str, seed: int, tell: Callable[[int, int], None] | None = None) -> Run:
+        """One run."""
+        return run(self.scenario, self.catalog, policy, seed, begins_with=self.begins_with, tell=tell)
+
+
+def _one_by_one(stage: Stage, jobs: Sequence[Job], tell: Tell) -> dict[Job, Run]:
     found = {}
     for number, (name, seed) in enumerate(jobs):
 
         def far(chunk: int, chunks: int, number: int = number, name: str = name) -> None:
             tell(f"Simulating {name}", number * chunks + chunk, len(jobs) * chunks)
 
-        found[name, seed] = run(scenario, catalog, name, seed, tell=far)
+        found[name, seed] = stage.run(name, seed, far)
     return found
 
 
@@ -130,9 +160,10 @@ def _together(source: Source, jobs: Sequence[Job], tell: Tell, workers: int) -> 
 
 
 @cache
-def _opened(source: Source) -> tuple[Scenario, Catalog]:
-    return source.scenario(), source.open_catalog()
+def _opened(source: Source) -> Stage:
+    objects = source.objects()
+    return Stage(source.scenario(objects), source.open_catalog(), objects)
 
 
 def _work(source: Source, policy: str, seed: int) -> Run:
-    return run(*_opened(source), policy, seed)
+    return _opened(source).run(policy, seed)

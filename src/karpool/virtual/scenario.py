@@ -161,6 +161,8 @@ class Scenario(Part):
     warm_up: Duration = parse_duration("0s")
     """Time before the start of measuring, in which the cluster fills."""
     seed: int = 0
+    cluster: tuple[str, ...] = ()
+    """Files with a real cluster to begin with, as `karpool plan -f` reads them."""
     catalog: str | None = None
     node_fee: float = 0.0
     prices: dict[str, Annotated[float, msgspec.Meta(ge=0.0)]] = {}
