@@ -25,8 +25,8 @@ def read(data: bytes) -> bytes:
     "data",
     [
         TEXT,
-        gzip.compress(TEXT),
-        gzip.compress(TEXT[:10]) + gzip.compress(TEXT[10:]),
+        gzip.compress(TEXT, mtime=0),
+        gzip.compress(TEXT[:10], mtime=0) + gzip.compress(TEXT[10:], mtime=0),
         zstd.compress(TEXT),
         b"\xef\xbb\xbf" + TEXT,
         TEXT.decode().encode("utf-16"),
@@ -41,12 +41,12 @@ def test_text_comes_out_as_utf_8_however_it_was_packed(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (gzip.compress(TEXT)[:-9], "gzip data is cut short"),
-        (gzip.compress(TEXT) + b"junk", "gzip data is damaged"),
-        (gzip.compress(TEXT)[:10] + b"\xff" * 40, "gzip data is damaged"),
+        (gzip.compress(TEXT, mtime=0)[:-9], "gzip data is cut short"),
+        (gzip.compress(TEXT, mtime=0) + b"junk", "gzip data is damaged"),
+        (gzip.compress(TEXT, mtime=0)[:10] + b"\xff" * 40, "gzip data is damaged"),
         (zstd.compress(TEXT)[:-3], "zstd data is cut short"),
         (zstd.compress(TEXT)[:6] + b"\xff" * 40, "zstd data is damaged"),
-        (gzip.compress(b"\x7fELF\0\0"), "is a binary file"),
+        (gzip.compress(b"\x7fELF\0\0", mtime=0), "is a binary file"),
         (b"\x7fELF\0\0", "is a binary file"),
         (b"kind: \xff\n", "is not UTF-8 text .byte 0xff at offset 6."),
         (b"x" * (2**20 - 1) + "é".encode()[:1] + b"x", "offset 1048575"),
@@ -68,7 +68,7 @@ def test_a_decompression_bomb_is_refused(pack: object, monkeypatch: pytest.Monke
 
 def test_more_than_the_largest_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "MOST_BYTES", 2**21)
-    for data in (b" " * 2**22, gzip.compress(b" " * 2**22)):
+    for data in (b" " * 2**22, gzip.compress(b" " * 2**22, mtime=0)):
         with pytest.raises(InputError, match=r"is larger than .* split it"):
             read(data)
 
