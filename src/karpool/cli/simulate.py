@@ -22,6 +22,7 @@ from karpool.model.problems import InputError, Problem
 from karpool.virtual.autoscaler import UnknownMachineError
 from karpool.virtual.checking import flaws
 from karpool.virtual.compare import Comparison, Source, Tell, compare, cores
+from karpool.virtual.resuming import UnknownNodeError
 from karpool.virtual.scenario import Scenario, read_scenario
 
 BUNDLED: Final = ("off-hours", "churn", "tenants", "fallback", "weights", "spot")
@@ -111,6 +112,8 @@ class Opened:
             return compare(self.source, policies, seeds, tell, workers=cores() if len(seeds) > 1 else 1)
         except UnknownMachineError as error:
             raise InputError.at(self.file, str(error), field="nodeGroups") from error
+        except UnknownNodeError as error:
+            raise InputError.at(self.file, str(error), field="cluster") from error
 
 
 def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opened:

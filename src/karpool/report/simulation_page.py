@@ -105,7 +105,8 @@ def _table(document: Simulation) -> str:
 
 def _note(document: Simulation) -> str:
     first = escape(next(iter(document.policies)))
-    text = f"Percentages compare with {first}. Amounts are what pods request, not what they use. Times are UTC."
+    compared = f"Percentages compare with {first}. " if len(document.policies) > 1 else ""
+    text = f"{compared}Amounts are what pods request, not what they use. Times are UTC."
     if document.seeds > 1:
         text += (
             f" Means of {document.seeds} seeds; ± is half of the 95% confidence interval; bands in the plots reach from"

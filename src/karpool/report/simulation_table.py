@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TextIO
 
 from karpool.report.simulation import Simulation
-from karpool.report.words import UNKNOWN, age, amount, count
+from karpool.report.words import UNKNOWN, age, amount
 
 _MANY: Final = 10
 
@@ -55,7 +55,10 @@ def written(row: Row, numbers: dict[str, Any]) -> str:
         return UNKNOWN
     interval = numbers.get("confidence", {}).get(row.key)
     text = row.write(value)
-    return text if not interval or interval[0] == interval[1] else f"{text} ± {row.write(interval[1] - value)}"
+    if not interval or interval[0] == interval[1]:
+        return text
+    reach = interval[1] - value
+    return f"{text} ± {f'{reach:,.2f} $' if row.write is _money else row.write(reach)}"
 
 
 def difference(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
@@ -115,5 +118,5 @@ def _cell(text: str, *, plain: bool) -> str:
 
 def _note(document: Simulation, first: str) -> str:
     unsure = " +- is half of the 95% confidence interval." if document.seeds > 1 else ""
-    policies = count(len(document.policies), "policy").replace("policys", "policies")
-    return f"{policies}; percentages compare with {first}. Amounts are requests, not usage.{unsure}"
+    compared = f"Percentages compare with {first}. " if len(document.policies) > 1 else ""
+    return f"{compared}Amounts are requests, not usage.{unsure}"

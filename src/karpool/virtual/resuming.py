@@ -16,8 +16,7 @@ from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
-from karpool.model.pod import Pod, PodSpec
-from karpool.model.scheduling import Affinity
+from karpool.model.pod import Pod
 from karpool.virtual.changes import with_metadata
 from karpool.virtual.cloud import PROVIDER
 from karpool.virtual.cluster import VirtualCluster
@@ -27,6 +26,10 @@ from karpool.virtual.scenario import MONDAY, Scenario, Workload
 
 _MOMENT: Final = timedelta(minutes=1)
 Groups = dict[tuple[str, str], list[Pod]]
+
+
+class UnknownNodeError(Exception):
+    """A node of the cluster is of a type that nobody can price or start."""
 
 
 def with_cluster(scenario: Scenario, objects: Objects) -> Scenario:
@@ -62,6 +65,7 @@ def settle(cluster: VirtualCluster, objects: Objects) -> None:
             owner.wanted = len(pods)
             for pod in pods:
                 _place_pod(owner, pod)
+    cluster.ledger.begin()  # nodes that were there are not launched
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------
@@ -71,7 +75,9 @@ def _place_node(cluster: VirtualCluster, node: Node, claim: NodeClaim | None) ->
     """A node with its machine and, if a pool has it, its claim, which bears the node's name here."""
     found = _offered(cluster.cloud.catalog, node.metadata.labels)
     if found is None:
-        return
+        kind = node.metadata.labels.get(names.INSTANCE_TYPE, "")
+        said = f"the catalogue has no type {kind}" if kind else f"it has no label {names.INSTANCE_TYPE}"
+        raise UnknownNodeError(f"node {node.name} cannot be simulated: {said}")
     cluster.cloud.start(node.name, *found)
     placed = with_metadata(node, uid=f"node-{node.name}")
     cluster.store.nodes.put(replace(placed, spec=replace(placed.spec, provider_id=PROVIDER + node.name)))
@@ -126,18 +132,20 @@ def _app(pods: Iterable[Pod]) -> str:
 
 def _workloads(objects: Objects) -> list[Workload]:
     made = [_workload(name, pods[0], len(pods)) for (_, name), pods in _groups(objects).items()]
+    written = {(entry.metadata.namespace, entry.name): entry.spec.template.spec for entry in objects.daemon_sets}
     daemons: dict[tuple[str, str], Pod] = {}
     for pod in objects.pods:
         if pod.is_daemon:
             daemons.setdefault((pod.metadata.namespace, _owner_name(pod)), pod)
-    return made + [_workload(name, pod, None) for (_, name), pod in daemons.items()]
+    for (namespace, name), pod in daemons.items():
+        # A pod of a DaemonSet is bound to its node by an affinity that only its template does not have.
+        spec = written.get((namespace, name)) or replace(pod.spec, affinity=None)
+        made.append(_workload(name, replace(pod, spec=spec), None))
+    return made
 
 
 def _workload(name: str, pod: Pod, replicas: int | None) -> Workload:
-    """A workload of pods like this one; without replicas a DaemonSet, whose pods are not bound to one node."""
-    spec: PodSpec = replace(pod.spec, node_name="", volumes=())
-    if replicas is None:
-        spec = replace(spec, affinity=Affinity())
+    """A workload of pods like this one; without replicas a DaemonSet."""
     return Workload(
         name=name,
         kind="Deployment" if replicas is not None else "DaemonSet",
@@ -145,7 +153,7 @@ def _workload(name: str, pod: Pod, replicas: int | None) -> Workload:
         replicas=replicas or 0,
         labels={key: value for key, value in pod.metadata.labels.items() if key not in (APP, REVISION)},
         annotations=pod.metadata.annotations,
-        spec=spec,
+        spec=replace(pod.spec, node_name="", volumes=()),
     )
 
 

@@ -1,0 +1,66 @@
+"""The simulation's page as a browser shows it. Needs Debian's chromium; nothing is downloaded."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from karpool.cli.main import cli
+
+pytestmark = pytest.mark.browser
+
+SCENARIO = """
+name: "small <img src=x onerror=alert(1)>"
+pools: [{metadata: {name: general}, spec: {disruption: {consolidateAfter: 30s}}}]
+workloads: [{name: web, cpu: 900m, memory: 1Gi, replicas: {hours: [{at: "00:00", value: 12}, {at: "01:00", value: 3}]}}]
+length: 2h
+policies: {"<b>nothing</b>": {disruption: false}, karpool: {}}
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("NOT TESTED: the page in a browser; install it with `apt-get install chromium`")
+    with sync_playwright() as playwright:
+        arguments = ["--headless", "--no-sandbox", "--disable-gpu"]
+        opened = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "small.yaml").write_text(SCENARIO)
+    result = CliRunner().invoke(cli, ["simulate", str(folder / "small.yaml"), "--output", "html"])
+    assert result.exit_code == 0, result.stderr
+    (folder / "page.html").write_text(result.stdout, encoding="utf-8")
+    return folder / "page.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_the_page_fits_and_shows_values_under_the_pointer(
+    browser: Browser, page_file: Path, size: tuple[int, int], scheme: str
+) -> None:
+    width, height = size
+    page = browser.new_page(
+        viewport={"width": width, "height": height}, color_scheme="dark" if scheme == "dark" else "light"
+    )
+    faults: list[str] = []
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: faults.append(dialog.message))
+    page.goto(page_file.as_uri())
+    expect(page.locator("figure svg")).to_have_count(6)
+    expect(page.locator(".totals .card")).to_have_count(2)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("figure svg").first.hover()
+    expect(page.locator("#tip")).to_contain_text("<b>nothing</b>")
+    assert faults == []
+    page.close()

@@ -1,0 +1,67 @@
+"""A scenario that begins with a real cluster."""
+
+import io
+from pathlib import Path
+
+import pytest
+from tests.factories import node, pod
+
+from karpool.catalog.observed import with_observed
+from karpool.catalog.sources import open_catalog
+from karpool.model.loading import load
+from karpool.model.objects import Objects
+from karpool.virtual.compare import run, virtual_cluster
+from karpool.virtual.resuming import UnknownNodeError, with_cluster
+from karpool.virtual.scenario import Policy, Scenario, read_scenario
+
+EXAMPLES = str(Path(__file__).parents[2] / "examples")
+TEXT = "length: 2h\npolicies: {nothing: {disruption: false}, karpool: {}}"
+
+
+@pytest.fixture(scope="module")
+def objects() -> Objects:
+    return load([EXAMPLES], stdin=io.BytesIO()).objects
+
+
+@pytest.fixture(scope="module")
+def scenario(objects: Objects) -> Scenario:
+    return with_cluster(read_scenario(TEXT), objects)
+
+
+def test_nodes_and_pods_begin_where_they_are(objects: Objects, scenario: Scenario) -> None:
+    catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
+    cluster = virtual_cluster(scenario, catalog, Policy(disruption=False), 0, objects)
+    cluster.run(120.0)
+    for there in objects.nodes:
+        before = [one for one in objects.pods if one.spec.node_name == there.name and not one.terminal]
+        after = [one for one in cluster.store.pods if one.spec.node_name == there.name]
+        assert len(after) == len(before), there.name
+    assert cluster.now > max(one.metadata.creation_timestamp for one in objects.pods if one.metadata.creation_timestamp)
+
+
+def test_karpool_packs_a_real_cluster_without_breaking_a_rule(objects: Objects, scenario: Scenario) -> None:
+    catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
+    idle, packed = (
+        run(scenario, catalog, name, 0, begins_with=objects, check=True).summary for name in ("nothing", "karpool")
+    )
+    assert idle.nodes_launched == idle.evictions == 0
+    assert idle.nodes_at_end == len(objects.nodes)
+    assert packed.nodes_at_end < idle.nodes_at_end
+    assert packed.cost < idle.cost
+    assert packed.pods_at_end == idle.pods_at_end
+
+
+def test_what_the_scenario_says_itself_counts(objects: Objects) -> None:
+    first = objects.node_pools[0].name
+    text = f"pools: [{{metadata: {{name: {first}}}, spec: {{weight: 7}}}}]\nstart: 2030-01-01T00:00:00Z"
+    made = with_cluster(read_scenario(text), objects)
+    assert [pool.spec.weight for pool in made.pools if pool.name == first] == [7]
+    assert made.start.year == 2030
+
+
+def test_a_node_of_no_known_type_is_named() -> None:
+    strange = Objects(
+        nodes=(node("strange", labels={"node.kubernetes.io/instance-type": "x9.huge"}),), pods=(pod("web"),)
+    )
+    with pytest.raises(UnknownNodeError, match="node strange cannot be simulated"):
+        virtual_cluster(with_cluster(Scenario(), strange), open_catalog(), Policy(), 0, strange)
