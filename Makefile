@@ -14,7 +14,7 @@ KERNELS := src/karpool/packing/kernels
 # Warms the on-disk kernel cache; takes no time when the sources have not changed.
 COMPILE_KERNELS := if [ -e $(KERNELS)/__main__.py ]; then $(BIN)/python -m karpool.packing.kernels; fi
 
-BENCHMARKS := loading scheduling scan plan quality
+BENCHMARKS := loading scheduling scan plan quality simulation
 
 .PHONY: setup demo test bench clean
 .DEFAULT_GOAL := setup

@@ -2,7 +2,7 @@
 
 import sys
 from difflib import get_close_matches
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -10,15 +10,12 @@ from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.cluster_source import cluster_from_files
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS, files_option, output_option
-from karpool.disruption.explain import tell
-from karpool.disruption.methods import Pass
-from karpool.disruption.plan import situation_of
-from karpool.disruption.recall import Recall
-from karpool.disruption.situation import Situation
 from karpool.model.problems import InputError
-from karpool.report.assemble import explanation
 from karpool.report.document import to_json
 from karpool.report.tables import show_explanation
+
+if TYPE_CHECKING:
+    from karpool.disruption.situation import Situation
 
 EPILOG: Final = f"""{READS}
 \b
@@ -45,6 +42,13 @@ def explain(node: str, files: tuple[str, ...], output: str, catalog_opener: Open
     If something keeps it, show what would have to be otherwise, and what that would save.
     """
     cluster = cluster_from_files(files, catalog_opener, choices)
+    # The engine takes half a second to load: bad input and --help should not wait for it.
+    from karpool.disruption.explain import tell
+    from karpool.disruption.methods import Pass
+    from karpool.disruption.plan import situation_of
+    from karpool.disruption.recall import Recall
+    from karpool.report.assemble import explanation
+
     situation = situation_of(
         cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
     )
@@ -56,7 +60,7 @@ def explain(node: str, files: tuple[str, ...], output: str, catalog_opener: Open
         show_explanation(document, sys.stdout)
 
 
-def _row(situation: Situation, name: str) -> int:
+def _row(situation: "Situation", name: str) -> int:
     rows = situation.snapshot.nodes.rows
     if name not in rows:
         near = get_close_matches(name, rows, n=1)

@@ -10,10 +10,7 @@ from karpool.cli.cluster_source import cluster_from_files
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS, files_option
 from karpool.cli.progress import progress
-from karpool.disruption.plan import Plan, Planner, situation_of
-from karpool.disruption.situation import Situation
-from karpool.report.assemble import draw, plan_document
-from karpool.report.document import Drawing, to_json
+from karpool.report.document import Drawing, Plan, to_json
 from karpool.report.tables import show_plan
 
 EPILOG: Final = f"""{READS}
@@ -21,7 +18,7 @@ EPILOG: Final = f"""{READS}
 WHAT IS PLANNED
   Nodes that are empty, have drifted, or whose pods have a cheaper place to be; in
   this order, within budgets, and never against a PodDisruptionBudget or an
-  annotation. Each step is planned on the cluster that the step before leaves.
+  annotation, except where a drifted node has a terminationGracePeriod. Each step is planned on the cluster that the step before leaves.
   Prices come from the catalogue; amounts are what pods request, not what they use.
 \b
 EXAMPLES
@@ -71,21 +68,25 @@ def plan(
     """
     with progress() as tell:
         cluster = cluster_from_files(files, catalog_opener, choices)
+        # The engine takes half a second to load: bad input and --help should not wait for it.
+        from karpool.disruption.plan import Planner, situation_of
+        from karpool.report.assemble import draw, plan_document
+
         situation = situation_of(
             cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
         )
         before = draw(situation) if output == "html" else ()
-        made = Planner(situation, tell).plan(steps)
-    _print(made, situation, output, Drawing(before=before, after=()), every_node=every_node)
+        document = plan_document(Planner(situation, tell).plan(steps))
+        drawing = Drawing(before=before, after=draw(situation) if output == "html" else ())
+    _print(document, output, drawing, every_node=every_node)
 
 
-def _print(made: Plan, situation: Situation, output: str, drawing: Drawing, *, every_node: bool) -> None:
-    document = plan_document(made)
+def _print(document: Plan, output: str, drawing: Drawing, *, every_node: bool) -> None:
     if output == "json":
         click.echo(to_json(document))
     elif output == "html":
         from karpool.report.page import plan_page
 
-        click.echo(plan_page(document, Drawing(before=drawing.before, after=draw(situation))))
+        click.echo(plan_page(document, drawing))
     else:
         show_plan(document, sys.stdout, every_node=every_node)
