@@ -18,8 +18,9 @@ EPILOG: Final = f"""{READS}
 WHAT IS PLANNED
   Nodes that are empty, have drifted, or whose pods have a cheaper place to be; in
   this order, within budgets, and never against a PodDisruptionBudget or an
-  annotation, except where a drifted node has a terminationGracePeriod. Each step is planned on the cluster that the step before leaves.
-  Prices come from the catalogue; amounts are what pods request, not what they use.
+  annotation, except where a drifted node has a terminationGracePeriod. Each step
+  is planned on the cluster that the step before leaves. Prices come from the
+  catalogue; amounts are what pods request, not what they use.
 \b
 EXAMPLES
   kubectl get nodes,pods,pdb,ds,pvc,pv,sc,csinodes,ns,nodepools,nodeclaims -A -o json > cluster.json
