@@ -26,6 +26,7 @@ $(STAMP): pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo 'Compiling kernels: about a minute, once'
 	@$(COMPILE_KERNELS)
 	@touch $@
 

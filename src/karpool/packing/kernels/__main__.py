@@ -1,11 +1,18 @@
 """Compile all kernels and keep them on disk: `python -m karpool.packing.kernels`."""
 
 import sys
+import time
+from typing import Final
 
 import numba
 
 from karpool.packing.warmup import warm_up
 
+_WORTH_TELLING: Final = 5.0
+
 if __name__ == "__main__":
+    start = time.perf_counter()
     warm_up()
-    sys.stdout.write(f"kernels are compiled and kept in {numba.config.CACHE_DIR}\n")
+    took = time.perf_counter() - start
+    if took > _WORTH_TELLING:
+        sys.stdout.write(f"kernels compiled in {took:.0f} s and kept in {numba.config.CACHE_DIR}\n")
