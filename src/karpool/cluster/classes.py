@@ -66,6 +66,7 @@ class ClassTable:
         self.constraints: list[Constraints] = []
         self.signatures: list[Signature] = []
         self.signature_ids: dict[Signature, int] = {}
+        self._groups: dict[int, frozenset[int]] = {}
         self.port_sets: dict[tuple[Port, ...], int] = {(): 0}
         # Rules are compared by identity: comparing them by value costs more than the few classes it would save.
         self._known: dict[tuple[int, tuple[tuple[int, int], ...], tuple[str, ...]], int] = {}
@@ -126,6 +127,17 @@ class ClassTable:
                 blocked=sorted({row for port in rules.ports for row in self._blocked_by(port)}),
                 taken=[row for port in rules.ports for row in self._taken_by(port)],
             )
+        return found
+
+    def groups_of(self, number: int) -> frozenset[int]:
+        """The groups that pods of a class have a rule about, at any level of their wishes."""
+        found = self._groups.get(number)
+        if found is None:
+            level, groups = number, set[int]()
+            while level != NO_CLASS:
+                groups.update(self.owned.row(level))
+                level = int(self.next[level])
+            found = self._groups[number] = frozenset(groups)
         return found
 
     def _signature(self, signature: Signature) -> int:

@@ -1,9 +1,9 @@
 """The cluster as columns: nodes, pods, what is free, and who counts where.
 
 Built once from objects, then updated in place: `put_pod`, `put_node` and their removals cost microseconds, unless they
-bring a rule that no pod had before, which all nodes are then looked at for. Objects of other kinds (daemon sets, volumes,
-namespaces, pools) change what all pods mean; for those a snapshot is built anew. Rules stay when the last pod that had them
-goes, so a snapshot that lives for weeks should be built anew now and then.
+bring a rule that no pod had before, which all nodes are then looked at for. Objects of other kinds (daemon sets,
+volumes, namespaces, pools) change what all pods mean; for those a snapshot is built anew. Rules stay when the last pod
+that had them goes, so a snapshot that lives for weeks should be built anew now and then.
 """
 
 from collections.abc import Mapping

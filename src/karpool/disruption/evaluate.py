@@ -87,10 +87,11 @@ class Evaluator:
         """Where the pods of nodes go without them; `windows`: pods are not sent to nodes that are settling."""
         situation = self.situation
         pods = [row for standing in standings for row in standing.movers]
-        exempt = [not windows or situation.exempt(situation.snapshot.pods.get(row)) for row in pods]
+        closed = situation.closed if windows and situation.closed.any() else None
+        exempt = [] if closed is None else [situation.exempt(situation.snapshot.pods.get(row)) for row in pods]
         with situation.engine.what_if() as trial:
             trial.remove([standing.row for standing in standings])
-            yield trial.place(pods, exempt=exempt, closed=situation.closed if windows else None)
+            yield trial.place(pods, exempt=exempt, closed=closed)
 
     def _at_most_one(self, standings: Sequence[Standing], found: Placement) -> tuple[Replacement, ...] | Reason:
         """The new nodes of a consolidation: none, or a cheaper one."""
@@ -104,15 +105,12 @@ class Evaluator:
 
     def _footprint(self, standings: Sequence[Standing], found: Placement) -> Footprint:
         snapshot = self.situation.snapshot
-        classes = {int(snapshot.pods.class_of[row]) for row in found.pods}
+        classes = set(snapshot.pods.class_of[found.pods].tolist())
         groups: set[int] = set()
-        for row in found.pods:
-            groups.update(snapshot.topology.kept_off_by.row(int(snapshot.pods.labels_of[row])))
+        for labels in set(snapshot.pods.labels_of[found.pods].tolist()):
+            groups.update(snapshot.topology.kept_off_by.row(labels))
         for number in classes:
-            level = number
-            while level >= 0:
-                groups.update(snapshot.classes.owned.row(level))
-                level = int(snapshot.classes.next[level])
+            groups.update(snapshot.classes.groups_of(number))
         nodes = {standing.row for standing in standings} | {target for target in found.targets if target >= 0}
         opened = found.claims > 0 or UNPLACED in found.targets
         return Footprint(frozenset(nodes), frozenset(groups), frozenset(classes), opened)

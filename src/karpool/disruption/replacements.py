@@ -135,7 +135,7 @@ class Market:
         if not len(types) or not np.isfinite(prices[types[0]]):
             return about(standings, Code.PRICE_UNKNOWN, "no node with a known price would hold its pods")
         first = int(types[0])
-        zone = self._cheapest_zone(first, wanted)
+        zone = self.engine.cheapest_zone(first, wanted)
         worst = float(self.engine.worst_prices(wanted)[first])
         up_to = f" and up to {worst:.6g}" if worst > prices[first] + HAIR else ""
         said = (
@@ -143,11 +143,6 @@ class Market:
             f"costs {prices[first]:.6g}{up_to} $/h, not less than today's {price:.6g}"
         )
         return about(standings, Code.NOT_CHEAPER, said)
-
-    def _cheapest_zone(self, entry: int, wanted: Requirements) -> str:
-        table = self.table
-        here = np.flatnonzero(table.launchable(wanted) & (table.type_of == entry))
-        return table.offerings[int(here[np.argmin(table.price[here])])].zone if len(here) else ""
 
     def _without_rebuilding(self, standings: Sequence[Standing], types: Array, worst: Array) -> Array:
         """Leave out what would only rebuild one of several nodes that could simply be kept."""

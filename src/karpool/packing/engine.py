@@ -43,6 +43,7 @@ class Engine:
         self._launched: dict[Requirements, Requirements] = {}
         self._type_names: dict[bytes, tuple[str, ...]] = {}
         self._worst: dict[Requirements, Prices] = {}
+        self._zones: dict[tuple[int, Requirements], str] = {}
         self._version = c.UNSET
         self.refresh()
 
@@ -181,6 +182,16 @@ class Engine:
         found = self._prices.get(wanted)
         if found is None:
             found = self._prices[wanted] = self.keeper.pools.types.cheapest(wanted)
+        return found
+
+    def cheapest_zone(self, entry: int, wanted: Requirements) -> str:
+        """The zone in which a type is cheapest under requirements; empty if it cannot be had."""
+        found = self._zones.get((entry, wanted))
+        if found is None:
+            table = self.keeper.pools.types
+            here = np.flatnonzero(table.launchable(wanted) & (table.type_of == entry))
+            best = here[np.argmin(table.price[here])] if len(here) else None
+            found = self._zones[entry, wanted] = "" if best is None else table.offerings[int(best)].zone
         return found
 
     def worst_prices(self, wanted: Requirements) -> Prices:
