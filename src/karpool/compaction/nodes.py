@@ -144,7 +144,7 @@ def held_by(look: Look, pdbs: Pdbs, now: datetime, settings: Settings) -> Iterat
 def warnings(look: Look, pdbs: Pdbs) -> tuple[Reason, ...]:
     """What may keep the autoscaler from removing the node once it is drained."""
     pods = sorted(look.pods, key=lambda pod: pod.key)
-    found = (stays_for_good(pod, covered=bool(pdbs.covering(pod))) for pod in pods)
+    found = (stays_for_good(pod, covered=bool(pdbs.matching(pod))) for pod in pods)
     return tuple(reason for reason in found if reason is not None)
 
 
@@ -159,7 +159,7 @@ def _annotated(node: Node) -> Iterator[Reason]:
 def _kept_by(pod: Pod, config: PoolConfig, pdbs: Pdbs) -> Iterator[Reason]:
     reason = keeps(pod)
     if reason is None and config.skip_system_pods:
-        reason = stays_for_good(pod, covered=bool(pdbs.covering(pod)))
+        reason = stays_for_good(pod, covered=bool(pdbs.matching(pod)))
     if reason is None and config.respect_pdbs and drained(pod):
         reason = pdbs.refusal(pod)
     if reason is not None:

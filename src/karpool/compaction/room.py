@@ -14,7 +14,6 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.compaction.pods import drained
 from karpool.compaction.reasons import Code
 from karpool.model.objects import Objects
-from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.wire import condition
 from karpool.packing.engine import Engine
@@ -68,7 +67,7 @@ class Room:
         """Give pods of leaving nodes, and pods that wait, the room they find; say who finds none."""
         pods, nodes = self._snapshot.pods, self._snapshot.nodes
         names = sorted(name for name in leaving if name in nodes.rows)
-        waiting = [row for row, pod in enumerate(pods.objects) if pod is not None and _waits(pod)]
+        waiting = [row for row, pod in enumerate(pods.objects) if pod is not None and pod.waits_for_node]
         moving = [row for name in names for row in self._movers(name)]
         with self._engine.what_if() as trial:
             trial.remove([nodes.rows[name] for name in names])
@@ -94,9 +93,3 @@ class Room:
 
     def _name(self, target: int) -> str | None:
         return None if target == UNPLACED else self._snapshot.nodes.get(target).name
-
-
-def _waits(pod: Pod) -> bool:
-    """Whether a pod without a node will get one as soon as there is room."""
-    gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in pod.status.conditions)
-    return pod.active and not (pod.bound or pod.is_daemon or pod.is_mirror or gated)

@@ -3,20 +3,17 @@
 Pods are tested one by one: a budget that allows one disruption blocks nobody. Pods that share it leave in waves.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from karpool.cluster.pdb_index import PdbIndex
 from karpool.disruption.pods import disruptable, evictable
 from karpool.disruption.reasons import Code
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
-from karpool.model.selectors import LabelSelector
-from karpool.model.wire import condition
 from karpool.model.workloads import BudgetStatus, PodDisruptionBudget
-
-Pair = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +25,8 @@ class Waves:
     waves: int | None
 
 
-class Pdbs:
-    """PodDisruptionBudgets, found by namespace and by one label that a pod must have to be covered."""
-
-    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        listed = sorted(budgets, key=lambda pdb: pdb.key)
-        counts = Counter(pair for pdb in listed for handle in _handles(pdb) for pair in handle)
-        self._by_pair: defaultdict[Pair, list[PodDisruptionBudget]] = defaultdict(list)
-        self._by_namespace: defaultdict[str, list[PodDisruptionBudget]] = defaultdict(list)
-        for pdb in listed:
-            # The label that fewest budgets ask for keeps the lists short: `app=cart` rather than `tier=backend`.
-            handle = min(_handles(pdb), key=lambda pairs: sum(counts[pair] for pair in pairs), default=None)
-            if handle is None:
-                self._by_namespace[pdb.metadata.namespace].append(pdb)
-            for pair in handle or ():
-                self._by_pair[pair].append(pdb)
-
-    def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
-        """The budgets that cover a pod, by name."""
-        namespace, labels = pod.metadata.namespace, pod.metadata.labels
-        found = [pdb for pdb in self._by_namespace.get(namespace, ()) if pdb.matches(namespace, labels)]
-        for key, value in labels.items():
-            nearby = self._by_pair.get((namespace, key, value), ())
-            found += [pdb for pdb in nearby if pdb.matches(namespace, labels)]
-        return sorted(found, key=lambda pdb: pdb.key) if len(found) > 1 else found
+class Pdbs(PdbIndex):
+    """PodDisruptionBudgets, and what they say of pods that should move."""
 
     def eviction_blocked(self, pod: Pod, now: datetime) -> Reason | None:
         """Why an eviction of the pod would be refused now, if it would; a status that lags behind is not trusted."""
@@ -59,7 +34,7 @@ class Pdbs:
         if len(covering) > 1:
             return _several(pod, covering)
         for pdb in covering:
-            if _exempt(pdb, pod):
+            if pdb.lets_go_unready(pod):
                 continue
             if pdb.status.disruptions_allowed <= 0:
                 return Reason(Code.POD_DISRUPTION_BUDGET, _allows_nothing(pdb), f"Pod {pod.key}")
@@ -73,7 +48,7 @@ class Pdbs:
         if len(covering) > 1:
             return _several(pod, covering)
         for pdb in covering:
-            if not _exempt(pdb, pod) and pdb.fully_blocking:
+            if not pdb.lets_go_unready(pod) and pdb.fully_blocking:
                 return _never_allows(pod, pdb)
         return None
 
@@ -83,7 +58,7 @@ class Pdbs:
         allowed: dict[str, int] = {}
         for pod in pods:
             for pdb in self._tested(pod, now):
-                if not _exempt(pdb, pod):
+                if not pdb.lets_go_unready(pod):
                     sharing[pdb.key] += 1
                     allowed[pdb.key] = max(0, pdb.status.disruptions_allowed)
         return {
@@ -99,25 +74,6 @@ class Pdbs:
 def currently_reschedulable(pod: Pod, pdbs: Pdbs, now: datetime) -> bool:
     """Whether the pod needs another place when its node goes, and nothing keeps it where it is."""
     return pod.reschedulable and disruptable(pod, now) and pdbs.fully_blocked(pod, now) is None
-
-
-def _handles(pdb: PodDisruptionBudget) -> Iterator[tuple[Pair, ...]]:
-    """Sets of labels of which a covered pod has one."""
-    selector = pdb.spec.selector or LabelSelector()
-    namespace = pdb.metadata.namespace
-    for key, value in selector.match_labels.items():
-        yield ((namespace, key, value),)
-    for expression in selector.match_expressions:
-        if expression.operator == "In":
-            yield tuple((namespace, expression.key, value) for value in sorted(set(expression.values)))
-
-
-def _exempt(pdb: PodDisruptionBudget, pod: Pod) -> bool:
-    """Whether the budget lets pods go that are not ready anyway, and the pod is one."""
-    if pdb.spec.unhealthy_pod_eviction_policy != "AlwaysAllow":
-        return False
-    ready = condition(pod.status.conditions, "Ready")
-    return ready is not None and ready.status == "False"
 
 
 def _several(pod: Pod, covering: list[PodDisruptionBudget]) -> Reason:

@@ -105,7 +105,7 @@ class Situation:
         pods, nodes = self.snapshot.pods, self.snapshot.nodes
         homeless = np.flatnonzero(pods.node_of[: len(pods.objects)] < 0).tolist()
         leaving = [row for name, row in nodes.rows.items() if nodes.get(row).deleting or name in self.in_command]
-        waiting = [row for row in homeless if (pod := pods.objects[row]) is not None and _waits(pod)]
+        waiting = [row for row in homeless if (pod := pods.objects[row]) is not None and pod.waits_for_node]
         moving = [
             row
             for node in leaving
@@ -268,12 +268,6 @@ class Situation:
                     held.price + (standing.price or 0.0), held.disruption + standing.cost
                 )
         return self._worth.get(pool, Worth(0.0, 0.0))
-
-
-def _waits(pod: Pod) -> bool:
-    """Whether a pod without a node will get one as soon as there is room."""
-    gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in pod.status.conditions)
-    return pod.active and not pod.bound and not pod.is_daemon and not pod.is_mirror and not gated
 
 
 def _with_node_labels(state: StateNode) -> NodeClaim | None:

@@ -176,6 +176,12 @@ class Pod(Object):
         return stays and not self.is_daemon and not self.is_mirror
 
     @property
+    def waits_for_node(self) -> bool:
+        """Whether the pod will get a node as soon as one has room; a gated pod will not."""
+        gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in self.status.conditions)
+        return self.active and not self.bound and not self.is_daemon and not self.is_mirror and not gated
+
+    @property
     def provisionable(self) -> bool:
         """Whether the scheduler found no node for the pod."""
         return (

@@ -1,8 +1,8 @@
 """Who owns pods, how important they are, and how many of them may be missing at once."""
 
-from karpool.model.pod import PodSpec
+from karpool.model.pod import Pod, PodSpec
 from karpool.model.selectors import LabelSelector
-from karpool.model.wire import Metadata, Object, Wire
+from karpool.model.wire import Metadata, Object, Wire, condition
 
 
 class PodTemplate(Wire):
@@ -104,6 +104,13 @@ class PodDisruptionBudget(Object):
         """Whether the budget covers a pod with these labels."""
         selector = self.spec.selector
         return selector is not None and self.metadata.namespace == namespace and selector.matches(labels)
+
+    def lets_go_unready(self, pod: Pod) -> bool:
+        """Whether the budget lets pods go that are not ready anyway, and the pod is one."""
+        if self.spec.unhealthy_pod_eviction_policy != "AlwaysAllow":
+            return False
+        ready = condition(pod.status.conditions, "Ready")
+        return ready is not None and ready.status == "False"
 
     @property
     def fully_blocking(self) -> bool:

@@ -42,15 +42,20 @@ def provision(
     wanted = {pod.key for pod in objects.pods if pod.provisionable} | set(moving)
     if not wanted:
         return Provisioned()
-    snapshot = Snapshot(seen, preferences=options.preferences)
+    engine = Engine(Snapshot(seen, preferences=options.preferences), catalog, options)
+    return provision_on(engine, objects, wanted, now)
+
+
+def provision_on(engine: Engine, objects: Objects, wanted: Collection[str], now: datetime) -> Provisioned:
+    """The nodes that should come for some pods, asked of an engine that is there already."""
+    snapshot = engine.snapshot
     rows = sorted(snapshot.pods.rows[key] for key in wanted if key in snapshot.pods.rows)
-    engine = Engine(snapshot, catalog, options)
     with engine.what_if() as trial:
         trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) >= 0])
         answer = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).answer()
         reasons = _reasons(engine, answer)
     return Provisioned(
-        claims=_claims(objects, snapshot, catalog, answer, now),
+        claims=_claims(objects, snapshot, engine.catalog, answer, now),
         nominations=frozenset(target for target in answer.placed.values() if isinstance(target, str)),
         unschedulable=reasons,
     )

@@ -9,7 +9,6 @@ from karpool.disruption.pdbs import Pdbs
 from karpool.disruption.reasons import Code
 from karpool.disruption.situation import Situation
 from karpool.model.labels import DO_NOT_DISRUPT
-from karpool.model.pod import Pod
 
 REFRESH: Final = timedelta(minutes=5)
 """How long slow changes, such as a node's age, may go unnoticed."""
@@ -96,9 +95,3 @@ class LivingSituation(Situation):
 
 def _drifted(state: StateNode) -> bool:
     return state.claim is not None and state.claim.is_true("Drifted")
-
-
-def _waits(pod: Pod) -> bool:
-    """Whether a pod without a node will get one as soon as there is room."""
-    gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in pod.status.conditions)
-    return pod.active and not pod.bound and not pod.is_daemon and not pod.is_mirror and not gated

@@ -7,10 +7,9 @@ from functools import partial
 from karpool.execution.actions import CreateClaim
 from karpool.execution.departures import moving_pods
 from karpool.execution.state import nominate
-from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.provisioning.batching import Batch, Window, closes, complete, trigger
-from karpool.provisioning.provision import Provisioned, _claims
+from karpool.provisioning.provision import provision_on
 from karpool.virtual.caretaker import Caretaker
 from karpool.virtual.curves import seconds
 from karpool.virtual.session import Session
@@ -78,7 +77,9 @@ class Provisioner:
         wanted = {*self._waiting, *self._moving(now)}
         if not wanted:
             return
-        found = self._placed(objects, sorted(wanted), now)
+        engine = session.engine()
+        engine.snapshot.objects = objects
+        found = provision_on(engine, objects, wanted, now)
         expected = {*found.nominations, *(claim.name for claim in found.claims)}
         session.state = nominate(session.state, sorted(expected), now)
         session.carry_out([CreateClaim(claim) for claim in found.claims])
@@ -90,17 +91,3 @@ class Provisioner:
         around = self.caretaker.under_way()
         pods = tuple(pod for node in around.nodes for pod in self.session.pods_on(node.name))
         return moving_pods(replace(around, pods=pods), now)
-
-    def _placed(self, objects: Objects, wanted: list[str], now: datetime) -> Provisioned:
-        """What `provision` answers, asked on the snapshot that is there already."""
-        engine = self.session.engine()
-        snapshot = engine.snapshot
-        snapshot.objects = objects
-        rows = [snapshot.pods.rows[key] for key in wanted if key in snapshot.pods.rows]
-        with engine.what_if() as trial:
-            trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) >= 0])
-            answer = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).answer()
-        return Provisioned(
-            claims=_claims(objects, snapshot, engine.catalog, answer, now),
-            nominations=frozenset(target for target in answer.placed.values() if isinstance(target, str)),
-        )

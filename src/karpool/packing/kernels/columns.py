@@ -212,11 +212,6 @@ NEED_CANDIDATES = 8
 DONE = 9
 NEVER = 10
 
-# Values of the column `live`: not a destination; a claim whose Node has not appeared; a node.
-GONE = 0
-EXPECTED = 1
-SEEN_LIVE = 2
-
 # Which array a journal entry is about.
 FREE = 0
 BY_DOMAIN = 1

@@ -1,6 +1,7 @@
 """Changes that can be undone: every write is noted with the value it replaces."""
 
 from karpool.cluster.arrays import Array
+from karpool.cluster.nodetable import PRESENT
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import compiled, inner
 
@@ -144,7 +145,7 @@ def remove(m: Array, node: int) -> int:
         if c.counted(m)[pod]:
             count_pod(m, c.class_of(m)[pod], c.labels_of(m)[pod], node, -1)
         pod = c.next_pod(m)[pod]
-    if c.live(m)[node] == c.SEEN_LIVE:
+    if c.live(m)[node] == PRESENT:
         unsee(m, node)
     note(m, c.LIVE, node, c.live(m)[node])
     c.live(m)[node] = 0

@@ -1,6 +1,7 @@
 """Existing nodes: which is the first that takes a pod, and what it then has left."""
 
 from karpool.cluster.arrays import Array
+from karpool.cluster.nodetable import GONE
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import inner
 from karpool.packing.kernels.journal import add_to_host, count_pod, note
@@ -73,7 +74,7 @@ def find_node(m: Array, class_: int, exempt: int, batch: int) -> int:
 @inner
 def takes(m: Array, class_: int, node: int, exempt: int, suited: bool) -> bool:
     """Whether a node takes a pod now; `suited`: labels and taints were looked at before."""
-    if c.live(m)[node] == c.GONE or (c.closed(m)[node] and not exempt):
+    if c.live(m)[node] == GONE or (c.closed(m)[node] and not exempt):
         return False
     if not suited and not suits(m, class_, node):
         return False

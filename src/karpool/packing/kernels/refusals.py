@@ -6,6 +6,7 @@ which they are made, so of two codes the larger one got further.
 """
 
 from karpool.cluster.arrays import Array
+from karpool.cluster.nodetable import GONE
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import compiled, inner
 from karpool.packing.kernels.nodes import attaches, fits, ports_free
@@ -29,7 +30,7 @@ def explain_nodes(m: Array, class_: int, labels: int, exempt: int) -> None:
     codes[:] = 0
     for place in range(c.sizes(m)[c.NODES]):
         node = c.order(m)[place]
-        if c.live(m)[node] != c.GONE:
+        if c.live(m)[node] != GONE:
             codes[node] = alone(m, class_, node)
     for at in range(rules(m, class_, labels)):
         group = only(m, class_, labels, at)

@@ -1,0 +1,47 @@
+"""PodDisruptionBudgets by the pods they cover, found without asking every budget."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from karpool.model.pod import Pod
+from karpool.model.selectors import LabelSelector
+from karpool.model.workloads import PodDisruptionBudget
+
+Pair = tuple[str, str, str]
+
+
+class PdbIndex:
+    """PodDisruptionBudgets, found by namespace and by one label that a pod must have to be covered."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        listed = sorted(budgets, key=lambda pdb: pdb.key)
+        counts = Counter(pair for pdb in listed for handle in _handles(pdb) for pair in handle)
+        self._by_pair: defaultdict[Pair, list[PodDisruptionBudget]] = defaultdict(list)
+        self._by_namespace: defaultdict[str, list[PodDisruptionBudget]] = defaultdict(list)
+        for pdb in listed:
+            # The label that fewest budgets ask for keeps the lists short: `app=cart` rather than `tier=backend`.
+            handle = min(_handles(pdb), key=lambda pairs: sum(counts[pair] for pair in pairs), default=None)
+            if handle is None:
+                self._by_namespace[pdb.metadata.namespace].append(pdb)
+            for pair in handle or ():
+                self._by_pair[pair].append(pdb)
+
+    def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
+        """The budgets that cover a pod, by name."""
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        found = [pdb for pdb in self._by_namespace.get(namespace, ()) if pdb.matches(namespace, labels)]
+        for key, value in labels.items():
+            nearby = self._by_pair.get((namespace, key, value), ())
+            found += [pdb for pdb in nearby if pdb.matches(namespace, labels)]
+        return sorted(found, key=lambda pdb: pdb.key) if len(found) > 1 else found
+
+
+def _handles(pdb: PodDisruptionBudget) -> Iterator[tuple[Pair, ...]]:
+    """Sets of labels of which a covered pod has one."""
+    selector = pdb.spec.selector or LabelSelector()
+    namespace = pdb.metadata.namespace
+    for key, value in selector.match_labels.items():
+        yield ((namespace, key, value),)
+    for expression in selector.match_expressions:
+        if expression.operator == "In":
+            yield tuple((namespace, expression.key, value) for value in sorted(set(expression.values)))
