@@ -34,10 +34,9 @@ class Allowance:
     remaining: int
     why: Reason | None = None
 
-    @property
-    def unlimited(self) -> bool:
-        """Whether no budget binds."""
-        return self.allowed >= UNLIMITED
+    def exhausted(self, pool: NodePool) -> Reason:
+        """Why no further node of the pool may go."""
+        return self.why or Reason(Code.BUDGET_EXHAUSTED, "no budget is left", f"NodePool {pool.name}")
 
 
 @dataclass(frozen=True, slots=True)

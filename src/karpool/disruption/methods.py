@@ -95,9 +95,7 @@ class Pass:
         if standing.pool is None:
             return None
         allowance = self.situation.allowance(standing.pool, cause)
-        if allowance.remaining > 0:
-            return None
-        return allowance.why or Reason(Code.BUDGET_EXHAUSTED, "no budget is left", f"NodePool {standing.pool.name}")
+        return None if allowance.remaining > 0 else allowance.exhausted(standing.pool)
 
     # -- drift ---------------------------------------------------------------------------------------------------
 

@@ -61,9 +61,7 @@ def _over_budget(command: Command, situation: Situation, standing: Standing, lef
     allowance = situation.allowance(pool, command.cause)
     remaining = left.setdefault(pool.name, allowance.remaining)
     left[pool.name] = remaining - 1
-    if remaining > 0:
-        return None
-    return allowance.why or Reason(Code.BUDGET_EXHAUSTED, "no budget is left", f"NodePool {pool.name}")
+    return None if remaining > 0 else allowance.exhausted(pool)
 
 
 def _without(command: Command, standings: list[Standing]) -> Command:
