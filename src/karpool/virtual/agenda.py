@@ -38,6 +38,10 @@ class Agenda:
         """Do something so many seconds from now."""
         self.at(self.time + delay, deed)
 
+    def when(self, moment: datetime, deed: Deed) -> None:
+        """Do something at a moment, or now if that is past."""
+        self.at((moment - self.start).total_seconds(), deed)
+
     def run(self, until: float, each: Deed | None = None) -> None:
         """Do everything that is due before a time, and set the clock to it; `each` is called after every deed."""
         heap = self._heap

@@ -5,13 +5,13 @@ from datetime import timedelta
 from enum import IntEnum
 from typing import Final
 
+from karpool.controller.store import Shelf
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
 from karpool.model.wire import Object
 from karpool.virtual.changes import T, with_metadata
 from karpool.virtual.pdbs import Verdict, Watchman
-from karpool.virtual.store import Shelf
 from karpool.virtual.world import World
 
 DEFAULT_GRACE: Final = 30

@@ -14,6 +14,7 @@ from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.catalog.pricing import launchable
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.resources import CPU, MEMORY
+from karpool.controller.mirror import Mirror
 from karpool.disruption.pods import evictable
 from karpool.model import labels as names
 from karpool.model.node import Node
@@ -22,7 +23,6 @@ from karpool.model.requirements import Requirements, one_of
 from karpool.virtual.cloud import Cloud, node_of
 from karpool.virtual.curves import seconds
 from karpool.virtual.fitting import fitting
-from karpool.virtual.mirror import Mirror
 from karpool.virtual.scenario import AutoscalerSettings, NodeGroup
 from karpool.virtual.world import World
 

@@ -4,6 +4,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from karpool.catalog.instance_types import Catalog
+from karpool.controller.controller import Controller
+from karpool.controller.ground import Duties, Pace
+from karpool.controller.mirror import Mirror
+from karpool.controller.store import Store
 from karpool.disruption.settings import Order, Partition, Settings
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
@@ -13,16 +17,23 @@ from karpool.virtual.agenda import Agenda
 from karpool.virtual.api import Api
 from karpool.virtual.autoscaler import Autoscaler
 from karpool.virtual.cloud import Cloud
-from karpool.virtual.controller import Controller
 from karpool.virtual.curves import seconds
 from karpool.virtual.hands import Hands
 from karpool.virtual.kubelet import Kubelets
 from karpool.virtual.ledger import Ledger
-from karpool.virtual.mirror import Mirror
 from karpool.virtual.pdbs import Watchman
-from karpool.virtual.scenario import Decisions, Interruptions, Outage, Policy, Scenario, Shortage, Workload, patched
+from karpool.virtual.scenario import (
+    Decisions,
+    Interruptions,
+    Outage,
+    Policy,
+    Scenario,
+    Shortage,
+    Timings,
+    Workload,
+    patched,
+)
 from karpool.virtual.scheduler import Scheduler
-from karpool.virtual.store import Store
 from karpool.virtual.workloads import Workloads, budget_of
 from karpool.virtual.world import World
 
@@ -72,13 +83,16 @@ class VirtualCluster:
         self.ledger = Ledger(world, self.api, self.cloud)
         self.hands.observers.append(self.ledger.action)
         self.controller = Controller(
-            world,
+            self.store,
+            self.agenda,
             self.mirror,
             self.hands,
-            self.cloud,
+            offers=self.cloud,
+            guard=self.watchman,
             settings=decision_settings(policy.decisions),
             options=Options(seed=seed),
-            disrupts=policy.disruption,
+            pace=pace(scenario.timings),
+            duties=Duties(disrupts=policy.disruption),
         )
         self.autoscaler = Autoscaler(
             world, self.mirror, self.cloud, scenario.node_groups, settings=scenario.autoscaler, catalog=catalog
@@ -121,6 +135,17 @@ class VirtualCluster:
     def run(self, until: float) -> None:
         """Let time pass until so many seconds after the start."""
         self.agenda.run(until)
+
+
+def pace(timings: Timings) -> Pace:
+    """A scenario's timings as the controller takes them."""
+    return Pace(
+        poll=seconds(timings.poll),
+        patience=seconds(timings.patience),
+        validation=seconds(timings.validation),
+        batch_idle=seconds(timings.batch_idle),
+        batch_most=seconds(timings.batch_most),
+    )
 
 
 def decision_settings(decisions: Decisions) -> Settings:

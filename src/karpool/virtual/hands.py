@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
+from karpool.controller.store import Shelf
 from karpool.execution import actions as a
 from karpool.model.nodepool import NodeClaim
 from karpool.virtual.api import Api
 from karpool.virtual.changes import T, with_annotation, with_claim_condition, with_label, with_metadata, with_taints
 from karpool.virtual.cloud import Cloud
-from karpool.virtual.store import Shelf
 from karpool.virtual.world import World
 
 Observer = Callable[[a.Action], None]
@@ -26,8 +26,14 @@ class Hands:
         self.observers: list[Observer] = []
         self.done = 0
 
-    def carry_out(self, actions: Iterable[a.Action], *, alive: Callable[[], bool]) -> None:
-        """Carry out actions in their order, as long as whoever asked for them is alive."""
+    def carry_out(
+        self,
+        actions: Iterable[a.Action],
+        *,
+        alive: Callable[[], bool],
+        in_order: bool = False,  # noqa: ARG002
+    ) -> None:
+        """Carry out actions as long as whoever asked for them is alive; here none fails, and all are in order."""
         for action in actions:
             if not alive():
                 return

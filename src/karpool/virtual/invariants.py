@@ -5,6 +5,7 @@ Nothing here asks the parts that it checks: budgets, healthy pods and places are
 
 from collections.abc import Iterator
 
+from karpool.controller.watching import Observer
 from karpool.disruption.budgets import allowed
 from karpool.disruption.command import Command
 from karpool.disruption.pods import tolerates_disruption
@@ -25,7 +26,7 @@ class BrokenInvariantError(AssertionError):
     """Something happened that must never happen; the message says what, when and to whom."""
 
 
-class Invariants:
+class Invariants(Observer):
     """Watches a cluster and raises as soon as it breaks a rule."""
 
     def __init__(self, cluster: VirtualCluster) -> None:
@@ -34,7 +35,7 @@ class Invariants:
         self.checked = 0
         cluster.api.on_eviction.append(self._eviction)
         cluster.hands.observers.append(self._action)
-        cluster.controller.on_command.append(self._command)
+        cluster.controller.observers.append(self)
 
     def _broken(self, said: str) -> BrokenInvariantError:
         return BrokenInvariantError(f"{self.cluster.now:%H:%M:%S}: {said}")
@@ -72,7 +73,7 @@ class Invariants:
 
     # -- budgets of pools ----------------------------------------------------------------------------------------
 
-    def _command(self, command: Command) -> None:
+    def began(self, command: Command) -> None:
         """A command that begins must be within the budgets of its pools, and have a place for each of its pods."""
         for name in sorted({self._pool(node) for node in command.nodes}):
             self._check_budget(name, command)

@@ -1,16 +1,16 @@
 """PodDisruptionBudgets: their status, kept by counting changes, and what the Eviction API makes of it."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 
 from msgspec.structs import replace
 
+from karpool.controller.store import Store
 from karpool.disruption.pdbs import Pdbs
 from karpool.model.pod import Pod
 from karpool.model.wire import is_true
 from karpool.model.workloads import BudgetStatus, PodDisruptionBudget
-from karpool.virtual.store import Store
 
 ControllerOf = Callable[[Pod], str]
 Scale = Callable[[str], int | None]
@@ -94,9 +94,13 @@ class Watchman:
             else:
                 tally.keys.pop(pod, None)
 
-    def covered(self, budget: str) -> list[str]:
-        """The keys of the pods that a budget covers."""
-        return list(self._tallies[budget].keys)
+    def covered(self, budgets: Collection[str]) -> list[str]:
+        """The keys of the pods that any of these budgets covers."""
+        return [key for budget in sorted(budgets) for key in self._tallies[budget].keys]
+
+    def pdbs(self) -> Pdbs:
+        """The budgets as they stand at any moment."""
+        return KnownPdbs(self)
 
     def scaled(self, namespace: str) -> None:
         """Take note that an owner of pods in a namespace wants another number of them."""

@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from karpool.cluster.arrays import Array
 from karpool.cluster.resources import CPU, MEMORY
+from karpool.controller.mirror import Mirror
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.virtual.changes import pod_fares, set_condition
 from karpool.virtual.fitting import fitting, has_plain_rules
-from karpool.virtual.mirror import Mirror
 from karpool.virtual.world import World
 
 MOST_ALLOCATED = "MostAllocated"

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
+from karpool.controller.store import Store
 from karpool.model.duration import Duration
 from karpool.virtual.agenda import Agenda
 from karpool.virtual.chance import share
 from karpool.virtual.curves import seconds
 from karpool.virtual.scenario import Timings
-from karpool.virtual.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,23 @@
-"""One snapshot for all decisions, kept in step with the store by its changes, never built anew."""
+"""One snapshot for all decisions, kept in step with the store by its changes.
+
+Changes of pods and nodes are written into the columns. What changes the meaning of all pods (volumes, namespaces,
+daemon sets) makes the snapshot stale; it is built anew when somebody asks for it next.
+"""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from karpool.cluster.arrays import Array, grown
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
+from karpool.controller.store import Store
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim
+from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
-from karpool.model.workloads import PodDisruptionBudget
-from karpool.virtual.store import Store
+from karpool.model.wire import Object
+from karpool.model.workloads import DaemonSet, Namespace, PodDisruptionBudget
 
 Foresight = Callable[[NodeClaim], NodeClaim]
 
@@ -23,6 +29,8 @@ class Mirror:
         self.store = store
         self._foreseen = foreseen
         self.snapshot = Snapshot(store.objects())
+        self.stale = False
+        """Whether the columns no longer show everything, until somebody asks for the `current` ones."""
         self.open: Array = np.zeros(16, dtype=np.uint8)
         self.loosened = 0
         """Counts changes that may let decisions find something that they did not find before."""
@@ -40,6 +48,57 @@ class Mirror:
         store.nodes.watch(self._node)
         store.claims.watch(self._claim)
         store.pdbs.watch(self._budget)
+        store.pools.watch(self._pool)
+        store.daemon_sets.watch(self._daemon_set)
+        store.namespaces.watch(self._namespace)
+        store.volume_claims.watch(self._other)
+        store.volumes.watch(self._other)
+        store.storage_classes.watch(self._other)
+        store.csi_nodes.watch(self._other)
+        self._pools: tuple[NodePool, ...] = store.pools.listed()
+
+    # -- the whole -----------------------------------------------------------------------------------------------
+
+    def current(self) -> Snapshot:
+        """The snapshot, built anew if it has to be."""
+        if self.stale:
+            self.stale = False
+            self.loosened += 1
+            self._rebuild()
+        return self.snapshot
+
+    def pools(self) -> tuple[NodePool, ...]:
+        """The pools; the same tuple until one changes in a way that matters for where pods may go."""
+        return self._pools
+
+    def _rebuild(self) -> None:
+        objects = self.store.objects()
+        launched = [claim for claim in objects.node_claims if claim.status.provider_id]
+        likely = [self._likely(claim) for claim in objects.node_claims if not claim.status.provider_id]
+        claims = (*launched, *(claim for claim in likely if claim is not None))
+        snapshot = Snapshot(replace(objects, node_claims=claims))
+        snapshot.objects = objects
+        self.snapshot, self.touched = snapshot, set()
+        self.open = np.zeros(snapshot.nodes.live.shape, dtype=np.uint8)
+        for row, state in enumerate(snapshot.nodes.states):
+            self.open[row] = state is not None and state.node is not None and _takes_pods(state)
+
+    def _other(self, old: Object | None, new: Object | None) -> None:
+        if old != new:
+            self.stale = True
+
+    def _daemon_set(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
+        if old is None or new is None or old.spec != new.spec:
+            self.stale = True
+
+    def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
+        if old is None or new is None or old.metadata.labels != new.metadata.labels:
+            self.stale = True
+
+    def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
+        if old is None or new is None or old.spec != new.spec or old.ready is not new.ready:
+            self._pools = self.store.pools.listed()
+            self.loosened += 1
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
@@ -95,11 +154,15 @@ class Mirror:
 
     def _show_launching(self, claim: NodeClaim) -> None:
         """A machine that is still to be launched counts as the one it will most likely become."""
-        likely = self._foreseen(claim)
-        if likely.status.provider_id and claim.metadata.deletion_timestamp is None:
+        likely = self._likely(claim)
+        if likely is not None:
             self._show(StateNode(None, likely))
         else:
             self._hide(claim.name)
+
+    def _likely(self, claim: NodeClaim) -> NodeClaim | None:
+        likely = self._foreseen(claim)
+        return likely if likely.status.provider_id and claim.metadata.deletion_timestamp is None else None
 
     def _forget_claim(self, claim: NodeClaim) -> None:
         provider = claim.status.provider_id
@@ -164,9 +227,9 @@ def _only_fares_differently(old: Pod, new: Pod) -> bool:
     """Whether nothing changed that columns show: same pod, same place, same rules."""
     before, after = old.metadata, new.metadata
     return (
-        old.spec is new.spec
+        (old.spec is new.spec or old.spec == new.spec)
         and before.uid == after.uid
-        and before.labels is after.labels
+        and (before.labels is after.labels or before.labels == after.labels)
         and (before.deletion_timestamp is None) is (after.deletion_timestamp is None)
         and not new.terminal
     )

@@ -4,15 +4,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from karpool.controller.caretaker import Caretaker
+from karpool.controller.session import Session
 from karpool.execution.actions import CreateClaim
 from karpool.execution.departures import moving_pods
 from karpool.execution.state import nominate
 from karpool.model.pod import Pod
 from karpool.provisioning.batching import Batch, Window, closes, complete, trigger
 from karpool.provisioning.provision import provision_on
-from karpool.virtual.caretaker import Caretaker
-from karpool.virtual.curves import seconds
-from karpool.virtual.session import Session
 
 
 class Provisioner:
@@ -21,12 +20,10 @@ class Provisioner:
     def __init__(self, session: Session, caretaker: Caretaker) -> None:
         self.session = session
         self.caretaker = caretaker
-        self.agenda = session.world.agenda
-        self.store = session.world.store
-        timings = session.world.timings
-        self.window = Window(
-            timedelta(seconds=seconds(timings.batch_idle)), timedelta(seconds=seconds(timings.batch_most))
-        )
+        self.clock = session.clock
+        self.store = session.store
+        pace = session.pace
+        self.window = Window(timedelta(seconds=pace.batch_idle), timedelta(seconds=pace.batch_most))
         self._batch = Batch()
         self._waiting: dict[str, str] = {}
         self._closing: datetime | None = None
@@ -44,7 +41,7 @@ class Provisioner:
             self._trigger(uid)
         for name in sorted(self.caretaker.marked):
             self._trigger(name)
-        self.agenda.after(seconds(self.session.world.timings.poll), self._ask_again)
+        self.clock.after(self.session.pace.poll, self._ask_again)
 
     def pod(self, old: Pod | None, new: Pod | None) -> None:
         """Note a pod that needs a node, or does no more."""
@@ -56,17 +53,17 @@ class Provisioner:
             self._waiting.pop(old.key, None)
 
     def _trigger(self, uid: str) -> None:
-        self._batch = trigger(self._batch, uid, self.agenda.moment)
+        self._batch = trigger(self._batch, uid, self.clock.moment)
         closing = closes(self._batch, self.window)
         if closing is not None and closing != self._closing:
             self._closing = closing
-            self.agenda.at((closing - self.agenda.start).total_seconds(), partial(self._close, closing))
+            self.clock.when(closing, partial(self._close, closing))
 
     def _close(self, closing: datetime) -> None:
         if not self.session.alive or closing != self._closing:
             return
         self._closing = None
-        now = self.agenda.moment
+        now = self.clock.moment
         if complete(self._batch, now, self.window):
             self._batch = Batch()
             self._provision(now)
@@ -82,6 +79,8 @@ class Provisioner:
         found = provision_on(engine, objects, wanted, now)
         expected = {*found.nominations, *(claim.name for claim in found.claims)}
         session.state = nominate(session.state, sorted(expected), now)
+        for observer in session.observers:
+            observer.provisioned(found)
         session.carry_out([CreateClaim(claim) for claim in found.claims])
 
     def _moving(self, now: datetime) -> frozenset[str]:

@@ -1,16 +1,19 @@
 """The controller's disruption: look, decide, look again a little later, begin."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 from karpool.cluster.podtable import NOWHERE
+from karpool.controller.session import Session
 from karpool.disruption.command import Cause, Command
+from karpool.disruption.living import LivingSituation
 from karpool.disruption.methods import Pass
 from karpool.disruption.recall import Recall
 from karpool.disruption.revalidate import revalidate
+from karpool.disruption.since import Since
 from karpool.disruption.situation import Situation
 from karpool.disruption.windows import reference_time
 from karpool.execution.beginning import NotStartedError, begin, destinations
@@ -18,28 +21,22 @@ from karpool.execution.state import nominate, nominated
 from karpool.execution.tickets import in_command
 from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodePool, grace_period
-from karpool.virtual.curves import seconds
-from karpool.virtual.living import LivingSituation
-from karpool.virtual.pdbs import KnownPdbs
-from karpool.virtual.session import Session
-from karpool.virtual.since import Since
+from karpool.model.reasons import Reason
 
 REFRESH: Final = timedelta(minutes=5)
 """How long "nothing to do" is believed when nothing seems to have changed."""
 _AGAIN: Final = 1.0
-OnCommand = Callable[[Command], None]
 
 
 class Disruptor:
     """Makes a pass whenever the poll comes round and something may have changed since the last fruitless one."""
 
-    def __init__(self, session: Session, on_command: OnCommand) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
-        self.agenda = session.world.agenda
-        self.store = session.world.store
+        self.clock = session.clock
+        self.store = session.store
         self.passes = 0
-        self._on_command = on_command
-        self._poll = seconds(session.world.timings.poll)
+        self._poll = session.pace.poll
         self._resting = self._poll / 2
         self._seen = -1
         self._believed_until: datetime | None = None
@@ -50,7 +47,7 @@ class Disruptor:
 
     def start(self) -> None:
         """Begin to look."""
-        self.agenda.after(self._poll, self._look)
+        self.clock.after(self._poll, self._look)
 
     # -- passes --------------------------------------------------------------------------------------------------
 
@@ -60,27 +57,30 @@ class Disruptor:
         believed = self._nothing_changed()
         commands = () if believed else self._decide()
         if not commands:
-            self.agenda.after(self._poll if believed else self._rest(), self._look)
+            self.clock.after(self._poll if believed else self._rest(), self._look)
         elif all(command.cause is Cause.DRIFTED for command in commands):
             self._begin(commands)
         else:
-            wait = seconds(self.session.world.timings.validation)
-            self.agenda.after(wait, partial(self._validate, commands))
+            wait = self.session.pace.validation
+            self.clock.after(wait, partial(self._validate, commands))
 
     def _rest(self) -> float:
         """How long to rest after a look that found nothing; longer each time."""
-        self._resting = min(2 * self._resting, max(self._poll, seconds(self.session.world.timings.patience)))
+        self._resting = min(2 * self._resting, max(self._poll, self.session.pace.patience))
         return self._resting
 
     def _nothing_changed(self) -> bool:
         until = self._believed_until
-        return self._seen == self.session.mirror.loosened and until is not None and self.agenda.moment < until
+        return self._seen == self.session.mirror.loosened and until is not None and self.clock.moment < until
 
     def _decide(self) -> tuple[Command, ...]:
         self.passes += 1
         seen = self.session.mirror.loosened
         with self._situation() as situation:
-            commands = Pass(situation, self._recalled(situation)).decide()
+            look = Pass(situation, self._recalled(situation))
+            commands = look.decide()
+            for observer in self.session.observers:
+                observer.looked(look, commands)
         # Putting pods back is no change.
         self._seen = seen
         self._believed_until = None if commands else self._next_opening()
@@ -89,23 +89,29 @@ class Disruptor:
     def _validate(self, commands: tuple[Command, ...]) -> None:
         if not self.session.alive:
             return
+        kept: list[Command] = []
         with self._situation() as situation:
-            kept = [revalidate(command, situation) for command in commands]
-        self._begin(tuple(command for command in kept if isinstance(command, Command)))
+            for command in commands:
+                again = revalidate(command, situation)
+                if isinstance(again, Command):
+                    kept.append(again)
+                else:
+                    self._dropped(command, again)
+        self._begin(tuple(kept))
 
     @contextmanager
     def _situation(self) -> Iterator[LivingSituation]:
         """The cluster as it is now; pods that a situation seats elsewhere are put back."""
-        session, now = self.session, self.agenda.moment
-        snapshot = session.mirror.snapshot
-        snapshot.objects = self.store.objects()
+        session, now = self.session, self.clock.moment
         engine = session.engine()
+        snapshot = engine.snapshot
+        snapshot.objects = self.store.objects()
         if self._living is None or self._living.engine is not engine:
             self._living = LivingSituation(snapshot, engine.catalog, engine, now=now, settings=session.settings)
             self._put_back(self._living)
         self._living.renew(
             now,
-            KnownPdbs(session.hands.api.watchman),
+            session.guard.pdbs(),
             touched=self._touched(),
             in_command=in_command(snapshot.objects),
             nominated=nominated(session.state, snapshot.objects, now),
@@ -136,16 +142,15 @@ class Disruptor:
         """Rows of nodes that are not as they were at the last look, or whose pods' budgets have shut."""
         mirror, pods = self.session.mirror, self.session.mirror.snapshot.pods
         rows = mirror.touched
-        for budget in mirror.tightened:
-            for key in self.session.hands.api.watchman.covered(budget):
-                if key in pods.rows:
-                    rows.add(int(pods.node_of[pods.rows[key]]))
+        for key in self.session.guard.covered(mirror.tightened) if mirror.tightened else ():
+            if key in pods.rows:
+                rows.add(int(pods.node_of[pods.rows[key]]))
         mirror.touched, mirror.tightened = set(), set()
         return rows - {NOWHERE}
 
     def _next_opening(self) -> datetime:
         """When the next node may take part again; at the latest after a while."""
-        now = self.agenda.moment
+        now = self.clock.moment
         lengths = {pool.name: _windows(pool) for pool in self.store.pools}
         earliest = now + REFRESH
         for claim in self.store.claims:
@@ -160,16 +165,22 @@ class Disruptor:
     def _begin(self, commands: tuple[Command, ...]) -> None:
         session = self.session
         for command in commands:
-            now = self.agenda.moment
+            now = self.clock.moment
             try:
-                actions = begin(command, self.store.objects(), now)
-            except NotStartedError:
+                actions = begin(command, self.store.objects(), now, settings=session.execution)
+            except NotStartedError as error:
+                self._dropped(command, error.reason)
                 continue
-            self._on_command(command)
-            session.carry_out(actions)
+            for observer in session.observers:
+                observer.began(command)
+            session.carry_out(actions, in_order=True)
             session.state = nominate(session.state, sorted(destinations(command)), now)
         self._resting = self._poll / 2
-        self.agenda.after(_AGAIN if commands else self._poll, self._look)
+        self.clock.after(_AGAIN if commands else self._poll, self._look)
+
+    def _dropped(self, command: Command, reason: Reason) -> None:
+        for observer in self.session.observers:
+            observer.dropped(command, reason)
 
 
 def _windows(pool: NodePool) -> tuple[timedelta, ...]:

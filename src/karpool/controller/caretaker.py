@@ -8,31 +8,30 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 
+from karpool.controller.session import Session
 from karpool.execution.actions import Annotate
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.pod_events import missed_events, pod_event, restart_quiet_time
 from karpool.execution.tickets import COMMAND, REPLACES, ticket_of
-from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL
+from karpool.model.labels import NODEPOOL
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim
+from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.wire import condition
 from karpool.provisioning.pool_hash import hash_annotations
-from karpool.virtual.session import Session
-
-_LATENCY = 0.1
 
 
 class Caretaker:
     """Runs `lifecycle` for claims that changed, and `advance` for those that are marked."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, tends: bool = True) -> None:
         self.session = session
-        self.store = session.world.store
-        self.agenda = session.world.agenda
+        self.store = session.store
+        self.clock = session.clock
+        self._tends = tends
         self.marked: set[str] = set()
         """Names of claims that a command is about, or that are being deleted, and of nodes without a claim that are."""
         self._changed: dict[str, None] = {}
@@ -44,12 +43,10 @@ class Caretaker:
 
     def start(self) -> None:
         """Look at everything once."""
-        stamps = [
-            Annotate("NodePool", pool.name, key, value)
-            for pool in self.store.pools.listed()
-            for key, value in hash_annotations(pool).items()
-        ]
-        self.session.carry_out([*stamps, *missed_events(self.store.objects(), self.agenda.moment)])
+        if self._tends:
+            for pool in self.store.pools.listed():
+                self.pool(None, pool)
+            self.session.carry_out(missed_events(self.store.objects(), self.clock.moment))
         for claim in self.store.claims.listed():
             self.claim(None, claim)
         for node in self.store.nodes.listed():
@@ -59,9 +56,9 @@ class Caretaker:
 
     def pod(self, old: Pod | None, new: Pod | None) -> None:
         """Note pod events, and what happens on nodes that are going."""
-        name = pod_event(old, new)
+        name = pod_event(old, new) if self._tends else None
         if name is not None:
-            self._events[name] = self.agenda.moment
+            self._events[name] = self.clock.moment
             self._tend_soon()
         pod = new if new is not None else old
         if (
@@ -80,7 +77,7 @@ class Caretaker:
         self._changed[claim.name] = None
         self._tend_soon()
         node = self.store.nodes.get(claim.status.node_name)
-        self._mark(claim.name, marked=new is not None and (_is_marked(new) or _leaves(node)))
+        self._mark(claim.name, marked=new is not None and (_is_marked(new) or self._leaves(node)))
 
     def node(self, old: Node | None, new: Node | None) -> None:
         """Note a node that changed."""
@@ -92,7 +89,24 @@ class Caretaker:
             self._changed[claim.name] = None
             self._tend_soon()
         name = node.name if claim is None else claim.name
-        self._mark(name, marked=_leaves(new) or (claim is not None and _is_marked(claim)))
+        self._mark(name, marked=self._leaves(new) or (claim is not None and _is_marked(claim)))
+
+    def pool(self, old: NodePool | None, new: NodePool | None) -> None:
+        """Note a pool that changed: it gets the hash of its template, and its nodes are looked at again."""
+        if new is None or not self._tends:
+            return
+        stamps = [Annotate("NodePool", new.name, key, value) for key, value in hash_annotations(new).items()]
+        if stamps:
+            self.clock.after(0.0, partial(self._stamp, stamps))
+        if old is not None and (old.spec != new.spec or old.metadata.annotations != new.metadata.annotations):
+            for claim in self.store.claims:
+                if claim.metadata.labels.get(NODEPOOL) == new.name:
+                    self._changed[claim.name] = None
+            self._tend_soon()
+
+    def _stamp(self, stamps: list[Annotate]) -> None:
+        if self.session.alive:
+            self.session.carry_out(stamps)
 
     def budget(self) -> None:
         """Note that a PodDisruptionBudget changed: somebody may wait for it."""
@@ -112,12 +126,18 @@ class Caretaker:
             self.marked.discard(name)
             self.advance_soon()
 
+    def _leaves(self, node: Node | None) -> bool:
+        key = self.session.execution.taint_key
+        return node is not None and (
+            node.metadata.deletion_timestamp is not None or any(taint.key == key for taint in node.spec.taints)
+        )
+
     # -- lives of claims -----------------------------------------------------------------------------------------
 
     def _tend_soon(self) -> None:
-        if not self._tending:
+        if self._tends and not self._tending:
             self._tending = True
-            self.agenda.after(_LATENCY, self._tend)
+            self.clock.after(self.session.pace.latency, self._tend)
 
     def _tend(self) -> None:
         self._tending = False
@@ -138,12 +158,11 @@ class Caretaker:
         if claim is None or not self.session.alive:
             self._wakes.pop(name, None)
             return
-        found = lifecycle(self._around((claim,)), self.agenda.moment)
+        found = lifecycle(self._around((claim,)), self.clock.moment)
         self.session.carry_out(found.actions)
         if found.wake is not None and self._wakes.get(name) != found.wake:
             self._wakes[name] = found.wake
-            delay = (found.wake - self.agenda.start).total_seconds()
-            self.agenda.at(delay, partial(self._woken, name, found.wake))
+            self.clock.when(found.wake, partial(self._woken, name, found.wake))
 
     def _woken(self, name: str, wake: datetime) -> None:
         if self.session.alive and self._wakes.get(name) == wake:
@@ -171,19 +190,21 @@ class Caretaker:
         """Look at what is under way in a moment."""
         if not self._advancing:
             self._advancing = True
-            self.agenda.after(_LATENCY, self._advance)
+            self.clock.after(self.session.pace.latency, self._advance)
 
     def _advance(self) -> None:
         self._advancing = False
         session = self.session
         if not session.alive:
             return
-        now = self.agenda.moment
-        session.state, actions = advance(self.under_way(), session.state, now, pods_on=session.pods_on)
+        now = self.clock.moment
+        session.state, actions = advance(
+            self.under_way(), session.state, now, settings=session.execution, pods_on=session.pods_on
+        )
         wake = session.state.wake
         if wake is not None and wake != self._next_advance:
             self._next_advance = wake
-            self.agenda.at((wake - self.agenda.start).total_seconds(), partial(self._due, wake))
+            self.clock.when(wake, partial(self._due, wake))
         session.carry_out(actions)
 
     def _due(self, wake: datetime) -> None:
@@ -213,6 +234,9 @@ class Caretaker:
             nodes=(*around.nodes, *bare),
             node_pools=around.node_pools,
             pod_disruption_budgets=around.pod_disruption_budgets,
+            persistent_volume_claims=self.store.volume_claims.listed(),
+            persistent_volumes=self.store.volumes.listed(),
+            volume_attachments=self.store.volume_attachments.listed(),
         )
 
 
@@ -223,10 +247,4 @@ def _is_marked(claim: NodeClaim) -> bool:
         or COMMAND in meta.annotations
         or REPLACES in meta.annotations
         or condition(claim.status.conditions, DISRUPTION_REASON) is not None
-    )
-
-
-def _leaves(node: Node | None) -> bool:
-    return node is not None and (
-        node.metadata.deletion_timestamp is not None or any(taint.key == DISRUPTED_TAINT for taint in node.spec.taints)
     )

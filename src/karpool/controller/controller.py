@@ -1,25 +1,23 @@
-"""The controller: the same decisions and the same execution as the real one, on the virtual cluster.
+"""The controller: looks after nodes, provisions, and disrupts; whose cluster it is, it does not know.
 
 It can be stopped and started at any moment. A stop loses all that it had in memory; the objects stay as they are.
 """
 
-from collections.abc import Callable
-
-from karpool.disruption.command import Command
+from karpool.controller.caretaker import Caretaker
+from karpool.controller.disruptor import Disruptor
+from karpool.controller.ground import Clock, Duties, Guard, Hands, Offers, Pace
+from karpool.controller.mirror import Mirror
+from karpool.controller.provisioner import Provisioner
+from karpool.controller.session import Session
+from karpool.controller.store import Store
+from karpool.controller.watching import Observer
 from karpool.disruption.settings import Settings
+from karpool.execution.settings import Settings as ExecutionSettings
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim
+from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.model.workloads import PodDisruptionBudget
 from karpool.packing.question import Options
-from karpool.virtual.caretaker import Caretaker
-from karpool.virtual.cloud import Cloud
-from karpool.virtual.disruptor import Disruptor
-from karpool.virtual.hands import Hands
-from karpool.virtual.mirror import Mirror
-from karpool.virtual.provisioner import Provisioner
-from karpool.virtual.session import Session
-from karpool.virtual.world import World
 
 
 class Controller:
@@ -27,30 +25,37 @@ class Controller:
 
     def __init__(
         self,
-        world: World,
+        store: Store,
+        clock: Clock,
         mirror: Mirror,
         hands: Hands,
-        cloud: Cloud,
         *,
+        offers: Offers,
+        guard: Guard,
         settings: Settings,
         options: Options,
-        disrupts: bool = True,
+        execution: ExecutionSettings | None = None,
+        pace: Pace | None = None,
+        duties: Duties | None = None,
     ) -> None:
-        self.world = world
+        self.store = store
+        self.clock = clock
         self.mirror = mirror
         self.hands = hands
-        self.cloud = cloud
+        self.offers = offers
+        self.guard = guard
         self.settings = settings
         self.options = options
-        self.disrupts = disrupts
-        self.on_command: list[Callable[[Command], None]] = []
+        self.execution = execution or ExecutionSettings()
+        self.pace = pace or Pace()
+        self.duties = duties or Duties()
+        self.observers: list[Observer] = []
         self.session: Session | None = None
-        self.commands = 0
         self.passes = 0
-        store = world.store
         store.pods.watch(self._pod)
         store.claims.watch(self._claim)
         store.nodes.watch(self._node)
+        store.pools.watch(self._pool)
         store.pdbs.watch(self._budget)
 
     @property
@@ -62,13 +67,26 @@ class Controller:
         """Begin with nothing in memory."""
         if self.session is not None:
             return
-        self.session = session = Session(self.world, self.mirror, self.hands, self.cloud, self.settings, self.options)
-        self._caretaker = Caretaker(session)
+        self.session = session = Session(
+            store=self.store,
+            clock=self.clock,
+            mirror=self.mirror,
+            hands=self.hands,
+            offers=self.offers,
+            guard=self.guard,
+            settings=self.settings,
+            options=self.options,
+            execution=self.execution,
+            pace=self.pace,
+            observers=self.observers,
+        )
+        self._caretaker = Caretaker(session, tends=self.duties.tends)
         self._provisioner = Provisioner(session, self._caretaker)
-        self._disruptor = Disruptor(session, self._began)
+        self._disruptor = Disruptor(session)
         self._caretaker.start()
-        self._provisioner.start()
-        if self.disrupts:
+        if self.duties.provisions:
+            self._provisioner.start()
+        if self.duties.disrupts:
             self._disruptor.start()
 
     def stop(self) -> None:
@@ -78,17 +96,13 @@ class Controller:
             self.session = None
             self.passes += self._disruptor.passes
 
-    def _began(self, command: Command) -> None:
-        self.commands += 1
-        for told in self.on_command:
-            told(command)
-
     # -- changes -------------------------------------------------------------------------------------------------
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         if self.session is not None:
             self._caretaker.pod(old, new)
-            self._provisioner.pod(old, new)
+            if self.duties.provisions:
+                self._provisioner.pod(old, new)
 
     def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
         if self.session is not None:
@@ -97,6 +111,10 @@ class Controller:
     def _node(self, old: Node | None, new: Node | None) -> None:
         if self.session is not None:
             self._caretaker.node(old, new)
+
+    def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
+        if self.session is not None:
+            self._caretaker.pool(old, new)
 
     def _budget(self, _old: PodDisruptionBudget | None, _new: PodDisruptionBudget | None) -> None:
         if self.session is not None:

@@ -1,4 +1,4 @@
-"""The objects of the virtual cluster, by kind and key: immutable, replaced on change, watched.
+"""The objects of a cluster, by kind and key: immutable, replaced on change, watched.
 
 Watchers are told at once, in the order in which they came, and only take note; whoever wants to answer with a change of
 his own puts that on the agenda, so that nobody hears of changes in the wrong order.
@@ -7,14 +7,13 @@ his own puts that on the agenda, so that nobody hears of changes in the wrong or
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-import msgspec
-
-from karpool.model.node import Node
+from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from karpool.model.wire import Object
-from karpool.model.workloads import DaemonSet, PodDisruptionBudget
+from karpool.model.workloads import DaemonSet, Namespace, PodDisruptionBudget, PriorityClass
 
 T = TypeVar("T", bound=Object)
 Watcher = Callable[[T | None, T | None], None]
@@ -26,10 +25,10 @@ class Versions:
     def __init__(self) -> None:
         self.latest = 0
 
-    def next(self) -> str:
+    def next(self) -> int:
         """The number of a new change."""
         self.latest += 1
-        return str(self.latest)
+        return self.latest
 
 
 class Shelf(Generic[T]):
@@ -62,20 +61,17 @@ class Shelf(Generic[T]):
         return self._listed
 
     def put(self, value: T) -> T:
-        """Create or replace an object; it gets a new resource version."""
+        """Create or replace an object."""
         key = value.key
         old = self._held.get(key)
-        metadata = msgspec.structs.replace(value.metadata, resource_version=self._versions.next())
-        new = msgspec.structs.replace(value, metadata=metadata)
-        self._held[key] = new
-        self._tell(old, new)
-        return new
+        self._held[key] = value
+        self._tell(old, value)
+        return value
 
     def remove(self, key: str) -> None:
         """Take an object away, if it is there."""
         old = self._held.pop(key, None)
         if old is not None:
-            self._versions.next()
             self._tell(old, None)
 
     def watch(self, watcher: Watcher[T]) -> None:
@@ -83,14 +79,14 @@ class Shelf(Generic[T]):
         self._watchers.append(watcher)
 
     def _tell(self, old: T | None, new: T | None) -> None:
-        self.version = self._versions.latest
+        self.version = self._versions.next()
         self._listed = None
         for watcher in self._watchers:
             watcher(old, new)
 
 
 class Store:
-    """All objects of the virtual cluster."""
+    """All objects of a cluster that decisions read."""
 
     def __init__(self) -> None:
         versions = self._versions = Versions()
@@ -100,6 +96,13 @@ class Store:
         self.pools: Shelf[NodePool] = Shelf(versions)
         self.pdbs: Shelf[PodDisruptionBudget] = Shelf(versions)
         self.daemon_sets: Shelf[DaemonSet] = Shelf(versions)
+        self.volume_claims: Shelf[PersistentVolumeClaim] = Shelf(versions)
+        self.volumes: Shelf[PersistentVolume] = Shelf(versions)
+        self.storage_classes: Shelf[StorageClass] = Shelf(versions)
+        self.csi_nodes: Shelf[CSINode] = Shelf(versions)
+        self.namespaces: Shelf[Namespace] = Shelf(versions)
+        self.priority_classes: Shelf[PriorityClass] = Shelf(versions)
+        self.volume_attachments: Shelf[VolumeAttachment] = Shelf(versions)
         self._built: tuple[int, Objects] = (-1, Objects())
 
     @property
@@ -121,4 +124,11 @@ class Store:
             node_pools=self.pools.listed(),
             pod_disruption_budgets=self.pdbs.listed(),
             daemon_sets=self.daemon_sets.listed(),
+            persistent_volume_claims=self.volume_claims.listed(),
+            persistent_volumes=self.volumes.listed(),
+            storage_classes=self.storage_classes.listed(),
+            csi_nodes=self.csi_nodes.listed(),
+            namespaces=self.namespaces.listed(),
+            priority_classes=self.priority_classes.listed(),
+            volume_attachments=self.volume_attachments.listed(),
         )

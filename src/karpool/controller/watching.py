@@ -1,0 +1,24 @@
+"""What others may want to know of the controller's decisions: the base of every observer, which knows nothing."""
+
+from collections.abc import Sequence
+
+from karpool.disruption.command import Command
+from karpool.disruption.methods import Pass
+from karpool.model.reasons import Reason
+from karpool.provisioning.provision import Provisioned
+
+
+class Observer:
+    """Is told of decisions as they are made; override what you want to hear of."""
+
+    def looked(self, look: Pass, commands: Sequence[Command]) -> None:
+        """A pass was made, and found these commands; only during this call can `look` be asked for reasons."""
+
+    def dropped(self, command: Command, reason: Reason) -> None:
+        """A command no longer stood when it was to begin."""
+
+    def began(self, command: Command) -> None:
+        """A command begins."""
+
+    def provisioned(self, found: Provisioned) -> None:
+        """Pods that wait were looked at."""
