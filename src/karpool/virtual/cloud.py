@@ -3,27 +3,25 @@
 A machine has the name of its claim. It exists, and costs money, from its launch to the end of its termination.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from dataclasses import replace as with_fields
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.catalog.pricing import PRICE_LABEL, launchable
 from karpool.model import labels as names
-from karpool.model.node import Node, NodeSpec, NodeStatus
+from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, as_requirements
-from karpool.model.requirements import NO_REQUIREMENTS, Requirements
+from karpool.model.requirements import Requirements
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Condition, Metadata
+from karpool.provisioning.machines import choose_machine, machine_labels, starting_node, starting_taints
+from karpool.provisioning.shortages import obtainable, offering_key
 from karpool.virtual.api import Api
 from karpool.virtual.chance import waiting_time
 from karpool.virtual.changes import with_claim_condition, with_node_condition
 from karpool.virtual.curves import seconds
-from karpool.virtual.kubelet import NOT_READY
 from karpool.virtual.scenario import Interruptions, Shortage
 from karpool.virtual.world import World
 
@@ -103,21 +101,15 @@ class Cloud:
         self.world.agenda.after(delay, partial(self._appear, name, uid))
 
     def _choose(self, wanted: Requirements) -> tuple[InstanceType, Offering] | None:
-        """The cheapest offering that can be had of the types that a claim names; of equals the first."""
-        best: tuple[float, InstanceType, Offering] | None = None
-        types = wanted.get(names.INSTANCE_TYPE)
-        for entry in self._all.types:
-            if (types is not None and not types.has(entry.name)) or not entry.requirements.meets(wanted):
-                continue
-            for offering in launchable(entry, wanted):
-                price = self._all.price(offering)
-                if price is None or (best is not None and price >= best[0]):
-                    continue
-                if self._short(entry, offering):
-                    self._remember(entry, offering)
-                else:
-                    best = (price, entry, offering)
-        return None if best is None else best[1:]
+        """The cheapest machine that can be had; what is missing is remembered."""
+
+        def is_short(entry: InstanceType, offering: Offering) -> bool:
+            short = self._short(entry, offering)
+            if short:
+                self._remember(entry, offering)
+            return short
+
+        return choose_machine(self._all, wanted, is_short)
 
     def start(self, name: str, entry: InstanceType, offering: Offering) -> Machine:
         """Start a machine."""
@@ -131,7 +123,7 @@ class Cloud:
 
     def _report(self, claim: NodeClaim, machine: Machine, wanted: Requirements) -> None:
         """Write into the claim what was launched."""
-        labels = {**_labels(machine, wanted), **claim.metadata.labels}
+        labels = {**machine_labels(machine.entry, machine.offering, machine.price, wanted), **claim.metadata.labels}
         launched = with_claim_condition(claim, "Launched", "True", self.world.agenda.moment, reason="Launched")
         status = replace(
             launched.status,
@@ -147,9 +139,7 @@ class Cloud:
         claim = self._held(name, uid)
         if claim is None or name not in self.machines or name in self.world.store.nodes:
             return
-        waiting = (Taint(key=names.UNREGISTERED_TAINT, effect="NoExecute"), *claim.spec.startup_taints)
-        labels = {**claim.metadata.labels, names.HOSTNAME: name}
-        self.api.create_node(node_of(self.machines[name], labels, (*waiting, *claim.spec.taints)))
+        self.api.create_node(node_of(self.machines[name], claim.metadata.labels, starting_taints(claim)))
 
     # -- what cannot be had --------------------------------------------------------------------------------------
 
@@ -166,29 +156,16 @@ class Cloud:
     def _remember(self, entry: InstanceType, offering: Offering) -> None:
         """Tell decisions for a while that an offering cannot be had."""
         until = self.world.agenda.time + REMEMBERS_SHORTAGE
-        self._known_short[entry.name, offering.zone, offering.capacity_type] = until
+        self._known_short[offering_key(entry, offering)] = until
         self.world.agenda.at(until, self._publish)
         self._publish()
 
     def _publish(self) -> None:
         now = self.world.agenda.time
         self._known_short = {key: until for key, until in self._known_short.items() if until > now}
-        types = tuple(self._as_known(entry) for entry in self._all.types)
-        if types != self.catalog.types:
-            self.catalog = with_fields(self._all, types=types)
-
-    def _as_known(self, entry: InstanceType) -> InstanceType:
-        offerings = tuple(self._offered(entry, offering) for offering in entry.offerings)
-        return entry if offerings == entry.offerings else with_fields(entry, offerings=offerings)
-
-    def _offered(self, entry: InstanceType, offering: Offering) -> Offering:
-        if (entry.name, offering.zone, offering.capacity_type) in self._known_short:
-            return with_fields(offering, available=False)
-        taken = self._reserved.get(offering.reservation_id or "", 0)
-        if not taken:
-            return offering
-        left = max(0, offering.reservation_capacity - taken)
-        return with_fields(offering, reservation_capacity=left, available=offering.available and left > 0)
+        found = obtainable(self._all, self._known_short, self._reserved)
+        if found.types != self.catalog.types:
+            self.catalog = found
 
     # -- end -----------------------------------------------------------------------------------------------------
 
@@ -254,26 +231,7 @@ def _concerns(shortage: Shortage, entry: InstanceType, offering: Offering) -> bo
     )
 
 
-def _labels(machine: Machine, wanted: Requirements) -> dict[str, str]:
-    """Whatever the type, its offering and the claim's requirements leave only one value for, and the price."""
-    offered = machine.entry.requirements.intersect(machine.offering.requirements)
-    open_keys = [key for key in wanted if key in offered or len(wanted[key].values) == 1]
-    known = offered.intersect(Requirements((key, wanted[key]) for key in open_keys))
-    single = {
-        key: next(iter(rule.values)) for key, rule in known.items() if not rule.complement and len(rule.values) == 1
-    }
-    return {**single, PRICE_LABEL: f"{machine.price:.6g}"}
-
-
-def node_of(machine: Machine, labels: dict[str, str], taints: tuple[Taint, ...]) -> Node:
+def node_of(machine: Machine, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> Node:
     """The Node that a machine registers: not ready yet."""
-    offered = _labels(machine, NO_REQUIREMENTS)
-    return Node(
-        metadata=Metadata(name=machine.name, labels={**offered, **labels}),
-        spec=NodeSpec(provider_id=PROVIDER + machine.name, taints=(Taint(key=NOT_READY, effect="NoSchedule"), *taints)),
-        status=NodeStatus(
-            capacity=dict(machine.entry.capacity),
-            allocatable=dict(machine.entry.allocatable),
-            conditions=(Condition(type="Ready", status="False"),),
-        ),
-    )
+    said = {**machine_labels(machine.entry, machine.offering, machine.price), **labels}
+    return starting_node(machine.name, PROVIDER + machine.name, machine.entry, labels=said, taints=taints)

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
 
 from karpool.controller.mirror import Mirror
 from karpool.model.duration import Duration
 from karpool.model.labels import NODEPOOL, REGISTERED
 from karpool.model.node import Node
 from karpool.model.pod import Pod
+from karpool.provisioning.machines import NOT_READY
 from karpool.virtual.changes import pod_fares, set_condition, with_node_condition, with_taints
 from karpool.virtual.curves import seconds
 from karpool.virtual.world import World
 
-NOT_READY: Final = "node.kubernetes.io/not-ready"
 Durations = Callable[[Pod], Duration | None]
 
 

@@ -1,0 +1,67 @@
+"""The machine that answers a NodeClaim: which type, with which labels, and the Node that it registers."""
+
+from collections.abc import Callable
+from typing import Final
+
+from karpool.catalog.instance_types import Catalog, InstanceType, Offering
+from karpool.catalog.pricing import PRICE_LABEL, launchable
+from karpool.model import labels as names
+from karpool.model.node import Node, NodeSpec, NodeStatus
+from karpool.model.nodepool import NodeClaim
+from karpool.model.requirements import NO_REQUIREMENTS, Requirements
+from karpool.model.scheduling import Taint
+from karpool.model.wire import Condition, Metadata
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+IsShort = Callable[[InstanceType, Offering], bool]
+
+
+def choose_machine(
+    catalog: Catalog, wanted: Requirements, is_short: IsShort = lambda _entry, _offering: False
+) -> tuple[InstanceType, Offering] | None:
+    """The cheapest offering that can be had of the types that a claim names; of equals the first."""
+    best: tuple[float, InstanceType, Offering] | None = None
+    types = wanted.get(names.INSTANCE_TYPE)
+    for entry in catalog.types:
+        if (types is not None and not types.has(entry.name)) or not entry.requirements.meets(wanted):
+            continue
+        for offering in launchable(entry, wanted):
+            price = catalog.price(offering)
+            if price is None or (best is not None and price >= best[0]) or is_short(entry, offering):
+                continue
+            best = (price, entry, offering)
+    return None if best is None else best[1:]
+
+
+def machine_labels(
+    entry: InstanceType, offering: Offering, price: float, wanted: Requirements = NO_REQUIREMENTS
+) -> dict[str, str]:
+    """Whatever the type, its offering and the claim's requirements leave only one value for, and the price."""
+    offered = entry.requirements.intersect(offering.requirements)
+    open_keys = [key for key in wanted if key in offered or len(wanted[key].values) == 1]
+    known = offered.intersect(Requirements((key, wanted[key]) for key in open_keys))
+    single = {
+        key: next(iter(rule.values)) for key, rule in known.items() if not rule.complement and len(rule.values) == 1
+    }
+    return {**single, PRICE_LABEL: f"{price:.6g}"}
+
+
+def starting_taints(claim: NodeClaim) -> tuple[Taint, ...]:
+    """The taints with which the node of a claim comes: nobody may use it before it is registered."""
+    waiting = Taint(key=names.UNREGISTERED_TAINT, effect="NoExecute")
+    return (waiting, *claim.spec.startup_taints, *claim.spec.taints)
+
+
+def starting_node(
+    name: str, provider_id: str, entry: InstanceType, *, labels: dict[str, str], taints: tuple[Taint, ...]
+) -> Node:
+    """The Node that a machine registers: not ready yet."""
+    return Node(
+        metadata=Metadata(name=name, labels={**labels, names.HOSTNAME: name}),
+        spec=NodeSpec(provider_id=provider_id, taints=(Taint(key=NOT_READY, effect="NoSchedule"), *taints)),
+        status=NodeStatus(
+            capacity=dict(entry.capacity),
+            allocatable=dict(entry.allocatable),
+            conditions=(Condition(type="Ready", status="False"),),
+        ),
+    )

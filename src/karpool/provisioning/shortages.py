@@ -1,0 +1,37 @@
+"""A catalogue as far as it can be had: without offerings that ran out, with what is left of reservations."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from karpool.catalog.instance_types import Catalog, InstanceType, Offering
+
+OfferingKey = tuple[str, str, str]
+"""Type, zone and capacity type."""
+
+
+def offering_key(entry: InstanceType, offering: Offering) -> OfferingKey:
+    """What an offering is known by."""
+    return entry.name, offering.zone, offering.capacity_type
+
+
+def obtainable(catalog: Catalog, short: Collection[OfferingKey], reserved: Mapping[str, int]) -> Catalog:
+    """The catalogue with short offerings unavailable, and reservations less what is taken of them by now."""
+    types = tuple(_seen(entry, short, reserved) for entry in catalog.types)
+    return replace(catalog, types=types) if types != catalog.types else catalog
+
+
+def _seen(entry: InstanceType, short: Collection[OfferingKey], reserved: Mapping[str, int]) -> InstanceType:
+    offerings = tuple(_offered(entry, offering, short, reserved) for offering in entry.offerings)
+    return entry if offerings == entry.offerings else replace(entry, offerings=offerings)
+
+
+def _offered(
+    entry: InstanceType, offering: Offering, short: Collection[OfferingKey], reserved: Mapping[str, int]
+) -> Offering:
+    if offering_key(entry, offering) in short:
+        return replace(offering, available=False)
+    taken = reserved.get(offering.reservation_id or "", 0)
+    if not taken:
+        return offering
+    left = max(0, offering.reservation_capacity - taken)
+    return replace(offering, reservation_capacity=left, available=offering.available and left > 0)
