@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "compact": Entry("karpool.cli.compact", "Show which under-used nodes would be drained for the autoscaler."),
     "validate": Entry("karpool.cli.validate", "Check manifests: what they hold, and every rule they break."),
     "catalog": Entry("karpool.cli.catalog", "List instance types, what they hold and what they cost."),
+    "crds": Entry("karpool.cli.crds", "Print the custom resource definitions, to be applied with kubectl."),
     "version": Entry("karpool.cli.version", "Print the version."),
 }
 

@@ -205,6 +205,8 @@ class Caretaker:
         if wake is not None and wake != self._next_advance:
             self._next_advance = wake
             self.clock.when(wake, partial(self._due, wake))
+        for observer in session.observers:
+            observer.acts(actions)
         session.carry_out(actions)
 
     def _due(self, wake: datetime) -> None:

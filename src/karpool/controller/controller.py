@@ -96,6 +96,11 @@ class Controller:
             self.session = None
             self.passes += self._disruptor.passes
 
+    def look_again(self) -> None:
+        """Look at everything as after a start, because something that was asked for did not happen."""
+        if self.session is not None:
+            self._caretaker.start()
+
     # -- changes -------------------------------------------------------------------------------------------------
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:

@@ -75,6 +75,8 @@ class Disruptor:
 
     def _decide(self) -> tuple[Command, ...]:
         self.passes += 1
+        for observer in self.session.observers:
+            observer.looking()
         seen = self.session.mirror.loosened
         with self._situation() as situation:
             look = Pass(situation, self._recalled(situation))

@@ -74,6 +74,8 @@ class Provisioner:
         wanted = {*self._waiting, *self._moving(now)}
         if not wanted:
             return
+        for observer in session.observers:
+            observer.looking()
         engine = session.engine()
         engine.snapshot.objects = objects
         found = provision_on(engine, objects, wanted, now)

@@ -4,12 +4,16 @@ from collections.abc import Sequence
 
 from karpool.disruption.command import Command
 from karpool.disruption.methods import Pass
+from karpool.execution.actions import Action
 from karpool.model.reasons import Reason
 from karpool.provisioning.provision import Provisioned
 
 
 class Observer:
     """Is told of decisions as they are made; override what you want to hear of."""
+
+    def looking(self) -> None:
+        """A pass, or a look at pods that wait, begins."""
 
     def looked(self, look: Pass, commands: Sequence[Command]) -> None:
         """A pass was made, and found these commands; only during this call can `look` be asked for reasons."""
@@ -19,6 +23,9 @@ class Observer:
 
     def began(self, command: Command) -> None:
         """A command begins."""
+
+    def acts(self, actions: Sequence[Action]) -> None:
+        """Commands and departures under way ask for these actions."""
 
     def provisioned(self, found: Provisioned) -> None:
         """Pods that wait were looked at."""

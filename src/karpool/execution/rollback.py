@@ -3,12 +3,16 @@
 Tickets stay until every replacement is on its way out, so that a roll-back that is cut short is taken up again.
 """
 
+from typing import Final
+
 from karpool.execution.actions import Annotate, ClearClaimCondition, DeleteClaim, RemoveTaint
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.tickets import COMMAND, REPLACES, Ticket, Underway, ticket_of
 from karpool.execution.turn import Turn
 from karpool.model.nodepool import NodeClaim
 from karpool.model.wire import condition
+
+ROLLED_BACK: Final = "DisruptionRolledBack"
 
 
 def roll_back(turn: Turn, command: Underway, why: str) -> None:
@@ -20,7 +24,7 @@ def roll_back(turn: Turn, command: Underway, why: str) -> None:
     if replacements:
         return
     for claim in command.waiting:
-        turn.tell("NodeClaim", claim.name, "DisruptionRolledBack", f"command {ticket.id} was rolled back: {why}")
+        turn.tell("NodeClaim", claim.name, ROLLED_BACK, f"command {ticket.id} was rolled back: {why}")
         unmark(turn, claim)
     for claim in command.members:
         turn.do(Annotate("NodeClaim", claim.name, COMMAND, None))

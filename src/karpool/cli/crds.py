@@ -1,0 +1,95 @@
+"""`karpool crds`: the custom resource definitions, unless the cluster has somebody else's."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from karpool.cli.errors import say
+from karpool.live.crds import definitions
+from karpool.model.labels import GRACE_PERIOD
+from karpool.model.problems import InputError, Problem
+
+if TYPE_CHECKING:
+    from karpool.live.target import Target
+
+EPILOG: Final = f"""\b
+WHEN KARPENTER IS INSTALLED
+  NodePool and NodeClaim are then Karpenter's, and overwriting them could break it. So
+  a definition that is in the cluster without the label
+  app.kubernetes.io/managed-by: karpool is left alone: nothing is printed, and the exit
+  status is 2. Run Karpool beside Karpenter with `karpool run --provider karpenter`, and
+  write the grace period of a NodePool as its annotation
+  {GRACE_PERIOD}.
+\b
+EXAMPLES
+  karpool crds | kubectl apply -f -
+  karpool crds | kubectl apply --server-side -f -
+  karpool crds --offline > crds.yaml
+\b
+EXIT STATUS
+  0  printed; a warning on standard error says if the cluster could not be looked at
+  2  the cluster has definitions of somebody else, or an option is wrong; nothing is printed
+"""
+_SECONDS_TO_CONNECT: Final = 3.0
+_SECONDS_TO_ANSWER: Final = 5.0
+
+
+@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.option("--offline", is_flag=True, help="Do not look at any cluster; print in any case.")
+@click.option("--context", metavar="NAME", help="The kube context to look at, if not the current one.")
+@click.option("--kubeconfig", metavar="PATH", type=click.Path(path_type=Path), help="The kubeconfig file to use.")
+def crds(*, offline: bool, context: str | None, kubeconfig: Path | None) -> None:
+    """Print the definitions of NodePool, NodeClaim and KWOKNodeClass as YAML, to be applied with kubectl.
+
+    With them the API server itself refuses what `karpool validate` refuses. The cluster of the current kube context is
+    looked at first (three definitions are read, nothing is changed).
+    """
+    if not offline:
+        _look(context, kubeconfig)
+    click.echo(definitions(), nl=False)
+
+
+def _look(context: str | None, kubeconfig: Path | None) -> None:
+    """Refuse to go on where somebody else's definitions would be overwritten; warn if that cannot be known."""
+    import asyncio
+
+    from karpool.live.errors import ApiError
+    from karpool.live.kubeconfig import find_target
+
+    try:
+        target = find_target(context, kubeconfig)
+    except InputError as error:
+        if context is not None or kubeconfig is not None:
+            raise
+        _warn(error)
+        return
+    try:
+        found = asyncio.run(_foreign(target))
+    except ApiError as error:
+        _warn(error)
+        return
+    if found:
+        raise InputError(_overwriting(found[0], target.context))
+
+
+async def _foreign(target: "Target") -> tuple[str, ...]:
+    from karpool.live.client import Client
+    from karpool.live.crds.installed import foreign_definitions
+    from karpool.live.transport import Patience
+
+    patience = Patience(answer=_SECONDS_TO_ANSWER, connect=_SECONDS_TO_CONNECT, retries=0)
+    async with Client(target, patience=patience) as client:
+        return await foreign_definitions(client)
+
+
+def _overwriting(name: str, context: str) -> Problem:
+    message = (
+        "was not installed by karpool and is not overwritten; beside Karpenter use `karpool run --provider karpenter`, "
+        f"and on NodePools the annotation {GRACE_PERIOD} (--offline prints all the same)"
+    )
+    return Problem(file=f"context {context}", object=f"CustomResourceDefinition {name}", message=message)
+
+
+def _warn(error: Exception) -> None:
+    say(f"warning: printed without a look at the cluster: {error}", 0)

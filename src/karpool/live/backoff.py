@@ -1,0 +1,23 @@
+"""Waiting longer after each failure, and never in step with others."""
+
+import random
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Waits that double from `first` to `most` seconds, each shortened by up to a half at random."""
+
+    first: float = 0.5
+    most: float = 30.0
+    _failures: int = field(default=0, init=False)
+
+    def next(self) -> float:
+        """How long to wait now, counting one failure more."""
+        whole = min(self.most, self.first * 2.0 ** min(self._failures, 60))
+        self._failures += 1
+        return whole * random.uniform(0.5, 1)
+
+    def reset(self) -> None:
+        """Start again from the shortest wait."""
+        self._failures = 0

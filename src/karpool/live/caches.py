@@ -1,0 +1,95 @@
+"""The caches of a live cluster: one reflector for each kind that decisions need."""
+
+import asyncio
+from typing import Any, Final
+
+import structlog
+
+from karpool.controller.store import Shelf, Store, Versions
+from karpool.live import resources as r
+from karpool.live.cache import Arrivals, Kept
+from karpool.live.client import Client
+from karpool.live.metrics import Metrics
+from karpool.live.reflector import Reflector
+from karpool.live.resources import Resource
+from karpool.live.writing import Shelves
+
+_log = structlog.get_logger()
+_TELL_EVERY: Final = 10.0
+
+
+class Caches:
+    """A store that follows the API server; `run` keeps it so."""
+
+    def __init__(self, client: Client, metrics: Metrics) -> None:
+        self.store = store = Store()
+        self.arrivals = Arrivals()
+        self._client = client
+        self._metrics = metrics
+        self._reflectors: list[Reflector[Any]] = []
+        self.shelves = Shelves(
+            nodes=self.follow(r.NODES, store.nodes),
+            claims=self.follow(r.NODE_CLAIMS, store.claims),
+            pools=self.follow(r.NODE_POOLS, store.pools),
+            pods=self.follow(r.PODS, store.pods),
+        )
+        self.follow(r.POD_DISRUPTION_BUDGETS, store.pdbs)
+        self.follow(r.DAEMON_SETS, store.daemon_sets)
+        self.follow(r.PERSISTENT_VOLUME_CLAIMS, store.volume_claims)
+        self.follow(r.PERSISTENT_VOLUMES, store.volumes)
+        self.follow(r.STORAGE_CLASSES, store.storage_classes)
+        self.follow(r.CSI_NODES, store.csi_nodes)
+        self.follow(r.NAMESPACES, store.namespaces)
+        self.follow(r.VOLUME_ATTACHMENTS, store.volume_attachments)
+
+    def follow(self, resource: Resource[Any], shelf: Shelf[Any]) -> Kept[Any]:
+        """Keep a shelf in step with a kind of object."""
+        kept: Kept[Any] = Kept(shelf, self.arrivals)
+        self._reflectors.append(Reflector(self._client, resource, kept, on_trouble=self._trouble))
+        return kept
+
+    def own_shelf(self) -> Shelf[Any]:
+        """A shelf for a kind that decisions do not read."""
+        return Shelf(Versions())
+
+    async def run(self) -> None:
+        """Follow the API server until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self._reflectors:
+                tasks.create_task(reflector.run())
+
+    async def synced(self) -> None:
+        """Wait until everything was read once."""
+        while missing := self.missing():
+            waits = [asyncio.create_task(reflector.synced.wait()) for reflector in self._reflectors]
+            _, pending = await asyncio.wait(waits, timeout=_TELL_EVERY)
+            for task in pending:
+                task.cancel()
+            if pending:
+                _log.info("waiting for the API server", kinds=missing)
+        self.arrivals.apply()
+
+    def missing(self) -> list[str]:
+        """The kinds of which nothing is known yet."""
+        return [one.resource.plural for one in self._reflectors if not one.synced.is_set()]
+
+    def silent(self, seconds: float) -> list[str]:
+        """The kinds of which nothing was heard for so long that they cannot be trusted."""
+        now = asyncio.get_running_loop().time()
+        return [one.resource.plural for one in self._reflectors if now - one.last_heard > seconds]
+
+    def _trouble(self, resource: Resource[Any], error: Exception) -> None:
+        self._metrics.watch_restarted(resource.plural)
+        _log.warning("a watch was cut", resource=resource.plural, error=str(error))
+
+
+def uid_in(store: Store, kind: str, name: str) -> str:
+    """The uid of an object, as far as it is known."""
+    shelves: dict[str, Shelf[Any]] = {
+        "Node": store.nodes,
+        "NodeClaim": store.claims,
+        "NodePool": store.pools,
+        "Pod": store.pods,
+    }
+    held = shelves[kind].get(name)
+    return "" if held is None else str(held.metadata.uid)

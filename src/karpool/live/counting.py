@@ -1,0 +1,55 @@
+"""Counts what happens to nodes, claims and pods, whoever made it happen."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from karpool.controller.store import Store
+from karpool.live.metrics import Metrics
+from karpool.model.labels import NODEPOOL, REGISTERED
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
+from karpool.model.pod import Pod
+from karpool.model.wire import Object, is_true
+
+
+class Counting:
+    """Hears of every change in a store from now on."""
+
+    def __init__(self, store: Store, metrics: Metrics, clock: Callable[[], datetime]) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        store.claims.watch(self._claim)
+        store.nodes.watch(self._node)
+        store.pods.watch(self._pod)
+
+    def _since(self, moment: datetime | None) -> float:
+        return 0.0 if moment is None else max(0.0, (self._clock() - moment).total_seconds())
+
+    def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
+        if new is None and old is not None:
+            self._metrics.claim_terminated(_pool(old), seconds=self._since(old.metadata.deletion_timestamp))
+
+    def _node(self, old: Node | None, new: Node | None) -> None:
+        if new is None and old is not None:
+            meta = old.metadata
+            seconds, age = self._since(meta.deletion_timestamp), self._since(meta.creation_timestamp)
+            self._metrics.node_terminated(_pool(old), seconds=seconds, age=age)
+        elif new is not None and _registered(new) and not (old is not None and _registered(old)):
+            self._metrics.node_created(_pool(new))
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None or old is None:
+            return
+        created = new.metadata.creation_timestamp
+        if new.bound and not old.bound:
+            self._metrics.pod_bound(self._since(created))
+        if is_true(new.status.conditions, "Ready") and not is_true(old.status.conditions, "Ready"):
+            self._metrics.pod_started(self._since(created))
+
+
+def _pool(thing: Object) -> str:
+    return thing.metadata.labels.get(NODEPOOL, "")
+
+
+def _registered(node: Node) -> bool:
+    return node.metadata.labels.get(REGISTERED) == "true"

@@ -1,0 +1,29 @@
+"""The custom resource definitions that Karpool installs: YAML documents that are shipped with it."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Final
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+OWNER: Final = "karpool"
+_FILES: Final = {
+    "nodepools.karpenter.sh": "nodepools.yaml",
+    "nodeclaims.karpenter.sh": "nodeclaims.yaml",
+    "kwoknodeclasses.karpenter.kwok.sh": "kwoknodeclasses.yaml",
+}
+NAMES: Final = tuple(_FILES)
+
+
+def definition(name: str) -> str:
+    """The YAML of one definition, by its full name."""
+    return files(__name__).joinpath(_FILES[name]).read_text(encoding="utf-8")
+
+
+def definitions() -> str:
+    """The YAML of all definitions, one document each."""
+    return "---\n".join(definition(name) for name in NAMES)
+
+
+def is_ours(labels: Mapping[str, str]) -> bool:
+    """Whether the labels of an installed definition say that it came from here."""
+    return labels.get(MANAGED_BY) == OWNER

@@ -1,0 +1,19 @@
+"""Which definitions a cluster has already, and who installed them."""
+
+from karpool.live.client import Client
+from karpool.live.crds import NAMES, is_ours
+from karpool.live.errors import NotFoundError
+from karpool.live.resources import CUSTOM_RESOURCE_DEFINITIONS
+
+
+async def foreign_definitions(client: Client) -> tuple[str, ...]:
+    """The names of our definitions that somebody else has installed."""
+    return tuple([name for name in NAMES if await _is_foreign(client, name)])
+
+
+async def _is_foreign(client: Client, name: str) -> bool:
+    try:
+        found = await client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+    except NotFoundError:
+        return False
+    return not is_ours(found.metadata.labels)

@@ -1,0 +1,104 @@
+"""Logs on standard error: one line each, for programs (JSON) or for people (text), without secrets."""
+
+import logging
+import re
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, Processor
+
+HIDDEN: Final = "[hidden]"
+_SECRET_FIELD: Final = re.compile(
+    r"token|password|passwd|secret|authorization|credential|api_?key|private_?key", re.IGNORECASE
+)
+# What secrets look like wherever they stand: bearer and basic headers, JSON web tokens, PEM keys, passwords in URLs.
+_SECRET_TEXT: Final = re.compile(
+    r"(?<=\bBearer )\S+|(?<=\bBasic )[A-Za-z0-9+/=]{8,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",
+    re.DOTALL,
+)
+
+
+class LogFormat(StrEnum):
+    """How a line of the log looks."""
+
+    JSON = "json"
+    TEXT = "text"
+
+
+class LogLevel(StrEnum):
+    """What is logged: this and everything more serious."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def setup_logs(form: LogFormat = LogFormat.JSON, level: LogLevel = LogLevel.INFO) -> None:
+    """Send everything that this process logs, also by the standard library, to standard error."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+        structlog.processors.format_exc_info,
+        hide_secrets,
+    ]
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(form)],
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    logging.captureWarnings(capture=True)
+
+
+def hide_secrets(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """The same fields, with everything that looks like a secret replaced."""
+    return {key: _clean(key, value) for key, value in event.items()}
+
+
+def _clean(key: str, value: Any) -> Any:
+    if key.startswith("_"):
+        return value
+    if _SECRET_FIELD.search(key) and value is not None:
+        return HIDDEN
+    if isinstance(value, str):
+        return _SECRET_TEXT.sub(HIDDEN, value)
+    if isinstance(value, Mapping):
+        return {str(name): _clean(str(name), inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean("", inner) for inner in value]
+    return value if isinstance(value, int | float | None) else _SECRET_TEXT.sub(HIDDEN, str(value))
+
+
+def _rendering(form: LogFormat) -> list[Processor]:
+    if form is LogFormat.TEXT:
+        plain = structlog.dev.plain_traceback
+        return [
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain, timestamp_key="time")
+        ]
+    return [_in_order, structlog.processors.JSONRenderer(serializer=_encode)]
+
+
+def _in_order(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """What every line has comes first."""
+    first = {key: event.pop(key) for key in ("time", "level", "event") if key in event}
+    return first | dict(event)
+
+
+def _encode(event: EventDict, **_: Any) -> str:
+    return msgspec.json.encode(event, enc_hook=str).decode()

@@ -1,0 +1,138 @@
+"""The loop of `karpool run`: changes come in, deeds that are due are done, their actions are carried out, one by one.
+
+Decisions are made in a thread, so that leases are renewed and watches heard meanwhile; nothing else happens then.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import structlog
+
+from karpool.controller.controller import Controller
+from karpool.controller.ground import Deed
+from karpool.live.agenda import Agenda
+from karpool.live.cache import Arrivals
+from karpool.live.hands import Hands
+
+_log = structlog.get_logger()
+LONGEST_REST: Final = 1.0
+"""How long the loop rests at most: the lead may be lost, or the clock set, without anything else to notice."""
+FIRST_RETRY: Final = 1.0
+LAST_RETRY: Final = 30.0
+_AFTER_A_MISTAKE: Final = 10.0
+
+
+class Loop:
+    """Runs the controller while this process leads."""
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        arrivals: Arrivals,
+        hands: Hands,
+        controller: Controller,
+        *,
+        leading: Callable[[], bool],
+        trusted: Callable[[], bool] = lambda: True,
+        each_turn: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`trusted`: whether caches show the cluster; `each_turn` is called while leading, between deeds."""
+        self._agenda = agenda
+        self._arrivals = arrivals
+        self._hands = hands
+        self._controller = controller
+        self._leading = leading
+        self._trusted = trusted
+        self._each_turn = each_turn
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
+        self._retry = FIRST_RETRY
+        self._retries_at = 0.0
+        self._not_before = 0.0
+        self.turned = time.monotonic()
+        """When the loop last came round, on the steady clock."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Turn until asked to stop; the write that is under way then is finished."""
+        try:
+            while not stop.is_set():
+                await self._rest(stop)
+                self.turned = time.monotonic()
+                await self._in_thread(self._arrivals.apply)
+                self._follow_the_lead()
+                await self._hands.settle()
+                if self._controller.running:
+                    self._each_turn()
+                    await self._do_what_is_due(stop)
+        finally:
+            self._controller.stop()
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _rest(self, stop: asyncio.Event) -> None:
+        """Wait for a change or for something that is due."""
+        due = self._agenda.wait()
+        rest = LONGEST_REST if due is None else min(due, LONGEST_REST)
+        waits = [asyncio.create_task(self._arrivals.waiting.wait()), asyncio.create_task(stop.wait())]
+        try:
+            await asyncio.wait(waits, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waits:
+                task.cancel()
+        self._arrivals.waiting.clear()
+
+    def _follow_the_lead(self) -> None:
+        """Begin or end a life of the controller; a clock that was set ends one, and the next knows no old times."""
+        reason = self._why_stop()
+        if self._controller.running and reason:
+            _log.info("the controller stops", reason=reason)
+            self._stop()
+        ready = self._leading() and self._trusted() and time.monotonic() >= self._not_before
+        if not self._controller.running and ready:
+            _log.info("the controller starts")
+            self._controller.start()
+
+    def _why_stop(self) -> str:
+        if self._agenda.jumped():
+            return "the clock was set"
+        if not self._leading():
+            return "this replica does not lead"
+        return "" if self._trusted() else "nothing was heard from the API server for too long"
+
+    def _stop(self) -> None:
+        self._controller.stop()
+        self._agenda.clear()
+
+    async def _do_what_is_due(self, stop: asyncio.Event) -> None:
+        for deed in self._agenda.due():
+            if stop.is_set() or not self._controller.running or not self._leading():
+                return
+            await self._do(deed)
+            await self._in_thread(self._arrivals.apply)
+            self.turned = time.monotonic()
+
+    async def _do(self, deed: Deed) -> None:
+        try:
+            await self._in_thread(deed)
+        except Exception:  # noqa: BLE001
+            # A mistake of ours must not stop drains for good; all that matters stands on the objects.
+            _log.exception("a mistake in Karpool; the controller starts anew", again_in_seconds=_AFTER_A_MISTAKE)
+            self._stop()
+            self._not_before = time.monotonic() + _AFTER_A_MISTAKE
+            return
+        await self._hands.settle()
+        self._look_again_after_failures()
+
+    def _look_again_after_failures(self) -> None:
+        """Nobody hears of a write that failed, so everything is looked at again after a while."""
+        now = time.monotonic()
+        if self._hands.take_failures() and now >= self._retries_at:
+            if now - self._retries_at > 2 * LAST_RETRY:
+                self._retry = FIRST_RETRY
+            self._retries_at = now + self._retry
+            self._agenda.after(self._retry, self._controller.look_again)
+            self._retry = min(2 * self._retry, LAST_RETRY)
+
+    async def _in_thread(self, deed: Callable[[], object]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, deed)

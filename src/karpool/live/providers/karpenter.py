@@ -1,0 +1,26 @@
+"""Karpool beside an installed Karpenter, which launches and ends what NodeClaims ask for.
+
+Karpenter's own disruption is switched off by the pools' budgets (`nodes: "0"`), so those that Karpool goes by stand in
+the annotation `karpool.sh/budgets`. The taint is Karpool's own, because Karpenter takes its own off nodes that it is
+not disrupting. Pods that wait, registration, marks, hashes and drains are Karpenter's.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from karpool.controller.ground import Duties, Offers
+from karpool.execution.settings import Settings as ExecutionSettings
+from karpool.live.providers.protocol import Provider
+
+TAINT: Final = "karpool.sh/disrupted"
+
+
+def karpenter(offers: Offers, execution: ExecutionSettings) -> Provider:
+    """The provider for a cluster that Karpenter runs."""
+    return Provider(
+        name="karpenter",
+        offers=offers,
+        duties=Duties(provisions=False, tends=False),
+        execution=replace(execution, taint_key=TAINT, terminates=False),
+        annotated_budgets=True,
+    )

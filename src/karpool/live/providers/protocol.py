@@ -1,0 +1,57 @@
+"""What a provider is: what can be had, who does what, and, where Karpool starts machines itself, how."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from karpool.controller.ground import Duties, Offers
+from karpool.execution.settings import Settings as ExecutionSettings
+from karpool.model.nodepool import NodeClaim
+from karpool.model.quantity import Quantity
+
+
+class NothingToHaveError(Exception):
+    """None of the machines that a claim would take can be had now; the claim is given up and its pods ask anew."""
+
+
+class LaunchError(Exception):
+    """A launch failed for a reason that may pass; it is tried again until the claim's time is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A machine that starts: what is written into its claim."""
+
+    provider_id: str
+    labels: Mapping[str, str]
+    capacity: Mapping[str, Quantity]
+    allocatable: Mapping[str, Quantity]
+
+
+class Machines(Protocol):
+    """Starts and ends machines. Every call may be repeated, by another process too, and has the effect of one."""
+
+    async def launch(self, claim: NodeClaim) -> Launched:
+        """Start the machine of a claim; if it was started before, see to it that its node comes."""
+
+    async def terminate(self, claim: NodeClaim) -> bool:
+        """End the machine of a claim; whether it is gone."""
+
+    async def existing(self) -> Mapping[str, str]:
+        """All machines that exist and are Karpool's: the names of their claims, by provider id."""
+
+    async def end(self, provider_id: str) -> None:
+        """End a machine that no claim stands for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A provider; without `machines`, somebody else in the cluster launches what NodeClaims ask for."""
+
+    name: str
+    offers: Offers
+    machines: Machines | None = None
+    duties: Duties = field(default_factory=Duties)
+    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    annotated_budgets: bool = False
+    """Whether budgets stand in the pool's annotation, because its own are somebody else's."""

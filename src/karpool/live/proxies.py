@@ -1,0 +1,50 @@
+"""Which proxy, if any, the environment puts between here and a server."""
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def environment_proxy(server: str, environ: Mapping[str, str]) -> str:
+    """The proxy for a server's address as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say; empty: go there directly."""
+    address = urlsplit(server)
+    host = address.hostname or ""
+    name = f"{address.scheme}_proxy"
+    proxy = environ.get(name.upper()) or environ.get(name) or ""
+    if not proxy or _is_here(host):
+        return ""
+    port = address.port or _DEFAULT_PORTS.get(address.scheme, 0)
+    exempt = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
+    if any(_covers(entry.strip().lower(), host, port) for entry in exempt.split(",") if entry.strip()):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _covers(entry: str, host: str, port: int) -> bool:
+    """Whether an entry of NO_PROXY (a name, a domain, an address, a network, `*`) covers a host."""
+    if entry == "*":
+        return True
+    if "/" in entry:
+        try:
+            return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
+        except ValueError:
+            return False
+    name, colon, written = entry.rpartition(":")
+    if colon and written.isdecimal() and ":" not in name:
+        if int(written) != port:
+            return False
+        entry = name
+    domain = entry.removeprefix("*").removeprefix(".")
+    return host.endswith(f".{domain}") or (host == domain and not entry.startswith("."))

@@ -1,0 +1,70 @@
+"""Everything that `karpool run` may be told, in one value."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from karpool.controller.ground import Pace
+from karpool.disruption.settings import Settings as DecisionSettings
+from karpool.execution.settings import Settings as ExecutionSettings
+from karpool.live.election import LeaseTimes
+from karpool.live.journal import LARGEST, OLD_FILES
+from karpool.live.logs import LogFormat, LogLevel
+from karpool.live.serving import Address
+from karpool.packing.question import Options
+
+METRICS_ADDRESS: Final = Address("127.0.0.1", 8080)
+HEALTH_ADDRESS: Final = Address("127.0.0.1", 8081)
+
+
+class ProviderName(StrEnum):
+    """Who makes and ends machines."""
+
+    KWOK = "kwok"
+    KARPENTER = "karpenter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseSettings:
+    """The lease that says who leads; without a name this process leads without asking."""
+
+    name: str | None = "karpool"
+    namespace: str = "karpool"
+    times: LeaseTimes = field(default_factory=LeaseTimes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalSettings:
+    """Where decisions are written down; without a path they are not."""
+
+    path: Path | None = None
+    largest: int = LARGEST
+    old_files: int = OLD_FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Settings of the controller; the defaults are those of the command line."""
+
+    provider: ProviderName = ProviderName.KWOK
+    dry_run: bool = False
+    context: str | None = None
+    """The context of the kubeconfig; None: the current one, or the service account inside a cluster."""
+    catalog: str = "aws"
+    node_fee: float = 0.0
+    decisions: DecisionSettings = field(default_factory=DecisionSettings)
+    options: Options = field(default_factory=Options)
+    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    pace: Pace = field(default_factory=Pace)
+    lease: LeaseSettings = field(default_factory=LeaseSettings)
+    journal: JournalSettings = field(default_factory=JournalSettings)
+    metrics_address: Address | None = METRICS_ADDRESS
+    health_address: Address | None = HEALTH_ADDRESS
+    log_format: LogFormat = LogFormat.JSON
+    log_level: LogLevel = LogLevel.INFO
+    stalled_after: timedelta = timedelta(minutes=2)
+    """A loop that has not turned for this long is not healthy."""
+    goodbye: timedelta = timedelta(seconds=5)
+    """How long the end may take, once asked for."""

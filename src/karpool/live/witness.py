@@ -1,0 +1,150 @@
+"""What people get to know of decisions: metrics, the journal, the log, and events on the objects concerned."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from karpool.controller.store import Store
+from karpool.controller.watching import Observer
+from karpool.disruption.command import Cause, Command
+from karpool.disruption.methods import Pass
+from karpool.disruption.situation import Standing
+from karpool.disruption.why import why_it_stays
+from karpool.execution.actions import Action, RecordEvent
+from karpool.execution.rollback import ROLLED_BACK
+from karpool.execution.tickets import Ticket, ticket_of
+from karpool.live.journal import Journal
+from karpool.live.metrics import Metrics
+from karpool.model.labels import NODEPOOL
+from karpool.model.reasons import Reason
+from karpool.provisioning.provision import Provisioned
+
+_log = structlog.get_logger()
+EXPLAIN_EVERY: Final = timedelta(minutes=1)
+"""How often a pass that found nothing is explained node by node; one that found something always is."""
+MOST_EVENTS: Final = 50
+"""About how many nodes at most events say, after one pass, why they stay."""
+
+
+class Witness(Observer):
+    """Tells of everything that was decided; knows nothing that decisions rest on."""
+
+    def __init__(
+        self,
+        store: Store,
+        metrics: Metrics,
+        journal: Journal,
+        *,
+        record: Callable[[RecordEvent], None],
+        clock: Callable[[], datetime],
+        dry_run: bool = False,
+    ) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._journal = journal
+        self._record = record
+        self._clock = clock
+        self._dry_run = dry_run
+        self._explained: datetime | None = None
+        self._said: dict[str, tuple[str, ...]] = {}
+        self._decided: tuple[Command, ...] = ()
+        self._began = 0.0
+        self._taken_back: set[str] = set()
+
+    def looking(self) -> None:
+        """Note when a look began."""
+        self._began = time.perf_counter()
+
+    # -- passes --------------------------------------------------------------------------------------------------
+
+    def looked(self, look: Pass, commands: Sequence[Command]) -> None:
+        """Explain a pass, unless it only repeats one of a moment ago."""
+        now, lasted = self._clock(), time.perf_counter() - self._began
+        new = tuple(commands) != self._decided
+        if not commands and self._explained is not None and now - self._explained < EXPLAIN_EVERY:
+            return
+        if commands and not new:
+            return  # a dry run decides the same again and again
+        self._explained, self._decided = now, tuple(commands)
+        chosen = {name for command in commands for name in command.nodes}
+        stay = [one for one in _standings(look) if one.name not in chosen]
+        rejected = [(one.name, why_it_stays(look, one)) for one in stay]
+        self._journal.decided(now, commands, rejected, dry_run=self._dry_run)
+        self._metrics.decided(
+            lasted,
+            rejections=Counter(reason.code for _, reasons in rejected for reason in reasons),
+            eligible={str(Cause.UNDERUTILIZED): len(look.eligible())},
+        )
+        self._tell_nodes(rejected)
+        for command in commands:
+            _log.info("decided", **_summary(command), dry_run=self._dry_run)
+
+    def _tell_nodes(self, rejected: list[tuple[str, tuple[Reason, ...]]]) -> None:
+        """Say on nodes why they stay, when that is another reason than before."""
+        changed = [(name, why) for name, why in rejected if self._said.get(name) != tuple(one.code for one in why)]
+        self._said = {name: tuple(one.code for one in why) for name, why in rejected}
+        for name, why in changed[:MOST_EVENTS]:
+            self._record(RecordEvent("Node", name, "Unconsolidatable", f"{why[0].code}: {why[0].message}"))
+
+    # -- commands ------------------------------------------------------------------------------------------------
+
+    def dropped(self, command: Command, reason: Reason) -> None:
+        """A command no longer stood."""
+        self._metrics.invalidated(str(command.method))
+        self._journal.dropped(self._clock(), command, reason)
+        _log.info("dropped", **_summary(command), code=reason.code, why=reason.message, about=reason.object)
+
+    def began(self, command: Command) -> None:
+        """A command begins."""
+        self._metrics.begun(str(command.method), command.decision, command.savings)
+        self._journal.begun(self._clock(), command)
+        said = f"{command.cause}: goes by {command.method}, which saves {command.savings:.4g} $/h"
+        for name in command.nodes:
+            self._record(RecordEvent("Node", name, "DisruptionBegan", said))
+        _log.info("began", **_summary(command))
+
+    def acts(self, actions: Sequence[Action]) -> None:
+        """Commands that are taken back are told of once each."""
+        for action in actions:
+            if isinstance(action, RecordEvent) and action.reason == ROLLED_BACK:
+                ticket = self._ticket(action.name)
+                if ticket is not None and ticket.id not in self._taken_back:
+                    self._taken_back.add(ticket.id)
+                    self._metrics.rolled_back(ticket.method, "replace" if ticket.replacements else "delete")
+                    self._journal.rolled_back(self._clock(), ticket, action.message)
+                    _log.warning("rolled back", command=ticket.id, nodes=list(ticket.nodes), why=action.message)
+
+    def _ticket(self, claim: str) -> Ticket | None:
+        held = self._store.claims.get(claim)
+        return None if held is None else ticket_of(held)
+
+    # -- provisioning --------------------------------------------------------------------------------------------
+
+    def provisioned(self, found: Provisioned) -> None:
+        """Pods that wait were looked at."""
+        self._journal.provisioned(self._clock(), found.claims, found.unschedulable)
+        self._metrics.provisioned(time.perf_counter() - self._began, unschedulable=len(found.unschedulable))
+        for claim in found.claims:
+            self._metrics.claim_created(claim.metadata.labels.get(NODEPOOL, ""), "provisioned")
+            _log.info("asked for a node", claim=claim.name, pool=claim.metadata.labels.get(NODEPOOL, ""))
+        for key, reason in found.unschedulable:
+            self._record(RecordEvent("Pod", key, "FailedScheduling", reason.message, "Warning"))
+
+
+def _standings(look: Pass) -> list[Standing]:
+    nodes = look.situation.snapshot.nodes
+    return [look.situation.standing(row) for row, state in enumerate(nodes.states) if state is not None]
+
+
+def _summary(command: Command) -> dict[str, object]:
+    return {
+        "method": str(command.method),
+        "cause": str(command.cause),
+        "nodes": list(command.nodes),
+        "replacements": [list(one.instance_types[:3]) for one in command.replacements],
+        "savings_per_hour": command.savings,
+    }

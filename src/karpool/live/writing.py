@@ -1,0 +1,132 @@
+"""Single writes to Kubernetes, as `execution.actions` describes them; their answers are put into the caches at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from karpool.execution import actions as a
+from karpool.live.cache import Kept
+from karpool.live.client import Client
+from karpool.live.edits import Edit, Json, merge_patch, target
+from karpool.live.errors import ConflictError, NotFoundError, TooManyRequestsError
+from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS, Resource
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.pod import Pod
+
+_log = structlog.get_logger()
+_TRIES: Final = 5
+_RESOURCES: Final[dict[str, Resource[Any]]] = {
+    "Node": NODES,
+    "NodeClaim": NODE_CLAIMS,
+    "NodePool": NODE_POOLS,
+    "Pod": PODS,
+}
+Deed = a.CreateClaim | a.DeleteClaim | a.DeleteNode | a.DeletePod | a.EvictPod
+
+
+@dataclass(frozen=True, slots=True)
+class Shelves:
+    """Where the answers to writes are kept."""
+
+    nodes: Kept[Node]
+    claims: Kept[NodeClaim]
+    pools: Kept[NodePool]
+    pods: Kept[Pod]
+
+    def of(self, kind: str) -> Kept[Any]:
+        """The shelf of a kind."""
+        shelves: dict[str, Kept[Any]] = {
+            "Node": self.nodes,
+            "NodeClaim": self.claims,
+            "NodePool": self.pools,
+            "Pod": self.pods,
+        }
+        return shelves[kind]
+
+
+class Writer:
+    """Writes one thing at a time; an object that is gone, or another one by now, is no failure."""
+
+    def __init__(self, client: Client, shelves: Shelves, clock: Callable[[], datetime]) -> None:
+        self._client = client
+        self._shelves = shelves
+        self._clock = clock
+
+    async def edit(self, edits: Sequence[Edit], *, also: Json | None = None) -> None:
+        """Patch one object with all edits, and `also` this; if somebody else was quicker, look again."""
+        if not edits:
+            return
+        kind, key, subresource = target(edits[0])
+        for attempt in range(_TRIES):
+            try:
+                await self._patch(kind, key, subresource, edits, also or {})
+            except NotFoundError:
+                return
+            except ConflictError:
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                return
+
+    async def _patch(self, kind: str, key: str, subresource: str, edits: Sequence[Edit], also: Json) -> None:
+        resource = _RESOURCES[kind]
+        namespace, _, name = key.rpartition("/")
+        held = msgspec.json.decode(await self._client.raw("GET", resource.path(namespace, name)))
+        patch = merge_patch(held, edits, self._clock())
+        for part, fields in also.items():
+            patch[part] = {**patch.get(part, {}), **fields}
+        if patch:
+            written = await self._client.merge_patch(
+                resource,
+                name,
+                patch,
+                namespace=namespace,
+                subresource=subresource,
+                resource_version=held["metadata"]["resourceVersion"],
+            )
+            self._shelves.of(kind).written(written)
+
+    async def do(self, deed: Deed) -> None:
+        """Create, delete or evict."""
+        match deed:
+            case a.CreateClaim():
+                await self._create(deed.claim)
+            case a.DeleteClaim():
+                await self._delete(NODE_CLAIMS, deed.name, deed.uid)
+            case a.DeleteNode():
+                await self._delete(NODES, deed.name, deed.uid)
+            case a.DeletePod():
+                await self._delete(PODS, deed.key, deed.uid, deed.grace_seconds)
+            case a.EvictPod():
+                await self._evict(deed)
+
+    async def _create(self, claim: NodeClaim) -> None:
+        try:
+            made = await self._client.create(NODE_CLAIMS, claim)
+        except ConflictError as error:
+            if not error.already_exists:
+                raise
+            made = await self._client.get(NODE_CLAIMS, claim.name)
+        self._shelves.claims.written(made)
+
+    async def _delete(self, resource: Resource[Any], key: str, uid: str, grace: int | None = None) -> None:
+        namespace, _, name = key.rpartition("/")
+        try:
+            await self._client.delete(resource, name, namespace=namespace, uid=uid, grace_seconds=grace)
+        except (ConflictError, NotFoundError):
+            return
+
+    async def _evict(self, action: a.EvictPod) -> None:
+        namespace, _, name = action.key.rpartition("/")
+        try:
+            await self._client.evict(namespace, name, action.uid)
+        except (ConflictError, NotFoundError):
+            return
+        except TooManyRequestsError as error:
+            # A budget's refusal is no failure: the drain asks again by itself.
+            _log.debug("eviction refused", pod=action.key, said=error.message)

@@ -1,0 +1,42 @@
+"""Control planes for tests: started when the first test asks, one of each kind per worker, stopped at the end."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.live.control_plane import ControlPlane
+
+ENSURE = Path(__file__).resolve().parents[2] / "scripts" / "ensure-kubernetes"
+
+
+@pytest.fixture(scope="session")
+def kubernetes_programs() -> Path:
+    """The folder with kube-apiserver and the others; they are built by `make test`, never here."""
+    found = subprocess.run([ENSURE, "--no-build"], capture_output=True, text=True, check=False)  # noqa: S603 - our own script
+    if found.returncode:
+        pytest.skip(f"NOT TESTED: Karpool on a real API server. {found.stderr.strip()}")
+    if shutil.which("openssl") is None:
+        pytest.skip("NOT TESTED: Karpool on a real API server. There is no openssl to make certificates with.")
+    return Path(found.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="session")
+def control_plane(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd and kube-apiserver: objects stay as they are written, nothing acts on them."""
+    with ControlPlane(kubernetes_programs, tmp_path_factory.mktemp("control-plane")) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def running_cluster(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Another control plane, where controllers, the scheduler and kwok bring objects to life."""
+    missing = [name for name in ControlPlane.OTHERS if not (kubernetes_programs / name).exists()]
+    if missing:
+        pytest.skip(f"NOT TESTED: Karpool in a running cluster. {kubernetes_programs} lacks {', '.join(missing)}.")
+    with ControlPlane(kubernetes_programs, tmp_path_factory.mktemp("running-cluster")) as plane:
+        plane.start_controller_manager()
+        plane.start_scheduler()
+        plane.start_kwok()
+        yield plane

@@ -1,0 +1,225 @@
+"""Kubernetes Events: what people read, told once, and never in anybody's way."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.live import https
+from tests.live.control_plane import ControlPlane
+from tests.live.programs import free_port
+
+from karpool.execution.actions import RecordEvent
+from karpool.live.client import Client
+from karpool.live.credentials import FixedCredentials
+from karpool.live.events import Recorder
+from karpool.live.kubeconfig import find_target
+from karpool.live.target import Target
+from karpool.live.transport import Patience
+
+BLOCKED = RecordEvent("Node", "a", "DisruptionBlocked", "Pod shop/cart-0 must not be disturbed", "Warning")
+
+
+class Watch:
+    """A clock that goes only when told."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+async def settle(recorder: Recorder, results: list[str], number: int) -> None:
+    """Let the recorder send until this many events have met their fate."""
+    task = asyncio.create_task(recorder.run())
+    async with asyncio.timeout(20):
+        while len(results) < number:  # noqa: ASYNC110 - the recorder tells results, not ends
+            await asyncio.sleep(0.01)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def sent(plane: ControlPlane, events: list[RecordEvent], *, waits: tuple[float, ...] = ()) -> list[str]:
+    """What became of events that are told one after the other, with so many seconds before each."""
+    results: list[str] = []
+
+    async def story() -> None:
+        async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
+            watch = Watch()
+            recorder = Recorder(
+                client,
+                uid_of=lambda kind, name: f"uid-of-{kind}-{name}",
+                instance="karpool-0",
+                per_second=1000,
+                on_result=results.append,
+                clock=watch,
+            )
+            told = 0
+            for number, event in enumerate(events):
+                watch.seconds += waits[number] if waits else 0
+                recorder.record(event)
+                told = await outcome(recorder, results, told)
+
+    asyncio.run(story())
+    return results
+
+
+async def outcome(recorder: Recorder, results: list[str], told: int) -> int:
+    if recorder.waiting:
+        await settle(recorder, results, told + 1)
+    return len(results)
+
+
+def events_about(plane: ControlPlane, name: str, namespace: str = "default") -> list[dict[str, Any]]:
+    client = https.Client(plane.kubeconfig())
+    found = client.get(f"/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name={name}")
+    items: list[dict[str, Any]] = found.body["items"]
+    return items
+
+
+def test_an_event_says_what_happened_to_whom(control_plane: ControlPlane) -> None:
+    assert sent(control_plane, [replace(BLOCKED, name="whom")]) == ["sent"]
+    (event,) = events_about(control_plane, "whom")
+    assert event["involvedObject"] == {"kind": "Node", "name": "whom", "uid": "uid-of-Node-whom", "apiVersion": "v1"}
+    assert (event["reason"], event["message"], event["type"]) == (BLOCKED.reason, BLOCKED.message, "Warning")
+    assert event["source"] == {"component": "karpool"}
+    assert (event["reportingComponent"], event["reportingInstance"]) == ("karpool", "karpool-0")
+    assert event["count"] == 1
+    assert event["firstTimestamp"] == event["lastTimestamp"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version"),
+    [("NodeClaim", "karpenter.sh/v1"), ("NodePool", "karpenter.sh/v1")],
+)
+def test_objects_without_a_namespace_have_their_events_in_default(
+    kind: Any, api_version: str, control_plane: ControlPlane
+) -> None:
+    name = f"cluster-wide-{kind.lower()}"
+    assert sent(control_plane, [replace(BLOCKED, kind=kind, name=name)]) == ["sent"]
+    (event,) = events_about(control_plane, name)
+    assert event["involvedObject"]["apiVersion"] == api_version
+    assert "namespace" not in event["involvedObject"]
+
+
+def test_a_pod_has_its_events_beside_it(control_plane: ControlPlane) -> None:
+    assert sent(control_plane, [replace(BLOCKED, kind="Pod", name="kube-system/dns-0")]) == ["sent"]
+    (event,) = events_about(control_plane, "dns-0", "kube-system")
+    assert event["involvedObject"]["namespace"] == "kube-system"
+
+
+def test_a_long_message_and_a_long_name_are_shortened(control_plane: ControlPlane) -> None:
+    name = "n" * 240
+    assert sent(control_plane, [replace(BLOCKED, name=name, message="x" * 3000)]) == ["sent"]
+    (event,) = events_about(control_plane, name)
+    assert len(event["message"]) == 1024
+    assert event["message"].endswith("…")
+
+
+def test_the_same_event_is_told_once_then_counted_then_told_anew(control_plane: ControlPlane) -> None:
+    event = replace(BLOCKED, name="again")
+    results = sent(control_plane, [event] * 5, waits=(0, 119, 2, 119, 601))
+    assert results == ["sent", "repeated", "sent"]
+    assert sorted(one["count"] for one in events_about(control_plane, "again")) == [1, 2]
+
+
+def test_another_message_is_another_event(control_plane: ControlPlane) -> None:
+    told = [replace(BLOCKED, name="other"), replace(BLOCKED, name="other", message="Pod shop/web-0 is in the way")]
+    assert sent(control_plane, told) == ["sent", "sent"]
+
+
+def test_an_event_that_somebody_deleted_is_told_anew(control_plane: ControlPlane) -> None:
+    event = replace(BLOCKED, name="deleted")
+
+    async def story() -> list[str]:
+        results: list[str] = []
+        async with Client(find_target(kubeconfig=control_plane.kubeconfig())) as client:
+            watch = Watch()
+            recorder = Recorder(client, per_second=1000, on_result=results.append, clock=watch)
+            recorder.record(event)
+            await settle(recorder, results, 1)
+            (there,) = events_about(control_plane, "deleted")
+            path = f"/api/v1/namespaces/default/events/{there['metadata']['name']}"
+            https.Client(control_plane.kubeconfig()).delete(path)
+            watch.seconds += 300
+            recorder.record(event)
+            await settle(recorder, results, 2)
+        return results
+
+    asyncio.run(story())
+    (there,) = events_about(control_plane, "deleted")
+    assert there["count"] == 2
+
+
+def nobody() -> Client:
+    """A client of an API server that is not there."""
+    target = Target(server=f"http://127.0.0.1:{free_port()}", credentials=FixedCredentials())
+    return Client(target, patience=Patience(retries=0))
+
+
+def test_when_too_many_wait_the_oldest_go_and_are_told_when_they_happen_again() -> None:
+    results: list[str] = []
+    recorder = Recorder(nobody(), capacity=3, on_result=results.append)
+    for number in range(5):
+        recorder.record(replace(BLOCKED, name=f"n-{number}"))
+    assert results == ["dropped", "dropped"]
+    assert recorder.waiting == 3
+    recorder.record(replace(BLOCKED, name="n-4"))
+    assert recorder.waiting == 3
+    recorder.record(replace(BLOCKED, name="n-0"))
+    assert results == ["dropped"] * 3
+
+
+def test_events_that_cannot_be_sent_stop_nobody_and_are_logged_once_a_minute() -> None:
+    async def story() -> list[str]:
+        results: list[str] = []
+        async with nobody() as client:
+            watch = Watch()
+            recorder = Recorder(client, per_second=1000, on_result=results.append, clock=watch)
+            for number, wait in enumerate((0, 1, 58, 2)):
+                watch.seconds += wait
+                recorder.record(BLOCKED)
+                await settle(recorder, results, number + 1)
+        return results
+
+    with capture_logs() as logged:
+        assert asyncio.run(story()) == ["failed"] * 4
+    assert [entry["log_level"] for entry in logged] == ["warning", "warning"]
+
+
+def test_whoever_does_not_lead_tells_nothing() -> None:
+    async def story() -> list[str]:
+        results: list[str] = []
+        async with nobody() as client:
+            client.write_gate = lambda: False
+            recorder = Recorder(client, per_second=1000, on_result=results.append)
+            recorder.record(BLOCKED)
+            await settle(recorder, results, 1)
+        return results
+
+    with capture_logs() as logged:
+        assert asyncio.run(story()) == ["dropped"]
+    assert logged == []
+
+
+def test_events_are_sent_no_faster_than_asked() -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def story() -> None:
+        results: list[str] = []
+        async with nobody() as client:
+            recorder = Recorder(client, per_second=4, on_result=results.append, sleep=sleep)
+            for number in range(3):
+                recorder.record(replace(BLOCKED, name=f"n-{number}"))
+            await settle(recorder, results, 3)
+            await asyncio.sleep(0)
+
+    asyncio.run(story())
+    assert pauses[:2] == [0.25, 0.25]

@@ -1,0 +1,464 @@
+import asyncio
+import base64
+import json
+import os
+import shutil
+import stat
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.live.certificates import Authority
+from tests.live.stand_in import StandIn, refuses, says, thing
+
+from karpool.live.client import Client
+from karpool.live.credentials import TokenFile
+from karpool.live.errors import CredentialsError, UnreachableError
+from karpool.live.exec_plugin import Plugin, PluginCredentials
+from karpool.live.kubeconfig import NoClusterError, find_target
+from karpool.live.proxies import environment_proxy
+from karpool.live.resources import NODES
+from karpool.live.target import Target, tls_context
+from karpool.live.transport import Patience
+from karpool.model.problems import InputError
+
+SECRET = "hush-hush-9c1f"  # noqa: S105 - to be looked for where it must not be
+SERVER = "https://10.0.0.1:6443"
+with_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with openssl")
+V1 = "client.authentication.k8s.io/v1"
+
+
+def written(
+    folder: Path,
+    *,
+    user: Mapping[str, Any] | None = None,
+    cluster: Mapping[str, Any] | None = None,
+    name: str = "dev",
+    file: str = "config",
+    **more: Any,
+) -> Path:
+    """A kubeconfig with one context, user and cluster of this name."""
+    path = folder / file
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": SERVER, **(cluster or {})}}],
+        "users": [{"name": name, "user": dict(user or {})}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": f"{name}-space"}}],
+        "current-context": name,
+        **more,
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def plugin(folder: Path, code: str, name: str = "plugin") -> Path:
+    """A credential plugin in Python."""
+    path = folder / name
+    path.write_text(f"#!{sys.executable}\nimport json, os, sys\n{code}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def answering(token: str, **status: str) -> str:
+    """Code of a plugin that gives a token and counts its runs in a file beside it."""
+    answer = json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": token, **status}})
+    return f"with open(sys.argv[0] + '.runs', 'a') as file: file.write('x')\nprint('{answer}')"
+
+
+def runs(path: Path) -> int:
+    counted = Path(f"{path}.runs")
+    return len(counted.read_text()) if counted.exists() else 0
+
+
+def exec_user(command: str | Path, **more: Any) -> dict[str, Any]:
+    return {"exec": {"apiVersion": V1, "command": str(command), "interactiveMode": "Never", **more}}
+
+
+def headers_of(target: Target) -> dict[str, str]:
+    return dict(asyncio.run(_headers(target)))
+
+
+async def _headers(target: Target) -> Mapping[str, str]:
+    return await target.credentials.headers()
+
+
+def found(path: Path, context: str | None = None) -> Target:
+    return find_target(context, path, environ={})
+
+
+def message(path: Path, context: str | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        found(path, context)
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+def test_the_current_context_says_where_and_who(tmp_path: Path) -> None:
+    target = found(written(tmp_path, user={"token": SECRET}))
+    assert (target.server, target.context, target.namespace) == (SERVER, "dev", "dev-space")
+    assert headers_of(target) == {"Authorization": f"Bearer {SECRET}"}
+
+
+@pytest.mark.parametrize(
+    ("user", "header"),
+    [
+        ({}, None),
+        ({"token": SECRET}, f"Bearer {SECRET}"),
+        ({"username": "me", "password": SECRET}, "Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()),
+        ({"token": None, "username": None, "client-certificate-data": None}, None),
+    ],
+)
+def test_users_prove_who_they_are(tmp_path: Path, user: dict[str, Any], header: str | None) -> None:
+    assert headers_of(found(written(tmp_path, user=user))).get("Authorization") == header
+
+
+def test_files_are_merged_and_the_first_to_name_something_decides(tmp_path: Path) -> None:
+    first = written(tmp_path, name="one", file="first", user={"token": "first"}, **{"current-context": ""})
+    second = written(tmp_path, name="two", file="second", user={"token": "second"})
+    third = written(tmp_path, name="one", file="third", user={"token": "third"})
+    environ = {"KUBECONFIG": os.pathsep.join(map(str, (tmp_path / "missing", first, second, third)))}
+    assert find_target(environ=environ).context == "two"
+    assert headers_of(find_target("one", environ=environ)) == {"Authorization": "Bearer first"}
+
+
+def test_the_usual_place_is_in_the_home(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    written(tmp_path / ".kube")
+    assert find_target(environ={"HOME": str(tmp_path)}).context == "dev"
+
+
+def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(b"an authority")
+    (tmp_path / "token").write_text(f"{SECRET}\n")
+    path = written(tmp_path, user={"tokenFile": "token", "token": "old"}, cluster={"certificate-authority": "ca.crt"})
+    target = found(path)
+    assert target.authority == b"an authority"
+    assert headers_of(target) == {"Authorization": f"Bearer {SECRET}"}
+
+
+def test_a_cluster_may_be_far_and_odd(tmp_path: Path) -> None:
+    cluster = {
+        "server": "https://rancher.example.com/k8s/clusters/c-1/",
+        "insecure-skip-tls-verify": True,
+        "tls-server-name": "kubernetes",
+        "proxy-url": "http://proxy:3128",
+    }
+    target = found(written(tmp_path, cluster=cluster))
+    assert target.server == "https://rancher.example.com/k8s/clusters/c-1"
+    assert (target.verify, target.server_name, target.proxy) == (False, "kubernetes", "http://proxy:3128")
+
+
+def test_somebody_may_ask_in_the_name_of_somebody_else(tmp_path: Path) -> None:
+    user = {
+        "token": SECRET,
+        "as": "boss",
+        "as-groups": ["a", "b"],
+        "as-uid": "7",
+        "as-user-extra": {"example.com/x": ["y"]},
+    }
+
+    async def story() -> None:
+        headers = await _headers(found(written(tmp_path, user=user)))
+        assert list(headers.items()) == [
+            ("Authorization", f"Bearer {SECRET}"),
+            ("Impersonate-User", "boss"),
+            ("Impersonate-Uid", "7"),
+            ("Impersonate-Group", "a"),
+            ("Impersonate-Group", "b"),
+            ("Impersonate-Extra-example.com%2Fx", "y"),
+        ]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"cluster": {"server": ""}}, "cluster dev: server: expected an address such as https://10.0.0.1:6443"),
+        ({"cluster": {"server": f"{SECRET}"}}, "cluster dev: server: expected an address"),
+        ({"cluster": {"server": "https://[::1"}}, "cluster dev: server: expected an address"),
+        ({"cluster": {"proxy-url": f"socks5://u:{SECRET}@h"}}, "cluster dev: proxy-url: expected an address"),
+        ({"cluster": {"certificate-authority": "gone"}}, "certificate-authority: gone cannot be read: No such file"),
+        ({"cluster": {"certificate-authority-data": SECRET}}, "certificate-authority-data: is not Base64"),
+        (
+            {"cluster": {"certificate-authority-data": "eA==", "insecure-skip-tls-verify": True}},
+            "insecure-skip-tls-verify: is not allowed together with certificate-authority",
+        ),
+        ({"user": {"client-key-data": f"{SECRET}!"}}, "user dev: client-certificate: is missing"),
+        ({"user": {"client-certificate": "x"}}, "user dev: client-key: is missing"),
+        ({"user": {"client-certificate": "x", "client-key-data": f"{SECRET}!"}}, "client-key-data: is not Base64"),
+        ({"user": {"token": {"a": SECRET}}}, "users[0].user.token: expected text, got a mapping"),
+        ({"user": {"auth-provider": {"name": SECRET}}}, "user dev: auth-provider: is not supported"),
+        ({"user": {"as-groups": ["a"]}}, "user dev: as: is missing"),
+        ({"user": {"exec": {"command": "x"}}}, "user dev: exec.apiVersion: is not supported; use client.auth"),
+        ({"user": {"exec": {"apiVersion": V1}}}, "user dev: exec.command: is missing"),
+        ({"user": exec_user("x", interactiveMode=SECRET)}, "user dev: exec.interactiveMode: use one of Never"),
+        ({"users": None}, "context dev: user: names the user 'dev', who is not there"),
+        ({"clusters": []}, "context dev: cluster: names the cluster 'dev', which is not there"),
+        ({"contexts": []}, "has no contexts; it names no cluster"),
+        ({"current-context": ""}, "has no current-context; choose one with --context: dev"),
+        ({"current-context": "old"}, "has no context 'old'; choose one of: dev"),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
+    told = message(written(tmp_path, **changes))
+    assert expected in told
+    assert SECRET not in told
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize("text", [f"token: [{SECRET}", f"a: 1\n {SECRET}: : x", f'{{"token": "{SECRET}', f"- {SECRET}"])
+def test_a_file_that_cannot_be_read_says_where_and_not_what(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        found(path)
+    assert str(caught.value).startswith(str(path))
+    assert SECRET not in "".join(traceback.format_exception(caught.value)).replace(text, "")
+
+
+def test_a_named_file_must_be_there(tmp_path: Path) -> None:
+    assert message(tmp_path / "gone") == "does not exist"
+
+
+def test_an_unknown_context_lists_the_known_ones(tmp_path: Path) -> None:
+    assert message(written(tmp_path), "prod") == "has no context 'prod'; choose one of: dev"
+
+
+def test_without_any_cluster_the_error_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(NoClusterError, match="set KUBECONFIG or make ~"):
+        find_target(environ={"HOME": str(tmp_path)}, service_account=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("host", "server"), [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
+)
+def test_in_a_pod_the_service_account_is_used(tmp_path: Path, host: str, server: str) -> None:
+    (tmp_path / "token").write_text("first")
+    (tmp_path / "ca.crt").write_text("authority")
+    (tmp_path / "namespace").write_text("karpool\n")
+    environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "443", "HTTPS_PROXY": "http://p:1"}
+    target = find_target(environ=environ | {"NO_PROXY": "10.0.0.0/8"}, service_account=tmp_path)
+    assert (target.server, target.namespace, target.authority) == (server, "karpool", b"authority")
+    assert target.proxy == ("" if host.startswith("10.") else "http://p:1")
+    assert headers_of(target) == {"Authorization": "Bearer first"}
+
+
+def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("first")
+    (tmp_path / "two").write_text("other")
+    link = tmp_path / "token"
+    link.symlink_to("one")
+
+    async def story() -> None:
+        credentials = TokenFile(link)
+        assert await credentials.headers() == {"Authorization": "Bearer first"}
+        assert not await credentials.renew({"Authorization": "Bearer first"})
+        link.unlink()
+        link.symlink_to("two")
+        assert await credentials.headers() == {"Authorization": "Bearer other"}
+        assert await credentials.renew({"Authorization": "Bearer first"})
+        link.unlink()
+        with pytest.raises(CredentialsError, match="cannot be read: No such file"):
+            await credentials.headers()
+
+    asyncio.run(story())
+
+
+def test_a_plugin_gives_a_token_and_is_told_what_it_needs(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    code = (
+        f"open({str(told)!r}, 'w').write(json.dumps([os.environ['KUBERNETES_EXEC_INFO'], os.environ['A'], sys.argv]))"
+    )
+    path = plugin(tmp_path, f"{code}\n{answering(SECRET)}")
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}}
+    user = exec_user("./plugin", args=["login", "-x"], env=[{"name": "A", "value": "1"}], provideClusterInfo=True)
+    cluster = {"certificate-authority-data": "Y2E=", "extensions": [extension], "tls-server-name": "k"}
+    target = found(written(tmp_path, user=user, cluster=cluster))
+    assert headers_of(target) == {"Authorization": f"Bearer {SECRET}"}
+    info, variable, arguments = json.loads(told.read_text())
+    assert json.loads(info) == {
+        "apiVersion": V1,
+        "kind": "ExecCredential",
+        "spec": {
+            "interactive": False,
+            "cluster": {
+                "server": SERVER,
+                "tls-server-name": "k",
+                "certificate-authority-data": "Y2E=",
+                "config": {"audience": "me"},
+            },
+        },
+    }
+    assert (variable, arguments[1:], runs(path)) == ("1", ["login", "-x"], 1)
+
+
+def test_what_a_plugin_said_is_kept_until_it_expires(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    path = plugin(tmp_path, answering(SECRET, expirationTimestamp="2026-01-01T01:00:00Z"))
+    clock = [now]
+
+    async def story() -> None:
+        credentials = PluginCredentials(Plugin(api_version=V1, command=str(path)), now=lambda: clock[0])
+        await asyncio.gather(*(credentials.headers() for _ in range(5)))
+        clock[0] = now + timedelta(minutes=59)
+        await credentials.headers()
+        assert runs(path) == 1
+        clock[0] = now + timedelta(minutes=60, seconds=-5)
+        await credentials.headers()
+        assert runs(path) == 2
+
+    asyncio.run(story())
+
+
+def test_a_refused_token_makes_the_plugin_run_once_for_all_who_ask(tmp_path: Path) -> None:
+    counting = "token-' + str(os.path.getsize(sys.argv[0] + '.runs')) + '"
+    path = plugin(tmp_path, answering(counting))
+
+    async def story() -> None:
+        async with StandIn(refuses(401, "Unauthorized"), says(thing("a"))) as server:
+            credentials = PluginCredentials(Plugin(api_version=V1, command=str(path)))
+            async with server.client(credentials=credentials) as client:
+                await client.get(NODES, "a")
+            assert [asked.headers["Authorization"] for asked in server.asked] == ["Bearer token-1", "Bearer token-2"]
+            assert await credentials.renew({"Authorization": "Bearer token-1"})
+            assert runs(path) == 2
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (f"sys.stderr.write('line one\\nno {SECRET} here'); sys.exit(3)", r"ended with code 3: line one\nno *** here"),
+        ("sys.exit(1)", "ended with code 1: it gave no reason"),
+        (f"print({SECRET!r})", "did not write an ExecCredential"),
+        (
+            "print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'x'}))",
+            f"did not write an ExecCredential of {V1}",
+        ),
+        (answering(""), "gave neither a token nor a certificate"),
+        (answering(SECRET, clientKeyData=SECRET), "gave a certificate without its key"),
+    ],
+)
+def test_what_is_wrong_with_a_plugin_is_told_without_its_secrets(tmp_path: Path, code: str, expected: str) -> None:
+    path = plugin(tmp_path, code)
+    target = found(written(tmp_path, user=exec_user(path, env=[{"name": "S", "value": SECRET}])))
+    with pytest.raises(CredentialsError) as caught:
+        headers_of(target)
+    assert expected in str(caught.value)
+    assert SECRET not in "".join(traceback.format_exception(caught.value)) + repr(target) + repr(target.credentials)
+
+
+def test_a_missing_plugin_comes_with_the_hint_how_to_get_it(tmp_path: Path) -> None:
+    target = found(written(tmp_path, user=exec_user("no-such-plugin", installHint="brew install it")))
+    with pytest.raises(CredentialsError, match="no-such-plugin is not there or cannot be run: brew install it"):
+        headers_of(target)
+
+
+def test_a_plugin_that_needs_a_person_is_not_run_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = plugin(tmp_path, answering(SECRET))
+    target = found(written(tmp_path, user=exec_user(path, interactiveMode="Always")))
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(CredentialsError, match="needs a person at a terminal"):
+        headers_of(target)
+    assert runs(path) == 0
+
+
+def test_nothing_secret_shows(tmp_path: Path) -> None:
+    user = {"token": SECRET, "username": "me", "password": SECRET, "client-key-data": "", "as": "boss"}
+    target = found(written(tmp_path, user=user, cluster={"proxy-url": f"http://me:{SECRET}@127.0.0.1:1"}))
+
+    async def story() -> None:
+        async with Client(target, patience=Patience(retries=0)) as client:
+            with pytest.raises(UnreachableError) as caught:
+                await client.get(NODES, "a")
+            assert SECRET not in "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+            assert SECRET not in repr(client) + repr(target) + repr(target.credentials)
+
+    asyncio.run(story())
+
+
+def test_a_proxy_that_says_no_keeps_its_password(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with StandIn(says("")) as proxy:  # knows nothing of CONNECT
+            address = proxy.url.replace("http://", f"http://me:{SECRET}@")
+            target = found(written(tmp_path, cluster={"proxy-url": address, "insecure-skip-tls-verify": True}))
+            async with Client(target, patience=Patience(retries=0)) as client:
+                with pytest.raises(UnreachableError, match="the proxy answered 404") as caught:
+                    await client.get(NODES, "a")
+                assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("server", "exempt", "expected"),
+    [
+        ("https://api.example.com", "", "http://proxy:1"),
+        ("https://api.example.com", "example.com", ""),
+        ("https://api.example.com", "other.com, .example.com", ""),
+        ("https://example.com", ".example.com", "http://proxy:1"),
+        ("https://api.example.com:6443", "example.com:443", "http://proxy:1"),
+        ("https://api.example.com:6443", "example.com:6443", ""),
+        ("https://10.1.2.3:6443", "10.0.0.0/8", ""),
+        ("https://11.1.2.3:6443", "10.0.0.0/8", "http://proxy:1"),
+        ("https://[fd00::1]:6443", "fd00::/8", ""),
+        ("https://api.example.com", "*", ""),
+        ("https://127.0.0.1:6443", "", ""),
+        ("https://localhost:6443", "", ""),
+        ("http://api.example.com", "", ""),
+    ],
+)
+def test_the_environment_may_name_a_proxy(server: str, exempt: str, expected: str) -> None:
+    assert environment_proxy(server, {"HTTPS_PROXY": "proxy:1", "no_proxy": exempt}) == expected
+
+
+@with_openssl
+def test_certificates_are_read_from_data_and_from_files_that_change(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    own, other = authority.client("me", ()), authority.client("other", ())
+    files = {"client-certificate": "cert.pem", "client-key": "key.pem"}
+    (tmp_path / "cert.pem").write_bytes(own.certificate.read_bytes())
+    (tmp_path / "key.pem").write_bytes(own.key.read_bytes())
+    data = {
+        "client-certificate-data": base64.b64encode(own.certificate.read_bytes()).decode(),
+        "client-key-data": base64.b64encode(own.key.read_bytes()).decode(),
+    }
+
+    async def story() -> None:
+        for user in (files, data):
+            target = found(written(tmp_path, user=user))
+            await target.credentials.headers()
+            assert target.credentials.certificate is not None
+            assert target.credentials.certificate.certificate == own.certificate.read_bytes()
+            tls_context(target, target.credentials.certificate)
+        target = found(written(tmp_path, user=files))
+        await target.credentials.headers()
+        time.sleep(0.01)  # noqa: ASYNC251 - a file's time has steps
+        (tmp_path / "cert.pem").write_bytes(other.certificate.read_bytes())
+        assert await target.credentials.renew({})
+
+    asyncio.run(story())
+
+
+@with_openssl
+def test_a_certificate_that_does_not_fit_its_key_is_told(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    user = {
+        "client-certificate": str(authority.client("me", ()).certificate),
+        "client-key": str(authority.client("other", ()).key),
+    }
+
+    async def story() -> None:
+        async with Client(found(written(tmp_path, user=user)), patience=Patience(retries=9)) as client:
+            with pytest.raises(UnreachableError, match="certificates for dev cannot be used: KEY_VALUES_MISMATCH"):
+                await client.get(NODES, "a")
+
+    asyncio.run(story())

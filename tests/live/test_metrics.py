@@ -1,0 +1,119 @@
+"""What Prometheus sees: names of the ecosystem, figures as given, nothing of pools that are gone."""
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from karpool import __version__
+from karpool.live.metrics import Metrics, PoolFigures
+from karpool.live.series import COUNTERS, GAUGES, HISTOGRAMS, PREFIX
+
+DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(f"karpool_{name}", labels)
+
+
+def test_what_happens_is_counted_under_the_names_of_the_ecosystem() -> None:
+    metrics = Metrics()
+    metrics.claim_created("general", "provisioned")
+    metrics.claim_created("general", "provisioned")
+    metrics.claim_disrupted("general", "Underutilized", "spot")
+    metrics.claim_terminated("general", seconds=40)
+    metrics.eviction(429)
+    metrics.api_request("patch", "nodes", 409, 0.01)
+    assert value(metrics, "nodeclaims_created_total", nodepool="general", reason="provisioned") == 2
+    disrupted = {"nodepool": "general", "reason": "underutilized", "capacity_type": "spot"}
+    assert value(metrics, "nodeclaims_disrupted_total", **disrupted) == 1
+    assert value(metrics, "nodeclaims_termination_duration_seconds_sum", nodepool="general") == 40
+    assert value(metrics, "pods_eviction_requests_total", code="429") == 1
+    assert value(metrics, "api_requests_total", verb="patch", resource="nodes", code="409") == 1
+    assert value(metrics, "api_request_duration_seconds_count", verb="patch", resource="nodes") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "reason", "kind"),
+    [
+        ("Emptiness", "empty", "empty"),
+        ("Drift", "drifted", ""),
+        ("MultiNodeConsolidation", "underutilized", "multi"),
+        ("SingleNodeConsolidation", "underutilized", "single"),
+    ],
+)
+def test_a_method_is_labelled_as_dashboards_know_it(method: str, reason: str, kind: str) -> None:
+    metrics = Metrics()
+    metrics.begun(method, "replace", 0.5)
+    metrics.evaluated(method, 0.2)
+    metrics.invalidated(method)
+    metrics.rolled_back(method, "replace")
+    labels = {"decision": "replace", "reason": reason, "consolidation_type": kind}
+    assert value(metrics, "voluntary_disruption_decisions_total", **labels) == 1
+    assert value(metrics, "voluntary_disruption_queue_failures_total", **labels) == 1
+    assert value(metrics, "voluntary_disruption_failed_validations_total", consolidation_type=kind) == 1
+    took = "voluntary_disruption_decision_evaluation_duration_seconds_sum"
+    assert value(metrics, took, reason=reason, consolidation_type=kind) == pytest.approx(0.2)
+
+
+def test_savings_add_up_and_dearer_commands_take_nothing_away() -> None:
+    metrics = Metrics()
+    for savings in (0.5, -0.2, 0.25):
+        metrics.begun("Drift", "replace", savings)
+    assert value(metrics, "saved_dollars_per_hour_total") == pytest.approx(0.75)
+
+
+def test_figures_of_a_pool_are_shown_with_their_units() -> None:
+    metrics = Metrics()
+    metrics.pools(
+        [PoolFigures(name="general", nodes=3, cost=0.6, unpriced=1, limits={"cpu": 100}, allowed={"Empty": 2})],
+    )
+    assert value(metrics, "cluster_cost_dollars_per_hour", nodepool="general") == pytest.approx(0.6)
+    assert value(metrics, "cluster_unpriced_nodes", nodepool="general") == 1
+    assert value(metrics, "nodepools_limit", nodepool="general", resource_type="cpu") == 100
+    assert value(metrics, "nodepools_allowed_disruptions", nodepool="general", reason="Empty") == 2
+
+
+def test_every_series_of_a_removed_pool_ends() -> None:
+    metrics = Metrics()
+    for pool in ("stays", "goes"):
+        metrics.claim_created(pool, "provisioned")
+        metrics.node_terminated(pool, seconds=30, age=3600)
+    metrics.pools([PoolFigures(name="stays", nodes=1), PoolFigures(name="goes", nodes=1, limits={"cpu": 1})])
+    assert b'"goes"' in metrics.page()
+    metrics.pools([PoolFigures(name="stays", nodes=1)])
+    assert b'"goes"' not in metrics.page()
+    assert value(metrics, "nodeclaims_created_total", nodepool="stays", reason="provisioned") == 1
+
+
+def test_reasons_of_the_last_pass_replace_those_of_the_one_before() -> None:
+    metrics = Metrics()
+    metrics.decided(0.1, rejections={"PodDoNotDisrupt": 4, "NotCheaper": 2}, eligible={"Empty": 1})
+    metrics.decided(0.1, rejections={"NotCheaper": 3}, eligible={"Empty": 0})
+    assert value(metrics, "rejections", code="PodDoNotDisrupt") is None
+    assert value(metrics, "rejections", code="NotCheaper") == 3
+    assert value(metrics, "voluntary_disruption_eligible_nodes", reason="empty") == 0
+    assert value(metrics, "decision_seconds_count") == 2
+
+
+def test_the_page_parses_and_tells_the_version_and_the_process() -> None:
+    metrics = Metrics()
+    metrics.leading(leads=True)
+    page = metrics.page().decode()
+    families = {family.name for family in text_string_to_metric_families(page)}
+    assert {"karpool_build_info", "karpool_leading", "process_resident_memory_bytes"} <= families
+    assert f'karpool_build_info{{version="{__version__}"}} 1.0' in page
+    assert "_created" not in re.sub(r"\w+_created_total", "", page)
+
+
+def test_two_processes_in_one_share_nothing() -> None:
+    first, second = Metrics(), Metrics()
+    first.node_created("general")
+    assert value(second, "nodes_created_total", nodepool="general") is None
+
+
+def test_the_documentation_lists_every_series_and_no_other() -> None:
+    listed = set(re.findall(r"^\| `(karpool_\w+)`", DOCS.read_text(), re.MULTILINE))
+    declared = {f"{PREFIX}_{name}" for name in (*COUNTERS, *HISTOGRAMS, *GAUGES, "build_info")}
+    assert listed == declared
