@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,7 +11,9 @@ from aiohttp import web
 from karpool.live.client import Client
 from karpool.live.credentials import Credentials, FixedCredentials
 from karpool.live.target import Target
+from karpool.live.transport import Patience
 
+QUICK = Patience(answer=2, connect=1, retries=5, first_retry=0.001, longest_retry=0.01)
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -138,3 +140,17 @@ def event(kind: str, name: str, version: str, **more: Any) -> dict[str, Any]:
 def bookmark(version: str, *, ends_initial: bool = False) -> dict[str, Any]:
     annotations = {"k8s.io/initial-events-end": "true"} if ends_initial else {}
     return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version, "annotations": annotations}}}
+
+
+Story = Callable[[StandIn, Client], Coroutine[Any, Any, Any]]
+
+
+def tell(answers: list[Answer], story: Story, **options: Any) -> StandIn:
+    """Run a story with a client on a server that gives these answers."""
+
+    async def run() -> StandIn:
+        async with StandIn(*answers) as server, server.client(patience=QUICK, **options) as client:
+            await story(server, client)
+        return server
+
+    return asyncio.run(run())

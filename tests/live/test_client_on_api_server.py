@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from tests.live.control_plane import ControlPlane
 
+from karpool.live.backoff import Backoff
 from karpool.live.client import Client
 from karpool.live.errors import (
     ConflictError,
@@ -67,7 +68,8 @@ class Copy:
         del self.known[thing.name]
         self.changed.set()
 
-    def replace(self, things: Sequence[ConfigMap]) -> None:
+    def replace(self, things: Sequence[ConfigMap], resource_version: str) -> None:
+        assert int(resource_version) > 0
         self.known = {thing.name: thing.data for thing in things}
         self.changed.set()
 
@@ -116,16 +118,6 @@ def test_a_watch_tells_of_changes_since_a_list(control_plane: ControlPlane) -> N
             async with aclosing(client.watch(CONFIG_MAPS, since, namespace=space, timeout_seconds=2)) as events:
                 seen = [(event.type, event.object.data) async for event in events if event.type != "BOOKMARK"]
             assert seen == [("ADDED", {"x": "1"}), ("MODIFIED", {"y": "2"}), ("DELETED", {"y": "2"})]
-
-    asyncio.run(story())
-
-
-def test_a_watch_from_too_long_ago_is_gone(control_plane: ControlPlane) -> None:
-    async def story() -> None:
-        async with connected(control_plane.kubeconfig()) as client:
-            with pytest.raises(GoneError):
-                async for _ in client.watch(NAMESPACES, "1", timeout_seconds=5):
-                    pass
 
     asyncio.run(story())
 
@@ -198,7 +190,7 @@ def test_refusals_have_their_types(control_plane: ControlPlane) -> None:
             with pytest.raises(ForbiddenError, match="nobody"):
                 await stranger.list(NODES)
         async with connected(control_plane.kubeconfig()) as client:
-            with pytest.raises(InvalidError, match="spec.containers: Required value"):
+            with pytest.raises(InvalidError, match="containers: Required value"):
                 await client.create(PODS, {"metadata": {"name": "a"}, "spec": {"containers": []}}, namespace="default")
         target = replace(find_target(kubeconfig=control_plane.kubeconfig()), authority=b"")
         async with Client(target, patience=Patience(retries=9)) as wary:
@@ -236,5 +228,28 @@ def test_a_reflector_keeps_a_copy(control_plane: ControlPlane, *, streaming: boo
             assert ("list" in verbs) != streaming
             assert verbs.count("watch") >= 2
             assert reflector.restarts == 0
+
+    asyncio.run(story())
+
+
+def test_a_reflector_outlives_the_server_and_an_old_watch_is_gone(control_plane: ControlPlane) -> None:
+    async def story() -> None:
+        async with connected(control_plane.kubeconfig()) as client:
+            space = await namespace(client, "restart")
+            long_ago = (await client.list(CONFIG_MAPS)).resource_version
+            sink = Copy()
+            reflector = Reflector(client, CONFIG_MAPS, sink, namespace=space, backoff=Backoff(0.1, 0.5))
+            task = asyncio.create_task(reflector.run())
+            await client.create(CONFIG_MAPS, settings("a"), namespace=space)
+            await sink.until(lambda: set(sink.known) == {"a"})
+            control_plane.compact_etcd()
+            control_plane.kill_apiserver()
+            await asyncio.to_thread(control_plane.start_apiserver)
+            await client.create(CONFIG_MAPS, settings("b"), namespace=space)
+            await sink.until(lambda: set(sink.known) == {"a", "b"})
+            with pytest.raises(GoneError):
+                async for _ in client.watch(CONFIG_MAPS, long_ago, timeout_seconds=5):
+                    pass
+            task.cancel()
 
     asyncio.run(story())

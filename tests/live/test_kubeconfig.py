@@ -1,96 +1,28 @@
 import asyncio
 import base64
-import json
 import os
 import shutil
-import stat
-import sys
 import time
 import traceback
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.live.certificates import Authority
-from tests.live.stand_in import StandIn, refuses, says, thing
+from tests.live.kubeconfigs import SECRET, SERVER, V1, exec_user, found, headers_of, written
+from tests.live.stand_in import StandIn, says
 
 from karpool.live.client import Client
 from karpool.live.credentials import TokenFile
 from karpool.live.errors import CredentialsError, UnreachableError
-from karpool.live.exec_plugin import Plugin, PluginCredentials
 from karpool.live.kubeconfig import NoClusterError, find_target
 from karpool.live.proxies import environment_proxy
 from karpool.live.resources import NODES
-from karpool.live.target import Target, tls_context
+from karpool.live.target import tls_context
 from karpool.live.transport import Patience
 from karpool.model.problems import InputError
 
-SECRET = "hush-hush-9c1f"  # noqa: S105 - to be looked for where it must not be
-SERVER = "https://10.0.0.1:6443"
 with_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with openssl")
-V1 = "client.authentication.k8s.io/v1"
-
-
-def written(
-    folder: Path,
-    *,
-    user: Mapping[str, Any] | None = None,
-    cluster: Mapping[str, Any] | None = None,
-    name: str = "dev",
-    file: str = "config",
-    **more: Any,
-) -> Path:
-    """A kubeconfig with one context, user and cluster of this name."""
-    path = folder / file
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": SERVER, **(cluster or {})}}],
-        "users": [{"name": name, "user": dict(user or {})}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": f"{name}-space"}}],
-        "current-context": name,
-        **more,
-    }
-    path.write_text(yaml.safe_dump(content))
-    return path
-
-
-def plugin(folder: Path, code: str, name: str = "plugin") -> Path:
-    """A credential plugin in Python."""
-    path = folder / name
-    path.write_text(f"#!{sys.executable}\nimport json, os, sys\n{code}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
-def answering(token: str, **status: str) -> str:
-    """Code of a plugin that gives a token and counts its runs in a file beside it."""
-    answer = json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": token, **status}})
-    return f"with open(sys.argv[0] + '.runs', 'a') as file: file.write('x')\nprint('{answer}')"
-
-
-def runs(path: Path) -> int:
-    counted = Path(f"{path}.runs")
-    return len(counted.read_text()) if counted.exists() else 0
-
-
-def exec_user(command: str | Path, **more: Any) -> dict[str, Any]:
-    return {"exec": {"apiVersion": V1, "command": str(command), "interactiveMode": "Never", **more}}
-
-
-def headers_of(target: Target) -> dict[str, str]:
-    return dict(asyncio.run(_headers(target)))
-
-
-async def _headers(target: Target) -> Mapping[str, str]:
-    return await target.credentials.headers()
-
-
-def found(path: Path, context: str | None = None) -> Target:
-    return find_target(context, path, environ={})
 
 
 def message(path: Path, context: str | None = None) -> str:
@@ -164,7 +96,7 @@ def test_somebody_may_ask_in_the_name_of_somebody_else(tmp_path: Path) -> None:
     }
 
     async def story() -> None:
-        headers = await _headers(found(written(tmp_path, user=user)))
+        headers = await found(written(tmp_path, user=user)).credentials.headers()
         assert list(headers.items()) == [
             ("Authorization", f"Bearer {SECRET}"),
             ("Impersonate-User", "boss"),
@@ -196,6 +128,9 @@ def test_somebody_may_ask_in_the_name_of_somebody_else(tmp_path: Path) -> None:
         ({"user": {"token": {"a": SECRET}}}, "users[0].user.token: expected text, got a mapping"),
         ({"user": {"auth-provider": {"name": SECRET}}}, "user dev: auth-provider: is not supported"),
         ({"user": {"as-groups": ["a"]}}, "user dev: as: is missing"),
+        ({"user": {"as": "a\nb"}}, "user dev: as: expected lines of text"),
+        ({"user": {"token": f"{SECRET}\nX: y"}}, "user dev: token: expected one line of text"),
+        ({"cluster": {"server": f"https://me:{SECRET}@host"}}, "cluster dev: server: expected an address"),
         ({"user": {"exec": {"command": "x"}}}, "user dev: exec.apiVersion: is not supported; use client.auth"),
         ({"user": {"exec": {"apiVersion": V1}}}, "user dev: exec.command: is missing"),
         ({"user": exec_user("x", interactiveMode=SECRET)}, "user dev: exec.interactiveMode: use one of Never"),
@@ -271,106 +206,6 @@ def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_plugin_gives_a_token_and_is_told_what_it_needs(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    code = (
-        f"open({str(told)!r}, 'w').write(json.dumps([os.environ['KUBERNETES_EXEC_INFO'], os.environ['A'], sys.argv]))"
-    )
-    path = plugin(tmp_path, f"{code}\n{answering(SECRET)}")
-    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}}
-    user = exec_user("./plugin", args=["login", "-x"], env=[{"name": "A", "value": "1"}], provideClusterInfo=True)
-    cluster = {"certificate-authority-data": "Y2E=", "extensions": [extension], "tls-server-name": "k"}
-    target = found(written(tmp_path, user=user, cluster=cluster))
-    assert headers_of(target) == {"Authorization": f"Bearer {SECRET}"}
-    info, variable, arguments = json.loads(told.read_text())
-    assert json.loads(info) == {
-        "apiVersion": V1,
-        "kind": "ExecCredential",
-        "spec": {
-            "interactive": False,
-            "cluster": {
-                "server": SERVER,
-                "tls-server-name": "k",
-                "certificate-authority-data": "Y2E=",
-                "config": {"audience": "me"},
-            },
-        },
-    }
-    assert (variable, arguments[1:], runs(path)) == ("1", ["login", "-x"], 1)
-
-
-def test_what_a_plugin_said_is_kept_until_it_expires(tmp_path: Path) -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    path = plugin(tmp_path, answering(SECRET, expirationTimestamp="2026-01-01T01:00:00Z"))
-    clock = [now]
-
-    async def story() -> None:
-        credentials = PluginCredentials(Plugin(api_version=V1, command=str(path)), now=lambda: clock[0])
-        await asyncio.gather(*(credentials.headers() for _ in range(5)))
-        clock[0] = now + timedelta(minutes=59)
-        await credentials.headers()
-        assert runs(path) == 1
-        clock[0] = now + timedelta(minutes=60, seconds=-5)
-        await credentials.headers()
-        assert runs(path) == 2
-
-    asyncio.run(story())
-
-
-def test_a_refused_token_makes_the_plugin_run_once_for_all_who_ask(tmp_path: Path) -> None:
-    counting = "token-' + str(os.path.getsize(sys.argv[0] + '.runs')) + '"
-    path = plugin(tmp_path, answering(counting))
-
-    async def story() -> None:
-        async with StandIn(refuses(401, "Unauthorized"), says(thing("a"))) as server:
-            credentials = PluginCredentials(Plugin(api_version=V1, command=str(path)))
-            async with server.client(credentials=credentials) as client:
-                await client.get(NODES, "a")
-            assert [asked.headers["Authorization"] for asked in server.asked] == ["Bearer token-1", "Bearer token-2"]
-            assert await credentials.renew({"Authorization": "Bearer token-1"})
-            assert runs(path) == 2
-
-    asyncio.run(story())
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        (f"sys.stderr.write('line one\\nno {SECRET} here'); sys.exit(3)", r"ended with code 3: line one\nno *** here"),
-        ("sys.exit(1)", "ended with code 1: it gave no reason"),
-        (f"print({SECRET!r})", "did not write an ExecCredential"),
-        (
-            "print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'x'}))",
-            f"did not write an ExecCredential of {V1}",
-        ),
-        (answering(""), "gave neither a token nor a certificate"),
-        (answering(SECRET, clientKeyData=SECRET), "gave a certificate without its key"),
-    ],
-)
-def test_what_is_wrong_with_a_plugin_is_told_without_its_secrets(tmp_path: Path, code: str, expected: str) -> None:
-    path = plugin(tmp_path, code)
-    target = found(written(tmp_path, user=exec_user(path, env=[{"name": "S", "value": SECRET}])))
-    with pytest.raises(CredentialsError) as caught:
-        headers_of(target)
-    assert expected in str(caught.value)
-    assert SECRET not in "".join(traceback.format_exception(caught.value)) + repr(target) + repr(target.credentials)
-
-
-def test_a_missing_plugin_comes_with_the_hint_how_to_get_it(tmp_path: Path) -> None:
-    target = found(written(tmp_path, user=exec_user("no-such-plugin", installHint="brew install it")))
-    with pytest.raises(CredentialsError, match="no-such-plugin is not there or cannot be run: brew install it"):
-        headers_of(target)
-
-
-def test_a_plugin_that_needs_a_person_is_not_run_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = plugin(tmp_path, answering(SECRET))
-    target = found(written(tmp_path, user=exec_user(path, interactiveMode="Always")))
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(CredentialsError, match="needs a person at a terminal"):
-        headers_of(target)
-    assert runs(path) == 0
-
-
 def test_nothing_secret_shows(tmp_path: Path) -> None:
     user = {"token": SECRET, "username": "me", "password": SECRET, "client-key-data": "", "as": "boss"}
     target = found(written(tmp_path, user=user, cluster={"proxy-url": f"http://me:{SECRET}@127.0.0.1:1"}))
@@ -418,6 +253,11 @@ def test_a_proxy_that_says_no_keeps_its_password(tmp_path: Path) -> None:
 )
 def test_the_environment_may_name_a_proxy(server: str, exempt: str, expected: str) -> None:
     assert environment_proxy(server, {"HTTPS_PROXY": "proxy:1", "no_proxy": exempt}) == expected
+
+
+def test_a_proxy_of_another_kind_is_refused() -> None:
+    with pytest.raises(InputError, match="HTTPS_PROXY: expected an address"):
+        environment_proxy("https://api.example.com", {"HTTPS_PROXY": "socks5://h:1"})
 
 
 @with_openssl

@@ -22,6 +22,7 @@ class Copy:
     def __init__(self) -> None:
         self.known: dict[str, str] = {}
         self.replaced: list[list[str]] = []
+        self.version = ""
 
     def put(self, thing: Node) -> None:
         self.known[thing.key] = thing.metadata.resource_version
@@ -29,8 +30,9 @@ class Copy:
     def remove(self, thing: Node) -> None:
         self.known.pop(thing.key, None)
 
-    def replace(self, things: Sequence[Node]) -> None:
+    def replace(self, things: Sequence[Node], resource_version: str) -> None:
         self.replaced.append([thing.key for thing in things])
+        self.version = resource_version
         self.known = {thing.key: thing.metadata.resource_version for thing in things}
 
 
@@ -143,7 +145,7 @@ def test_after_410_everything_is_read_anew_and_deletions_are_made_up(gone: Answe
     told = reflect(started(), gone, anew)
     assert told.versions == ["all", "10", "all"]
     assert told.sink.replaced == [["a", "b"], ["b"]]
-    assert told.sink.known == {"b": "90"}
+    assert (told.sink.known, told.sink.version) == ({"b": "90"}, "99")
     assert told.reflector.restarts == 1
     assert told.troubles == []
 

@@ -1,7 +1,7 @@
-"""A cluster to decide about, from files."""
+"""A cluster to decide about, from files or live."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import click
@@ -10,6 +10,9 @@ from msgspec.structs import replace as changed
 from karpool.catalog.instance_types import Catalog
 from karpool.cli.catalog_options import Opener
 from karpool.cli.decision_options import Choices
+from karpool.cli.input_options import ClusterInput
+from karpool.cli.live_cluster import Purpose, read_live
+from karpool.cli.progress import Tell
 from karpool.disruption.settings import Settings
 from karpool.model.loading import load
 from karpool.model.nodepool import NodePool
@@ -28,9 +31,16 @@ class Cluster:
     settings: Settings
 
 
-def cluster_from_files(files: Sequence[str], opener: Opener, choices: Choices) -> Cluster:
+def read_objects(source: ClusterInput, tell: Tell, purpose: Purpose = Purpose.DECIDE) -> Objects:
+    """The objects of the files named, or without any of the live cluster."""
+    if source.files:
+        return load(source.files, stdin=sys.stdin.buffer).objects
+    return read_live(source.kube, tell, purpose)
+
+
+def cluster_from(source: ClusterInput, opener: Opener, choices: Choices, tell: Tell) -> Cluster:
     """Read a cluster; pools that a controller would not accept supply no nodes."""
-    objects = load(files, stdin=sys.stdin.buffer).objects
+    objects = read_objects(source, tell)
     catalog = opener.for_cluster(objects.nodes, objects.node_claims)
     pools = tuple(_as_a_controller_sees(pool) for pool in objects.node_pools)
     settings = replace(choices.settings, complete_catalog=opener.complete)

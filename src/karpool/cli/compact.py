@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from karpool.cli.cluster_source import read_objects
 from karpool.cli.decision_options import read_time
-from karpool.cli.input_options import READS, files_option, output_option
-from karpool.compaction.config import Config, parse_config
+from karpool.cli.input_options import READS_LIVE, ClusterInput, KubeContext, cluster_options, output_option
+from karpool.cli.live_cluster import Purpose, ask_cluster
+from karpool.cli.progress import progress
+from karpool.compaction.config import CONFIG_MAP, Config, parse_config
 from karpool.compaction.decide import decide
 from karpool.compaction.document import ChosenPart, Compaction, NodePart, document, to_json
 from karpool.compaction.settings import DEFAULTS, Settings
-from karpool.model.loading import load
 from karpool.model.manifests.sources import STDIN, Source, display_name, read_source
 from karpool.model.problems import InputError
 from karpool.report.tables import is_plain
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-EPILOG: Final = f"""{READS}
+EPILOG: Final = f"""{READS_LIVE}
 \b
 THE CONFIGURATION
   JSON or YAML: an object with nodePools, or a ConfigMap that holds it under the key
-  estafette-k8s-node-compactor-config.yaml. For each pool, by name:
+  estafette-k8s-node-compactor-config.yaml. Without --config the ConfigMap of the live
+  cluster is read. For each pool, by name:
     enabled                                  default false
     scaleDownCPURequestRatioLimit            under this part of its CPU requested, a
                                              node is under-used: 0.75
@@ -49,6 +52,8 @@ WHAT IS CHOSEN
   --needed-marked-time-for-removal-seconds 0.
 \b
 EXAMPLES
+  karpool compact --plan
+  karpool compact --plan --context staging --config compactor.json
   kubectl get nodes,pods,pdb,ds,pvc,pv,sc,csinodes,ns -A -o json > cluster.json
   karpool compact --plan -f cluster.json --config compactor.json
   karpool compact --plan -f cluster.json --config compactor.json --output json
@@ -57,6 +62,7 @@ EXAMPLES
 \b
 EXIT STATUS
   0  planned, also when nothing is to be done
+  1  the cluster does not answer, or does not let its pods and nodes be listed
   2  bad input; one line on standard error names file, object and field
 """
 
@@ -77,8 +83,26 @@ def _seconds(name: str, variable: str, default: timedelta, text: str, *others: s
 
 @click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
 @click.option("--plan", is_flag=True, help="Show what would be done; nothing is changed anywhere.")
-@files_option(required=False)
+@cluster_options
 @click.option("--config", "config_file", metavar="PATH", help="The configuration: a file, or - for standard input.")
+@click.option(
+    "--configmap-name",
+    metavar="NAME",
+    default=CONFIG_MAP,
+    envvar="CONFIGMAP_NAME",
+    show_default=True,
+    show_envvar=True,
+    help="The ConfigMap of a live cluster that holds the configuration, without --config.",
+)
+@click.option(
+    "--namespace",
+    metavar="NAME",
+    default="estafette",
+    envvar="NAMESPACE",
+    show_default=True,
+    show_envvar=True,
+    help="The namespace of that ConfigMap.",
+)
 @output_option("table", "json")
 @click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason.")
 @click.option(
@@ -111,8 +135,10 @@ def _seconds(name: str, variable: str, default: timedelta, text: str, *others: s
 def compact(
     *,
     plan: bool,
-    files: tuple[str, ...],
+    source: ClusterInput,
     config_file: str | None,
+    configmap_name: str,
+    namespace: str,
     output: str,
     every_node: bool,
     pool_label: str | None,
@@ -127,7 +153,7 @@ def compact(
     is not chosen why, and for every pod of one that is, where it would go.
     """
     if not plan:
-        raise InputError.at("compact", "running live is not available yet; use --plan with -f and --config")
+        raise InputError.at("compact", "running live is not available yet; use --plan")
     settings = Settings(
         needed_marked_time=timedelta(seconds=needed),
         minimum_node_age=timedelta(seconds=minimum_node_age_seconds),
@@ -135,8 +161,12 @@ def compact(
         pool_label=pool_label,
     )
     now = read_time(at)
-    config = _config(config_file, files)
-    made = document(decide(load(files, stdin=sys.stdin.buffer).objects, config, now, settings))
+    with progress() as tell:
+        if config_file is None and not source.files:
+            config = _live_config(source.kube, configmap_name, namespace)
+        else:
+            config = _config(config_file, source.files)
+        made = document(decide(read_objects(source, tell, Purpose.COMPACT), config, now, settings))
     if output == "json":
         click.echo(to_json(made))
     else:
@@ -145,14 +175,19 @@ def compact(
 
 def _config(name: str | None, files: tuple[str, ...]) -> Config:
     """The configuration; standard input can be only one of the things to read."""
-    if not files:
-        raise InputError.at("-f", "is missing; name the files of the cluster")
     if name is None:
         raise InputError.at("--config", "is missing; name the file of the configuration")
     if name == STDIN and STDIN in files:
         raise InputError.at("--config", "standard input can be read only once; give -f or --config a file")
     source = Source(name)
     return parse_config(read_source(source, sys.stdin.buffer), file=display_name(source))
+
+
+def _live_config(kube: KubeContext, name: str, namespace: str) -> Config:
+    """The configuration that the live cluster holds."""
+    from karpool.live.compactor_config import read_compactor_config
+
+    return ask_cluster(kube, lambda client: read_compactor_config(client, name=name, namespace=namespace))
 
 
 # -- the table ----------------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 """`karpool crds`: the custom resource definitions, unless the cluster has somebody else's."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from karpool.cli.errors import say
+from karpool.cli.input_options import KubeContext, kube_options
 from karpool.live.crds import definitions
 from karpool.model.labels import GRACE_PERIOD
 from karpool.model.problems import InputError, Problem
@@ -37,20 +37,19 @@ _SECONDS_TO_ANSWER: Final = 5.0
 
 @click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
 @click.option("--offline", is_flag=True, help="Do not look at any cluster; print in any case.")
-@click.option("--context", metavar="NAME", help="The kube context to look at, if not the current one.")
-@click.option("--kubeconfig", metavar="PATH", type=click.Path(path_type=Path), help="The kubeconfig file to use.")
-def crds(*, offline: bool, context: str | None, kubeconfig: Path | None) -> None:
+@kube_options
+def crds(*, offline: bool, kube: KubeContext) -> None:
     """Print the definitions of NodePool, NodeClaim and KWOKNodeClass as YAML, to be applied with kubectl.
 
     With them the API server itself refuses what `karpool validate` refuses. The cluster of the current kube context is
     looked at first (three definitions are read, nothing is changed).
     """
     if not offline:
-        _look(context, kubeconfig)
+        _look(kube)
     click.echo(definitions(), nl=False)
 
 
-def _look(context: str | None, kubeconfig: Path | None) -> None:
+def _look(kube: KubeContext) -> None:
     """Refuse to go on where somebody else's definitions would be overwritten; warn if that cannot be known."""
     import asyncio
 
@@ -58,9 +57,9 @@ def _look(context: str | None, kubeconfig: Path | None) -> None:
     from karpool.live.kubeconfig import find_target
 
     try:
-        target = find_target(context, kubeconfig)
+        target = find_target(kube.context, kube.kubeconfig)
     except InputError as error:
-        if context is not None or kubeconfig is not None:
+        if kube.chosen:
             raise
         _warn(error)
         return

@@ -10,6 +10,7 @@ import click
 
 from karpool.cluster.constraints import Preferences
 from karpool.disruption.settings import Order, Partition, Settings
+from karpool.model.labels import BUDGETS
 from karpool.model.problems import InputError
 from karpool.packing.question import MinValues, Options
 
@@ -26,9 +27,18 @@ GATES: Final = {
     "CapacityBuffer": False,
 }
 
-_OPTIONS: Final = (
+# What a person may ask who only wants to know.
+_SUPPOSING: Final = (
     click.option("--at", metavar="TIME", help="Decide as of this time (RFC 3339) instead of now."),
     click.option("--ignore-budgets", is_flag=True, help="Answer as if no disruption budget held anything back."),
+    click.option(
+        "--annotated-budgets",
+        is_flag=True,
+        help=f"Take budgets from the pools' annotation {BUDGETS}, as `karpool run --provider karpenter` does.",
+    ),
+)
+# What decisions go by wherever they are made.
+_RULES: Final = (
     click.option(
         "--partition",
         type=click.Choice([choice.value for choice in Partition]),
@@ -82,6 +92,21 @@ _OPTIONS: Final = (
 )
 
 
+# What the options are called, and what those mean that a command does not have.
+_DEFAULTS: Final[dict[str, Any]] = {
+    "at": None,
+    "ignore_budgets": False,
+    "annotated_budgets": False,
+    "partition": None,
+    "order": None,
+    "feature_gates": "",
+    "spot_floor": None,
+    "preference_policy": None,
+    "min_values_policy": None,
+    "seed": 0,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What a user chose."""
@@ -93,25 +118,22 @@ class Choices:
 
 def decision_options(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the options of decisions; it gets what they say as `choices`."""
+    return _with(command, (*_SUPPOSING, *_RULES))
 
+
+def rule_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command that acts the options of decisions, without those that only suppose something."""
+    return _with(command, _RULES)
+
+
+def _with(command: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., R]:
     @wraps(command)
     def with_choices(*args: Any, **given: Any) -> R:
-        names = (
-            "at",
-            "ignore_budgets",
-            "partition",
-            "order",
-            "feature_gates",
-            "spot_floor",
-            "preference_policy",
-            "min_values_policy",
-            "seed",
-        )
-        mine = {name: given.pop(name) for name in names}
+        mine = {name: given.pop(name, default) for name, default in _DEFAULTS.items()}
         return command(*args, choices=_choices(mine), **given)
 
     made: Callable[..., R] = with_choices
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         made = option(made)
     return made
 
@@ -125,6 +147,7 @@ def _choices(given: dict[str, Any]) -> Choices:
             spot_to_spot=gates[SPOT_TO_SPOT],
             spot_floor=given["spot_floor"],
             ignore_budgets=given["ignore_budgets"],
+            annotated_budgets=given["annotated_budgets"],
         ),
         options=Options(
             preferences=Preferences(given["preference_policy"].lower()),

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from karpool.live.errors import ApiError
 from karpool.model.problems import InputError, one_line
 
 FAILED: Final = 1
@@ -30,6 +31,8 @@ class Program(click.Group):
             sys.stdout.flush()
         except InputError as error:
             return say(str(error), BAD_INPUT)
+        except ApiError as error:
+            return say(str(error), FAILED)
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "karpool"
             return say(f"{error.format_message()} (see {where} --help)", BAD_INPUT)

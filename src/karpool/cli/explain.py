@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from karpool.cli.catalog_options import Opener, catalog_opener_options
-from karpool.cli.cluster_source import cluster_from_files
+from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
-from karpool.cli.input_options import READS, files_option, output_option
+from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
+from karpool.cli.progress import progress
 from karpool.model.problems import InputError
 from karpool.report.document import to_json
 from karpool.report.tables import show_explanation
@@ -17,31 +18,34 @@ from karpool.report.tables import show_explanation
 if TYPE_CHECKING:
     from karpool.disruption.situation import Situation
 
-EPILOG: Final = f"""{READS}
+EPILOG: Final = f"""{READS_LIVE}
 \b
 EXAMPLES
+  karpool explain ip-10-0-0-7
   karpool explain ip-10-0-0-7 -f cluster.json
   karpool explain ip-10-0-0-7 -f cluster.json --output json
   karpool explain ip-10-0-0-7 -f cluster.json --at 2026-11-15T22:00:00Z
 \b
 EXIT STATUS
   0  explained
+  1  the cluster does not answer, or does not let its pods and nodes be listed
   2  bad input, or no such node; one line on standard error
 """
 
 
 @click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
 @click.argument("node", metavar="NODE")
-@files_option(required=True)
+@cluster_options
 @output_option("table", "json")
 @catalog_opener_options
 @decision_options
-def explain(node: str, files: tuple[str, ...], output: str, catalog_opener: Opener, choices: Choices) -> None:
+def explain(node: str, source: ClusterInput, output: str, catalog_opener: Opener, choices: Choices) -> None:
     """Show a node's price and use, every rule that keeps it or lets it go, and where each of its pods would land.
 
     If something keeps it, show what would have to be otherwise, and what that would save.
     """
-    cluster = cluster_from_files(files, catalog_opener, choices)
+    with progress() as telling:
+        cluster = cluster_from(source, catalog_opener, choices, telling)
     # The engine takes half a second to load: bad input and --help should not wait for it.
     from karpool.disruption.explain import tell
     from karpool.disruption.methods import Pass

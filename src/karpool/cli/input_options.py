@@ -1,11 +1,17 @@
-"""The options that say what to read; the same for every command that reads a cluster from files."""
+"""The options that say what to read; the same for every command that reads a cluster, live or from files."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
+from karpool.model.problems import InputError
+
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 READS: Final = """\b
 WHAT -f READS
@@ -13,10 +19,64 @@ WHAT -f READS
   .gz or .zst), and - for standard input. JSON or YAML, several documents, and
   lists as kubectl prints them; gzip and zstd are recognised by themselves.
 """
+READS_LIVE: Final = f"""\b
+WITHOUT -f
+  The cluster of the current kube context is read, found as kubectl finds it; in a
+  pod, its own cluster. Nothing is asked for but get and list. A kind that may not
+  be listed is named and counts as empty; pods and nodes are needed.
+{READS}"""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeContext:
+    """Which live cluster is meant."""
+
+    context: str | None = None
+    kubeconfig: Path | None = None
+
+    @property
+    def chosen(self) -> bool:
+        """Whether somebody chose it, rather than leaving it to what is usual."""
+        return self.context is not None or self.kubeconfig is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInput:
+    """What to read: files, or without any a live cluster."""
+
+    files: tuple[str, ...]
+    kube: KubeContext
+
+
+def kube_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command the options `--context` and `--kubeconfig`; it gets them as `kube`."""
+
+    @wraps(command)
+    def with_kube(*args: Any, context: str | None, kubeconfig: Path | None, **rest: Any) -> R:
+        return command(*args, kube=KubeContext(context, kubeconfig), **rest)
+
+    made: Callable[..., R] = click.option(
+        "--kubeconfig", metavar="PATH", type=click.Path(path_type=Path), help="The kubeconfig file to use."
+    )(with_kube)
+    return click.option("--context", metavar="NAME", help="The kube context to look at, if not the current one.")(made)
+
+
+def cluster_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command `-f`, `--context` and `--kubeconfig`; it gets what they say as `source`."""
+
+    @wraps(command)
+    def with_source(*args: Any, files: tuple[str, ...], kube: KubeContext, **rest: Any) -> R:
+        if files and kube.chosen:
+            given = "--context" if kube.context is not None else "--kubeconfig"
+            raise InputError.at(given, "goes with a live cluster, and -f names files; leave one of them out")
+        return command(*args, source=ClusterInput(files, kube), **rest)
+
+    return files_option(required=False)(kube_options(with_source))
 
 
 def files_option(*, required: bool) -> Callable[[F], F]:
     """The option `-f`, which may be repeated; the command gets `files`."""
+    otherwise = "" if required else " Without it, a live cluster is read."
     return click.option(
         "-f",
         "--filename",
@@ -24,7 +84,7 @@ def files_option(*, required: bool) -> Callable[[F], F]:
         metavar="PATH",
         multiple=True,
         required=required,
-        help="Read a file, a directory, or - for standard input. May be repeated.",
+        help=f"Read a file, a directory, or - for standard input. May be repeated.{otherwise}",
     )
 
 

@@ -10,8 +10,10 @@ from karpool.cli.errors import Program
 EPILOG: Final = """\b
 EXAMPLES
   karpool demo                            # what is this? a story in half a minute, nothing needed
-  karpool plan -f cluster.json            # which nodes could go, and what would that save?
-  karpool explain ip-10-0-0-7 -f cluster.json   # why does this node stay?
+  karpool plan                            # which nodes of this cluster could go, and what would that save?
+  karpool plan -f cluster.json            # the same from a file
+  karpool explain ip-10-0-0-7             # why does this node stay?
+  karpool snapshot -o cluster.json.zst    # the cluster in a file that can be handed on
   karpool simulate churn --seeds 20       # what would a policy cost, and whom would it disturb?
   karpool validate -f cluster/            # is what I have complete and sound?
   karpool catalog arch=arm64 'cpu>=8'     # what machines are there, at what price?
@@ -22,7 +24,7 @@ ENVIRONMENT
 \b
 EXIT STATUS
   0  done
-  1  the system failed: a full disk, no memory
+  1  the system failed: a full disk, no memory, a cluster that does not answer
   2  bad input or a wrong option; one line on standard error says what and where
 """
 
@@ -39,6 +41,8 @@ COMMANDS: Final = {
     "explain": Entry("karpool.cli.explain", "Show everything about one node."),
     "simulate": Entry("karpool.cli.simulate", "Play hours or days on a virtual cluster and compare policies."),
     "demo": Entry("karpool.cli.demo", "Show what Karpool does, on a cluster in memory."),
+    "snapshot": Entry("karpool.cli.snapshot", "Write a cluster to a file, without secrets and needless detail."),
+    "run": Entry("karpool.cli.run", "Run the controller: provision, consolidate, drain and terminate."),
     "compact": Entry("karpool.cli.compact", "Show which under-used nodes would be drained for the autoscaler."),
     "validate": Entry("karpool.cli.validate", "Check manifests: what they hold, and every rule they break."),
     "catalog": Entry("karpool.cli.catalog", "List instance types, what they hold and what they cost."),
@@ -75,8 +79,8 @@ class Commands(Program):
 def cli() -> None:
     """Put the same pods on fewer, cheaper Kubernetes nodes.
 
-    Karpool reads what `kubectl get -o json` or `-o yaml` prints, decides which nodes could go, and says for every node
-    that stays why it stays. The commands below read files and change nothing.
+    Karpool reads the cluster of the current kube context, or files with what `kubectl get -o json` or `-o yaml` prints,
+    decides which nodes could go, and says for every node that stays why it stays. The commands below change nothing.
     """
 
 

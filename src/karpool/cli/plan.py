@@ -6,14 +6,14 @@ from typing import Final
 import click
 
 from karpool.cli.catalog_options import Opener, catalog_opener_options
-from karpool.cli.cluster_source import cluster_from_files
+from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
-from karpool.cli.input_options import READS, files_option
+from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
 from karpool.cli.progress import progress
 from karpool.report.document import Drawing, Plan, to_json
 from karpool.report.tables import show_plan
 
-EPILOG: Final = f"""{READS}
+EPILOG: Final = f"""{READS_LIVE}
 \b
 WHAT IS PLANNED
   Nodes that are empty, have drifted, or whose pods have a cheaper place to be; in
@@ -23,6 +23,9 @@ WHAT IS PLANNED
   catalogue; amounts are what pods request, not what they use.
 \b
 EXAMPLES
+  karpool plan
+  karpool plan --context staging --steps 1
+  karpool snapshot -o cluster.json.zst && karpool plan -f cluster.json.zst
   kubectl get nodes,pods,pdb,ds,pvc,pv,sc,csinodes,ns,nodepools,nodeclaims -A -o json > cluster.json
   karpool plan -f cluster.json
   karpool plan -f cluster.json --steps 1 --output json
@@ -31,12 +34,13 @@ EXAMPLES
 \b
 EXIT STATUS
   0  planned, also when nothing is to be done
+  1  the cluster does not answer, or does not let its pods and nodes be listed
   2  bad input; one line on standard error names file, object and field
 """
 
 
 @click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
-@files_option(required=True)
+@cluster_options
 @click.option(
     "--steps",
     metavar="N",
@@ -56,7 +60,7 @@ EXIT STATUS
 @decision_options
 def plan(
     *,
-    files: tuple[str, ...],
+    source: ClusterInput,
     steps: int | None,
     output: str,
     every_node: bool,
@@ -68,7 +72,7 @@ def plan(
     For every node that stays, say why. Nothing is changed anywhere.
     """
     with progress() as tell:
-        cluster = cluster_from_files(files, catalog_opener, choices)
+        cluster = cluster_from(source, catalog_opener, choices, tell)
         # The engine takes half a second to load: bad input and --help should not wait for it.
         from karpool.disruption.plan import Planner, situation_of
         from karpool.report.assemble import draw, plan_document

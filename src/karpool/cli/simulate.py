@@ -25,7 +25,18 @@ from karpool.virtual.compare import Comparison, Source, Tell, compare, cores
 from karpool.virtual.resuming import UnknownNodeError
 from karpool.virtual.scenario import Scenario, read_scenario
 
-BUNDLED: Final = ("off-hours", "churn", "tenants", "fallback", "weights", "spot")
+BUNDLED: Final = (
+    "off-hours",
+    "churn",
+    "tenants",
+    "fallback",
+    "weights",
+    "weights-architecture",
+    "weights-capacity",
+    "weights-gpu",
+    "weights-taints",
+    "spot",
+)
 
 EPILOG: Final = """\b
 SCENARIOS
@@ -35,7 +46,8 @@ SCENARIOS
     churn      bursts of pods, without and with a consolidation grace period
     tenants    many tenants' pools, multi-node consolidation in one heap or by groups
     fallback   equal pools that stand in for each other, apart or merged
-    weights    which pool comes first, and what that costs
+    weights    which pool comes first, and what that costs; also weights-architecture,
+               weights-capacity, weights-gpu and weights-taints
     spot       spot nodes replaced by cheaper ones, with and without a floor of types
 \b
 WHAT IS RUN

@@ -23,8 +23,6 @@ from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodePool, grace_period
 from karpool.model.reasons import Reason
 
-REFRESH: Final = timedelta(minutes=5)
-"""How long "nothing to do" is believed when nothing seems to have changed."""
 _AGAIN: Final = 1.0
 
 
@@ -154,7 +152,9 @@ class Disruptor:
         """When the next node may take part again; at the latest after a while."""
         now = self.clock.moment
         lengths = {pool.name: _windows(pool) for pool in self.store.pools}
-        earliest = now + REFRESH
+        refresh = now + timedelta(seconds=self.session.pace.refresh)
+        earliest = min((until for until in self.session.state.nominations.values() if until > now), default=refresh)
+        earliest = min(earliest, refresh)
         for claim in self.store.claims:
             start = reference_time(claim)
             for length in lengths.get(claim.metadata.labels.get(NODEPOOL, ""), ()) if start is not None else ():
@@ -176,7 +176,7 @@ class Disruptor:
             for observer in session.observers:
                 observer.began(command)
             session.carry_out(actions, in_order=True)
-            session.state = nominate(session.state, sorted(destinations(command)), now)
+            session.state = nominate(session.state, sorted(destinations(command)), now, settings=session.execution)
         self._resting = self._poll / 2
         self.clock.after(_AGAIN if commands else self._poll, self._look)
 

@@ -59,6 +59,8 @@ class Pace:
     """How often to look for nodes that could go."""
     patience: float = 10.0
     """Up to how long to rest after looks that found nothing, each rest twice as long."""
+    refresh: float = 60.0
+    """How long "nothing to do" is believed when nothing seems to have changed: budgets open, ages grow."""
     validation: float = 15.0
     """How long a decision has to stand before it is carried out."""
     batch_idle: float = 1.0

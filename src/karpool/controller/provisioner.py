@@ -80,7 +80,7 @@ class Provisioner:
         engine.snapshot.objects = objects
         found = provision_on(engine, objects, wanted, now)
         expected = {*found.nominations, *(claim.name for claim in found.claims)}
-        session.state = nominate(session.state, sorted(expected), now)
+        session.state = nominate(session.state, sorted(expected), now, settings=session.execution)
         for observer in session.observers:
             observer.provisioned(found)
         session.carry_out([CreateClaim(claim) for claim in found.claims])

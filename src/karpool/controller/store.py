@@ -38,14 +38,14 @@ class Shelf(Generic[T]):
         self._versions = versions
         self._held: dict[str, T] = {}
         self._watchers: list[Watcher[T]] = []
-        self._listed: tuple[T, ...] | None = ()
+        self._listed: tuple[int, tuple[T, ...]] = (0, ())
         self.version = 0
 
     def __len__(self) -> int:
         return len(self._held)
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._held.values())
+        return iter(self.listed())
 
     def __contains__(self, key: str) -> bool:
         return key in self._held
@@ -56,9 +56,13 @@ class Shelf(Generic[T]):
 
     def listed(self) -> tuple[T, ...]:
         """All objects, in the order in which they came; the same tuple until one changes."""
-        if self._listed is None:
-            self._listed = tuple(self._held.values())
-        return self._listed
+        # Another thread may change the shelf meanwhile, so what is kept says what it was made of.
+        version, listed = self._listed
+        if version != self.version:
+            version = self.version
+            listed = tuple(self._held.values())
+            self._listed = (version, listed)
+        return listed
 
     def put(self, value: T) -> T:
         """Create or replace an object."""
@@ -80,7 +84,6 @@ class Shelf(Generic[T]):
 
     def _tell(self, old: T | None, new: T | None) -> None:
         self.version = self._versions.next()
-        self._listed = None
         for watcher in self._watchers:
             watcher(old, new)
 

@@ -1,7 +1,7 @@
 """The store of a live cluster: changes that watches bring wait here until the controller has time for them.
 
-What an own write answered is put in at once, so that no decision is made without it; an older state of the same object
-that a watch brings later is ignored.
+So does what an own write answered, and no decision is made without it; an older state of the same object that a watch
+brings later is ignored.
 """
 
 import asyncio
@@ -96,7 +96,10 @@ class Kept(Generic[T]):
     # -- own writes ----------------------------------------------------------------------------------------------
 
     def written(self, thing: T) -> None:
-        """Put in what the API server answered to a write."""
+        """Note what the API server answered to a write; it counts as soon as changes are made."""
+        self._arrivals.add(lambda: self._written(thing))
+
+    def _written(self, thing: T) -> None:
         gone = thing.key not in self.shelf and version_of(thing) <= self._seen
         finished = thing.metadata.deletion_timestamp is not None and not thing.metadata.finalizers
         if not gone and not finished and not self._knows_better(thing):

@@ -9,6 +9,7 @@ from karpool.controller.store import Shelf, Store, Versions
 from karpool.live import resources as r
 from karpool.live.cache import Arrivals, Kept
 from karpool.live.client import Client
+from karpool.live.errors import NotFoundError
 from karpool.live.metrics import Metrics
 from karpool.live.reflector import Reflector
 from karpool.live.resources import Resource
@@ -16,6 +17,7 @@ from karpool.live.writing import Shelves
 
 _log = structlog.get_logger()
 _TELL_EVERY: Final = 10.0
+_HINT: Final = "install the definitions: karpool crds | kubectl apply -f -"
 
 
 class Caches:
@@ -80,7 +82,12 @@ class Caches:
 
     def _trouble(self, resource: Resource[Any], error: Exception) -> None:
         self._metrics.watch_restarted(resource.plural)
-        _log.warning("a watch was cut", resource=resource.plural, error=str(error))
+        if isinstance(error, NotFoundError):
+            _log.error(
+                "the cluster does not know this kind", resource=resource.plural, group=resource.group, hint=_HINT
+            )
+        else:
+            _log.warning("a watch was cut", resource=resource.plural, error=str(error))
 
 
 def uid_in(store: Store, kind: str, name: str) -> str:

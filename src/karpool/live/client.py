@@ -57,7 +57,7 @@ class Client:
         self._transport: Transport | None = None
 
     async def __aenter__(self) -> Self:
-        self._transport = Transport(self.target, patience=self.patience, on_request=self.on_request, sleep=self._sleep)
+        self._transport = Transport(self.target, patience=self.patience, on_request=self._count, sleep=self._sleep)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -244,6 +244,10 @@ class Client:
             raise RuntimeError("the client is closed; use it inside `async with`")
         return self._transport
 
+    def _count(self, verb: str, resource: str, status: int, seconds: float) -> None:
+        if self.on_request is not None:
+            self.on_request(verb, resource, status, seconds)
+
     def _report(self, found: Unreadable) -> None:
         if self.on_unreadable is not None:
             self.on_unreadable(found)
@@ -263,10 +267,7 @@ def _writing(
 
 
 def _read(resource: Resource[T], body: bytes, about: str) -> T:
-    try:
-        found = resource.read(body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableError(f"the answer is not an object: {error}", about=about) from error
+    found = resource.read(body)
     if isinstance(found, Unreadable):
         raise UnreadableError(found.problem, about=about)
     return found

@@ -104,7 +104,10 @@ class TokenFile:
         self.certificate = self._certificates.read()
         stamp = _stamp(self._path)
         if stamp != self._stamp:
-            self._headers = bearer(_content(self._path).decode(errors="replace").strip())
+            token = _content(self._path).decode(errors="replace").strip()
+            if not is_header(token):
+                raise CredentialsError(f"{self._path} holds no token: expected one line of text")
+            self._headers = bearer(token)
             self._stamp = stamp
         return self._headers
 
@@ -141,6 +144,11 @@ class Impersonating:
 def bearer(token: str) -> dict[str, str]:
     """The header for a token."""
     return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def is_header(value: str) -> bool:
+    """Whether a value may be sent in a header."""
+    return bool(value) and value.isprintable()
 
 
 def basic(username: str, password: str) -> str:

@@ -136,7 +136,8 @@ def set_condition(  # noqa: PLR0917
     held = next((entry for entry in conditions if entry.get("type") == kind), None)
     if held is not None and (held.get("status"), held.get("reason"), held.get("message")) == (status, reason, message):
         return conditions
-    since = held["lastTransitionTime"] if held is not None and held.get("status") == status else timestamp(now)
+    unmoved = held if held is not None and held.get("status") == status else {}
+    since = unmoved.get("lastTransitionTime") or timestamp(now)
     written = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
     if held is None:
         return [*conditions, written]

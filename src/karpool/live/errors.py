@@ -7,6 +7,8 @@ import msgspec
 
 from karpool.model.problems import one_line
 
+# What decoding raises for bytes that are not what they should be.
+UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _LONGEST_MESSAGE: Final = 400
 _FIRST_SERVER_ERROR: Final = 500
 
@@ -166,7 +168,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes | msgspec.Raw,
 def _read(body: bytes | msgspec.Raw) -> _Status:
     try:
         found = msgspec.json.decode(body, type=_Status)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         return _Status(message=bytes(body)[:_LONGEST_MESSAGE].decode(errors="replace"))
     return found if found.kind == "Status" else _Status()
 

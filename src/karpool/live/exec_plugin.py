@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from karpool.live.credentials import Certificate, bearer
-from karpool.live.errors import CredentialsError
+from karpool.live.credentials import Certificate, bearer, is_header
+from karpool.live.errors import UNDECODABLE, CredentialsError
 from karpool.model.problems import one_line
 from karpool.model.wire import Timestamp
 
@@ -154,13 +154,15 @@ def _read(plugin: Plugin, stdout: bytes) -> _Status:
     """The credentials in what the program wrote; errors never show any of it."""
     try:
         answer = msgspec.json.decode(stdout, type=_Answer)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         raise CredentialsError(f"{_name(plugin)} did not write an ExecCredential") from None
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
         raise CredentialsError(f"{_name(plugin)} did not write an ExecCredential of {plugin.api_version}")
     status = answer.status
     if status is None or not (status.token or status.client_certificate_data):
         raise CredentialsError(f"{_name(plugin)} gave neither a token nor a certificate")
+    if status.token and not is_header(status.token):
+        raise CredentialsError(f"{_name(plugin)} gave a token that is not one line of text")
     if bool(status.client_certificate_data) != bool(status.client_key_data):
         raise CredentialsError(f"{_name(plugin)} gave a certificate without its key, or a key alone")
     return status

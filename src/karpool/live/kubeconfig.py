@@ -4,18 +4,16 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from karpool.live.credentials import TokenFile
 from karpool.live.kubeconfig_files import Cluster, Context, Entry, Kubeconfig, User, read_kubeconfig
 from karpool.live.kubeconfig_users import user_credentials
-from karpool.live.proxies import environment_proxy
+from karpool.live.proxies import environment_proxy, is_address
 from karpool.live.target import Target
 from karpool.model.problems import InputError, Problem
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 IN_CLUSTER: Final = "in-cluster"
-_SCHEMES: Final = ("http", "https")
 
 
 class NoClusterError(InputError):
@@ -99,26 +97,18 @@ def _target(
 
 def _server(cluster: Entry[Cluster]) -> str:
     server = cluster.value.server.rstrip("/")
-    if not _is_address(server, _SCHEMES):
+    if not is_address(server) or "@" in server:
         raise cluster.wrong("server", "expected an address such as https://10.0.0.1:6443")
     return server
 
 
 def _proxy(cluster: Entry[Cluster]) -> str:
     proxy = cluster.value.proxy_url
-    if proxy and not _is_address(proxy, _SCHEMES):
+    if proxy and not is_address(proxy):
         raise cluster.wrong(
             "proxy-url", "expected an address such as http://proxy.example.com:3128; SOCKS is not supported"
         )
     return proxy
-
-
-def _is_address(text: str, schemes: tuple[str, ...]) -> bool:
-    try:
-        found = urlsplit(text)
-        return found.scheme in schemes and bool(found.hostname) and (found.port is None or found.port > 0)
-    except ValueError:
-        return False
 
 
 def _in_cluster(environ: Mapping[str, str], folder: Path) -> Target:

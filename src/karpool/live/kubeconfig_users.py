@@ -14,6 +14,7 @@ from karpool.live.credentials import (
     TokenFile,
     basic,
     bearer,
+    is_header,
 )
 from karpool.live.exec_plugin import API_VERSIONS, Plugin, PluginCredentials
 from karpool.live.kubeconfig_files import Cluster, Entry, Exec, User
@@ -28,6 +29,8 @@ def user_credentials(user: Entry[User], cluster: Entry[Cluster]) -> Credentials:
     named = _impersonated(user.value)
     if named and "Impersonate-User" not in named:
         raise user.wrong("as", "is missing; it is required where as-uid, as-groups or as-user-extra are used")
+    if not all(is_header(value) for value in named.values()):
+        raise user.wrong("as", "expected lines of text in as, as-uid, as-groups and as-user-extra")
     return Impersonating(own, named) if named else own
 
 
@@ -40,8 +43,10 @@ def _own_credentials(user: Entry[User], cluster: Entry[Cluster]) -> Credentials:
     certificates = _certificates(user)
     if written.token_file:
         return TokenFile(user.path(written.token_file), certificates)
-    if written.token:
-        return FixedCredentials(bearer(written.token)["Authorization"], certificates)
+    if token := written.token.strip():
+        if not is_header(token):
+            raise user.wrong("token", "expected one line of text")
+        return FixedCredentials(bearer(token)["Authorization"], certificates)
     if written.username:
         return FixedCredentials(basic(written.username, written.password), certificates)
     return FixedCredentials(certificates=certificates)

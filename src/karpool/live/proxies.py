@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from karpool.model.problems import InputError
+
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -20,7 +22,20 @@ def environment_proxy(server: str, environ: Mapping[str, str]) -> str:
     exempt = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
     if any(_covers(entry.strip().lower(), host, port) for entry in exempt.split(",") if entry.strip()):
         return ""
-    return proxy if "://" in proxy else f"http://{proxy}"
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if not is_address(proxy):
+        message = "expected an address such as http://proxy.example.com:3128; SOCKS does not work"
+        raise InputError.at(name.upper(), message)
+    return proxy
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of an HTTP server."""
+    try:
+        found = urlsplit(text)
+        return found.scheme in _DEFAULT_PORTS and bool(found.hostname) and found.port != 0
+    except ValueError:
+        return False
 
 
 def _is_here(host: str) -> bool:

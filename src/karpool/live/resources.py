@@ -8,6 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from karpool.live import objects as own
+from karpool.live.errors import UNDECODABLE
 from karpool.model import node, nodepool, pod, storage, workloads
 from karpool.model.manifests.kinds import KARPENTER, KINDS, Kind
 from karpool.model.manifests.reading import Raw, Reading, read_claim, read_object, read_pool
@@ -49,7 +50,10 @@ class Resource(Generic[T]):
     def read(self, raw: Raw) -> "T | Unreadable":
         """An object from its JSON, or why it cannot be used."""
         reader = _READERS.get(self.kind)
-        reading: Reading = reader(raw, self.api_version) if reader else read_object(raw, self._read_as)
+        try:
+            reading: Reading = reader(raw, self.api_version) if reader else read_object(raw, self._read_as)
+        except UNDECODABLE as error:
+            return Unreadable(self, _identity(raw), one_line(f"is not an object: {error}"), bytes(raw))
         if reading.object is None or reading.refused:
             flaw = reading.refused[0]
             problem = one_line(f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message)
@@ -104,7 +108,7 @@ def _identity(raw: Raw) -> Metadata:
     """Who an object is, as far as that can be read."""
     try:
         found = msgspec.json.decode(raw, type=_Identified).metadata
-    except msgspec.ValidationError:
+    except UNDECODABLE:
         return Metadata()
     return Metadata(found.name, found.namespace, found.uid, resource_version=found.resource_version)
 

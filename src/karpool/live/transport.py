@@ -86,7 +86,7 @@ class Transport:
         target: Target,
         *,
         patience: Patience,
-        on_request: OnRequest | None,
+        on_request: OnRequest,
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self.target = target
@@ -151,8 +151,7 @@ class Transport:
                 response = await self._request(request, headers)
             status = response.status
         finally:
-            if self.on_request is not None:
-                self.on_request(request.verb, request.resource, status, asyncio.get_running_loop().time() - started)
+            self.on_request(request.verb, request.resource, status, asyncio.get_running_loop().time() - started)
         if status < _FIRST_FAILURE:
             return response
         async with response:

@@ -6,7 +6,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from karpool.live.errors import UnreadableError, error_of
+from karpool.live.errors import UNDECODABLE, UnreadableError, error_of
 from karpool.live.resources import Resource, Unreadable
 from karpool.model.wire import Metadata, Object
 
@@ -84,7 +84,7 @@ def read_page(resource: Resource[T], body: bytes, about: str) -> Page[T]:
     """The objects of one page."""
     try:
         page = _PAGE.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise UnreadableError(f"the answer is not a list: {error}", about=about) from error
     items: list[T] = []
     unreadable: list[Unreadable] = []
@@ -103,7 +103,7 @@ def read_event(resource: Resource[T], line: bytes, about: str, report: Report) -
         told = _LINE.decode(line)
         if told.type == "BOOKMARK":
             return WatchEvent("BOOKMARK", resource.bare(_BOOKMARK.decode(told.object).metadata))
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise UnreadableError(f"the stream holds a line that is no event: {error}", about=about) from error
     if told.type == "ERROR":
         raise error_of(0, {}, told.object, about)

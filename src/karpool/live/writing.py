@@ -1,4 +1,4 @@
-"""Single writes to Kubernetes, as `execution.actions` describes them; their answers are put into the caches at once."""
+"""Single writes to Kubernetes, as `execution.actions` describes them; their answers go into the caches."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The virtual cluster: all parts put together, with a clock to run."""
 
-from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from karpool.catalog.instance_types import Catalog
 from karpool.controller.controller import Controller
@@ -9,7 +9,7 @@ from karpool.controller.ground import Duties, Pace
 from karpool.controller.mirror import Mirror
 from karpool.controller.store import Store
 from karpool.disruption.settings import Order, Partition, Settings
-from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.packing.question import Options
 from karpool.provisioning.launching import foresee
@@ -17,11 +17,13 @@ from karpool.virtual.agenda import Agenda
 from karpool.virtual.api import Api
 from karpool.virtual.autoscaler import Autoscaler
 from karpool.virtual.cloud import Cloud
+from karpool.virtual.compactor import Compactor
 from karpool.virtual.curves import seconds
 from karpool.virtual.hands import Hands
 from karpool.virtual.kubelet import Kubelets
 from karpool.virtual.ledger import Ledger
 from karpool.virtual.pdbs import Watchman
+from karpool.virtual.resuming import furnish, settle
 from karpool.virtual.scenario import (
     Decisions,
     Interruptions,
@@ -30,7 +32,6 @@ from karpool.virtual.scenario import (
     Scenario,
     Shortage,
     Timings,
-    Workload,
     patched,
 )
 from karpool.virtual.scheduler import Scheduler
@@ -39,26 +40,31 @@ from karpool.virtual.world import World
 
 
 class VirtualCluster:
-    """A cluster in memory; `run` lets time pass, `ledger` says what it cost."""
+    """The cluster of a scenario under one policy; `run` lets time pass, `ledger` says what it cost.
+
+    `begins_with` is the real cluster, if there is one, that `with_cluster` made the scenario from.
+    """
 
     def __init__(
         self,
-        pools: Iterable[NodePool],
-        workloads: Iterable[Workload],
+        scenario: Scenario,
         catalog: Catalog,
         *,
-        scenario: Scenario | None = None,
         policy: Policy | None = None,
-        seed: int = 0,
+        seed: int | None = None,
+        begins_with: Objects | None = None,
     ) -> None:
-        self.scenario = scenario = scenario or Scenario()
+        self.scenario = scenario
         self.policy = policy = policy or Policy()
+        seed = scenario.seed if seed is None else seed
         self.agenda = Agenda(scenario.start)
         self.store = Store()
         world = self.world = World(self.store, self.agenda, seed, scenario.timings)
-        for pool in patched(tuple(pools), policy):
+        for pool in patched(scenario.pools, policy):
             self.store.pools.put(pool)
-        self.workloads = Workloads(world, workloads)
+        if begins_with is not None:
+            furnish(self.store, begins_with)
+        self.workloads = Workloads(world, scenario.workloads)
         self._put_budgets()
         self.watchman = Watchman(self.store, self.workloads.controller_of, self.workloads.scale)
         self.api = Api(world, self.watchman)
@@ -94,18 +100,14 @@ class VirtualCluster:
             pace=pace(scenario.timings),
             duties=Duties(disrupts=policy.disruption),
         )
+        groups = scenario.node_groups if policy.node_groups else ()
         self.autoscaler = Autoscaler(
-            world, self.mirror, self.cloud, scenario.node_groups, settings=scenario.autoscaler, catalog=catalog
+            world, self.mirror, self.cloud, groups, settings=scenario.autoscaler, catalog=catalog
         )
         self._begin()
-
-    @classmethod
-    def of(
-        cls, scenario: Scenario, catalog: Catalog, *, policy: Policy | None = None, seed: int | None = None
-    ) -> "VirtualCluster":
-        """The cluster of a scenario under one policy."""
-        chosen = scenario.seed if seed is None else seed
-        return cls(scenario.pools, scenario.workloads, catalog, scenario=scenario, policy=policy, seed=chosen)
+        if begins_with is not None:
+            settle(self.cloud, self.workloads, begins_with)
+            self.ledger.begin()  # nodes that were there are not launched
 
     def _put_budgets(self) -> None:
         asked = (budget_of(workload) for workload in self.workloads.described)
@@ -115,8 +117,10 @@ class VirtualCluster:
     def _begin(self) -> None:
         self.agenda.at(0.0, self.workloads.start)
         self.agenda.at(0.0, self.controller.start)
-        if self.scenario.node_groups:
+        if self.autoscaler.groups:
             self.agenda.at(0.0, self.autoscaler.start)
+        if self.policy.compactor is not None:
+            Compactor(self.world, self.api, self.policy.compactor).start()
         for fault in self.scenario.faults:
             if isinstance(fault, Outage):
                 self.agenda.at(seconds(fault.start), self.controller.stop)
@@ -137,11 +141,16 @@ class VirtualCluster:
         self.agenda.run(until)
 
 
+_REFRESH: Final = 300.0
+"""The simulator looks less often than a real controller for what only time changes: it has whole days to run."""
+
+
 def pace(timings: Timings) -> Pace:
     """A scenario's timings as the controller takes them."""
     return Pace(
         poll=seconds(timings.poll),
         patience=seconds(timings.patience),
+        refresh=_REFRESH,
         validation=seconds(timings.validation),
         batch_idle=seconds(timings.batch_idle),
         batch_most=seconds(timings.batch_most),

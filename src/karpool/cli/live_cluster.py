@@ -1,0 +1,74 @@
+"""Asking a live cluster: whom to ask, how long to wait, and what to say when that fails."""
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from karpool.cli.errors import say
+from karpool.cli.input_options import KubeContext
+from karpool.cli.progress import Tell
+from karpool.model.objects import Objects
+from karpool.model.problems import InputError
+
+if TYPE_CHECKING:
+    from karpool.live.client import Client
+    from karpool.live.target import Target
+
+T = TypeVar("T")
+
+# Somebody waits at a terminal: a cluster that is not there should be known soon.
+_SECONDS_TO_ANSWER: Final = 30.0
+_SECONDS_OF_RETRIES: Final = 3.0
+
+
+def ask_cluster(kube: KubeContext, question: Callable[["Client"], Awaitable[T]]) -> T:
+    """The answer of a live cluster to a question; errors name its context."""
+    # Like the HTTP client, this takes a while to load: files and --help should not wait for it.
+    import asyncio
+
+    from karpool.live.errors import ApiError
+
+    target = _target(kube)
+    try:
+        return asyncio.run(_ask(target, question))
+    except ApiError as error:
+        where = f"context {target.context}"
+        error.about = f"{where}: {error.about}" if error.about else where
+        raise
+
+
+class Purpose(Enum):
+    """What a cluster is read for."""
+
+    DECIDE = "plans and explanations"
+    COMPACT = "the compactor"
+    KEEP = "a snapshot"
+
+
+def read_live(kube: KubeContext, tell: Tell, purpose: Purpose = Purpose.DECIDE) -> Objects:
+    """The objects of a live cluster, with a line on standard error for each gap."""
+    from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, read_cluster
+
+    kinds = {Purpose.DECIDE: DECIDED_ON, Purpose.COMPACT: COMPACTED, Purpose.KEEP: SIMULATED}[purpose]
+    reading = ask_cluster(kube, lambda client: read_cluster(client, resources=kinds, tell=tell))
+    for note in reading.notes():
+        say(note, 0)
+    return reading.objects
+
+
+def _target(kube: KubeContext) -> "Target":
+    from karpool.live.kubeconfig import NoClusterError, find_target
+
+    try:
+        return find_target(kube.context, kube.kubeconfig)
+    except NoClusterError as error:
+        raise InputError.at("-f", f"is missing, and {error.problem.message}") from error
+
+
+async def _ask(target: "Target", question: Callable[["Client"], Awaitable[T]]) -> T:
+    from karpool.live.client import Client
+    from karpool.live.transport import Patience
+
+    patience = Patience(answer=_SECONDS_TO_ANSWER, retries=_SECONDS_OF_RETRIES)
+    async with Client(target, patience=patience) as client:
+        return await question(client)

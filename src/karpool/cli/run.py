@@ -1,0 +1,247 @@
+"""`karpool run`: the controller on a Kubernetes cluster."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from karpool.catalog.sources import AWS, KWOK
+from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.decision_options import Choices, rule_options
+from karpool.cli.errors import FAILED
+from karpool.cli.input_options import KubeContext, kube_options
+from karpool.model.duration import parse_duration
+from karpool.model.problems import InputError
+
+if TYPE_CHECKING:
+    from karpool.live.run_settings import RunSettings
+    from karpool.live.target import Target
+
+EPILOG: Final = """\b
+WHAT IT DOES
+  Watches the cluster, starts nodes for pods that wait, removes nodes that are empty,
+  have drifted or whose pods have a cheaper place to be, and drains and ends them:
+  within budgets, and never against a PodDisruptionBudget. All progress stands on the
+  objects, so it may be killed and started at any moment. `--dry-run` writes nothing.
+\b
+PROVIDERS
+  kwok       nodes are Node objects and nothing else; for tests and trials with KWOK
+  karpenter  Karpool decides, and an installed Karpenter starts and ends the machines.
+             Switch Karpenter's own disruption off in each NodePool with
+               budgets: [{nodes: "0"}]
+             and write the budgets that Karpool goes by as JSON in the annotation
+             karpool.sh/budgets of the NodePool.
+\b
+WHERE TO LOOK
+  /metrics at --metrics-address, /healthz and /readyz at --health-address, Events on
+  nodes, one line of JSON for each decision in --journal, and the log on standard error.
+\b
+ENVIRONMENT
+  Every option can be given as KARPOOL_ and its name: KARPOOL_DRY_RUN=true.
+\b
+EXAMPLES
+  karpool crds | kubectl apply -f -
+  karpool run --dry-run --provider karpenter     # what would it do? writes nothing
+  karpool run --provider karpenter --journal /var/log/karpool/decisions.jsonl
+\b
+EXIT STATUS
+  0  stopped because it was asked to (SIGTERM, SIGINT), the lease released
+  1  the system failed
+  2  a wrong option, or no cluster
+"""
+
+
+class Seconds(click.ParamType[float]):
+    """A length of time such as 10s, 1m30s or 500ms, as seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number of seconds."""
+        try:
+            length = parse_duration(str(value)).delta
+        except ValueError:
+            length = None
+        if length is None or length.total_seconds() <= 0:
+            self.fail(f"{value!r} is not a length of time; write something like 10s", param, ctx)
+        return length.total_seconds()
+
+
+_OPTIONS: Final = (
+    click.option(
+        "--provider",
+        type=click.Choice(["kwok", "karpenter"]),
+        default="karpenter",
+        show_default=True,
+        help="Who starts and ends machines.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Decide and report, but write nothing to the cluster."),
+    click.option(
+        "--lease-name",
+        metavar="NAME",
+        default="karpool",
+        show_default=True,
+        help="The Lease that says which replica leads.",
+    ),
+    click.option(
+        "--lease-namespace",
+        metavar="NAMESPACE",
+        default="karpool",
+        show_default=True,
+        help="Where that Lease is.",
+    ),
+    click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Lead only with the Lease."),
+    click.option(
+        "--metrics-address",
+        metavar="HOST:PORT",
+        default="127.0.0.1:8080",
+        show_default=True,
+        help="Where to serve /metrics; :8080 for everybody, 0 for nobody.",
+    ),
+    click.option(
+        "--health-address",
+        metavar="HOST:PORT",
+        default="127.0.0.1:8081",
+        show_default=True,
+        help="Where to serve /healthz and /readyz.",
+    ),
+    click.option(
+        "--journal",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write each decision, with the reasons for everything rejected, as a line of JSON.",
+    ),
+    click.option(
+        "--journal-size",
+        metavar="MIB",
+        type=click.IntRange(min=1),
+        default=64,
+        show_default=True,
+        help="Begin a new journal file at this size.",
+    ),
+    click.option(
+        "--journal-files",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=5,
+        show_default=True,
+        help="How many old journal files to keep.",
+    ),
+    click.option(
+        "--log-format", type=click.Choice(["json", "text"]), default="json", show_default=True, help="Lines of the log."
+    ),
+    click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="What to log: this and everything more serious.",
+    ),
+    click.option(
+        "--batch-idle-duration",
+        metavar="DURATION",
+        type=Seconds(),
+        default="1s",
+        show_default=True,
+        help="Start nodes when no further pod has come for this long.",
+    ),
+    click.option(
+        "--batch-max-duration",
+        metavar="DURATION",
+        type=Seconds(),
+        default="10s",
+        show_default=True,
+        help="Start nodes after this long in any case.",
+    ),
+    click.option(
+        "--poll-interval",
+        metavar="DURATION",
+        type=Seconds(),
+        default="10s",
+        show_default=True,
+        help="How often to look for nodes that could go.",
+    ),
+    click.option(
+        "--validation-delay",
+        metavar="DURATION",
+        type=Seconds(),
+        default="15s",
+        show_default=True,
+        help="How long a decision must stand before it is carried out.",
+    ),
+)
+
+
+def _options(command: Any) -> Any:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command(epilog=EPILOG, context_settings={"max_content_width": 100, "auto_envvar_prefix": "KARPOOL"})
+@_options
+@kube_options
+@catalog_opener_options
+@rule_options
+def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given: Any) -> int:
+    """Run the controller: provision, consolidate, drain and terminate, until it is stopped."""
+    from karpool.live.kubeconfig import find_target
+
+    target = find_target(kube.context, kube.kubeconfig)
+    if given["provider"] == "kwok" and catalog_opener.source == AWS:
+        catalog_opener = replace(catalog_opener, source=KWOK)
+    settings = _settings(given, choices, kube, complete=catalog_opener.complete)
+    return _run(settings, target, catalog_opener)
+
+
+def _settings(given: dict[str, Any], choices: Choices, kube: KubeContext, *, complete: bool) -> "RunSettings":
+    from karpool.controller.ground import Pace
+    from karpool.live.logs import LogFormat, LogLevel
+    from karpool.live.run_settings import JournalSettings, LeaseSettings, ProviderName, RunSettings
+    from karpool.live.serving import Address
+
+    if given["batch_idle_duration"] > given["batch_max_duration"]:
+        raise InputError.at("--batch-idle-duration", "is longer than --batch-max-duration; make it shorter")
+    return RunSettings(
+        provider=ProviderName(given["provider"]),
+        dry_run=given["dry_run"],
+        context=kube.context,
+        decisions=replace(choices.settings, complete_catalog=complete),
+        options=choices.options,
+        pace=Pace(
+            poll=given["poll_interval"],
+            patience=given["poll_interval"],
+            validation=given["validation_delay"],
+            batch_idle=given["batch_idle_duration"],
+            batch_most=given["batch_max_duration"],
+        ),
+        lease=LeaseSettings(
+            name=given["lease_name"] if given["leader_elect"] else None, namespace=given["lease_namespace"]
+        ),
+        journal=JournalSettings(
+            path=given["journal"], largest=given["journal_size"] * 2**20, old_files=given["journal_files"]
+        ),
+        metrics_address=Address.read(given["metrics_address"], "--metrics-address"),
+        health_address=Address.read(given["health_address"], "--health-address"),
+        log_format=LogFormat(given["log_format"]),
+        log_level=LogLevel(given["log_level"]),
+    )
+
+
+def _run(settings: "RunSettings", target: "Target", opener: Opener) -> int:
+    import asyncio
+
+    from karpool.live.logs import setup_logs
+    from karpool.live.process import run_until_signalled
+    from karpool.live.run import Operator
+
+    setup_logs(settings.log_format, settings.log_level)
+    operator = Operator(settings, target, opener.for_cluster)
+    if asyncio.run(run_until_signalled(operator.run, settings.goodbye)):
+        return 0
+    # A decision under way cannot be interrupted, and nobody waits for it any more.
+    sys.stderr.flush()
+    os._exit(FAILED)

@@ -1,0 +1,67 @@
+"""`karpool snapshot`: a cluster in one small file, without anything that is nobody's business."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from karpool.cli.cluster_source import read_objects
+from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
+from karpool.cli.live_cluster import Purpose
+from karpool.cli.progress import progress
+from karpool.report.words import count
+
+STDOUT: Final = "-"
+EPILOG: Final = f"""{READS_LIVE}
+\b
+WHAT IS WRITTEN
+  Pods, nodes, NodePools, NodeClaims, PodDisruptionBudgets, DaemonSets, StatefulSets,
+  volumes and their claims and classes, and namespaces: of each, what decisions read.
+  So names, labels, requests, limits, selectors, taints, affinities and conditions,
+  and the annotations that mean something to Karpool. Never environments, arguments,
+  commands, images, Secrets, ConfigMaps, addresses, managedFields or any other
+  annotation. What is planned from the file is what would have been planned live.
+\b
+EXAMPLES
+  karpool snapshot -o cluster.json.zst
+  karpool plan -f cluster.json.zst --at 2026-11-15T22:00:00Z
+  karpool snapshot -f everything.json -o small.json.gz
+  karpool snapshot -o - | jq -r '.items[].kind' | sort | uniq -c
+\b
+EXIT STATUS
+  0  written
+  1  the cluster does not answer, or does not let its pods and nodes be listed
+  2  bad input; one line on standard error
+"""
+
+
+@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@cluster_options
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    required=True,
+    help="The file to write: packed if its name ends in .json.zst or .json.gz, plain if in .json; - for standard"
+    " output, plain.",
+)
+def snapshot(source: ClusterInput, output: str) -> None:
+    """Write what plan, explain, compact and simulate need of a cluster to one file, which their -f reads.
+
+    Secrets, environments, arguments and needless annotations are left out, so that the file can be handed on. The
+    cluster is only read.
+    """
+    from karpool.live.snapshot_file import check_place, encode_snapshot, write_snapshot
+
+    if output != STDOUT:
+        check_place(Path(output))
+    with progress() as tell:
+        objects = read_objects(source, tell, Purpose.KEEP)
+        written = encode_snapshot(objects)
+    if output == STDOUT:
+        sys.stdout.buffer.write(written)
+        return
+    size = write_snapshot(Path(output), written)
+    held = f"{count(len(objects.nodes), 'node')} and {count(len(objects.pods), 'pod')}"
+    click.echo(f"{output}: {held}, {max(1, size // 1000):,} kB; karpool plan -f {output}")

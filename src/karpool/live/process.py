@@ -1,0 +1,35 @@
+"""A process that works until it is told to stop, and then is gone soon."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import structlog
+
+_log = structlog.get_logger()
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+async def run_until_signalled(work: Callable[[asyncio.Event], Awaitable[None]], goodbye: timedelta) -> bool:
+    """Do something until a signal comes; whether it ended within `goodbye` after that."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    task = asyncio.ensure_future(work(stop))
+    asked = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((task, asked), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            _log.info("asked to stop")
+            await asyncio.wait((task,), timeout=goodbye.total_seconds())
+        if not task.done():
+            _log.warning("did not end in time", seconds=goodbye.total_seconds())
+            return False
+        task.result()
+        return True
+    finally:
+        asked.cancel()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)

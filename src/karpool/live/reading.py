@@ -1,0 +1,132 @@
+"""Reading a live cluster once: everything that decisions need, with the verbs get and list only."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from karpool.live import resources as known
+from karpool.live.client import Client
+from karpool.live.errors import ApiError, ForbiddenError, NotFoundError
+from karpool.live.resources import Resource, Unreadable
+from karpool.live.watching import Listed
+from karpool.model import nodepool_v1beta1
+from karpool.model.manifests.kinds import KARPENTER
+from karpool.model.objects import Objects
+
+Tell = Callable[[str, int, int | None], None]
+
+Kinds = tuple[Resource[Any], ...]
+
+REQUIRED: Final[Kinds] = (known.NODES, known.PODS)
+# What the answer lacks if a kind may not be listed.
+_LOSSES: Final[dict[Resource[Any], str]] = {
+    known.NODE_POOLS: "nodes of pools count as nobody's, and nothing is replaced",
+    known.NODE_CLAIMS: "nodes of pools count as nobody's, and stay",
+    known.POD_DISRUPTION_BUDGETS: "pods count as free to move that a budget may hold",
+    known.DAEMON_SETS: "DaemonSets that have no pod yet take no room on new nodes",
+    known.PERSISTENT_VOLUME_CLAIMS: "pods with claims count as unable to move",
+    known.PERSISTENT_VOLUMES: "pods with bound claims count as unable to move",
+    known.STORAGE_CLASSES: "pods with claims that are not bound yet count as unable to move",
+    known.CSI_NODES: "nodes count as able to attach any number of volumes",
+    known.NAMESPACES: "affinities that select namespaces by label find none",
+    known.STATEFUL_SETS: "a simulation gives them as many replicas as they have pods",
+}
+DECIDED_ON: Final[Kinds] = (*REQUIRED, *(resource for resource in _LOSSES if resource is not known.STATEFUL_SETS))
+"""What plans and explanations read."""
+COMPACTED: Final[Kinds] = tuple(resource for resource in DECIDED_ON if resource.group != KARPENTER)
+"""What the compactor reads."""
+SIMULATED: Final[Kinds] = (*DECIDED_ON, known.STATEFUL_SETS)
+"""What a simulation that begins with a cluster reads, and so what a snapshot holds."""
+_MOST_NAMED: Final = 5
+
+
+class CannotReadError(ApiError):
+    """A kind that nothing can be decided without may not be listed, or is not there."""
+
+    def __init__(self, resource: Resource[Any], cause: ApiError) -> None:
+        message = f"{resource.plural} cannot be listed, and nothing can be decided without them: {cause.message}"
+        super().__init__(cause.status, cause.reason, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """A kind that could not be listed and counts as empty."""
+
+    resource: Resource[Any]
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.resource.plural} cannot be listed, so {_LOSSES[self.resource]}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A cluster as it was read, and what is missing in it."""
+
+    objects: Objects
+    unreadable: tuple[Unreadable, ...] = ()
+    unlisted: tuple[Unlisted, ...] = ()
+
+    def notes(self) -> Iterator[str]:
+        """What a person should know about the gaps."""
+        yield from map(str, self.unlisted)
+        for found in self.unreadable[:_MOST_NAMED]:
+            yield f"left out, because it cannot be read: {found}"
+        if len(self.unreadable) > _MOST_NAMED:
+            yield f"left out likewise: {len(self.unreadable) - _MOST_NAMED} more objects"
+
+
+async def read_cluster(
+    client: Client,
+    *,
+    resources: Kinds = DECIDED_ON,
+    tell: Tell = lambda _what, _done, _all: None,
+) -> Reading:
+    """List the resources, all at once; kinds that the cluster does not have, or does not show, are empty."""
+    done = 0
+
+    async def read(resource: Resource[Any]) -> Listed[Any] | Unlisted:
+        nonlocal done
+        found = await _list(client, resource)
+        done += 1
+        tell("Reading the cluster", done, len(resources))
+        return found
+
+    tell("Reading the cluster", 0, len(resources))
+    answers = await asyncio.gather(*map(read, resources), return_exceptions=True)
+    found = dict(zip(resources, map(_answered, answers), strict=True))
+    listed = {resource.collection: one for resource, one in found.items() if isinstance(one, Listed)}
+    return Reading(
+        Objects(**{name: one.items for name, one in listed.items()}),
+        tuple(entry for one in listed.values() for entry in one.unreadable),
+        tuple(one for one in found.values() if isinstance(one, Unlisted)),
+    )
+
+
+def _answered(answer: Listed[Any] | Unlisted | BaseException) -> Listed[Any] | Unlisted:
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+async def _list(client: Client, resource: Resource[Any]) -> Listed[Any] | Unlisted:
+    try:
+        return await _list_any_version(client, resource)
+    except (ForbiddenError, NotFoundError) as error:
+        if resource in REQUIRED:
+            raise CannotReadError(resource, error) from error
+        if resource.group == KARPENTER and isinstance(error, NotFoundError):
+            return Listed((), "")  # Karpenter's kinds are not installed everywhere
+        return Unlisted(resource, error.message)
+
+
+async def _list_any_version(client: Client, resource: Resource[Any]) -> Listed[Any]:
+    """What there is of a kind; where Karpenter is older than v1, of the version before."""
+    try:
+        return await client.list(resource)
+    except NotFoundError:
+        if resource.group != KARPENTER:
+            raise
+    _, _, older = nodepool_v1beta1.API_VERSION.partition("/")
+    return await client.list(replace(resource, version=older))

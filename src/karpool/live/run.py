@@ -1,0 +1,298 @@
+"""`karpool run`: all parts of the controller put together, on one API server."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import structlog
+
+from karpool.catalog.instance_types import Catalog
+from karpool.controller.controller import Controller
+from karpool.controller.mirror import Mirror
+from karpool.execution.actions import RecordEvent
+from karpool.live.agenda import Agenda
+from karpool.live.caches import Caches, uid_in
+from karpool.live.client import Client
+from karpool.live.counting import Counting
+from karpool.live.election import ApiLeases, Elector, new_identity
+from karpool.live.errors import ApiError
+from karpool.live.events import Recorder
+from karpool.live.guard import Guard
+from karpool.live.hands import Hands
+from karpool.live.journal import Journal
+from karpool.live.launches import COLLECTION, Launches
+from karpool.live.loop import Loop
+from karpool.live.metrics import Metrics
+from karpool.live.offers import CatalogFor, SeenOffers
+from karpool.live.pool_figures import PoolCensus
+from karpool.live.pools import PoolKeeper
+from karpool.live.providers.karpenter import karpenter
+from karpool.live.providers.kwok import KWOK_NODE_CLASSES, Kwok, KwokNodeClass, kwok
+from karpool.live.providers.protocol import Provider
+from karpool.live.resources import Unreadable
+from karpool.live.run_settings import ProviderName, RunSettings
+from karpool.live.serving import metrics_page, probe_page, serving_all
+from karpool.live.target import Target
+from karpool.live.witness import Witness
+from karpool.live.writing import Writer
+from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.objects import Objects
+from karpool.provisioning.launching import foresee
+
+_log = structlog.get_logger()
+UPKEEP: Final = 5.0
+"""How often the status of pools and the gauges are brought up to date, in seconds."""
+_UNTRUSTED: Final = 330.0
+"""Every watch ends by itself and begins anew within five minutes; one of which nothing was heard for longer hangs."""
+Wall = Callable[[], datetime]
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Operator:
+    """One process of the controller; `run` lasts until it is asked to stop."""
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        target: Target,
+        catalog_for: CatalogFor,
+        *,
+        wall: Wall = _utc_now,
+        make_client: Callable[..., Client] = Client,
+    ) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.journal = Journal(
+            settings.journal.path,
+            largest=settings.journal.largest,
+            old_files=settings.journal.old_files,
+            on_failure=self.metrics.journal_failed,
+        )
+        self.identity = new_identity()
+        self.client = make_client(
+            target,
+            write_gate=self._may_write,
+            on_request=self.metrics.api_request,
+            on_unreadable=self._unreadable,
+        )
+        self.agenda = Agenda(wall)
+        self.caches = Caches(self.client, self.metrics)
+        self.loop: Loop | None = None
+        self.controller: Controller | None = None
+        self._wall = wall
+        self._catalog_for = catalog_for
+        self._elector: Elector | None = None
+        self._pools = PoolKeeper(self.client, self.caches.store, node_classes=self._class_ready, clock=wall)
+        self._census = PoolCensus(self.caches.store)
+        self._classes = self.caches.own_shelf()
+        if settings.provider is ProviderName.KWOK:
+            self.caches.follow(KWOK_NODE_CLASSES, self._classes)
+        self._alone = settings.lease.name is None or settings.dry_run
+
+    # -- what others may ask -------------------------------------------------------------------------------------
+
+    @property
+    def leading(self) -> bool:
+        """Whether this process decides."""
+        return self._alone or (self._elector is not None and self._elector.leading)
+
+    def _may_write(self) -> bool:
+        return self.leading and not self.settings.dry_run
+
+    def unhealthy(self) -> str | None:
+        """What is wrong with this process, if it should be started anew."""
+        still = 0.0 if self.loop is None else time.monotonic() - self.loop.turned
+        most = self.settings.stalled_after.total_seconds()
+        return None if still < most else f"the loop has not turned for {still:.0f} s"
+
+    def unready(self) -> str | None:
+        """Why this process cannot do its work yet."""
+        missing = self.caches.missing()
+        return f"waiting for {', '.join(missing)}" if missing else None
+
+    # -- the run -------------------------------------------------------------------------------------------------
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Follow, lead and decide until asked to stop; then finish the write under way and release the lease."""
+        settings = self.settings
+        pages = {
+            "/metrics": (settings.metrics_address, metrics_page(self.metrics.page)),
+            "/healthz": (settings.health_address, probe_page(self.unhealthy)),
+            "/readyz": (settings.health_address, probe_page(self.unready)),
+        }
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.client)
+            bound = await stack.enter_async_context(serving_all(pages))
+            _log.info("listening", **{path.strip("/"): str(address) for path, address in bound.items()})
+            stack.callback(self.journal.close)
+            await stack.enter_async_context(_background(self.caches.run()))
+            if not await _before(stop, self.caches.synced()):
+                return
+            await self._lead(stop)
+
+    async def _lead(self, stop: asyncio.Event) -> None:
+        recorder = Recorder(
+            self.client,
+            uid_of=lambda kind, name: uid_in(self.caches.store, kind, name),
+            instance=self.identity,
+            on_result=self.metrics.event,
+        )
+        record = _silent if self.settings.dry_run else recorder.record
+        writer = Writer(self.client, self.caches.shelves, self._wall)
+        provider = self._provider()
+        launches = self._launches(provider, writer, record)
+        hands = Hands(writer, recorder, launches, dry_run=self.settings.dry_run)
+        self.controller = self._controller(provider, hands, record)
+        Counting(self.caches.store, self.metrics, self._wall)
+        self.loop = Loop(
+            self.agenda,
+            self.caches.arrivals,
+            hands,
+            self.controller,
+            leading=lambda: self.leading,
+            trusted=lambda: not self.caches.silent(_UNTRUSTED),
+            each_turn=launches.catch_up if launches is not None else _nothing,
+        )
+        async with _background(recorder.run()), _background(self._upkeep(provider, launches)):
+            await self._elected(stop, self.loop)
+        if launches is not None:
+            launches.stop()
+
+    async def _elected(self, stop: asyncio.Event, loop: Loop) -> None:
+        """Run the loop while the lease is held; give it back after the last write."""
+        lease = self.settings.lease
+        if self._alone or lease.name is None:
+            self.metrics.leading(leads=True)
+            await loop.run(stop)
+            return
+        leases = ApiLeases(self.client.ungated(), namespace=lease.namespace, name=lease.name)
+        self._elector = Elector(leases, self.identity, lease.times)
+        started, stopped = (lambda: self._led(leads=True)), (lambda: self._led(leads=False))
+        try:
+            async with _background(self._elector.run(started, stopped)):
+                await loop.run(stop)
+        finally:
+            await self._elector.release()
+
+    def _led(self, *, leads: bool) -> None:
+        self.metrics.leading(leads=leads)
+        _log.info("this replica leads" if leads else "this replica does not lead any more", identity=self.identity)
+
+    # -- parts ---------------------------------------------------------------------------------------------------
+
+    def _provider(self) -> Provider:
+        store, settings = self.caches.store, self.settings
+        if settings.provider is ProviderName.KARPENTER:
+            return karpenter(SeenOffers(store, self._catalog_for), settings.execution)
+        machines = Kwok(self.client, store, self._classes, self._catalog_for((), ()), self._wall)
+        return kwok(machines, settings.execution)
+
+    def _launches(self, provider: Provider, writer: Writer, record: Callable[[RecordEvent], None]) -> Launches | None:
+        if provider.machines is None or self.settings.dry_run:
+            return None
+        return Launches(
+            provider.machines,
+            self.caches.store,
+            writer,
+            clock=self._wall,
+            alive=lambda: self.leading,
+            record=record,
+        )
+
+    def _controller(self, provider: Provider, hands: Hands, record: Callable[[RecordEvent], None]) -> Controller:
+        store, settings = self.caches.store, self.settings
+
+        def foreseen(claim: NodeClaim) -> NodeClaim:
+            return foresee(Objects(node_claims=(claim,)), provider.offers.catalog).node_claims[0]
+
+        controller = Controller(
+            store,
+            self.agenda,
+            Mirror(store, foreseen),
+            hands,
+            offers=provider.offers,
+            guard=Guard(store),
+            settings=replace(settings.decisions, annotated_budgets=provider.annotated_budgets),
+            options=settings.options,
+            execution=provider.execution,
+            pace=settings.pace,
+            duties=provider.duties,
+        )
+        controller.observers.append(
+            Witness(store, self.metrics, self.journal, record=record, clock=self._wall, dry_run=settings.dry_run)
+        )
+        return controller
+
+    # -- upkeep --------------------------------------------------------------------------------------------------
+
+    async def _upkeep(self, provider: Provider, launches: Launches | None) -> None:
+        """Status of pools, gauges, and machines that belong to nobody."""
+        collected = time.monotonic()
+        while True:
+            try:
+                self._measure(provider.offers.catalog, annotated=provider.annotated_budgets)
+                if self._may_write() and provider.duties.tends:
+                    await self._pools.keep()
+                if self._may_write() and launches is not None and time.monotonic() - collected > COLLECTION:
+                    collected = time.monotonic()
+                    await launches.collect()
+            except ApiError as error:
+                _log.warning("upkeep failed; it is tried again", error=str(error))
+            await asyncio.sleep(UPKEEP)
+
+    def _measure(self, catalog: Catalog, *, annotated: bool) -> None:
+        store = self.caches.store
+        self.metrics.cluster(len(store.nodes), synced=not self.caches.missing())
+        self.metrics.pools(self._census.figures(catalog, self._wall(), annotated_budgets=annotated))
+
+    def _class_ready(self, pool: NodePool) -> bool | None:
+        ref = pool.spec.template.spec.node_class_ref
+        if ref.kind != KWOK_NODE_CLASSES.kind:
+            return None
+        held: KwokNodeClass | None = self._classes.get(ref.name)
+        return held is not None and held.metadata.deletion_timestamp is None
+
+    def _unreadable(self, found: Unreadable) -> None:
+        _log.warning("an object was left out", about=f"{found.resource.kind} {found.key}", problem=found.problem)
+        self._pools.unreadable(found)
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _silent(_event: RecordEvent) -> None:
+    """Tell nobody: a dry run writes nothing."""
+
+
+@asynccontextmanager
+async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Something that goes on while the block lasts; if it fails, the block fails."""
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work)
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+async def _before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Whether something was finished before the end was asked for."""
+    task, asked = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((task, asked), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        return task.done()
+    finally:
+        for one in (task, asked):
+            one.cancel()
+            with suppress(asyncio.CancelledError):
+                await one

@@ -1,0 +1,67 @@
+"""A cluster in one file: a Kubernetes List of what decisions read, packed as the file's name says."""
+
+import gzip
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from karpool.live.reading import SIMULATED
+from karpool.live.slimming import slimmed
+from karpool.model.objects import Objects
+from karpool.model.problems import InputError
+from karpool.model.wire import encode_value
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+ENDINGS: Final = (".json.zst", ".json.gz", ".json")
+_LEVEL: Final = 9
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=encode_value)
+
+
+def encode_snapshot(objects: Objects) -> bytes:
+    """The objects as JSON, one to a line; `-f` reads it back, and decides the same."""
+    slim = slimmed(objects)
+    lines = []
+    for resource in SIMULATED:
+        head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'.encode()
+        lines += [head + _ENCODER.encode(thing)[1:] for thing in getattr(slim, resource.collection)]
+    return b'{"apiVersion":"v1","kind":"List","items":[\n' + b",\n".join(lines) + b"\n]}\n"
+
+
+def check_place(file: Path) -> None:
+    """Refuse a file that could not be written, or not be read back, before any work is done."""
+    if not file.name.endswith(ENDINGS):
+        raise InputError.at(str(file), f"must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    if not file.parent.is_dir():
+        raise InputError.at(str(file), "cannot be written: its directory does not exist")
+    if file.is_dir():
+        raise InputError.at(str(file), "cannot be written: it is a directory")
+
+
+def write_snapshot(file: Path, snapshot: bytes) -> int:
+    """Write a snapshot, whole or not at all, for its owner's eyes only; the size comes back."""
+    packed = _packed(file, snapshot)
+    handle, name = tempfile.mkstemp(prefix=".karpool-", dir=file.parent)
+    try:
+        with os.fdopen(handle, "wb") as new:
+            new.write(packed)
+            new.flush()
+            os.fsync(new.fileno())
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return len(packed)
+
+
+def _packed(file: Path, data: bytes) -> bytes:
+    if file.name.endswith(".zst"):
+        return zstd.compress(data, level=_LEVEL)
+    return gzip.compress(data, mtime=0) if file.name.endswith(".gz") else data

@@ -1,0 +1,101 @@
+"""What metrics say of NodePools."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.factories import claim_for, default_catalog, node, node_of, node_pool, pod
+
+from karpool.controller.store import Shelf, Store
+from karpool.live.pool_figures import PoolCensus
+from karpool.model.node import Node
+from karpool.model.nodepool import Budget, NodeClaim, NodePool
+from karpool.model.pod import Pod
+
+NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+TYPES = default_catalog()
+
+
+def stored(*things: Any) -> Store:
+    store = Store()
+    by_kind: dict[type, Shelf[Any]] = {
+        Node: store.nodes,
+        NodeClaim: store.claims,
+        NodePool: store.pools,
+        Pod: store.pods,
+    }
+    for thing in things:
+        by_kind[type(thing)].put(thing)
+    return store
+
+
+def test_figures_of_a_pool() -> None:
+    entry = TYPES.types[3]
+    one, two = node_of("one", entry), node_of("two", entry)
+    unknown = node("three", type="nobody.knows", pool="default")
+    store = stored(
+        node_pool(limits={"cpu": "100", "nodes": 5}, budgets=["2"]),
+        *(thing for made in (one, two, unknown) for thing in (made, claim_for(made))),
+        pod("a", node="one", cpu="500m"),
+        pod("b", node="two", cpu="250m"),
+        pod("c", cpu="8"),
+        pod("d", node="one", cpu="1", phase="Succeeded"),
+        pod("e", node="elsewhere", cpu="1"),
+    )
+    [found] = PoolCensus(store).figures(TYPES, NOW)
+    price = next(offer.price for offer in entry.offerings if offer.capacity_type == "on-demand")
+    assert price is not None
+    assert (found.name, found.nodes, found.unpriced) == ("default", 3, 1)
+    assert found.cost == pytest.approx(2 * price)
+    assert found.limits == {"cpu": 100.0, "nodes": 5.0}
+    assert found.usage["nodes"] == 3
+    assert found.usage["cpu"] == 2 * entry.capacity["cpu"].milli / 1000 + 4
+    assert found.allocatable["cpu"] == 2 * entry.allocatable["cpu"].milli / 1000 + 4
+    assert found.requested["cpu"] == 0.75
+    assert found.allowed == {"Empty": 2, "Drifted": 2, "Underutilized": 2}
+
+
+def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
+    store = stored(node_pool(), node("a", pool=None), node("b", pool="gone"))
+    found = PoolCensus(store).figures(TYPES, NOW)
+    assert [(one.name, one.nodes, dict(one.allowed)) for one in found] == [
+        ("default", 0, {"Empty": 0, "Drifted": 0, "Underutilized": 0}),
+        ("", 2, {}),
+    ]
+
+
+def test_figures_follow_pods_that_change() -> None:
+    store = stored(node_pool(), node("a"), pod("p", node="a", cpu="1"))
+    census = PoolCensus(store)
+    before = census.figures(TYPES, NOW)[0].requested["cpu"]
+    store.pods.put(pod("p", node="a", cpu="2"))
+    store.pods.put(pod("q", node="a", cpu="500m"))
+    between = census.figures(TYPES, NOW)[0].requested["cpu"]
+    store.pods.remove(pod("p").key)
+    assert (before, between, census.figures(TYPES, NOW)[0].requested["cpu"]) == (1.0, 2.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("budgets", "busy", "expected"),
+    [
+        (["50%"], {}, {"Empty": 2, "Drifted": 2, "Underutilized": 2}),
+        (["50%"], {"ready": False}, {"Empty": 1, "Drifted": 1, "Underutilized": 1}),
+        (["50%"], {"taints": ["karpenter.sh/disrupted:NoSchedule"]}, {"Empty": 1, "Drifted": 1, "Underutilized": 1}),
+        (["50%"], {"taints": ["karpool.sh/disrupted:NoSchedule"]}, {"Empty": 1, "Drifted": 1, "Underutilized": 1}),
+        (["50%"], {"initialized": False}, {"Empty": 2, "Drifted": 2, "Underutilized": 2}),
+        ([Budget(nodes="1", reasons=("Drifted",))], {}, {"Empty": 4, "Drifted": 1, "Underutilized": 4}),
+        (["three"], {}, {"Empty": 0, "Drifted": 0, "Underutilized": 0}),
+    ],
+)
+def test_what_budgets_leave(budgets: list[Any], busy: dict[str, Any], expected: dict[str, float]) -> None:
+    nodes = [node("a", **busy), node("b"), node("c"), node("d")]
+    store = stored(node_pool(budgets=budgets), *nodes, *map(claim_for, nodes))
+    assert PoolCensus(store).figures(TYPES, NOW)[0].allowed == expected
+
+
+def test_budgets_of_the_annotation_count_where_they_are_asked_for() -> None:
+    pool = node_pool(budgets=["0"], annotations={"karpool.sh/budgets": '[{"nodes": "1"}]'})
+    store = stored(pool, node("a"), claim_for(node("a")))
+    census = PoolCensus(store)
+    assert census.figures(TYPES, NOW)[0].allowed["Empty"] == 0
+    assert census.figures(TYPES, NOW, annotated_budgets=True)[0].allowed["Empty"] == 1

@@ -1,0 +1,278 @@
+"""The status of NodePools as it is written, on a real API server and on one that answers as it is told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import yaml
+from tests.factories import node, node_claim, node_pool
+from tests.live import https
+from tests.live.control_plane import ControlPlane
+from tests.live.stand_in import StandIn, refuses, says
+
+from karpool.controller.store import Store
+from karpool.live.client import Client
+from karpool.live.crds import NAMES, definition
+from karpool.live.kubeconfig import find_target
+from karpool.live.pools import PoolKeeper
+from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, Unreadable
+from karpool.live.transport import Patience
+from karpool.model.nodepool import NodePool
+
+NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+
+# -- on a server that answers as it is told ----------------------------------------------------------------------
+
+QUICK = Patience(answer=2, connect=1, retries=0.05, first_retry=0.001, longest_retry=0.01)
+
+
+def raw_pool(version: str = "5", uid: str = "pool-default") -> dict[str, Any]:
+    return {"metadata": {"name": "default", "uid": uid, "resourceVersion": version, "generation": 1}}
+
+
+def one_pool() -> Store:
+    store = Store()
+    store.pools.put(node_pool())
+    return store
+
+
+def told(*answers: Any, calls: int = 1) -> list[str]:
+    """The methods of the requests that keeping one pool took."""
+
+    async def story() -> list[str]:
+        async with StandIn(*answers) as server, server.client(patience=QUICK) as client:
+            keeper = PoolKeeper(client, one_pool(), node_classes=lambda _: True, clock=lambda: NOW)
+            for _ in range(calls):
+                await keeper.keep()
+            return [asked.method for asked in server.asked]
+
+    return asyncio.run(story())
+
+
+GET, CONFLICT = says(raw_pool()), refuses(409, "Conflict")
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls", "methods"),
+    [
+        ([GET, says(raw_pool("6"))], 3, ["GET", "PATCH"]),
+        ([GET, CONFLICT, GET, says(raw_pool("6"))], 2, ["GET", "PATCH", "GET", "PATCH"]),
+        ([GET, refuses(403, "Forbidden"), GET, says(raw_pool("6"))], 3, ["GET", "PATCH", "GET", "PATCH"]),
+        ([refuses(404, "NotFound"), GET, says(raw_pool("6"))], 2, ["GET", "GET", "PATCH"]),
+        ([says(raw_pool(uid="another"))], 1, ["GET"]),
+        ([GET, CONFLICT] * 5, 1, ["GET", "PATCH"] * 5),
+    ],
+    ids=["once", "conflict", "refused", "gone", "another pool", "conflicts for ever"],
+)
+def test_a_status_is_written_once_and_failures_are_tried_again(
+    answers: list[Any], calls: int, methods: list[str]
+) -> None:
+    assert told(*answers, calls=calls) == methods
+
+
+# -- on a real API server ----------------------------------------------------------------------------------------
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POOLS = "/apis/karpenter.sh/v1/nodepools"
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+REF = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "good"}
+
+
+@pytest.fixture(scope="module")
+def plane(control_plane: ControlPlane) -> ControlPlane:
+    """A server that knows our kinds."""
+    admin = https.Client(control_plane.kubeconfig())
+    for name in NAMES:
+        assert admin.post(DEFINITIONS, yaml.safe_load(definition(name))).status in (201, 409)
+    https.eventually(lambda: all(admin.get(path).status == 200 for path in (POOLS, CLAIMS)))
+    return control_plane
+
+
+class Cluster:
+    """One pool on the server, and a keeper whose store is filled by hand."""
+
+    def __init__(self, client: Client, admin: https.Client, name: str) -> None:
+        self.client = client
+        self.admin = admin
+        self.name = name
+        self.store = Store()
+        self.classes = {"good"}
+        self.writes = 0
+        self.before_write: Callable[[Cluster], None] = lambda _: None
+        self._asked = 0
+        client.on_request = self._heard
+        self.keeper = PoolKeeper(client, self.store, node_classes=self._class_ready, clock=self._clock)
+
+    def _clock(self) -> datetime:
+        """The time; it is asked for once before anything is read, and once between reading and writing a pool."""
+        self._asked += 1
+        if self._asked == 2:
+            self.before_write(self)
+        return datetime.now(UTC)
+
+    def _heard(self, verb: str, _resource: str, _status: int, _seconds: float) -> None:
+        self.writes += verb == "patch"
+
+    def _class_ready(self, pool: NodePool) -> bool:
+        return pool.spec.template.spec.node_class_ref.name in self.classes
+
+    async def refresh(self) -> None:
+        """Show the store what a watch would."""
+        self.store.pools.put(await self.client.get(NODE_POOLS, self.name))
+        for claim in (await self.client.list(NODE_CLAIMS)).items:
+            self.store.claims.put(claim)
+        for one in (await self.client.list(NODES)).items:
+            self.store.nodes.put(one)
+
+    async def kept(self) -> dict[str, Any]:
+        """The status after the keeper has come by."""
+        await self.refresh()
+        await self.keeper.keep()
+        return dict(self.admin.get(f"{POOLS}/{self.name}").body["status"])
+
+    async def patch(self, patch: dict[str, Any], subresource: str = "") -> None:
+        await self.client.merge_patch(NODE_POOLS, self.name, patch, subresource=subresource)
+
+
+def on_a_server(plane: ControlPlane, name: str, story: Callable[[Cluster], Awaitable[None]]) -> None:
+    """Play a story with a pool of its own."""
+
+    async def run() -> None:
+        admin = https.Client(plane.kubeconfig())
+        claim = {"nodeClassRef": REF, "requirements": []}
+        made = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}}
+        assert admin.post(POOLS, {**made, "spec": {"template": {"spec": claim}}}).status == 201
+        try:
+            async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
+                await story(Cluster(client, admin, name))
+        finally:
+            assert admin.delete(f"{POOLS}/{name}").status == 200
+
+    asyncio.run(run())
+
+
+def statuses(status: dict[str, Any]) -> dict[str, str]:
+    return {one["type"]: one["status"] for one in status["conditions"]}
+
+
+def test_a_new_pool_gets_a_status_and_keeps_it_without_more_writes(plane: ControlPlane) -> None:
+    async def story(cluster: Cluster) -> None:
+        found = await cluster.kept()
+        assert statuses(found) == {
+            "ValidationSucceeded": "True",
+            "NodeClassReady": "True",
+            "Ready": "True",
+            "NodeRegistrationHealthy": "Unknown",
+        }
+        assert found["nodes"] == 0
+        assert found["resources"]["nodes"] == "0"
+        for _ in range(3):
+            assert await cluster.kept() == found
+        assert cluster.writes == 1
+
+    on_a_server(plane, "pools-new", story)
+
+
+def test_a_pool_follows_its_node_class(plane: ControlPlane) -> None:
+    async def story(cluster: Cluster) -> None:
+        cluster.classes = set()
+        assert statuses(await cluster.kept())["Ready"] == "False"
+        cluster.classes = {"better"}
+        assert statuses(await cluster.kept())["Ready"] == "False"
+        await cluster.patch({"spec": {"template": {"spec": {"nodeClassRef": {"name": "better"}}}}})
+        found = statuses(await cluster.kept())
+        assert (found["NodeClassReady"], found["Ready"]) == ("True", "True")
+
+    on_a_server(plane, "pools-class", story)
+
+
+def test_counters_follow_claims_and_nodes(plane: ControlPlane) -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.kept()
+        claim = node_claim("pools-one", pool=cluster.name, capacity={"cpu": "4", "memory": "16Gi"})
+        cluster.store.claims.put(claim)
+        found = await cluster.kept()
+        assert (found["nodes"], found["resources"]["cpu"], found["resources"]["memory"]) == (1, "4", "16Gi")
+        cluster.store.nodes.put(node("pools-one", pool=cluster.name, cpu="8", resources={"example.com/gpu": "2"}))
+        found = await cluster.kept()
+        assert (found["nodes"], found["resources"]["cpu"], found["resources"]["example.com/gpu"]) == (1, "8", "2")
+        cluster.store.claims.remove("pools-one")
+        cluster.store.nodes.remove("pools-one")
+        found = await cluster.kept()
+        assert (found["nodes"], found["resources"]["cpu"]) == (0, "0")
+        assert "example.com/gpu" not in found["resources"]
+
+    on_a_server(plane, "pools-counters", story)
+
+
+def test_a_pool_that_nodes_cannot_join_says_so_and_stays_ready(plane: ControlPlane) -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.kept()
+        for name in ("x", "y"):
+            claim = node_claim(name, pool=cluster.name, created=NOW - timedelta(minutes=20), deleted=NOW)
+            cluster.store.claims.put(claim)
+        found = statuses(await cluster.kept())
+        assert (found["NodeRegistrationHealthy"], found["Ready"]) == ("False", "True")
+
+    on_a_server(plane, "pools-health", story)
+
+
+def test_conditions_of_others_survive_and_ours_are_mended(plane: ControlPlane) -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.kept()
+        theirs = {"type": "Theirs", "status": "True", "observedGeneration": 7}
+        bare = {"type": "Ready", "status": "False"}
+        await cluster.patch({"status": {"conditions": [theirs, bare]}}, "status")
+        found = await cluster.kept()
+        assert theirs in found["conditions"]
+        assert statuses(found)["Ready"] == "True"
+        assert all(one["observedGeneration"] == 1 for one in found["conditions"] if one["type"] != "Theirs")
+
+    on_a_server(plane, "pools-foreign", story)
+
+
+def test_a_pool_that_changes_meanwhile_is_looked_at_again(plane: ControlPlane) -> None:
+    def quick_hand(cluster: Cluster) -> None:
+        place = f"{POOLS}/{cluster.name}"
+        seen = cluster.admin.get(place).body
+        seen["metadata"]["labels"] = {"quick": "hand"}
+        assert cluster.admin.request("PUT", place, seen).status == 200
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.refresh()
+        cluster.before_write = quick_hand
+        await cluster.keeper.keep()
+        found = cluster.admin.get(f"{POOLS}/{cluster.name}").body
+        assert cluster.writes == 2  # the one that came too late, and the one that looked again
+        assert found["metadata"]["labels"] == {"quick": "hand"}
+        assert statuses(found["status"])["Ready"] == "True"
+
+    on_a_server(plane, "pools-conflict", story)
+
+
+def test_a_pool_that_cannot_be_read_says_why_until_it_is_mended(plane: ControlPlane) -> None:
+    async def story(cluster: Cluster) -> None:
+        key = "karpool.sh/budgets"
+        cluster.admin.get(POOLS)
+        await cluster.refresh()
+        lost: list[Unreadable] = []
+        cluster.client.on_unreadable = lost.append
+        path = NODE_POOLS.path(name=cluster.name)
+        body = f'{{"metadata": {{"annotations": {{"{key}": "nonsense"}}}}}}'.encode()
+        await cluster.client.raw("PATCH", path, body=body, content_type="application/merge-patch+json")
+        for _ in range(3):
+            await cluster.client.list(NODE_POOLS)
+            cluster.keeper.unreadable(lost[-1])
+            await cluster.keeper.keep()
+        found = cluster.admin.get(f"{POOLS}/{cluster.name}").body["status"]
+        message = next(one["message"] for one in found["conditions"] if one["type"] == "ValidationSucceeded")
+        assert (statuses(found)["ValidationSucceeded"], statuses(found)["Ready"]) == ("False", "False")
+        assert key in message
+        assert cluster.writes == 2
+        await cluster.patch({"metadata": {"annotations": {key: None}}})
+        assert statuses(await cluster.kept())["Ready"] == "True"
+
+    on_a_server(plane, "pools-unreadable", story)

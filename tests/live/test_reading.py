@@ -1,0 +1,179 @@
+"""Reading a live cluster: what is asked for, and what is said about what cannot be had."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from click.testing import CliRunner
+from tests.live.control_plane import ControlPlane
+from tests.live.https import Client as Https
+from tests.live.stand_in import StandIn, listed, refuses, thing
+
+from karpool.cli.main import cli
+from karpool.compaction.config import CONFIG_MAP, KEY
+from karpool.live.client import Client
+from karpool.live.kubeconfig import find_target
+from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, CannotReadError, Reading, read_cluster
+from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, POD_DISRUPTION_BUDGETS, PODS, Resource
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+Answers = dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]]
+
+
+def read_from(answers: Answers, **options: Any) -> tuple[Reading, list[str]]:
+    """What is read from a server with these answers by path, empty lists elsewhere; and the paths asked for."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await answers.get(request.path, listed())(request)
+
+    async def run() -> tuple[Reading, list[str]]:
+        async with StandIn(answer) as server, server.client() as client:
+            reading = await read_cluster(client, **options)
+        return reading, sorted(asked.path for asked in server.asked)
+
+    return asyncio.run(run())
+
+
+def test_each_kind_that_decisions_need_is_listed_once() -> None:
+    told: list[tuple[int, int | None]] = []
+    reading, asked = read_from({"/api/v1/nodes": listed(thing("a"))}, tell=lambda _, *far: told.append(far))
+    assert [node.name for node in reading.objects.nodes] == ["a"]
+    assert asked == sorted(resource.path() for resource in DECIDED_ON)
+    assert told == [(done, len(DECIDED_ON)) for done in range(len(DECIDED_ON) + 1)]
+    assert list(reading.notes()) == []
+
+
+def test_nobody_is_asked_for_workloads_that_nothing_reads() -> None:
+    plurals = {resource.plural for resource in SIMULATED}
+    assert not plurals & {"deployments", "replicasets", "jobs", "cronjobs", "secrets", "configmaps"}
+    assert not {NODE_POOLS, NODE_CLAIMS} & set(COMPACTED)
+
+
+def test_a_cluster_without_karpenter_has_no_pools_and_that_is_no_gap() -> None:
+    gone = refuses(404, "NotFound")
+    paths = [
+        f"/apis/karpenter.sh/{version}/{kind}" for version in ("v1", "v1beta1") for kind in ("nodepools", "nodeclaims")
+    ]
+    reading, asked = read_from(dict.fromkeys(paths, gone))
+    assert reading.objects.node_pools == ()
+    assert list(reading.notes()) == []
+    assert set(paths) <= set(asked)
+
+
+def test_an_older_karpenter_is_read_too() -> None:
+    pool = thing("old", spec={"template": {"spec": {}}, "disruption": {"consolidationPolicy": "WhenUnderutilized"}})
+    answers = {
+        NODE_POOLS.path(): refuses(404, "NotFound"),
+        "/apis/karpenter.sh/v1beta1/nodepools": listed(pool),
+    }
+    (found,) = read_from(answers)[0].objects.node_pools
+    assert found.spec.disruption.consolidation_policy == "WhenEmptyOrUnderutilized"
+
+
+@pytest.mark.parametrize("resource", [one for one in SIMULATED if one not in (NODES, PODS)], ids=lambda one: one.plural)
+def test_a_kind_that_may_not_be_listed_is_named_with_what_is_lost(resource: Resource[Any]) -> None:
+    reading, _ = read_from({resource.path(): refuses(403, "Forbidden")}, resources=SIMULATED)
+    (note,) = reading.notes()
+    assert note.startswith(f"{resource.plural} cannot be listed, so ")
+
+
+def test_a_built_in_kind_that_is_not_there_is_named() -> None:
+    reading, _ = read_from({POD_DISRUPTION_BUDGETS.path(): refuses(404, "NotFound")})
+    assert [one.resource for one in reading.unlisted] == [POD_DISRUPTION_BUDGETS]
+
+
+@pytest.mark.parametrize("resource", [NODES, PODS], ids=lambda one: one.plural)
+@pytest.mark.parametrize("status", [403, 404])
+def test_without_pods_or_nodes_nothing_can_be_decided(resource: Resource[Any], status: int) -> None:
+    with pytest.raises(CannotReadError, match=f"^{resource.plural} cannot be listed, and nothing can be decided"):
+        read_from({resource.path(): refuses(status, "Forbidden")})
+
+
+def test_objects_that_cannot_be_read_are_left_out_and_the_first_are_named() -> None:
+    broken = [thing(f"n{number}", spec={"taints": "none"}) for number in range(7)]
+    reading, _ = read_from({"/api/v1/nodes": listed(thing("a"), *broken)})
+    notes = list(reading.notes())
+    assert len(reading.objects.nodes) == 1
+    assert notes[0] == "left out, because it cannot be read: Node n0: spec.taints: expected a list, got text"
+    assert notes[5:] == ["left out likewise: 2 more objects"]
+
+
+# -- a real API server ---------------------------------------------------------------------------------------------
+
+
+def reader(control_plane: ControlPlane, name: str, resources: tuple[Resource[Any], ...]) -> Path:
+    """The kubeconfig of a user who may get and list these resources, and nothing else."""
+    admin = Https(control_plane.kubeconfig())
+    rules = [{"apiGroups": [one.group], "resources": [one.plural], "verbs": ["get", "list"]} for one in resources]
+    role = {"metadata": {"name": name}, "rules": rules}
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
+    }
+    assert admin.post(f"{RBAC}/clusterroles", role).status == 201
+    assert admin.post(f"{RBAC}/clusterrolebindings", binding).status == 201
+    return control_plane.user_kubeconfig(name)
+
+
+@pytest.fixture
+def node(control_plane: ControlPlane) -> Any:
+    """A node in the real cluster."""
+    admin = Https(control_plane.kubeconfig())
+    name = "to-be-read"
+    assert admin.post("/api/v1/nodes", {"metadata": {"name": name}}).status == 201
+    yield name
+    assert admin.delete(f"/api/v1/nodes/{name}").status == 200
+
+
+def test_get_and_list_are_all_it_takes(control_plane: ControlPlane, node: str) -> None:
+    kubeconfig = reader(control_plane, "reads-all", DECIDED_ON)
+    sent: list[tuple[str, int]] = []
+
+    async def run() -> Reading:
+        target = find_target(kubeconfig=kubeconfig)
+        async with Client(target, on_request=lambda verb, _, status, __: sent.append((verb, status))) as client:
+            return await read_cluster(client)
+
+    reading = asyncio.run(run())
+    assert node in [one.name for one in reading.objects.nodes]
+    assert reading.objects.namespaces
+    assert list(reading.notes()) == []
+    assert {verb for verb, _ in sent} == {"list"}
+    result = CliRunner().invoke(cli, ["explain", node, "--kubeconfig", str(kubeconfig), "--output", "json"])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_user_who_may_not_see_budgets_is_told_so(control_plane: ControlPlane, node: str) -> None:
+    allowed = tuple(one for one in DECIDED_ON if one is not POD_DISRUPTION_BUDGETS)
+    kubeconfig = reader(control_plane, "reads-no-budgets", allowed)
+    result = CliRunner().invoke(cli, ["explain", node, "--kubeconfig", str(kubeconfig), "--output", "json"])
+    assert result.exit_code == 0
+    assert result.stderr.startswith("karpool: poddisruptionbudgets cannot be listed, so pods count as free to move")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_user_who_may_not_see_pods_gets_one_line(control_plane: ControlPlane) -> None:
+    kubeconfig = reader(control_plane, "reads-no-pods", (NODES,))
+    result = CliRunner().invoke(cli, ["plan", "--kubeconfig", str(kubeconfig)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    said = "karpool: context tests: pods cannot be listed, and nothing can be decided without them: pods is forbidden"
+    assert result.stderr.startswith(said)
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_compactor_finds_its_configuration_in_the_cluster(control_plane: ControlPlane, node: str) -> None:
+    admin = Https(control_plane.kubeconfig())
+    arguments = ["compact", "--plan", "--kubeconfig", str(control_plane.kubeconfig()), "--output", "json"]
+    missing = CliRunner().invoke(cli, [*arguments, "--namespace", "default"])
+    assert (missing.exit_code, missing.stdout) == (2, "")
+    assert missing.stderr.startswith(f"karpool: ConfigMap default/{CONFIG_MAP}: does not exist; make it, or name")
+    config = {"metadata": {"name": "pools"}, "data": {KEY: '{"nodePools": {"tiny": {"enabled": false}}}'}}
+    assert admin.post("/api/v1/namespaces/default/configmaps", config).status == 201
+    result = CliRunner().invoke(cli, arguments, env={"NAMESPACE": "default", "CONFIGMAP_NAME": "pools"})
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert f'"{node}"' in result.stdout

@@ -1,0 +1,199 @@
+"""`karpool snapshot` on a real API server: the file decides as the cluster does, and holds nobody's secrets."""
+
+import gzip
+import io
+import json
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from tests.factories import claim_for, node, node_pool
+from tests.live.control_plane import ControlPlane
+from tests.live.example_cluster import EXAMPLES, MARK, Planter, build
+from tests.live.https import Client
+from tests.strategies import Cluster, clusters
+
+from karpool.cli.main import cli
+from karpool.disruption.plan import Planner, situation_of
+from karpool.disruption.settings import Settings
+from karpool.live.reading import SIMULATED
+from karpool.live.slimming import slimmed
+from karpool.live.snapshot_file import encode_snapshot
+from karpool.model.labels import NODEPOOL_HASH, NODEPOOL_HASH_VERSION
+from karpool.model.loading import load, read
+from karpool.model.manifests.sources import Source, read_source
+from karpool.model.nodepool import NodePool
+from karpool.model.objects import Objects
+from karpool.packing.question import Options
+from karpool.provisioning.pool_hash import HASH_VERSION, hash_annotations, pool_hash
+from karpool.report.assemble import plan_document
+from karpool.report.document import to_json
+
+LATER = "2036-11-15T12:00:00Z"
+
+
+class Scene(NamedTuple):
+    """The example cluster, live."""
+
+    admin: Client
+    kubeconfig: str
+    planter: Planter
+
+
+@pytest.fixture(scope="module")
+def scene(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with ControlPlane(kubernetes_programs, tmp_path_factory.mktemp("example-cluster")) as plane:
+        admin = Client(plane.kubeconfig())
+        yield Scene(admin, str(plane.kubeconfig()), build(admin))
+
+
+def run(*arguments: str) -> bytes:
+    result = CliRunner().invoke(cli, arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout_bytes
+
+
+def unpacked(file: Path) -> bytes:
+    return read_source(Source(str(file)), sys.stdin.buffer)
+
+
+def taken(scene: Scene, file: Path) -> Path:
+    run("snapshot", "--kubeconfig", scene.kubeconfig, "-o", str(file))
+    return file
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("plan", "--output", "json"),
+        ("plan", "--output", "html", "--ignore-budgets"),
+        ("explain", "general-7", "--output", "json"),
+        ("compact", "--plan", "--output", "json", "--config"),
+    ],
+    ids=lambda words: " ".join(words[:3]),
+)
+def test_what_is_decided_from_the_file_is_what_is_decided_live(
+    question: tuple[str, ...], scene: Scene, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"nodePools": {"general": {"enabled": true, "scaleDownCPURequestRatioLimit": 0.9}}}')
+    asked = (*question, str(config)) if question[-1] == "--config" else question
+    live = run(*asked, "--kubeconfig", scene.kubeconfig, "--at", LATER)
+    assert run(*asked, "-f", str(taken(scene, tmp_path / "cluster.json.zst")), "--at", LATER) == live
+    assert b"general-7" in live
+
+
+def test_the_plan_of_the_live_cluster_has_something_to_do(scene: Scene) -> None:
+    plan = json.loads(run("plan", "--output", "json", "--kubeconfig", scene.kubeconfig, "--at", LATER))
+    assert plan["before"]["nodes"] == 12
+    assert len(plan["commands"]) > 1
+
+
+def test_none_of_the_secrets_that_the_cluster_holds_is_in_the_file(scene: Scene, tmp_path: Path) -> None:
+    paths = [resource.path() for resource in SIMULATED] + ["/api/v1/secrets", "/api/v1/configmaps"]
+    held = "".join(json.dumps(scene.admin.get(path).body) for path in paths)
+    planted = {place for secret, place in scene.planter.places.items() if secret in held}
+    assert planted >= {"Pod env", "Pod args", "Pod command", "Pod annotation", "Pod imagePullSecrets", "Pod hostPath"}
+    assert planted >= {"Pod secret volume", "Node annotation", "NodePool template annotation", "DaemonSet template env"}
+    assert planted >= {"Pod managedFields", "NodeClaim managedFields", "Node condition", "Pod condition", "configmaps"}
+    written = unpacked(taken(scene, tmp_path / "cluster.json.zst")).decode()
+    found = {place for secret, place in scene.planter.places.items() if secret in written}
+    assert (found, MARK in written) == (set(), False)
+    for word in ("managedFields", "last-applied", "PASSWORD", "imagePullSecrets", "InternalIP", "image"):
+        assert word not in written
+
+
+def test_the_file_is_small_and_for_its_owner_only(scene: Scene, tmp_path: Path) -> None:
+    file = taken(scene, tmp_path / "cluster.json.zst")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [file]
+    assert file.stat().st_size * 5 < len(unpacked(file))
+
+
+# -- from files ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".json", ".json.gz", ".json.zst"])
+def test_files_can_be_made_smaller_and_decide_the_same(ending: str, tmp_path: Path) -> None:
+    file = tmp_path / f"small{ending}"
+    said = run("snapshot", "-f", str(EXAMPLES), "-o", str(file)).decode()
+    assert said.startswith(f"{file}: 12 nodes and 59 pods, ")
+    plan = ("plan", "--at", "2026-11-15T12:00:00Z", "--output", "json")
+    assert run(*plan, "-f", str(file)) == run(*plan, "-f", str(EXAMPLES))
+    again = run("snapshot", "-f", str(file), "-o", "-")
+    assert again == run("snapshot", "-f", str(EXAMPLES), "-o", "-") == unpacked(file)
+    assert (file.read_bytes() == gzip.compress(again, mtime=0)) == (ending == ".json.gz")
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(clusters(in_motion=True))
+def test_any_cluster_is_planned_from_a_file_as_it_is_itself(cluster: Cluster) -> None:
+    def planned(objects: Objects) -> bytes:
+        now = datetime(2030, 1, 1, tzinfo=UTC)
+        situation = situation_of(objects, cluster.catalog, now=now, settings=Settings(), options=Options())
+        return to_json(plan_document(Planner(situation).plan()))
+
+    file = io.BytesIO(encode_snapshot(cluster.objects))
+    assert planned(load(["-"], stdin=file).objects) == planned(cluster.objects)
+
+
+def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text("as it was")
+    result = CliRunner().invoke(cli, ["snapshot", "-f", str(tmp_path / "no-such.json"), "-o", str(file)])
+    assert result.exit_code == 2
+    assert [entry.read_text() for entry in tmp_path.iterdir()] == ["as it was"]
+
+
+def test_older_pools_are_written_as_what_they_were_read_as(tmp_path: Path) -> None:
+    files = Path(__file__).parents[1] / "model" / "provisioners"
+    pools = read([str(files)], stdin=sys.stdin.buffer).objects.node_pools
+    assert len(pools) > 3
+    (tmp_path / "pools.json").write_bytes(encode_snapshot(Objects(node_pools=pools)))
+    assert read_back(tmp_path / "pools.json").node_pools == slimmed(Objects(node_pools=pools)).node_pools
+
+
+def test_a_template_that_loses_annotations_does_not_seem_to_have_changed(tmp_path: Path) -> None:
+    pool = stamped(annotated(node_pool("default")))
+    claim = claim_for(node("n1"))
+    stamp = {NODEPOOL_HASH: pool_hash(pool), NODEPOOL_HASH_VERSION: HASH_VERSION}
+    claim = msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, annotations=stamp))
+    file = tmp_path / "cluster.json"
+    file.write_bytes(encode_snapshot(Objects(node_pools=(pool,), node_claims=(claim,))))
+    found = read_back(file)
+    assert found.node_pools[0].spec.template.metadata.annotations == {}
+    assert hash_annotations(found.node_pools[0]) == {}
+    held = [thing.metadata.annotations[NODEPOOL_HASH] for thing in (*found.node_pools, *found.node_claims)]
+    assert held == [pool_hash(found.node_pools[0])] * 2
+
+
+def test_only_what_is_read_from_a_cluster_is_written() -> None:
+    kept = {resource.collection for resource in SIMULATED}
+    everything = read_back(EXAMPLES)
+    slim = slimmed(everything)
+    assert everything.deployments
+    assert {field.name for field in fields(Objects) if getattr(slim, field.name)} <= kept
+
+
+def read_back(file: Path) -> Objects:
+    return load([str(file)], stdin=sys.stdin.buffer).objects
+
+
+def annotated(pool: NodePool) -> NodePool:
+    template = pool.spec.template
+    metadata = msgspec.structs.replace(template.metadata, annotations={"example.com/team": "a"})
+    spec = msgspec.structs.replace(pool.spec, template=msgspec.structs.replace(template, metadata=metadata))
+    return msgspec.structs.replace(pool, spec=spec)
+
+
+def stamped(pool: NodePool) -> NodePool:
+    stamps: dict[str, Any] = {**pool.metadata.annotations, **hash_annotations(pool)}
+    return msgspec.structs.replace(pool, metadata=msgspec.structs.replace(pool.metadata, annotations=stamps))

@@ -1,0 +1,281 @@
+"""A trial: the controller itself, in this process, on a control plane that it has to itself for one test."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Self
+
+import yaml
+from tests.live.control_plane import ControlPlane
+
+from karpool.catalog.sources import open_catalog
+from karpool.controller.ground import Pace
+from karpool.execution.settings import Settings as ExecutionSettings
+from karpool.live import crds
+from karpool.live import resources as r
+from karpool.live.client import Client
+from karpool.live.election import LeaseTimes
+from karpool.live.errors import ApiError, ConflictError, NotFoundError
+from karpool.live.kubeconfig import find_target
+from karpool.live.providers.kwok import KWOK_NODE_CLASSES
+from karpool.live.run import Operator
+from karpool.live.run_settings import LeaseSettings, ProviderName, RunSettings
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
+from karpool.model.pod import Pod
+
+QUICK = Pace(poll=0.3, patience=0.3, refresh=1.0, validation=0.5, batch_idle=0.3, batch_most=1.0, latency=0.02)
+QUICK_LEASE = LeaseSettings(times=LeaseTimes(duration=3.0, renewal=2.0, retry=0.3))
+SETTINGS = RunSettings(
+    provider=ProviderName.KWOK,
+    pace=QUICK,
+    execution=ExecutionSettings(nomination=timedelta(seconds=1)),
+    lease=QUICK_LEASE,
+    metrics_address=None,
+    health_address=None,
+)
+NODE_CLASS = {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}
+MERGE = "application/merge-patch+json"
+_PATHS = {
+    "Deployment": r.DEPLOYMENTS,
+    "StatefulSet": r.STATEFUL_SETS,
+    "DaemonSet": r.DAEMON_SETS,
+    "Job": r.JOBS,
+    "PodDisruptionBudget": r.POD_DISRUPTION_BUDGETS,
+    "Pod": r.PODS,
+    "Node": r.NODES,
+    "NodePool": r.NODE_POOLS,
+    "NodeClaim": r.NODE_CLAIMS,
+    "KWOKNodeClass": KWOK_NODE_CLASSES,
+    "Namespace": r.NAMESPACES,
+}
+# What a test leaves behind, in the order in which it goes without anything coming again.
+_LEFT = (
+    r.DEPLOYMENTS,
+    r.STATEFUL_SETS,
+    r.DAEMON_SETS,
+    r.JOBS,
+    r.REPLICA_SETS,
+    r.POD_DISRUPTION_BUDGETS,
+    r.NODE_POOLS,
+    KWOK_NODE_CLASSES,
+    r.NODE_CLAIMS,
+    r.NODES,
+    r.PODS,
+    r.LEASES,
+)
+
+
+def pool(name: str = "default", **spec: Any) -> dict[str, Any]:
+    """A NodePool of on-demand amd64 machines that may be disrupted at once; `spec` replaces parts of it."""
+    requirements = [
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+        {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
+        {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
+    ]
+    ref = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    whole = {
+        "template": {"spec": {"requirements": requirements, "nodeClassRef": ref}},
+        "disruption": {"consolidateAfter": "1s", "budgets": [{"nodes": "100%"}]},
+    }
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": _merged(whole, spec),
+    }
+
+
+def deployment(name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi", **pod: Any) -> dict[str, Any]:
+    """A Deployment in `default`; `pod` is merged into its pods' spec."""
+    resources = {"requests": {"cpu": cpu, "memory": memory}}
+    spec = {"terminationGracePeriodSeconds": 1, "containers": [{"name": "c", "image": "i", "resources": resources}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": _merged(spec, pod)},
+        },
+    }
+
+
+def budget(name: str, **spec: Any) -> dict[str, Any]:
+    """A PodDisruptionBudget for the Deployment of the same name."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": name}}, **spec},
+    }
+
+
+def _merged(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    found = dict(whole)
+    for key, value in part.items():
+        held = found.get(key)
+        found[key] = _merged(held, value) if isinstance(held, dict) and isinstance(value, dict) else value
+    return found
+
+
+class Trial:
+    """Use as an async context manager; what the test made is gone afterwards, whatever became of it."""
+
+    def __init__(self, plane: ControlPlane, settings: RunSettings = SETTINGS) -> None:
+        self.plane = plane
+        self.settings = settings
+        self.target = find_target(kubeconfig=plane.kubeconfig())
+        self.client = Client(self.target)
+        self.catalog = open_catalog("kwok")
+        self.operators: dict[asyncio.Task[None], tuple[Operator, asyncio.Event]] = {}
+
+    async def __aenter__(self) -> Self:
+        await self.client.__aenter__()
+        await self._install()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            for task in list(self.operators):
+                with suppress(Exception, asyncio.CancelledError):
+                    await self.kill(task)
+            await self._clean()
+        finally:
+            await self.client.__aexit__()
+
+    # -- the controller ------------------------------------------------------------------------------------------
+
+    def start(self, settings: RunSettings | None = None, **options: Any) -> asyncio.Task[None]:
+        """Start a controller."""
+        operator = Operator(settings or self.settings, self.target, lambda _nodes, _claims: self.catalog, **options)
+        stop = asyncio.Event()
+        task = asyncio.create_task(operator.run(stop))
+        self.operators[task] = (operator, stop)
+        return task
+
+    async def stop(self, task: asyncio.Task[None]) -> None:
+        """Ask a controller to stop, and wait until it has."""
+        self.operators.pop(task)[1].set()
+        await asyncio.wait_for(task, 10)
+
+    async def kill(self, task: asyncio.Task[None]) -> None:
+        """End a controller as a signal does that cannot be caught: nothing more is sent, not even a goodbye."""
+        operator, _ = self.operators.pop(task)
+        await operator.client.__aexit__()
+        task.cancel()
+        await asyncio.wait((task,))
+        if not task.cancelled():
+            task.exception()  # whatever it died of: it was meant to die
+
+    # -- objects -------------------------------------------------------------------------------------------------
+
+    async def make(self, *manifests: dict[str, Any]) -> None:
+        """Create objects."""
+        for manifest in manifests:
+            await self.client.create(
+                _PATHS[manifest["kind"]], manifest, namespace=manifest["metadata"].get("namespace", "")
+            )
+
+    async def change(self, kind: str, name: str, patch: dict[str, Any], *, subresource: str = "") -> None:
+        """Patch an object; those with a namespace are in `default`."""
+        resource = _PATHS[kind]
+        namespace = "default" if resource.namespaced else ""
+        path = resource.path(namespace, name, subresource)
+        await self.client.raw("PATCH", path, body=json.dumps(patch).encode(), content_type=MERGE)
+
+    async def scale(self, name: str, replicas: int) -> None:
+        """Give a Deployment another number of replicas."""
+        await self.change("Deployment", name, {"spec": {"replicas": replicas}})
+
+    async def delete(self, kind: str, name: str) -> None:
+        """Delete an object."""
+        resource = _PATHS[kind]
+        await self.client.delete(resource, name, namespace="default" if resource.namespaced else "")
+
+    async def pods(self) -> tuple[Pod, ...]:
+        """The pods in `default`."""
+        return (await self.client.list(r.PODS, namespace="default")).items
+
+    async def running(self) -> list[Pod]:
+        """The pods in `default` that run and are not told to stop."""
+        found = await self.pods()
+        return [pod for pod in found if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None]
+
+    async def nodes(self) -> tuple[Node, ...]:
+        """All nodes."""
+        return (await self.client.list(r.NODES)).items
+
+    async def claims(self) -> tuple[NodeClaim, ...]:
+        """All NodeClaims."""
+        return (await self.client.list(r.NODE_CLAIMS)).items
+
+    async def until(self, what: str, holds: Callable[[], Awaitable[bool]], seconds: float = 40.0) -> float:
+        """Wait until something holds; how long that took. Fails with what the cluster looks like then."""
+        began = time.monotonic()
+        while not await holds():
+            for task in self.operators:
+                if task.done():
+                    task.result()
+            if time.monotonic() - began > seconds:
+                raise AssertionError(f"after {seconds:g} s not yet: {what}\n{await self.picture()}")
+            await asyncio.sleep(0.1)
+        return time.monotonic() - began
+
+    async def picture(self) -> str:
+        """What there is, for a person."""
+        lines = [f"pod {pod.key} {pod.status.phase} on {pod.spec.node_name or '-'}" for pod in await self.pods()]
+        lines += [f"node {node.name} ready={node.ready} {[*map(str, node.spec.taints)]}" for node in await self.nodes()]
+        for claim in await self.claims():
+            said = [f"{one.type}={one.status} {one.reason}" for one in claim.status.conditions]
+            lines.append(f"claim {claim.name} deleted={claim.metadata.deletion_timestamp} {said}")
+            lines += [f"  {key}={value}" for key, value in claim.metadata.annotations.items()]
+        return "\n".join(lines)
+
+    # -- before and after ----------------------------------------------------------------------------------------
+
+    async def _install(self) -> None:
+        for document in yaml.safe_load_all(crds.definitions()):
+            await self._made(r.CUSTOM_RESOURCE_DEFINITIONS, document)
+        for resource in (r.NODE_POOLS, r.NODE_CLAIMS, KWOK_NODE_CLASSES):
+            await self.until(f"{resource.plural} are served", lambda resource=resource: self._served(resource))
+        await self._made(r.NAMESPACES, {"metadata": {"name": "karpool"}})
+        await self._made(KWOK_NODE_CLASSES, NODE_CLASS)
+
+    async def _made(self, resource: Any, document: dict[str, Any]) -> None:
+        with suppress(ConflictError):
+            await self.client.create(resource, document)
+
+    async def _served(self, resource: Any) -> bool:
+        try:
+            await self.client.raw("GET", resource.path())
+        except ApiError:
+            return False
+        return True
+
+    async def _clean(self) -> None:
+        for resource in _LEFT:
+            listed = await self.client.list(resource)
+            await self._gone(resource, [one for one in listed.items if one.metadata.namespace != "kube-system"])
+        await self.until("everything is gone", self._is_clean)
+
+    async def _gone(self, resource: Any, things: Iterable[Any]) -> None:
+        for thing in things:
+            space = thing.metadata.namespace
+            with suppress(NotFoundError, ConflictError):
+                if thing.metadata.finalizers:
+                    patch = {"metadata": {"finalizers": None}}
+                    await self.client.merge_patch(resource, thing.name, patch, namespace=space)
+                await self.client.delete(resource, thing.name, namespace=space, grace_seconds=0)
+
+    async def _is_clean(self) -> bool:
+        for resource in (r.PODS, r.NODES, r.NODE_CLAIMS, r.NODE_POOLS):
+            listed = await self.client.list(resource)
+            if listed.items:
+                await self._gone(resource, listed.items)
+                return False
+        return True
