@@ -97,6 +97,20 @@ def test_budgets_can_be_ignored() -> None:
     assert loose["after"]["pricePerHour"] <= tight["after"]["pricePerHour"] + 1e-9
 
 
+def test_budgets_can_be_taken_from_the_annotation(tmp_path: Path) -> None:
+    pools = (ROOT / "examples" / "nodepools.yaml").read_text()
+    annotation = """  annotations: {karpool.sh/budgets: '[{"nodes": "0"}]'}"""
+    held = pools.replace("\nmetadata:\n", f"\nmetadata:\n{annotation}\n")
+    assert held != pools
+    (tmp_path / "nodepools.yaml").write_text(held)
+    others = [part for name in ("nodes.json", "pods.json", "workloads.yaml") for part in ("-f", f"{EXAMPLES}/{name}")]
+    asked = ("plan", "-f", str(tmp_path / "nodepools.yaml"), *others, "--at", NOON, "--output", "json")
+    assert json.loads(run(*asked).stdout)["commands"]
+    annotated = json.loads(run(*asked, "--annotated-budgets").stdout)
+    assert annotated["commands"] == []
+    assert any(reason["code"] == "BudgetExhausted" for node in annotated["nodes"] for reason in node["reasons"])
+
+
 def test_the_page_stands_alone() -> None:
     result = run("plan", "-f", EXAMPLES, "--at", NOON, "--output", "html")
     assert result.exit_code == 0

@@ -1,0 +1,75 @@
+"""The mirror: columns that follow the store, and are built anew when all of them may mean something else."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from tests.factories import csi_node, daemon_set, namespace, node, node_pool, pod, pv, pvc, storage_class
+
+from karpool.controller.mirror import Mirror
+from karpool.controller.store import Store
+from karpool.model.wire import Condition
+
+
+def filled() -> Store:
+    store = Store()
+    store.nodes.put(node("a"))
+    store.pods.put(pod("web", node="a", cpu="1"))
+    store.pools.put(node_pool("default"))
+    store.namespaces.put(namespace("default"))
+    store.daemon_sets.put(daemon_set("agent", cpu="100m"))
+    return store
+
+
+CHANGES: dict[str, Callable[[Store], object]] = {
+    "a claim of a volume": lambda store: store.volume_claims.put(pvc("data")),
+    "a volume": lambda store: store.volumes.put(pv("disk")),
+    "a storage class": lambda store: store.storage_classes.put(storage_class("fast")),
+    "a limit of volumes": lambda store: store.csi_nodes.put(csi_node("a", ebs=3)),
+    "a daemon set": lambda store: store.daemon_sets.put(daemon_set("agent", cpu="200m")),
+    "labels of a namespace": lambda store: store.namespaces.put(namespace("default", team="a")),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_what_changes_the_meaning_of_all_pods_makes_a_new_snapshot(change: Callable[[Store], object]) -> None:
+    store = filled()
+    mirror = Mirror(store)
+    before = mirror.current()
+    change(store)
+    after = mirror.current()
+    assert after is not before
+    assert after.nodes.rows.keys() == {"a"}
+    assert after.pods.rows.keys() == {"default/web"}
+    assert mirror.current() is after
+
+
+def test_pods_and_nodes_change_in_the_snapshot_that_is_there() -> None:
+    store = filled()
+    mirror = Mirror(store)
+    before = mirror.current()
+    store.nodes.put(node("b"))
+    store.pods.put(pod("api", node="b", cpu="1"))
+    store.pods.remove("default/web")
+    assert mirror.current() is before
+    assert before.nodes.rows.keys() == {"a", "b"}
+    assert before.pods.rows.keys() == {"default/api"}
+
+
+def test_a_pod_decoded_anew_with_nothing_new_in_it_loosens_nothing() -> None:
+    store = filled()
+    mirror = Mirror(store)
+    store.pods.put(pod("web", node="a", cpu="1"))
+    assert mirror.loosened == 0
+
+
+def test_pools_are_the_same_until_one_changes_in_a_way_that_matters() -> None:
+    store = filled()
+    mirror = Mirror(store)
+    before = mirror.pools()
+    held = store.pools.get("default")
+    assert held is not None
+    store.pools.put(replace(held, status=replace(held.status, conditions=(Condition(type="Ready", status="True"),))))
+    assert mirror.pools() is before
+    store.pools.put(replace(held, status=replace(held.status, conditions=(Condition(type="Ready", status="False"),))))
+    assert mirror.pools() is not before
