@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -186,7 +186,7 @@ def _options(command: Any) -> Any:
 @kube_options
 @catalog_opener_options
 @rule_options
-def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given: Any) -> int:
+def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given: Any) -> NoReturn:
     """Run the controller: provision, consolidate, drain and terminate, until it is stopped."""
     from karpool.live.kubeconfig import find_target
 
@@ -194,7 +194,7 @@ def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given:
     if given["provider"] == "kwok" and catalog_opener.source == AWS:
         catalog_opener = replace(catalog_opener, source=KWOK)
     settings = _settings(given, choices, kube, complete=catalog_opener.complete)
-    return _run(settings, target, catalog_opener)
+    _run(settings, target, catalog_opener)
 
 
 def _settings(given: dict[str, Any], choices: Choices, kube: KubeContext, *, complete: bool) -> "RunSettings":
@@ -231,7 +231,7 @@ def _settings(given: dict[str, Any], choices: Choices, kube: KubeContext, *, com
     )
 
 
-def _run(settings: "RunSettings", target: "Target", opener: Opener) -> int:
+def _run(settings: "RunSettings", target: "Target", opener: Opener) -> NoReturn:
     import asyncio
 
     from karpool.live.logs import setup_logs
@@ -240,8 +240,8 @@ def _run(settings: "RunSettings", target: "Target", opener: Opener) -> int:
 
     setup_logs(settings.log_format, settings.log_level)
     operator = Operator(settings, target, opener.for_cluster)
-    if asyncio.run(run_until_signalled(operator.run, settings.goodbye)):
-        return 0
-    # A decision under way cannot be interrupted, and nobody waits for it any more.
+    ended = asyncio.run(run_until_signalled(operator.run, settings.goodbye))
+    sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(FAILED)
+    # A decision under way cannot be interrupted, and nobody waits for it any more.
+    os._exit(0 if ended else FAILED)

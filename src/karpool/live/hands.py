@@ -63,13 +63,21 @@ class Hands:
         self._batches.append(_Batch(tuple(actions), alive, in_order))
 
     async def settle(self) -> None:
-        """Carry out everything that was taken in."""
+        """Carry out everything that was taken in; batches without an order go side by side."""
         batches, self._batches = self._batches, []
-        for batch in () if self._dry_run else batches:
-            steps = _by_type(batch.actions) if batch.in_order else [batch.actions]
-            for step in steps:
-                if not await self._side_by_side(step, batch.alive) and batch.in_order:
-                    break
+        for in_order, group in groupby(() if self._dry_run else batches, key=lambda batch: batch.in_order):
+            listed = list(group)
+            if in_order:
+                for batch in listed:
+                    await self._step_by_step(batch)
+            else:
+                actions = [action for batch in listed for action in batch.actions]
+                await self._side_by_side(actions, listed[-1].alive)
+
+    async def _step_by_step(self, batch: _Batch) -> None:
+        for step in _by_type(batch.actions):
+            if not await self._side_by_side(step, batch.alive):
+                return
 
     def take_failures(self) -> int:
         """How many objects could not be written since the last question; nobody has tried again."""

@@ -51,16 +51,20 @@ class Loop:
         self._retry = FIRST_RETRY
         self._retries_at = 0.0
         self._not_before = 0.0
+        self._stopping = asyncio.Event()
         self.turned = time.monotonic()
         """When the loop last came round, on the steady clock."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Turn until asked to stop; the write that is under way then is finished."""
+        self._stopping = stop
         try:
             while not stop.is_set():
                 await self._rest(stop)
                 self.turned = time.monotonic()
                 await self._in_thread(self._arrivals.apply)
+                if stop.is_set():
+                    break
                 self._follow_the_lead()
                 await self._hands.settle()
                 if self._controller.running:
@@ -121,8 +125,9 @@ class Loop:
             self._stop()
             self._not_before = time.monotonic() + _AFTER_A_MISTAKE
             return
-        await self._hands.settle()
-        self._look_again_after_failures()
+        if not self._stopping.is_set():
+            await self._hands.settle()
+            self._look_again_after_failures()
 
     def _look_again_after_failures(self) -> None:
         """Nobody hears of a write that failed, so everything is looked at again after a while."""
@@ -135,4 +140,10 @@ class Loop:
             self._retry = min(2 * self._retry, LAST_RETRY)
 
     async def _in_thread(self, deed: Callable[[], object]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, deed)
+        """Do something beside the event loop; if the end is asked for meanwhile, nobody waits for it."""
+        work = asyncio.get_running_loop().run_in_executor(self._thread, deed)
+        asked = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait((work, asked), return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        if work.done():
+            work.result()
