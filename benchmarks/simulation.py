@@ -62,7 +62,7 @@ def scenario(scale: float) -> Scenario:
 def measure(hours: float, scale: float) -> dict[str, object]:
     """Run the cluster and tell what it took."""
     warm_up()
-    cluster = VirtualCluster.of(scenario(scale), open_catalog("kwok"))
+    cluster = VirtualCluster(scenario(scale), open_catalog("kwok"))
     start, processor = time.perf_counter(), time.process_time()
     cluster.run(hours * 3600)
     found = cluster.ledger.summary()

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,50 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(small: str) 
     assert run("simulate", small, "--output", "json", "--seed", "8").stdout_bytes != first
 
 
+def test_the_course_over_time_comes_as_columns(small: str) -> None:
+    for numbers in simulated(small)["policies"].values():
+        series = numbers["series"]
+        assert list(series) == [
+            "seconds",
+            "nodes",
+            "pods",
+            "pricePerHour",
+            "cpuUtilization",
+            "memoryUtilization",
+            "pendingPods",
+            "evictions",
+        ]
+        assert series["seconds"] == [300.0 * number for number in range(13)]
+        assert {len(column) for column in series.values()} == {13}
+        assert series["evictions"] == sorted(series["evictions"])
+        assert series["evictions"][-1] == numbers["evictions"]
+        assert series["nodes"][-1] == numbers["nodesAtEnd"]
+        assert numbers["pools"]["general"]["nodeHours"] == pytest.approx(numbers["nodeHours"])
+        assert numbers["pools"]["general"]["podsAtEnd"] == numbers["podsAtEnd"]
+
+
+def test_a_long_course_is_thinned_out(tmp_path: Path) -> None:
+    file = tmp_path / "long.yaml"
+    file.write_text("pools: [{metadata: {name: a}}]\ntimings: {sample: 1m}\nlength: 12h")
+    times = simulated(str(file))["policies"]["default"]["series"]["seconds"]
+    assert len(times) <= 301
+    assert (times[0], times[-1]) == (0.0, 12 * 3600.0)
+    assert len({after - before for before, after in pairwise(times[:-1])}) == 1
+
+
 def test_a_bundled_scenario_is_found_by_name() -> None:
     arguments = ("--length", "5m", "--policy", "grace-30m")
     assert simulated("churn", *arguments) == simulated(CHURN, *arguments)
+
+
+def test_a_scenario_may_begin_with_a_cluster_in_files(tmp_path: Path) -> None:
+    file = tmp_path / "tonight.yaml"
+    file.write_text(f"cluster: [{ROOT / 'examples'}]\nlength: 10m\npolicies: {{nothing: {{disruption: false}}}}")
+    numbers = simulated(str(file))["policies"]["nothing"]
+    assert numbers["nodesAtEnd"] == 12
+    assert numbers["podsCreated"] == numbers["evictions"] == numbers["pendingPodsAtEnd"] == 0
+    assert numbers["pools"].keys() == {"general", "batch"}
+    assert sum(share["nodesAtEnd"] for share in numbers["pools"].values()) == 12
 
 
 def test_policies_are_chosen_by_name(small: str) -> None:
@@ -78,6 +120,8 @@ def test_seeds_give_means_with_intervals_and_differences(small: str) -> None:
         assert numbers["cost"] == pytest.approx(sum(one[name]["cost"] for one in alone) / 2, abs=1e-5)
         low, high = numbers["confidence"]["cost"]
         assert low <= numbers["cost"] <= high
+        nodes = [one[name]["series"]["nodes"] for one in alone]
+        assert numbers["series"]["nodes"] == [sum(pair) / 2 for pair in zip(*nodes, strict=True)]
     assert "difference" not in both["policies"]["quick"]
     assert both["policies"]["calm"]["difference"]["cost"]["mean"] == pytest.approx(
         both["policies"]["calm"]["cost"] - both["policies"]["quick"]["cost"], abs=1e-5

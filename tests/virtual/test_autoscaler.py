@@ -1,11 +1,25 @@
 """The stand-in for Cluster Autoscaler: what the compactor's story rests on."""
 
 import pytest
-from tests.virtual.worlds import CATALOG, HOUR, cluster
+from tests.virtual.worlds import CATALOG, HOUR, cluster, scenario
 
 from karpool.virtual.autoscaler import UnknownMachineError
+from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.scenario import Policy
 
-GROUP = "nodeGroups: [{name: pool, instanceType: c-4x-amd64-linux, size: 4, least: 1, most: 6}]\n"
+GROUP = """nodeGroups:
+- {name: pool, instanceType: c-4x-amd64-linux, size: 4, least: 1, most: 6,
+   labels: {eks.amazonaws.com/nodegroup: pool}}
+"""
+SIXTY_PERCENT = """workloads:
+- {name: web, cpu: 1150m, memory: 256Mi, replicas: {steps: [{after: 0s, value: 0}, {after: 5m, value: 8}]}}
+"""
+COMPACTED = """policies:
+  compacted:
+    compactor:
+      nodePools:
+        pool: {enabled: true, scaleDownCPURequestRatioLimit: 0.75, scaleDownRequiredUnderutilizedNodeCount: 2}
+"""
 
 
 def nodes(text: str, hours: float = 1.0) -> int:
@@ -20,9 +34,7 @@ def test_nodes_under_half_used_go_until_the_rest_is_full() -> None:
 
 
 def test_nodes_at_sixty_percent_all_stay() -> None:
-    later = "{steps: [{after: 0s, value: 0}, {after: 5m, value: 8}]}"
-    text = f"workloads: [{{name: web, cpu: 1150m, memory: 256Mi, replicas: {later}}}]"
-    assert nodes(text, 3.0) == 4
+    assert nodes(SIXTY_PERCENT, 3.0) == 4
 
 
 def test_nothing_goes_within_ten_minutes() -> None:
@@ -31,6 +43,19 @@ def test_nothing_goes_within_ten_minutes() -> None:
     assert len(list(made.store.nodes)) == 4
     made.run(1200.0)
     assert len(list(made.store.nodes)) == 1
+
+
+def test_a_policy_may_leave_the_groups_out() -> None:
+    made = VirtualCluster(scenario(GROUP, pools=""), CATALOG, policy=Policy(node_groups=False))
+    made.run(HOUR)
+    assert not list(made.store.nodes)
+
+
+def test_a_policy_may_bring_a_compactor() -> None:
+    found = scenario(GROUP + SIXTY_PERCENT + COMPACTED, pools="")
+    made = VirtualCluster(found, CATALOG, policy=found.policies["compacted"])
+    made.run(3 * HOUR)
+    assert len(list(made.store.nodes)) < 4
 
 
 def test_pending_pods_bring_nodes_up_to_the_most() -> None:

@@ -91,7 +91,7 @@ class Killer:
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(made=scenarios(), seed=st.integers(0, 3), gaps=st.lists(st.integers(1, 60), max_size=12))
 def test_no_rule_is_broken_and_nothing_is_left_over(made: Scenario, seed: int, gaps: list[int]) -> None:
-    cluster = VirtualCluster.of(made, CATALOG, seed=seed)
+    cluster = VirtualCluster(made, CATALOG, seed=seed)
     rules = Invariants(cluster)
     cluster.hands.observers.append(Killer(cluster, gaps))
     rules.run(BUSY)

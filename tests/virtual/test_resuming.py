@@ -10,7 +10,8 @@ from karpool.catalog.observed import with_observed
 from karpool.catalog.sources import open_catalog
 from karpool.model.loading import load
 from karpool.model.objects import Objects
-from karpool.virtual.compare import run, virtual_cluster
+from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.compare import run
 from karpool.virtual.resuming import UnknownNodeError, with_cluster
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
 
@@ -30,7 +31,7 @@ def scenario(objects: Objects) -> Scenario:
 
 def test_nodes_and_pods_begin_where_they_are(objects: Objects, scenario: Scenario) -> None:
     catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
-    cluster = virtual_cluster(scenario, catalog, Policy(disruption=False), 0, objects)
+    cluster = VirtualCluster(scenario, catalog, policy=Policy(disruption=False), begins_with=objects)
     cluster.run(120.0)
     for there in objects.nodes:
         before = [one for one in objects.pods if one.spec.node_name == there.name and not one.terminal]
@@ -64,4 +65,4 @@ def test_a_node_of_no_known_type_is_named() -> None:
         nodes=(node("strange", labels={"node.kubernetes.io/instance-type": "x9.huge"}),), pods=(pod("web"),)
     )
     with pytest.raises(UnknownNodeError, match="node strange cannot be simulated"):
-        virtual_cluster(with_cluster(Scenario(), strange), open_catalog(), Policy(), 0, strange)
+        VirtualCluster(with_cluster(Scenario(), strange), open_catalog(), begins_with=strange)

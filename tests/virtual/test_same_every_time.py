@@ -16,7 +16,7 @@ workloads:
 
 
 def run(seed: int, policy: Policy | None = None) -> VirtualCluster:
-    made = VirtualCluster.of(scenario(BUSY), CATALOG, policy=policy, seed=seed)
+    made = VirtualCluster(scenario(BUSY), CATALOG, policy=policy, seed=seed)
     made.run(2 * HOUR)
     return made
 
@@ -32,7 +32,7 @@ def test_another_seed_gives_another_run() -> None:
 def test_policies_meet_the_same_workload() -> None:
     wanted = []
     for policy in (Policy(), Policy(disruption=False)):
-        made = VirtualCluster.of(scenario(BUSY), CATALOG, policy=policy, seed=5)
+        made = VirtualCluster(scenario(BUSY), CATALOG, policy=policy, seed=5)
         seen = []
         for minute in range(1, 120):
             made.run(minute * 60.0)

@@ -52,6 +52,10 @@ def test_every_file_is_listed_and_sound() -> None:
         ("churn", "20m", "0s"),
         ("tenants", "40m", "0s"),
         ("weights", "30m", "5m"),
+        ("weights-architecture", "20m", "5m"),
+        ("weights-capacity", "30m", "0s"),
+        ("weights-gpu", "110m", "0s"),
+        ("weights-taints", "20m", "0s"),
         ("spot", "20m", "100m"),
     ],
 )

@@ -73,7 +73,7 @@ class Compared(VirtualCluster):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_living_situation_decides_as_a_new_one(seed: int) -> None:
-    made = Compared.of(scenario(BUSY), CATALOG, seed=seed)
+    made = Compared(scenario(BUSY), CATALOG, seed=seed)
     assert isinstance(made, Compared)
     for step in range(12, 240):
         made.run(step * 30.0 + 3.0)

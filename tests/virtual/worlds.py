@@ -28,7 +28,7 @@ def scenario(text: str, *, pools: str = POOL) -> Scenario:
 
 
 def cluster(text: str, *, pools: str = POOL, seed: int = 0) -> VirtualCluster:
-    return VirtualCluster.of(scenario(text, pools=pools), CATALOG, seed=seed)
+    return VirtualCluster(scenario(text, pools=pools), CATALOG, seed=seed)
 
 
 def watched(text: str, *, pools: str = POOL, seed: int = 0) -> tuple[VirtualCluster, Invariants]:

@@ -1,9 +1,13 @@
 """What a simulation found, as other programs read it: for each policy the numbers of its run, or means of several.
 
 The same seed gives the same bytes. With several seeds each number is a mean, `confidence` has its 95% interval, and
-`difference` the mean difference to the first policy on the same seeds, with its interval.
+`difference` the mean difference to the first policy on the same seeds, with its interval. `pools` has each NodePool's
+part, and `series` the course over time in columns; both are means, too.
 """
 
+import re
+from collections.abc import Sequence
+from statistics import fmean
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +21,18 @@ from karpool.virtual.statistics import Estimate, estimate, paired
 KIND: Final = "Simulation"
 Numbers = dict[str, float | None]
 _DIGITS: Final = 6
+_MOST_POINTS: Final = 300
+SERIES: Final = {
+    "nodes": "nodes",
+    "pods": "pods",
+    "pricePerHour": "price_per_hour",
+    "cpuUtilization": "cpu_utilization",
+    "memoryUtilization": "memory_utilization",
+    "pendingPods": "pending",
+    "evictions": "evictions",
+}
+"""The columns of a series, and where a sample has them."""
+_NUMBERS: Final = re.compile(rb"\[\n\s+([-+.\deEnul,\s]*?)\n\s+\]")
 
 
 class Simulation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -45,21 +61,52 @@ def simulation_document(comparison: Comparison) -> Simulation:
         seeds=len(seeds),
         length_seconds=seconds(scenario.length),
         policies={
-            name: _means(numbers(runs), None if name == first else base) if several else _plain(runs[0].summary)
+            name: {
+                **(_means(numbers(runs), None if name == first else base) if several else _plain(runs[0].summary)),
+                "pools": pools(runs),
+                "series": series(runs),
+            }
             for name, runs in comparison.runs.items()
         },
     )
 
 
 def to_json(document: Simulation) -> bytes:
-    """The document as JSON for a program and a patient person."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+    """The document as JSON for a program and a patient person; a column of numbers is one line."""
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    return _NUMBERS.sub(lambda found: b"[" + b" ".join(found[1].split()) + b"]", text)
 
 
 def numbers(runs: tuple[Run, ...]) -> dict[str, list[float | None]]:
     """Each number of a summary by its name, one for each run."""
     plain = [_plain(run.summary) for run in runs]
     return {key: [summary[key] for summary in plain] for key in plain[0]}
+
+
+def pools(runs: Sequence[Run]) -> dict[str, Numbers]:
+    """What became of each NodePool, on average over the runs."""
+    plain = [msgspec.to_builtins(run.pools) for run in runs]
+    return {
+        name: {key: _mean([entry[name][key] for entry in plain]) for key in share} for name, share in plain[0].items()
+    }
+
+
+def series(runs: Sequence[Run]) -> dict[str, list[float | None]]:
+    """How things stood over time, on average over the runs: every n-th sample, and the last."""
+    shortest = min(len(run.samples) for run in runs)
+    stride = max(1, -(-(shortest - 1) // (_MOST_POINTS - 1)))
+    chosen = sorted({*range(0, shortest, stride), *range(shortest)[-1:]})
+    found: dict[str, list[float | None]] = {"seconds": [runs[0].samples[at].time for at in chosen]}
+    for name, field in SERIES.items():
+        found[name] = [_mean([getattr(run.samples[at], field) for run in runs]) for at in chosen]
+    return found
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    if len(known) <= 1:
+        return known[0] if known else None
+    return round(fmean(known), _DIGITS)
 
 
 def _plain(summary: Summary) -> dict[str, Any]:

@@ -9,31 +9,33 @@ from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent,
 from karpool.compaction.advance import advance
 from karpool.compaction.config import Config
 from karpool.compaction.settings import DEFAULTS, Settings, jittered
+from karpool.virtual.api import Api
 from karpool.virtual.chance import share
 from karpool.virtual.changes import with_annotation
-from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.world import World
 
 
 class Compactor:
     """Drains under-used nodes of the configured pools, so that the autoscaler removes them."""
 
-    def __init__(self, cluster: VirtualCluster, config: Config, settings: Settings = DEFAULTS) -> None:
-        self.cluster = cluster
+    def __init__(self, world: World, api: Api, config: Config, settings: Settings = DEFAULTS) -> None:
+        self.world = world
+        self.api = api
         self.config = config
         self.settings = settings
         self._looks = 0
 
     def start(self) -> None:
         """Look from the beginning on."""
-        self.cluster.agenda.at(0.0, self._look)
+        self.world.agenda.at(0.0, self._look)
 
     def _look(self) -> None:
-        agenda = self.cluster.agenda
+        agenda = self.world.agenda
         now: datetime = agenda.moment
-        step = advance(self.cluster.store.objects(), self.config, now, self.settings)
+        step = advance(self.world.store.objects(), self.config, now, self.settings)
         self._looks += 1
         if step.wake is None:
-            sleep = jittered(self.settings.sleep, share(self.cluster.world.seed, "compactor", str(self._looks)))
+            sleep = jittered(self.settings.sleep, share(self.world.seed, "compactor", str(self._looks)))
         else:
             sleep = step.wake - now
         agenda.after(sleep.total_seconds(), self._look)
@@ -45,14 +47,14 @@ class Compactor:
             case SetState():
                 self._set_state(action)
             case EvictPod():
-                self.cluster.api.evict(action.key, action.uid)
+                self.api.evict(action.key, action.uid)
             case DeletePod():
-                self.cluster.api.delete_pod(action.key, uid=action.uid)
+                self.api.delete_pod(action.key, uid=action.uid)
             case RecordEvent():
                 pass
 
     def _set_state(self, action: SetState) -> None:
-        nodes = self.cluster.store.nodes
+        nodes = self.world.store.nodes
         node = nodes.get(action.node)
         if node is None:
             return

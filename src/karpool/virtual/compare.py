@@ -16,11 +16,10 @@ from karpool.model.duration import parse_duration
 from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.compactor import Compactor
 from karpool.virtual.curves import seconds
 from karpool.virtual.invariants import Invariants
-from karpool.virtual.ledger import Sample, Summary
-from karpool.virtual.resuming import settle, with_cluster
+from karpool.virtual.ledger import PoolShare, Sample, Summary
+from karpool.virtual.resuming import with_cluster
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
 
 DEFAULT_POLICY: Final = "default"
@@ -57,6 +56,7 @@ class Run(NamedTuple):
 
     summary: Summary
     samples: tuple[Sample, ...]
+    pools: dict[str, PoolShare]
 
 
 @dataclass(frozen=True)
@@ -66,19 +66,6 @@ class Comparison:
     scenario: Scenario
     seeds: tuple[int, ...]
     runs: dict[str, tuple[Run, ...]]
-
-
-def virtual_cluster(
-    scenario: Scenario, catalog: Catalog, policy: Policy, seed: int, begins_with: Objects | None = None
-) -> VirtualCluster:
-    """The cluster of a scenario under a policy, with whatever else the policy asks for."""
-    stage = scenario if policy.node_groups else replace(scenario, node_groups=())
-    made = VirtualCluster.of(stage, catalog, policy=policy, seed=seed)
-    if begins_with is not None:
-        settle(made, begins_with)
-    if policy.compactor is not None:
-        Compactor(made, policy.compactor).start()
-    return made
 
 
 def run(
@@ -92,14 +79,16 @@ def run(
     check: bool = False,
 ) -> Run:
     """One run; `check` has every event looked at for broken rules, `tell` is told how far it is."""
-    cluster = virtual_cluster(scenario, catalog, scenario.policies[policy], seed, begins_with)
+    cluster = VirtualCluster(scenario, catalog, policy=scenario.policies[policy], seed=seed, begins_with=begins_with)
     advance = Invariants(cluster).run if check else cluster.run
     end = seconds(scenario.warm_up) + seconds(scenario.length)
     for chunk in range(1, _CHUNKS + 1):
         advance(end * chunk / _CHUNKS)
         if tell is not None:
             tell(chunk, _CHUNKS)
-    return Run(cluster.ledger.summary(), tuple(cluster.ledger.samples))
+    ledger = cluster.ledger
+    ledger.take_sample()
+    return Run(ledger.summary(), tuple(ledger.samples), ledger.pools())
 
 
 def compare(source: Source, policies: Sequence[str], seeds: Sequence[int], tell: Tell, workers: int = 1) -> Comparison:

@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from karpool.cluster.daemons import Daemon, daemons
 from karpool.model.labels import UNREGISTERED_TAINT
 from karpool.model.node import Node
@@ -30,10 +32,10 @@ class DaemonSetOwner(Owner):
         meta = Metadata(name=self.workload.name, namespace=self.workload.namespace)
         made = self.world.store.daemon_sets.put(DaemonSet(metadata=meta, spec=WorkloadSpec(template=template)))
         self.daemon = daemons((made,), ())[0]
+        self._on: dict[str, str] = {}
 
     def start(self) -> None:
         """Look after the nodes that are there, and those that come."""
-        self._on: dict[str, str] = {}
         self.world.store.nodes.watch(self._node)
         for node in self.world.store.nodes:
             self._node(None, node)
@@ -60,6 +62,12 @@ class DaemonSetOwner(Owner):
         if new is None and old is not None and self._on.get(old.spec.node_name) == old.key:
             del self._on[old.spec.node_name]
             self.world.agenda.after(1.0, partial(self._put_on, old.spec.node_name))
+
+    def adopt(self, pod: Pod) -> None:
+        """A pod that was there before stays, unless its node has one already; it asks for what all of them ask for."""
+        if pod.spec.node_name not in self._on:
+            self._on[pod.spec.node_name] = pod.key
+            super().adopt(replace(pod, spec=replace(self.spec, node_name=pod.spec.node_name)))
 
     def reconcile(self) -> None:
         """Nothing to do: every node is looked after by itself."""

@@ -8,6 +8,7 @@ from typing import Final
 from karpool.disruption.costs import deletion_cost
 from karpool.model.pod import Pod
 from karpool.virtual.chance import share
+from karpool.virtual.changes import with_label
 from karpool.virtual.owners import Owner, ready, reference
 
 REVISION: Final = "pod-template-hash"
@@ -18,17 +19,10 @@ SURGE: Final = 0.25
 class DeploymentOwner(Owner):
     """Keeps as many ready pods of the newest revision as are wanted."""
 
-    revision = 1
-
     @property
     def replica_set(self) -> str:
         """The name of the ReplicaSet of the newest revision."""
         return f"{self.workload.name}-{self.revision}"
-
-    def deploy(self) -> None:
-        """Begin to roll out a new revision."""
-        self.revision += 1
-        self.soon()
 
     def reconcile(self) -> None:
         """Scale the newest revision, or roll it out a little further."""
@@ -51,6 +45,10 @@ class DeploymentOwner(Owner):
         busy = [pod for pod in self._first_to_go(old) if ready(pod)]
         self._delete(idle)
         self._delete(busy[: max(0, spare)])
+
+    def adopt(self, pod: Pod) -> None:
+        """A pod that was there before counts as one of the newest revision."""
+        super().adopt(with_label(pod, REVISION, str(self.revision)))
 
     def _create(self) -> None:
         labels = {**self.labels, REVISION: str(self.revision)}

@@ -1,12 +1,15 @@
 """What a run cost and what it put pods through, added up while it happens."""
 
 import statistics
+from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 from msgspec import field
 
 from karpool.execution.actions import Action, DeletePod
+from karpool.model.labels import NODEPOOL
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
 from karpool.model.wire import Wire
@@ -30,6 +33,15 @@ class Sample(Wire):
     cpu_utilization: float | None
     memory_utilization: float | None
     evictions: int
+
+
+class PoolShare(Wire, omit_defaults=False):
+    """What became of one NodePool."""
+
+    node_hours: float
+    cost: float
+    nodes_at_end: int
+    pods_at_end: int
 
 
 class Summary(Wire, omit_defaults=False):
@@ -83,6 +95,8 @@ class Ledger:
         self.cloud = cloud
         self.samples: list[Sample] = []
         self._sums = {name: _Sum() for name in ("price", "nodes", "pods", "pending", *_SIZES, *_USES)}
+        self._pool_of: dict[str, str] = {}
+        self._by_pool = {pool.name: (_Sum(), _Sum()) for pool in world.store.pools}
         self._bound: dict[str, tuple[float, float]] = {}
         self._waiting: set[str] = set()
         self._refused: dict[str, float] = {}
@@ -99,7 +113,7 @@ class Ledger:
     def begin(self) -> None:
         """Measure from now on."""
         now = self._began = self.world.agenda.time
-        for entry in self._sums.values():
+        for entry in self._all_sums():
             entry.settle(now)
             entry.total = 0.0
         self.samples, self._lifetimes, self._pdb_wait = [], [], 0.0
@@ -108,6 +122,11 @@ class Ledger:
 
     _before = (0, 0)
 
+    def _all_sums(self) -> Iterator[_Sum]:
+        yield from self._sums.values()
+        for entry in self._by_pool.values():
+            yield from entry
+
     def _add(self, name: str, difference: float) -> None:
         self._sums[name].change(difference, self.world.agenda.time)
 
@@ -115,6 +134,8 @@ class Ledger:
 
     def _start(self, machine: Machine) -> None:
         self._counts["launched"] += 1
+        claim = self.world.store.claims.get(machine.name)
+        self._pool_of[machine.name] = "" if claim is None else claim.metadata.labels.get(NODEPOOL, "")
         self._machine(machine, 1)
 
     def _end(self, machine: Machine) -> None:
@@ -128,6 +149,11 @@ class Ledger:
         room = machine.entry.allocatable
         self._add("cpu", sign * room["cpu"].milli / 1000)
         self._add("memory", sign * float(room["memory"].units))
+        held = self._by_pool.get(self._pool_of[machine.name])
+        if held is not None:
+            nodes, price = held
+            nodes.change(sign, self.world.agenda.time)
+            price.change(sign * machine.price, self.world.agenda.time)
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
@@ -185,6 +211,11 @@ class Ledger:
         return round(over / under, _DIGITS) if under else None
 
     def _sample(self) -> None:
+        self.take_sample()
+        self.world.agenda.after(seconds(self.world.timings.sample), self._sample)
+
+    def take_sample(self) -> None:
+        """Note how things stand."""
         sums = self._sums
         self.samples.append(
             Sample(
@@ -198,12 +229,11 @@ class Ledger:
                 evictions=self._counts["evictions"],
             )
         )
-        self.world.agenda.after(seconds(self.world.timings.sample), self._sample)
 
     def summary(self) -> Summary:
         """Everything since `begin`."""
         now, counts, sums = self.world.agenda.time, self._counts, self._sums
-        for entry in sums.values():
+        for entry in self._all_sums():
             entry.settle(now)
         lives = self._lifetimes
         mean_pods = sums["pods"].total / (now - self._began) if now > self._began else 0.0
@@ -230,6 +260,25 @@ class Ledger:
             nodes_at_end=round(sums["nodes"].value),
             pods_at_end=round(sums["pods"].value),
         )
+
+    def pools(self) -> dict[str, PoolShare]:
+        """Every pool since `begin`."""
+        now, pods = self.world.agenda.time, Counter(map(self._pool_under, self.world.store.pods))
+        for entry in self._all_sums():
+            entry.settle(now)
+        return {
+            name: PoolShare(
+                node_hours=round(nodes.total / HOUR, _DIGITS),
+                cost=round(price.total / HOUR, _DIGITS),
+                nodes_at_end=round(nodes.value),
+                pods_at_end=pods[name],
+            )
+            for name, (nodes, price) in self._by_pool.items()
+        }
+
+    def _pool_under(self, pod: Pod) -> str:
+        """The pool of the node that a pod is on; empty for pods of DaemonSets, and where there is none."""
+        return "" if pod.is_daemon else self._pool_of.get(pod.spec.node_name, "")
 
     def encode(self) -> bytes:
         """The summary and all samples as JSON; the same run gives the same bytes."""

@@ -1,7 +1,9 @@
 """What all owners of pods share: how their pods look, and who wants how many."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -9,11 +11,14 @@ from karpool.model.pod import Amounts, Container, Pod, PodSpec, PodStatus
 from karpool.model.wire import Metadata, OwnerReference, is_true
 from karpool.virtual.api import Api
 from karpool.virtual.chance import stream
+from karpool.virtual.changes import with_metadata
 from karpool.virtual.curves import Curve, Player, seconds
 from karpool.virtual.scenario import Workload
 from karpool.virtual.world import World
 
-APP = "app.kubernetes.io/name"
+APP: Final = "app.kubernetes.io/name"
+OWNER: Final = "karpool.sh/virtual-owner"
+"""The annotation that says whose a pod is; labels belong to whoever wrote the workload."""
 
 
 def pod_spec(workload: Workload) -> PodSpec:
@@ -32,7 +37,7 @@ def ready(pod: Pod) -> bool:
     return is_true(pod.status.conditions, "Ready")
 
 
-class Owner:
+class Owner(ABC):
     """Base of the owners: knows its live pods and is asked to put things right soon after one changes."""
 
     def __init__(self, world: World, api: Api, workload: Workload) -> None:
@@ -41,8 +46,10 @@ class Owner:
         self.workload = workload
         self.spec = pod_spec(workload)
         self.labels = {APP: workload.name, **workload.labels}
+        self.annotations = {**workload.annotations, OWNER: self.controller}
         self.pods: dict[str, Pod] = {}
         self.wanted = 0
+        self.revision = 1
         self.on_scale: Callable[[str], None] | None = None
         self._due = False
         self._count = 0
@@ -71,7 +78,9 @@ class Owner:
             self.soon()
 
     def deploy(self) -> None:
-        """Replace all pods by new ones."""
+        """Begin to replace all pods by those of a new revision, where pods have one."""
+        self.revision += 1
+        self.soon()
 
     # -- changes -------------------------------------------------------------------------------------------------
 
@@ -98,9 +107,9 @@ class Owner:
         self._due = False
         self.reconcile()
 
+    @abstractmethod
     def reconcile(self) -> None:
         """Bring the pods closer to what is wanted."""
-        raise NotImplementedError
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
@@ -109,23 +118,35 @@ class Owner:
         self._count += 1
         return f"{prefix}-{self._count:05x}"
 
-    def create(self, name: str, owner: OwnerReference, *, labels: dict[str, str], node: str = "") -> None:
-        """Create a pod."""
+    def create(
+        self, name: str, owner: OwnerReference, *, labels: dict[str, str], node: str = "", spec: PodSpec | None = None
+    ) -> None:
+        """Create a pod; without a spec of its own it has the one that all share."""
         meta = Metadata(
             name=name,
             namespace=self.workload.namespace,
             labels=labels,
-            annotations=self.workload.annotations,
+            annotations=self.annotations,
             owner_references=(owner,),
         )
-        spec = replace(self.spec, node_name=node) if node else self.spec
+        asked = self.spec if spec is None else spec
+        placed = replace(asked, node_name=node) if node else asked
         start = self.world.agenda.moment if node else None
-        self.api.create_pod(Pod(metadata=meta, spec=spec, status=PodStatus(phase="Pending", start_time=start)))
+        self.api.create_pod(Pod(metadata=meta, spec=placed, status=PodStatus(phase="Pending", start_time=start)))
+
+    def adopt(self, pod: Pod) -> None:
+        """Take over a pod that was there before: its age, its place and how it fares stay as they are."""
+        held = pod.metadata
+        self.world.store.pods.put(
+            with_metadata(
+                pod, labels={**held.labels, **self.labels}, annotations={**held.annotations, OWNER: self.controller}
+            )
+        )
 
     @property
     def controller(self) -> str:
         """The name of what scales these pods."""
-        return f"{self.workload.namespace}/{self.workload.name}"
+        return f"{self.workload.namespace}/{self.workload.kind}/{self.workload.name}"
 
 
 def reference(kind: str, name: str) -> OwnerReference:

@@ -1,44 +1,63 @@
 """StatefulSets: pods with numbers, one after the other, recreated under the same name once they are gone."""
 
-from karpool.model.pod import Pod
-from karpool.virtual.owners import Owner, ready, reference
+from typing import Final
 
-REVISION = "controller-revision-hash"
+from msgspec.structs import replace
+
+from karpool.model.pod import Pod, PodSpec
+from karpool.virtual.api import Api
+from karpool.virtual.changes import with_label
+from karpool.virtual.owners import Owner, ready, reference
+from karpool.virtual.scenario import Workload
+from karpool.virtual.world import World
+
+REVISION: Final = "controller-revision-hash"
 
 
 class StatefulSetOwner(Owner):
-    """Keeps the pods 0 to n-1, each created when those before it are ready."""
+    """Keeps n pods with numbers, each created when those before it are ready."""
 
-    revision = 1
+    first = 0
+    """The number of the first pod."""
 
-    def deploy(self) -> None:
-        """Begin to replace pods, the last one first."""
-        self.revision += 1
-        self.soon()
+    def __init__(self, world: World, api: Api, workload: Workload) -> None:
+        super().__init__(world, api, workload)
+        self._adopted: dict[str, tuple[dict[str, str], PodSpec]] = {}
 
     def reconcile(self) -> None:
         """Take one step: create the next missing pod, remove the last surplus one, or replace an old one."""
-        for number in range(self.wanted):
+        for number in self._numbers:
             pod = self._pod(number)
             if pod is None:
                 self._create(number)
                 return
             if not pod.active or not ready(pod):
                 return
-        surplus = [pod for pod in self.pods.values() if _number(pod) >= self.wanted]
+        surplus = [pod for pod in self.pods.values() if number_of(pod) not in self._numbers]
         old = [pod for pod in self.pods.values() if pod.metadata.labels[REVISION] != str(self.revision)]
-        chosen = max(surplus or old, key=_number, default=None)
+        chosen = max(surplus or old, key=number_of, default=None)
         if chosen is not None:
             self.api.delete_pod(chosen.key)
+
+    @property
+    def _numbers(self) -> range:
+        return range(self.first, self.first + self.wanted)
+
+    def adopt(self, pod: Pod) -> None:
+        """A pod that was there before keeps its name, its labels and its volumes whenever it is made anew."""
+        self._adopted[pod.name] = pod.metadata.labels, replace(self.spec, volumes=pod.spec.volumes)
+        super().adopt(with_label(pod, REVISION, str(self.revision)))
 
     def _pod(self, number: int) -> Pod | None:
         return self.world.store.pods.get(f"{self.workload.namespace}/{self.workload.name}-{number}")
 
     def _create(self, number: int) -> None:
-        labels = {**self.labels, REVISION: str(self.revision)}
         name = f"{self.workload.name}-{number}"
-        self.create(name, reference("StatefulSet", self.workload.name), labels=labels)
+        own, spec = self._adopted.get(name, ({}, self.spec))
+        labels = {**own, **self.labels, REVISION: str(self.revision)}
+        self.create(name, reference("StatefulSet", self.workload.name), labels=labels, spec=spec)
 
 
-def _number(pod: Pod) -> int:
+def number_of(pod: Pod) -> int:
+    """The number at the end of a pod's name."""
     return int(pod.name.rpartition("-")[2])

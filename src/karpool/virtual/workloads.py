@@ -15,7 +15,7 @@ from karpool.virtual.curves import DAY, seconds
 from karpool.virtual.daemonsets import DaemonSetOwner
 from karpool.virtual.deployments import DeploymentOwner
 from karpool.virtual.jobs import JobOwner
-from karpool.virtual.owners import APP, Owner
+from karpool.virtual.owners import APP, OWNER, Owner
 from karpool.virtual.scenario import Workload
 from karpool.virtual.statefulsets import StatefulSetOwner
 from karpool.virtual.world import World
@@ -36,7 +36,7 @@ def budget_of(workload: Workload) -> PodDisruptionBudget | None:
     return PodDisruptionBudget(
         metadata=Metadata(name=workload.name, namespace=workload.namespace),
         spec=BudgetSpec(
-            selector=LabelSelector(match_labels={APP: workload.name}),
+            selector=LabelSelector(match_labels={APP: workload.labels.get(APP, workload.name)}),
             min_available=asked.min_available,
             max_unavailable=asked.max_unavailable,
             unhealthy_pod_eviction_policy=asked.unhealthy_pod_eviction_policy,
@@ -51,7 +51,7 @@ class Workloads:
         self.world = world
         self.described = tuple(workloads)
         self.owners: list[Owner] = []
-        self._by_app: dict[tuple[str, str], Owner] = {}
+        self._by_name: dict[str, Owner] = {}
         world.store.pods.watch(self._pod)
 
     def install(self, api: Api) -> None:
@@ -60,7 +60,7 @@ class Workloads:
             owner = KINDS[workload.kind](self.world, api, workload)
             owner.on_scale = api.watchman.scaled
             self.owners.append(owner)
-            self._by_app[workload.namespace, workload.name] = owner
+            self._by_name[owner.controller] = owner
             if isinstance(owner, DaemonSetOwner):
                 owner.declare()
 
@@ -83,7 +83,7 @@ class Workloads:
 
     def owner_of(self, pod: Pod) -> Owner | None:
         """The owner of a pod."""
-        return self._by_app.get((pod.metadata.namespace, pod.metadata.labels.get(APP, "")))
+        return self._by_name.get(pod.metadata.annotations.get(OWNER, ""))
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         known = new if new is not None else old
@@ -100,8 +100,7 @@ class Workloads:
 
     def scale(self, controller: str) -> int | None:
         """How many pods a controller wants; None if nobody can say."""
-        namespace, _, name = controller.partition("/")
-        owner = self._by_app.get((namespace, name))
+        owner = self._by_name.get(controller)
         return None if owner is None else owner.wanted
 
     def start_time(self, pod: Pod) -> Duration | None:

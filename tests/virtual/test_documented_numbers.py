@@ -1,0 +1,92 @@
+"""The tables of docs/simulation.md are what the scenarios say, and the seeds' claims about weights hold.
+
+Only scenarios that run in a second or two; `scripts/simulation-numbers --check` looks at all of them.
+"""
+
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from karpool.cli.simulate import BUNDLED
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "simulation-numbers"
+QUICK = ("fallback", "weights-architecture", "weights-capacity", "weights-gpu", "weights-taints")
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = spec_from_loader("simulation_numbers", SourceFileLoader("simulation_numbers", str(SCRIPT)))
+    assert spec is not None
+    assert spec.loader is not None
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def policies(script: ModuleType, name: str) -> Any:
+    return script.document(name)["policies"]
+
+
+def test_every_scenario_has_a_table(script: ModuleType) -> None:
+    page = script.PAGE.read_text()
+    assert set(script.ROWS) == set(BUNDLED)
+    for name in BUNDLED:
+        assert f"### {name}\n" in page
+        assert f"<!-- simulate {name} -->\n| |" in page
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_table_is_what_the_scenario_says(script: ModuleType, name: str) -> None:
+    page = script.PAGE.read_text()
+    assert script.rewritten(page, lambda arguments: arguments == name) == page
+
+
+def test_a_number_that_is_wrong_is_found(script: ModuleType) -> None:
+    page = script.PAGE.read_text().replace("| nodes at the end | 5 | 1 |", "| nodes at the end | 5 | 2 |")
+    assert script.rewritten(page, lambda arguments: arguments == "fallback") == script.PAGE.read_text()
+
+
+# -- what is claimed about weights -------------------------------------------------------------------------------
+
+
+def test_a_default_architecture_is_for_all_who_do_not_ask_for_another(script: ModuleType) -> None:
+    found = policies(script, "weights-architecture")
+    assert found["amd64-first"]["pools"]["any"]["podsAtEnd"] == 6
+    assert found["amd64-first"]["pools"]["default"]["podsAtEnd"] == 20
+    assert found["any-first"]["pools"]["default"]["nodeHours"] == 0
+
+
+def test_on_demand_first_keeps_interruptions_from_those_who_did_not_ask_for_spot(script: ModuleType) -> None:
+    found = policies(script, "weights-capacity")
+    assert found["on-demand-first"]["pools"]["on-demand"]["podsAtEnd"] == 12
+    assert found["spot-first"]["pools"]["on-demand"]["nodeHours"] == 0
+    assert found["on-demand-first"]["interruptions"] < found["spot-first"]["interruptions"] / 4
+    assert found["on-demand-first"]["cost"] > found["spot-first"]["cost"]
+
+
+def test_preferred_machines_come_first_and_others_stand_in(script: ModuleType) -> None:
+    found = policies(script, "weights-gpu")
+    assert found["backup-first"]["pools"]["p3"]["nodeHours"] == 0
+    kept = found["p3-first-and-kept"]
+    assert (kept["pools"]["p3"]["podsAtEnd"], kept["pools"]["backup"]["podsAtEnd"]) == (4, 4)
+    assert kept["failedLaunches"] > 0
+    for numbers in found.values():
+        assert numbers["pendingPodsAtEnd"] == 0
+        assert max(numbers["series"]["pendingPods"]) <= 8
+
+
+def test_consolidation_leaves_preferred_machines_while_there_are_none(script: ModuleType) -> None:
+    found = policies(script, "weights-gpu")
+    assert found["p3-first"]["pools"]["p3"]["nodesAtEnd"] == 0
+    assert found["p3-first"]["evictions"] == 4
+
+
+def test_a_tainted_pool_that_is_asked_first_gets_those_who_tolerate_it_and_no_others(script: ModuleType) -> None:
+    found = policies(script, "weights-taints")
+    assert found["tainted-first"]["pools"]["tainted"]["podsAtEnd"] == 8
+    assert found["tainted-first"]["pools"]["fallback"]["podsAtEnd"] == 15
+    assert found["fallback-first"]["pools"]["tainted"]["nodeHours"] == 0
