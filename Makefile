@@ -37,7 +37,7 @@ demo: setup
 test: setup
 	@$(COMPILE_KERNELS)
 	@scripts/ensure-chromium
-# Without Go (exit code 3) the tests that need a real API server are skipped, and say so.
+# Without Go, or if the build fails (exit code 3), the tests that need a real API server are skipped, and say so.
 	@scripts/ensure-kubernetes >/dev/null || [ $$? -eq 3 ]
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
