@@ -139,7 +139,12 @@ def test_the_configuration_may_be_a_config_map_from_standard_input(place: Path) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("compact",), "running live is not available yet; use --plan"),
+        (("compact", "-f", "x.json"), "-f: goes with --plan only"),
+        (("compact", "--at", "2026-06-15T11:54:59Z"), "--at: goes with --plan only"),
+        (("compact", "--output", "json"), "--output: goes with --plan only"),
+        (("compact", "--plan", "--dry-run"), "--dry-run: does not go with --plan"),
+        (("compact", "--config", "-"), "--config: standard input cannot be read again"),
+        (("compact", "--metrics-address", "9101"), "'9101' is not an address"),
         (("compact", "--plan", "-f", "x.json"), "--config: is missing"),
         (("compact", "--plan", "-f", "-", "--config", "-"), "standard input can be read only once"),
         (("compact", "--plan", "-f", "x.json", "--config", "no-such.json"), "no-such.json: does not exist"),
@@ -164,6 +169,13 @@ def test_a_bad_configuration_gets_one_line(place: Path) -> None:
 
 def test_help_reads_like_a_manual_page() -> None:
     shown = CliRunner().invoke(cli, ["compact", "--help"]).stdout
-    for word in ("THE CONFIGURATION", "WHAT IS CHOSEN", "EXAMPLES", "EXIT STATUS", "MINIMUM_NODE_AGE_SECONDS"):
+    for word in (
+        "THE CONFIGURATION",
+        "WHAT IT DOES",
+        "WITH --plan",
+        "EXAMPLES",
+        "EXIT STATUS",
+        "MINIMUM_NODE_AGE_SECONDS",
+    ):
         assert word in shown
     assert "compact" in CliRunner().invoke(cli, ["--help"]).stdout

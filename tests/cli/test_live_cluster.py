@@ -67,6 +67,11 @@ def test_files_and_a_context_exclude_each_other(command: tuple[str, ...]) -> Non
     assert said.startswith("karpool: --context: goes with a live cluster, and -f names files")
 
 
+@pytest.mark.parametrize("command", ["run", "compact"])
+def test_what_runs_in_a_cluster_needs_one(command: str) -> None:
+    assert one_line(command, status=2).startswith("karpool: kubeconfig: no cluster is known here; set KUBECONFIG")
+
+
 def test_a_server_that_does_not_answer_is_named_with_its_context(kubeconfig: str) -> None:
     said = one_line("plan", "--kubeconfig", kubeconfig, status=1)
     assert said.startswith("karpool: context here: list /api/v1/nodes: cannot connect to 127.0.0.1:")

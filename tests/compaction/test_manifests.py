@@ -58,6 +58,7 @@ def test_every_variable_is_one_that_is_documented() -> None:
 def test_what_the_variables_say_arrives_as_text(made: dict[str, Any]) -> None:
     container = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == "karpool:1.0"
+    assert container["args"] == ["compact", "--metrics-address", ":9101"]
     assert container["resources"]["limits"] == {"cpu": "1", "memory": "128Mi"}
     assert made["Deployment"]["spec"]["template"]["metadata"]["labels"]["version"] == "1.0"
     assert made["ConfigMap"]["metadata"]["name"] == CONFIG_MAP

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.live import audit
 from tests.live.control_plane import ControlPlane
 
 ENSURE = Path(__file__).resolve().parents[2] / "scripts" / "ensure-kubernetes"
@@ -32,11 +33,28 @@ def control_plane(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="session")
 def running_cluster(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Another control plane, where controllers, the scheduler and kwok bring objects to life."""
-    missing = [name for name in ControlPlane.OTHERS if not (kubernetes_programs / name).exists()]
-    if missing:
-        pytest.skip(f"NOT TESTED: Karpool in a running cluster. {kubernetes_programs} lacks {', '.join(missing)}.")
+    _needs_others(kubernetes_programs)
     with ControlPlane(kubernetes_programs, tmp_path_factory.mktemp("running-cluster")) as plane:
         plane.start_controller_manager()
         plane.start_scheduler()
         plane.start_kwok()
         yield plane
+
+
+@pytest.fixture(scope="session")
+def audited_cluster(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A running cluster that writes down who asks for what; its API server is of the kind that wants a list first."""
+    _needs_others(kubernetes_programs)
+    folder = tmp_path_factory.mktemp("audited-cluster")
+    flags = [*audit.flags(folder), "--feature-gates=WatchList=false"]
+    with ControlPlane(kubernetes_programs, folder, apiserver_flags=flags) as plane:
+        plane.start_controller_manager()
+        plane.start_scheduler()
+        plane.start_kwok()
+        yield plane
+
+
+def _needs_others(programs: Path) -> None:
+    missing = [name for name in ControlPlane.OTHERS if not (programs / name).exists()]
+    if missing:
+        pytest.skip(f"NOT TESTED: Karpool in a running cluster. {programs} lacks {', '.join(missing)}.")

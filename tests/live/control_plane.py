@@ -40,7 +40,7 @@ class ControlPlane:
 
     OTHERS = ("kube-controller-manager", "kube-scheduler", "kwok")
 
-    def __init__(self, programs: Path, folder: Path) -> None:
+    def __init__(self, programs: Path, folder: Path, *, apiserver_flags: Sequence[str] = ()) -> None:
         self.folder = folder
         self._programs = programs
         self._certificates = folder / "certificates"
@@ -52,7 +52,7 @@ class ControlPlane:
         self.url = f"https://127.0.0.1:{self._apiserver_port}"
         self._tls = ssl.create_default_context(cafile=str(self._authority.own.certificate))
         self._etcd = self._program("etcd", *self._etcd_flags())
-        self._apiserver = self._program("kube-apiserver", *self._apiserver_flags())
+        self._apiserver = self._program("kube-apiserver", *self._apiserver_flags(), *apiserver_flags)
         self._others: dict[str, Program] = {}
 
     def __enter__(self) -> Self:

@@ -5,7 +5,9 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Self
 
 import yaml
@@ -20,9 +22,11 @@ from karpool.live.client import Client
 from karpool.live.election import LeaseTimes
 from karpool.live.errors import ApiError, ConflictError, NotFoundError
 from karpool.live.kubeconfig import find_target
+from karpool.live.objects import Event
 from karpool.live.providers.kwok import KWOK_NODE_CLASSES
 from karpool.live.run import Operator
-from karpool.live.run_settings import LeaseSettings, ProviderName, RunSettings
+from karpool.live.run_settings import JournalSettings, LeaseSettings, ProviderName, RunSettings
+from karpool.live.target import Target
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
@@ -32,8 +36,11 @@ QUICK_LEASE = LeaseSettings(times=LeaseTimes(duration=3.0, renewal=2.0, retry=0.
 SETTINGS = RunSettings(
     provider=ProviderName.KWOK,
     pace=QUICK,
-    execution=ExecutionSettings(nomination=timedelta(seconds=1)),
+    execution=ExecutionSettings(
+        nomination=timedelta(seconds=1), shortest_drain=timedelta(seconds=0.5), instance_retry=timedelta(seconds=0.5)
+    ),
     lease=QUICK_LEASE,
+    explain_every=timedelta(0),
     metrics_address=None,
     health_address=None,
 )
@@ -69,16 +76,22 @@ _LEFT = (
 )
 
 
+def machines(*types: str) -> list[dict[str, Any]]:
+    """The requirements of a pool of on-demand amd64 machines, of these types alone if any are named."""
+    wanted = {
+        "karpenter.sh/capacity-type": ["on-demand"],
+        "kubernetes.io/arch": ["amd64"],
+        "kubernetes.io/os": ["linux"],
+        **({"node.kubernetes.io/instance-type": [f"{name}-amd64-linux" for name in types]} if types else {}),
+    }
+    return [{"key": key, "operator": "In", "values": values} for key, values in wanted.items()]
+
+
 def pool(name: str = "default", **spec: Any) -> dict[str, Any]:
     """A NodePool of on-demand amd64 machines that may be disrupted at once; `spec` replaces parts of it."""
-    requirements = [
-        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
-        {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
-        {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
-    ]
     ref = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
     whole = {
-        "template": {"spec": {"requirements": requirements, "nodeClassRef": ref}},
+        "template": {"spec": {"requirements": machines(), "nodeClassRef": ref}},
         "disruption": {"consolidateAfter": "1s", "budgets": [{"nodes": "100%"}]},
     }
     return {
@@ -150,9 +163,13 @@ class Trial:
 
     # -- the controller ------------------------------------------------------------------------------------------
 
-    def start(self, settings: RunSettings | None = None, **options: Any) -> asyncio.Task[None]:
-        """Start a controller."""
-        operator = Operator(settings or self.settings, self.target, lambda _nodes, _claims: self.catalog, **options)
+    def start(
+        self, settings: RunSettings | None = None, *, target: Target | None = None, **options: Any
+    ) -> asyncio.Task[None]:
+        """Start a controller; `target`: another way to the API server than straight ahead."""
+        operator = Operator(
+            settings or self.settings, target or self.target, lambda _nodes, _claims: self.catalog, **options
+        )
         stop = asyncio.Event()
         task = asyncio.create_task(operator.run(stop))
         self.operators[task] = (operator, stop)
@@ -213,6 +230,31 @@ class Trial:
     async def claims(self) -> tuple[NodeClaim, ...]:
         """All NodeClaims."""
         return (await self.client.list(r.NODE_CLAIMS)).items
+
+    async def events(self, reason: str, about: str = "") -> list[Event]:
+        """What Karpool told people for this reason, about one object or any."""
+        found = (await self.client.list(r.EVENTS)).items
+        ours = [event for event in found if event.reporting_component == "karpool" and event.reason == reason]
+        return [event for event in ours if about in ("", event.involved_object.name)]
+
+    async def until_running(self, count: int, seconds: float = 40.0) -> list[Pod]:
+        """Wait until so many pods run, no more and no fewer."""
+
+        async def holds() -> bool:
+            return len(await self.running()) == count
+
+        await self.until(f"{count} pods run", holds, seconds)
+        return await self.running()
+
+    async def until_nodes(self, count: int, seconds: float = 40.0) -> tuple[Node, ...]:
+        """Wait until there are so many nodes and NodeClaims, and none of them is on its way out."""
+
+        async def holds() -> bool:
+            things = (*await self.nodes(), *await self.claims())
+            return len(things) == 2 * count and not any(thing.metadata.deletion_timestamp for thing in things)
+
+        await self.until(f"there are {count} nodes", holds, seconds)
+        return await self.nodes()
 
     async def until(self, what: str, holds: Callable[[], Awaitable[bool]], seconds: float = 40.0) -> float:
         """Wait until something holds; how long that took. Fails with what the cluster looks like then."""
@@ -279,3 +321,24 @@ class Trial:
                 await self._gone(resource, listed.items)
                 return False
         return True
+
+
+def play(plane: ControlPlane, story: Callable[[Trial], Awaitable[None]], settings: RunSettings = SETTINGS) -> None:
+    """Run a story on a trial of its own."""
+
+    async def whole() -> None:
+        async with Trial(plane, settings) as trial:
+            await story(trial)
+
+    asyncio.run(whole())
+
+
+def with_journal(path: Path, settings: RunSettings = SETTINGS) -> RunSettings:
+    """Settings of a controller that keeps a journal."""
+    return replace(settings, journal=JournalSettings(path=path))
+
+
+def journal(path: Path, kind: str) -> list[dict[str, Any]]:
+    """The lines of one kind in a journal."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [line for line in map(json.loads, lines) if line["kind"] == kind]

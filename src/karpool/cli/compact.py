@@ -1,37 +1,48 @@
-"""`karpool compact`: drain under-used nodes so that the cluster's autoscaler removes them; here, what that would do."""
+"""`karpool compact`: drain under-used nodes so that the cluster's autoscaler removes them, or show what that means."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from pathlib import Path
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from karpool.cli.cluster_source import read_objects
 from karpool.cli.decision_options import read_time
-from karpool.cli.input_options import READS_LIVE, ClusterInput, KubeContext, cluster_options, output_option
+from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option
 from karpool.cli.live_cluster import Purpose, ask_cluster
 from karpool.cli.progress import progress
+from karpool.cli.service import LOG_OPTIONS, run_service
 from karpool.compaction.config import CONFIG_MAP, Config, parse_config
 from karpool.compaction.decide import decide
-from karpool.compaction.document import ChosenPart, Compaction, NodePart, document, to_json
+from karpool.compaction.document import document, to_json
 from karpool.compaction.settings import DEFAULTS, Settings
 from karpool.model.manifests.sources import STDIN, Source, display_name, read_source
 from karpool.model.problems import InputError
-from karpool.report.tables import is_plain
-from karpool.report.words import count
-
-if TYPE_CHECKING:
-    from karpool.report.terminal import Screen
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-EPILOG: Final = f"""{READS_LIVE}
+EPILOG: Final = f"""\b
+WHAT IT DOES
+  Marks nodes that are under-used for a while, and of each enabled pool cordons and
+  drains one at a time: the one with the lowest part of its CPU requested that has no
+  pod which keeps it, if each of its pods has a place on nodes that stay. The cluster's
+  autoscaler finds it empty and removes it. A drain that leads nowhere is undone. All
+  progress stands on the nodes, in the annotation estafette.io/node-compactor-state, so
+  it may be killed and started at any moment. Run one of them in a cluster.
+\b
+WITH --plan
+  Shows what it would do now, and why the other nodes stay. Nothing is asked of the
+  cluster but get and list. To see which node would be chosen once all marks were old
+  enough, add --needed-marked-time-for-removal-seconds 0.
+{READS}
 \b
 THE CONFIGURATION
-  JSON or YAML: an object with nodePools, or a ConfigMap that holds it under the key
-  estafette-k8s-node-compactor-config.yaml. Without --config the ConfigMap of the live
-  cluster is read. For each pool, by name:
+  JSON or YAML: an object with nodePools, in a file, or in the ConfigMap under the key
+  estafette-k8s-node-compactor-config.yaml. It is read again whenever it changes; a
+  broken one is reported, and the last good one kept. For each pool, by name:
     enabled                                  default false
     scaleDownCPURequestRatioLimit            under this part of its CPU requested, a
                                              node is under-used: 0.75
@@ -43,28 +54,33 @@ THE CONFIGURATION
     respectPodDisruptionBudgets, checkFit    default true
     skipNodesWithSystemPods                  default false
 \b
-WHAT IS CHOSEN
-  Of each enabled pool, the node with the lowest part of its CPU requested, if it is
-  old enough, has been marked for long enough, has no pod that keeps it, and each of
-  its pods has a place on nodes that stay. For every other node the reasons are shown.
-  A node is marked in its annotation estafette.io/node-compactor-state; a file without
-  marks shows which nodes would be marked. To see which node would then be chosen, add
-  --needed-marked-time-for-removal-seconds 0.
+WHERE TO LOOK
+  /metrics, /healthz and /readyz at --metrics-address, Events on nodes and on the
+  ConfigMap, and the log on standard error.
+\b
+ENVIRONMENT
+  The variables named above, and for every other option KARPOOL_ and its name:
+  KARPOOL_DRY_RUN=true.
 \b
 EXAMPLES
   karpool compact --plan
   karpool compact --plan --context staging --config compactor.json
   kubectl get nodes,pods,pdb,ds,pvc,pv,sc,csinodes,ns -A -o json > cluster.json
-  karpool compact --plan -f cluster.json --config compactor.json
   karpool compact --plan -f cluster.json --config compactor.json --output json
   kubectl get cm estafette-k8s-node-compactor-config -n estafette -o yaml |
     karpool compact --plan -f cluster.json --config -
+  karpool compact --dry-run --log-format text    # what would it do? writes nothing
+  karpool compact --metrics-address :9101
 \b
 EXIT STATUS
-  0  planned, also when nothing is to be done
+  0  planned, also when nothing is to be done; or stopped because it was asked to
   1  the cluster does not answer, or does not let its pods and nodes be listed
   2  bad input; one line on standard error names file, object and field
 """
+
+# Options that say something only with --plan, and only without it.
+_OF_PLANS: Final = {"files": "-f", "output": "--output", "every_node": "--all", "at": "--at"}
+_OF_RUNS: Final = {"dry_run": "--dry-run", "metrics_address": "--metrics-address"}
 
 
 def _seconds(name: str, variable: str, default: timedelta, text: str, *others: str) -> Callable[[F], F]:
@@ -81,96 +97,135 @@ def _seconds(name: str, variable: str, default: timedelta, text: str, *others: s
     )
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
-@click.option("--plan", is_flag=True, help="Show what would be done; nothing is changed anywhere.")
-@cluster_options
-@click.option("--config", "config_file", metavar="PATH", help="The configuration: a file, or - for standard input.")
-@click.option(
-    "--configmap-name",
-    metavar="NAME",
-    default=CONFIG_MAP,
-    envvar="CONFIGMAP_NAME",
-    show_default=True,
-    show_envvar=True,
-    help="The ConfigMap of a live cluster that holds the configuration, without --config.",
+_OPTIONS: Final = (
+    click.option("--plan", is_flag=True, help="Show what would be done, and end; nothing is changed anywhere."),
+    click.option("--dry-run", is_flag=True, help="Run and report what would be done, but write nothing."),
+    cluster_options,
+    click.option("--config", "config_file", metavar="PATH", help="The configuration: a file, or - for standard input."),
+    click.option(
+        "--configmap-name",
+        metavar="NAME",
+        default=CONFIG_MAP,
+        envvar="CONFIGMAP_NAME",
+        show_default=True,
+        show_envvar=True,
+        help="The ConfigMap of a live cluster that holds the configuration, without --config.",
+    ),
+    click.option(
+        "--namespace",
+        metavar="NAME",
+        envvar="NAMESPACE",
+        show_default="estafette; in a pod, its own",
+        show_envvar=True,
+        help="The namespace of that ConfigMap.",
+    ),
+    output_option("table", "json"),
+    click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason."),
+    click.option("--at", metavar="TIME", help="Plan as of this time (RFC 3339) instead of now."),
+    click.option(
+        "--pool-label",
+        metavar="LABEL",
+        help="The node label that names its pool, if it is not that of GKE, EKS, AKS or Karpenter.",
+    ),
+    _seconds(
+        "--needed-marked-time-for-removal-seconds",
+        "NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS",
+        DEFAULTS.needed_marked_time,
+        "How long a node must have been marked.",
+        "--needed-marked-time-for-seconds",
+        "needed",
+    ),
+    _seconds(
+        "--minimum-node-age-seconds",
+        "MINIMUM_NODE_AGE_SECONDS",
+        DEFAULTS.minimum_node_age,
+        "How old a node must be to be marked.",
+        "age",
+    ),
+    _seconds(
+        "--sleep-duration-between-iterations-seconds",
+        "SLEEP_DURATION_BETWEEN_ITERATIONS_SECONDS",
+        DEFAULTS.sleep,
+        "How long to wait, about, between two looks at the cluster.",
+        "sleep",
+    ),
+    _seconds(
+        "--drain-timeout-seconds",
+        "DRAIN_TIMEOUT_SECONDS",
+        DEFAULTS.drain_timeout,
+        "How long pods may take to leave before a drain is given up.",
+        "drain",
+    ),
+    _seconds(
+        "--removal-timeout-seconds",
+        "REMOVAL_TIMEOUT_SECONDS",
+        DEFAULTS.removal_timeout,
+        "How long an empty node waits for the autoscaler before it takes pods again.",
+        "removal",
+    ),
+    click.option(
+        "--metrics-address",
+        metavar="HOST:PORT",
+        default="127.0.0.1:9101",
+        show_default=True,
+        help="Where to serve /metrics; :9101 for everybody, 0 for nobody.",
+    ),
+    *LOG_OPTIONS,
 )
-@click.option(
-    "--namespace",
-    metavar="NAME",
-    default="estafette",
-    envvar="NAMESPACE",
-    show_default=True,
-    show_envvar=True,
-    help="The namespace of that ConfigMap.",
-)
-@output_option("table", "json")
-@click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason.")
-@click.option(
-    "--pool-label",
-    metavar="LABEL",
-    help="The node label that names its pool, if it is not that of GKE, EKS, AKS or Karpenter.",
-)
-@_seconds(
-    "--needed-marked-time-for-removal-seconds",
-    "NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS",
-    DEFAULTS.needed_marked_time,
-    "How long a node must have been marked.",
-    "--needed-marked-time-for-seconds",
-    "needed",
-)
-@_seconds(
-    "--minimum-node-age-seconds",
-    "MINIMUM_NODE_AGE_SECONDS",
-    DEFAULTS.minimum_node_age,
-    "How old a node must be to be marked.",
-)
-@_seconds(
-    "--sleep-duration-between-iterations-seconds",
-    "SLEEP_DURATION_BETWEEN_ITERATIONS_SECONDS",
-    DEFAULTS.sleep,
-    "How long to wait, about, between two looks at a live cluster; a plan looks once.",
-    "sleep",
-)
-@click.option("--at", metavar="TIME", help="Decide as of this time (RFC 3339) instead of now.")
-def compact(
-    *,
-    plan: bool,
-    source: ClusterInput,
-    config_file: str | None,
-    configmap_name: str,
-    namespace: str,
-    output: str,
-    every_node: bool,
-    pool_label: str | None,
-    needed: int,
-    minimum_node_age_seconds: int,
-    sleep: int,
-    at: str | None,
-) -> None:
-    """Show which under-used nodes would be marked, and which one of each pool would be cordoned and drained.
 
-    For clusters with Cluster Autoscaler or a cloud's own: it removes a drained node by itself. Say for every node that
-    is not chosen why, and for every pod of one that is, where it would go.
+
+def _options(command: Any) -> Any:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command(epilog=EPILOG, context_settings={"max_content_width": 100, "auto_envvar_prefix": "KARPOOL"})
+@_options
+@click.pass_context
+def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given: Any) -> None:
+    """Cordon and drain under-used nodes, so that the cluster's autoscaler removes them; or show which, with --plan.
+
+    For clusters with Cluster Autoscaler or a cloud's own, which remove a node by themselves only when it is nearly
+    empty.
     """
-    if not plan:
-        raise InputError.at("compact", "running live is not available yet; use --plan")
-    settings = Settings(
-        needed_marked_time=timedelta(seconds=needed),
-        minimum_node_age=timedelta(seconds=minimum_node_age_seconds),
-        sleep=timedelta(seconds=sleep),
-        pool_label=pool_label,
+    for name, written in (_OF_RUNS if plan else _OF_PLANS).items():
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError.at(written, "does not go with --plan" if plan else "goes with --plan only")
+    if plan:
+        _plan(source, given)
+    else:
+        _run(source.kube, given)
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    return Settings(
+        needed_marked_time=timedelta(seconds=given["needed"]),
+        minimum_node_age=timedelta(seconds=given["age"]),
+        sleep=timedelta(seconds=given["sleep"]),
+        pool_label=given["pool_label"],
+        drain_timeout=timedelta(seconds=given["drain"]),
+        removal_timeout=timedelta(seconds=given["removal"]),
     )
-    now = read_time(at)
+
+
+# -- the plan ------------------------------------------------------------------------------------------------------
+
+
+def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
+    now, file = read_time(given["at"]), given["config_file"]
     with progress() as tell:
-        if config_file is None and not source.files:
-            config = _live_config(source.kube, configmap_name, namespace)
+        if file is None and not source.files:
+            config = _live_config(source.kube, given["configmap_name"], given["namespace"])
         else:
-            config = _config(config_file, source.files)
-        made = document(decide(read_objects(source, tell, Purpose.COMPACT), config, now, settings))
-    if output == "json":
+            config = _config(file, source.files)
+        made = document(decide(read_objects(source, tell, Purpose.COMPACT), config, now, _settings(given)))
+    if given["output"] == "json":
         click.echo(to_json(made))
     else:
-        _show(made, every_node=every_node)
+        from karpool.cli.compact_table import show
+
+        show(made, every_node=given["every_node"])
 
 
 def _config(name: str | None, files: tuple[str, ...]) -> Config:
@@ -183,99 +238,31 @@ def _config(name: str | None, files: tuple[str, ...]) -> Config:
     return parse_config(read_source(source, sys.stdin.buffer), file=display_name(source))
 
 
-def _live_config(kube: KubeContext, name: str, namespace: str) -> Config:
+def _live_config(kube: KubeContext, name: str, namespace: str | None) -> Config:
     """The configuration that the live cluster holds."""
     from karpool.live.compactor_config import read_compactor_config
 
     return ask_cluster(kube, lambda client: read_compactor_config(client, name=name, namespace=namespace))
 
 
-# -- the table ----------------------------------------------------------------------------------------------------
+# -- the run -------------------------------------------------------------------------------------------------------
 
 
-def _show(made: Compaction, *, every_node: bool) -> None:
-    """Print a decision: pools, nodes that would be drained, and why the others stay."""
-    from karpool.report.terminal import Column, Screen
+def _run(kube: KubeContext, given: Mapping[str, Any]) -> NoReturn:
+    from karpool.live.compactor import Compactor, CompactorSettings
+    from karpool.live.kubeconfig import find_target
+    from karpool.live.serving import Address
 
-    screen = Screen(sys.stdout, plain=is_plain(sys.stdout))
-    screen.line(screen.text("Compaction", "bold"), f" as of {made.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage")
-    numbers = ("nodes", "under-used", "marked", "in progress")
-    screen.table(
-        (Column("pool"), Column("enabled"), *(Column(title, "right") for title in numbers)),
-        (
-            (name or "no pool", "yes" if pool.enabled else "no", *map(str, shown))
-            for name, pool in made.pools.items()
-            for shown in ((pool.nodes, pool.underutilized, pool.marked, pool.in_progress),)
-        ),
+    file = given["config_file"]
+    if file == STDIN:
+        raise InputError.at("--config", "standard input cannot be read again when it changes; name a file")
+    settings = CompactorSettings(
+        compaction=_settings(given),
+        config_file=None if file is None else Path(file),
+        config_map=given["configmap_name"],
+        namespace=given["namespace"],
+        dry_run=given["dry_run"],
+        metrics_address=Address.read(given["metrics_address"], "--metrics-address"),
     )
-    _show_chosen(made.chosen, screen)
-    staying = [node for node in made.nodes if node.change != "drain"]
-    if every_node:
-        _show_nodes(made.nodes, screen)
-    elif staying:
-        _show_reasons(staying, screen)
-
-
-def _show_chosen(chosen: tuple[ChosenPart, ...], screen: "Screen") -> None:
-    from karpool.report.terminal import Column
-
-    if not chosen:
-        screen.heading("No node would be drained now.")
-        return
-    screen.heading(f"{count(len(chosen), 'node')} would be cordoned and drained")
-    columns = (Column("node"), Column("pool"), Column("pods moved", "right"), Column("where to", wraps=True))
-    rows = []
-    for node in chosen:
-        lines = [f"{place.pod} {screen.arrow} {place.target or 'nowhere'}" for place in node.placements]
-        lines += [f"warning: {reason.object}: {reason.message}" for reason in node.warnings]
-        rows.append((node.node, node.pool, str(len(node.placements)), screen.lines(lines)))
-    screen.table(columns, rows)
-
-
-def _show_reasons(staying: list[NodePart], screen: "Screen") -> None:
-    from karpool.report.terminal import Column
-
-    groups: dict[str, list[NodePart]] = {}
-    for node in staying:
-        for code in dict.fromkeys(reason.code for reason in node.reasons):
-            groups.setdefault(code, []).append(node)
-    screen.heading(f"Why {count(len(staying), 'node')} stay" + ("s" if len(staying) == 1 else ""))
-    screen.table(
-        (Column("reason"), Column("nodes", "right"), Column("for example", wraps=True)),
-        (
-            (code, str(len(nodes)), f"{nodes[0].name}: {_said(nodes[0], code)}")
-            for code, nodes in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-        ),
-    )
-
-
-def _show_nodes(nodes: tuple[NodePart, ...], screen: "Screen") -> None:
-    from karpool.report.terminal import Column
-
-    screen.heading(f"All {count(len(nodes), 'node')}")
-    titles = (Column("node"), Column("pool"), Column("cpu", "right"), Column("memory", "right"), Column("marked"))
-    screen.table(
-        (*titles, Column("change"), Column("why it stays", wraps=True)),
-        (
-            (
-                node.name,
-                node.pool or "no pool",
-                _percent(node.cpu_ratio),
-                _percent(node.memory_ratio),
-                "yes" if node.marked else "no",
-                node.change or "",
-                screen.lines(f"{reason.code}: {_said(node, reason.code)}" for reason in node.reasons),
-            )
-            for node in nodes
-        ),
-    )
-
-
-def _said(node: NodePart, code: str) -> str:
-    """The node's first reason of a code, led by the pod it is about."""
-    reason = next(reason for reason in node.reasons if reason.code == code)
-    return f"{reason.object}: {reason.message}" if reason.object.startswith("Pod ") else reason.message
-
-
-def _percent(ratio: float | None) -> str:
-    return "?" if ratio is None else f"{ratio:.0%}"
+    compactor = Compactor(settings, find_target(kube.context, kube.kubeconfig))
+    run_service(compactor.run, settings.goodbye, given["log_format"], given["log_level"])

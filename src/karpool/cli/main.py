@@ -43,7 +43,7 @@ COMMANDS: Final = {
     "demo": Entry("karpool.cli.demo", "Show what Karpool does, on a cluster in memory."),
     "snapshot": Entry("karpool.cli.snapshot", "Write a cluster to a file, without secrets and needless detail."),
     "run": Entry("karpool.cli.run", "Run the controller: provision, consolidate, drain and terminate."),
-    "compact": Entry("karpool.cli.compact", "Show which under-used nodes would be drained for the autoscaler."),
+    "compact": Entry("karpool.cli.compact", "Drain under-used nodes for the cluster's autoscaler, or show which."),
     "validate": Entry("karpool.cli.validate", "Check manifests: what they hold, and every rule they break."),
     "catalog": Entry("karpool.cli.catalog", "List instance types, what they hold and what they cost."),
     "crds": Entry("karpool.cli.crds", "Print the custom resource definitions, to be applied with kubectl."),
@@ -80,7 +80,7 @@ def cli() -> None:
     """Put the same pods on fewer, cheaper Kubernetes nodes.
 
     Karpool reads the cluster of the current kube context, or files with what `kubectl get -o json` or `-o yaml` prints,
-    decides which nodes could go, and says for every node that stays why it stays. The commands below change nothing.
+    decides which nodes could go, and says for every node that stays why it stays. Only run and compact change anything.
     """
 
 

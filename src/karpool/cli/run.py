@@ -1,7 +1,5 @@
 """`karpool run`: the controller on a Kubernetes cluster."""
 
-import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -11,8 +9,8 @@ import click
 from karpool.catalog.sources import AWS, KWOK
 from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.decision_options import Choices, rule_options
-from karpool.cli.errors import FAILED
 from karpool.cli.input_options import KubeContext, kube_options
+from karpool.cli.service import LOG_OPTIONS, run_service
 from karpool.model.duration import parse_duration
 from karpool.model.problems import InputError
 
@@ -130,16 +128,7 @@ _OPTIONS: Final = (
         show_default=True,
         help="How many old journal files to keep.",
     ),
-    click.option(
-        "--log-format", type=click.Choice(["json", "text"]), default="json", show_default=True, help="Lines of the log."
-    ),
-    click.option(
-        "--log-level",
-        type=click.Choice(["debug", "info", "warning", "error"]),
-        default="info",
-        show_default=True,
-        help="What to log: this and everything more serious.",
-    ),
+    *LOG_OPTIONS,
     click.option(
         "--batch-idle-duration",
         metavar="DURATION",
@@ -232,16 +221,7 @@ def _settings(given: dict[str, Any], choices: Choices, kube: KubeContext, *, com
 
 
 def _run(settings: "RunSettings", target: "Target", opener: Opener) -> NoReturn:
-    import asyncio
-
-    from karpool.live.logs import setup_logs
-    from karpool.live.process import run_until_signalled
     from karpool.live.run import Operator
 
-    setup_logs(settings.log_format, settings.log_level)
     operator = Operator(settings, target, opener.for_cluster)
-    ended = asyncio.run(run_until_signalled(operator.run, settings.goodbye))
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # A decision under way cannot be interrupted, and nobody waits for it any more.
-    os._exit(0 if ended else FAILED)
+    run_service(operator.run, settings.goodbye, settings.log_format, settings.log_level)

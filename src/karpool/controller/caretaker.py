@@ -158,7 +158,7 @@ class Caretaker:
         if claim is None or not self.session.alive:
             self._wakes.pop(name, None)
             return
-        found = lifecycle(self._around((claim,)), self.clock.moment)
+        found = lifecycle(self._around((claim,)), self.clock.moment, settings=self.session.execution)
         self.session.carry_out(found.actions)
         if found.wake is not None and self._wakes.get(name) != found.wake:
             self._wakes[name] = found.wake

@@ -17,7 +17,7 @@ from typing import Literal
 from karpool.model.nodepool import NodeClaim
 from karpool.model.scheduling import Taint
 
-Kind = Literal["Node", "NodeClaim", "NodePool", "Pod"]
+Kind = Literal["ConfigMap", "Node", "NodeClaim", "NodePool", "Pod"]
 
 
 @dataclass(frozen=True, slots=True)

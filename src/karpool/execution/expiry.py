@@ -1,7 +1,6 @@
 """Claims that have to go by themselves: too slow to start, too old, or without a machine."""
 
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from karpool.execution.actions import DeleteClaim
 from karpool.execution.conditions import INSTANCE_TERMINATING, LAUNCHED, REGISTERED, TERMINATED
@@ -9,13 +8,10 @@ from karpool.execution.turn import Turn
 from karpool.model.nodepool import NodeClaim
 from karpool.model.wire import condition
 
-LAUNCH_TIMEOUT: Final = timedelta(minutes=5)
-REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
-
 
 def end_of_life(turn: Turn, claim: NodeClaim) -> bool:
     """Whether a claim has to go now; if so, it is deleted. The next moment at which it may is noted."""
-    due = [moment for moment in (_expires(claim), _given_up(claim)) if moment is not None]
+    due = [moment for moment in (_expires(claim), _given_up(turn, claim)) if moment is not None]
     gone = _machine_gone(turn, claim)
     if not gone and not any(moment <= turn.now for moment in due):
         for moment in due:
@@ -31,9 +27,10 @@ def _expires(claim: NodeClaim) -> datetime | None:
     return None if created is None or length is None else created + length
 
 
-def _given_up(claim: NodeClaim) -> datetime | None:
+def _given_up(turn: Turn, claim: NodeClaim) -> datetime | None:
     """When a claim that does not launch, or whose node does not come, is given up."""
-    for kind, timeout in ((LAUNCHED, LAUNCH_TIMEOUT), (REGISTERED, REGISTRATION_TIMEOUT)):
+    settings = turn.settings
+    for kind, timeout in ((LAUNCHED, settings.launch_timeout), (REGISTERED, settings.registration_timeout)):
         if not claim.is_true(kind):
             said = condition(claim.status.conditions, kind)
             since = (said.last_transition_time if said else None) or claim.metadata.creation_timestamp

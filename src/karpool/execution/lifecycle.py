@@ -27,13 +27,18 @@ class Lifecycle(NamedTuple):
 
 
 def lifecycle(
-    objects: Objects, now: datetime, *, catalog: Catalog | None = None, only: Collection[str] | None = None
+    objects: Objects,
+    now: datetime,
+    *,
+    catalog: Catalog | None = None,
+    only: Collection[str] | None = None,
+    settings: Settings | None = None,
 ) -> Lifecycle:
     """The next actions in the life of every claim that nobody has deleted, or of those named by `only`.
 
     Pass a catalogue only if it lists every type of the provider: a node of a type that it lacks counts as drifted.
     """
-    turn = Turn(objects, State(), now, Settings())
+    turn = Turn(objects, State(), now, settings or Settings())
     pools = {pool.name: pool for pool in objects.node_pools}
     for claim in objects.node_claims:
         if claim.metadata.deletion_timestamp is not None or (only is not None and claim.name not in only):

@@ -10,7 +10,7 @@ from karpool.disruption.drifted import drift_of
 from karpool.disruption.reasons import Code
 from karpool.disruption.windows import reference_time, source_closed
 from karpool.execution.actions import ClearClaimCondition
-from karpool.execution.conditions import CONSOLIDATABLE, DRIFTED
+from karpool.execution.conditions import CONSOLIDATABLE, DRIFTED, LAUNCHED
 from karpool.execution.turn import Turn
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.wire import condition
@@ -35,6 +35,10 @@ def mark_consolidatable(turn: Turn, claim: NodeClaim, pool: NodePool | None) -> 
 
 def mark_drifted(turn: Turn, claim: NodeClaim, pool: NodePool | None, catalog: Catalog | None) -> None:
     """Say how the node has drifted; what a provider found by itself is left as it is."""
+    if not claim.is_true(LAUNCHED):
+        # Before a machine is chosen, the claim lacks the labels that its requirements are compared with.
+        _clear(turn, claim, DRIFTED)
+        return
     held = condition(claim.status.conditions, DRIFTED)
     if pool is None or (held is not None and held.status == "True" and held.reason not in _OURS):
         return

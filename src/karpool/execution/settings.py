@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from karpool.model.labels import DISRUPTED_TAINT
 from karpool.model.scheduling import Taint
+
+LAUNCH_TIMEOUT: Final = timedelta(minutes=5)
+REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,14 @@ class Settings:
     timeout_per_node: timedelta = timedelta(milliseconds=80)
     nomination: timedelta = timedelta(seconds=20)
     """How long a node counts as expected by pods that were sent there."""
+    launch_timeout: timedelta = LAUNCH_TIMEOUT
+    """When a claim that does not launch is given up."""
+    registration_timeout: timedelta = REGISTRATION_TIMEOUT
+    """When a launched claim whose node does not come is given up."""
+    shortest_drain: timedelta = timedelta(seconds=5)
+    """How long a drain takes at least, for pods that raced the taint."""
+    instance_retry: timedelta = timedelta(seconds=5)
+    """How often the provider is asked whether a machine that is to end is gone."""
 
     @property
     def taint(self) -> Taint:

@@ -26,8 +26,6 @@ from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.wire import condition
 
-SHORTEST_DRAIN: Final = timedelta(seconds=5)
-INSTANCE_RETRY: Final = timedelta(seconds=5)
 VOLUME_RETRY: Final = timedelta(seconds=1)
 NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
 
@@ -107,11 +105,11 @@ def _drained(turn: Turn, node: Node, claim: NodeClaim | None, deadline: datetime
     said = condition(claim.status.conditions, DRAINED)
     if said is None or said.status == "False":
         turn.note(claim, DRAINED, "Unknown", "Draining", f"{left} pods are to leave")
-        turn.look_again(turn.now + SHORTEST_DRAIN)
+        turn.look_again(turn.now + turn.settings.shortest_drain)
         return False
     began = said.last_transition_time or turn.now
-    if said.status != "True" and turn.now < began + SHORTEST_DRAIN:
-        turn.look_again(began + SHORTEST_DRAIN)
+    if said.status != "True" and turn.now < began + turn.settings.shortest_drain:
+        turn.look_again(began + turn.settings.shortest_drain)
         return False
     if left:
         return False
@@ -149,7 +147,7 @@ def _instance_gone(turn: Turn, claim: NodeClaim) -> bool:
     again = turn.state.terminations.get(claim.metadata.uid, turn.now)
     if again <= turn.now:
         turn.do(TerminateInstance(claim.name, claim.metadata.uid))
-        again = turn.now + INSTANCE_RETRY
+        again = turn.now + turn.settings.instance_retry
     turn.terminations[claim.metadata.uid] = again
     turn.look_again(again)
     return False

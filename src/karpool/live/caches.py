@@ -1,6 +1,7 @@
 """The caches of a live cluster: one reflector for each kind that decisions need."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
@@ -17,24 +18,25 @@ from karpool.live.writing import Shelves
 
 _log = structlog.get_logger()
 _TELL_EVERY: Final = 10.0
+UNTRUSTED: Final = 330.0
+"""Every watch ends by itself and begins anew within five minutes; one of which nothing was heard for longer hangs."""
+UNHEARD: Final = 5.0
+"""A watch that was cut begins anew within a moment; after an outage, caches show what was, until it does."""
 _HINT: Final = "install the definitions: karpool crds | kubectl apply -f -"
 
 
-class Caches:
-    """A store that follows the API server; `run` keeps it so."""
+class ClusterCaches:
+    """A store that follows the API server, with the kinds that every decision needs; `run` keeps it so."""
 
-    def __init__(self, client: Client, metrics: Metrics) -> None:
+    def __init__(self, client: Client, on_restart: Callable[[str], None]) -> None:
+        """`on_restart` hears of each watch that was cut, by the plural of its kind."""
         self.store = store = Store()
         self.arrivals = Arrivals()
         self._client = client
-        self._metrics = metrics
+        self._on_restart = on_restart
         self._reflectors: list[Reflector[Any]] = []
-        self.shelves = Shelves(
-            nodes=self.follow(r.NODES, store.nodes),
-            claims=self.follow(r.NODE_CLAIMS, store.claims),
-            pools=self.follow(r.NODE_POOLS, store.pools),
-            pods=self.follow(r.PODS, store.pods),
-        )
+        self.nodes = self.follow(r.NODES, store.nodes)
+        self.pods = self.follow(r.PODS, store.pods)
         self.follow(r.POD_DISRUPTION_BUDGETS, store.pdbs)
         self.follow(r.DAEMON_SETS, store.daemon_sets)
         self.follow(r.PERSISTENT_VOLUME_CLAIMS, store.volume_claims)
@@ -42,12 +44,14 @@ class Caches:
         self.follow(r.STORAGE_CLASSES, store.storage_classes)
         self.follow(r.CSI_NODES, store.csi_nodes)
         self.follow(r.NAMESPACES, store.namespaces)
-        self.follow(r.VOLUME_ATTACHMENTS, store.volume_attachments)
 
-    def follow(self, resource: Resource[Any], shelf: Shelf[Any]) -> Kept[Any]:
-        """Keep a shelf in step with a kind of object."""
+    def follow(self, resource: Resource[Any], shelf: Shelf[Any], *, namespace: str = "", name: str = "") -> Kept[Any]:
+        """Keep a shelf in step with a kind of object, or with the one that is named."""
         kept: Kept[Any] = Kept(shelf, self.arrivals)
-        self._reflectors.append(Reflector(self._client, resource, kept, on_trouble=self._trouble))
+        named = f"metadata.name={name}" if name else ""
+        self._reflectors.append(
+            Reflector(self._client, resource, kept, namespace=namespace, field_selector=named, on_trouble=self._trouble)
+        )
         return kept
 
     def own_shelf(self) -> Shelf[Any]:
@@ -75,19 +79,37 @@ class Caches:
         """The kinds of which nothing is known yet."""
         return [one.resource.plural for one in self._reflectors if not one.synced.is_set()]
 
-    def silent(self, seconds: float) -> list[str]:
+    def silent(self) -> list[str]:
         """The kinds of which nothing was heard for so long that they cannot be trusted."""
         now = asyncio.get_running_loop().time()
-        return [one.resource.plural for one in self._reflectors if now - one.last_heard > seconds]
+        return [
+            one.resource.plural
+            for one in self._reflectors
+            if now - one.last_heard > UNTRUSTED or (one.cut_at is not None and now - one.cut_at > UNHEARD)
+        ]
 
     def _trouble(self, resource: Resource[Any], error: Exception) -> None:
-        self._metrics.watch_restarted(resource.plural)
+        self._on_restart(resource.plural)
         if isinstance(error, NotFoundError):
             _log.error(
                 "the cluster does not know this kind", resource=resource.plural, group=resource.group, hint=_HINT
             )
         else:
             _log.warning("a watch was cut", resource=resource.plural, error=str(error))
+
+
+class Caches(ClusterCaches):
+    """The caches of the controller."""
+
+    def __init__(self, client: Client, metrics: Metrics) -> None:
+        super().__init__(client, metrics.watch_restarted)
+        self.shelves = Shelves(
+            nodes=self.nodes,
+            claims=self.follow(r.NODE_CLAIMS, self.store.claims),
+            pools=self.follow(r.NODE_POOLS, self.store.pools),
+            pods=self.pods,
+        )
+        self.follow(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)
 
 
 def uid_in(store: Store, kind: str, name: str) -> str:

@@ -16,7 +16,7 @@ from karpool.live.client import Client
 from karpool.live.errors import ApiError, NotFoundError, NotLeadingError
 from karpool.live.metrics import EventResult
 from karpool.live.objects import Event, EventSource, ObjectReference
-from karpool.live.resources import EVENTS, NODE_CLAIMS, NODE_POOLS, NODES, PODS
+from karpool.live.resources import CONFIG_MAPS, EVENTS, NODE_CLAIMS, NODE_POOLS, NODES, PODS
 from karpool.model.wire import Metadata
 
 COMPONENT: Final = "karpool"
@@ -30,7 +30,7 @@ _MOST_REMEMBERED: Final = 10_000
 _TELL_EVERY: Final = 60.0
 # Events about objects without a namespace are looked for here.
 _CLUSTER_WIDE: Final = "default"
-_API_VERSIONS: Final = {one.kind: one.api_version for one in (NODES, PODS, NODE_CLAIMS, NODE_POOLS)}
+_API_VERSIONS: Final = {one.kind: one.api_version for one in (CONFIG_MAPS, NODES, PODS, NODE_CLAIMS, NODE_POOLS)}
 
 log = structlog.get_logger(__name__)
 

@@ -38,8 +38,12 @@ class Loop:
         leading: Callable[[], bool],
         trusted: Callable[[], bool] = lambda: True,
         each_turn: Callable[[], None] = lambda: None,
+        at_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """`trusted`: whether caches show the cluster; `each_turn` is called while leading, between deeds."""
+        """`trusted`: whether caches show the cluster.
+
+        `each_turn` is called while leading, between deeds, and `at_stop` whenever a life of the controller ends.
+        """
         self._agenda = agenda
         self._arrivals = arrivals
         self._hands = hands
@@ -47,6 +51,7 @@ class Loop:
         self._leading = leading
         self._trusted = trusted
         self._each_turn = each_turn
+        self._at_stop = at_stop
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
         self._retry = FIRST_RETRY
         self._retries_at = 0.0
@@ -71,7 +76,7 @@ class Loop:
                     self._each_turn()
                     await self._do_what_is_due(stop)
         finally:
-            self._controller.stop()
+            self._stop()
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _rest(self, stop: asyncio.Event) -> None:
@@ -107,6 +112,7 @@ class Loop:
     def _stop(self) -> None:
         self._controller.stop()
         self._agenda.clear()
+        self._at_stop()
 
     async def _do_what_is_due(self, stop: asyncio.Event) -> None:
         for deed in self._agenda.due():

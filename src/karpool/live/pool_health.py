@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from karpool.execution.conditions import REGISTERED
-from karpool.execution.expiry import LAUNCH_TIMEOUT
+from karpool.execution.settings import LAUNCH_TIMEOUT
 from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodeClaim, NodePool
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from typing import Any
 
 import structlog
 
@@ -33,3 +35,29 @@ async def run_until_signalled(work: Callable[[asyncio.Event], Awaitable[None]], 
         asked.cancel()
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Something that goes on while the block lasts; if it fails, the block fails."""
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work)
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+async def before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Whether something was finished before the end was asked for."""
+    task, asked = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((task, asked), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        return task.done()
+    finally:
+        for one in (task, asked):
+            one.cancel()
+            with suppress(asyncio.CancelledError):
+                await one

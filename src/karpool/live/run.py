@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -30,6 +30,7 @@ from karpool.live.metrics import Metrics
 from karpool.live.offers import CatalogFor, SeenOffers
 from karpool.live.pool_figures import PoolCensus
 from karpool.live.pools import PoolKeeper
+from karpool.live.process import background, before
 from karpool.live.providers.karpenter import karpenter
 from karpool.live.providers.kwok import KWOK_NODE_CLASSES, Kwok, KwokNodeClass, kwok
 from karpool.live.providers.protocol import Provider
@@ -46,8 +47,6 @@ from karpool.provisioning.launching import foresee
 _log = structlog.get_logger()
 UPKEEP: Final = 5.0
 """How often the status of pools and the gauges are brought up to date, in seconds."""
-_UNTRUSTED: Final = 330.0
-"""Every watch ends by itself and begins anew within five minutes; one of which nothing was heard for longer hangs."""
 Wall = Callable[[], datetime]
 
 
@@ -132,8 +131,8 @@ class Operator:
             bound = await stack.enter_async_context(serving_all(pages))
             _log.info("listening", **{path.strip("/"): str(address) for path, address in bound.items()})
             stack.callback(self.journal.close)
-            await stack.enter_async_context(_background(self.caches.run()))
-            if not await _before(stop, self.caches.synced()):
+            await stack.enter_async_context(background(self.caches.run()))
+            if not await before(stop, self.caches.synced()):
                 return
             await self._lead(stop)
 
@@ -157,13 +156,12 @@ class Operator:
             hands,
             self.controller,
             leading=lambda: self.leading,
-            trusted=lambda: not self.caches.silent(_UNTRUSTED),
+            trusted=lambda: not self.caches.silent(),
             each_turn=launches.catch_up if launches is not None else _nothing,
+            at_stop=launches.stop if launches is not None else _nothing,
         )
-        async with _background(recorder.run()), _background(self._upkeep(provider, launches)):
+        async with background(recorder.run()), background(self._upkeep(provider, launches)):
             await self._elected(stop, self.loop)
-        if launches is not None:
-            launches.stop()
 
     async def _elected(self, stop: asyncio.Event, loop: Loop) -> None:
         """Run the loop while the lease is held; give it back after the last write."""
@@ -176,7 +174,7 @@ class Operator:
         self._elector = Elector(leases, self.identity, lease.times)
         started, stopped = (lambda: self._led(leads=True)), (lambda: self._led(leads=False))
         try:
-            async with _background(self._elector.run(started, stopped)):
+            async with background(self._elector.run(started, stopped)):
                 await loop.run(stop)
         finally:
             await self._elector.release()
@@ -226,7 +224,15 @@ class Operator:
             duties=provider.duties,
         )
         controller.observers.append(
-            Witness(store, self.metrics, self.journal, record=record, clock=self._wall, dry_run=settings.dry_run)
+            Witness(
+                store,
+                self.metrics,
+                self.journal,
+                record=record,
+                clock=self._wall,
+                dry_run=settings.dry_run,
+                explain_every=settings.explain_every,
+            )
         )
         return controller
 
@@ -270,29 +276,3 @@ def _nothing() -> None:
 
 def _silent(_event: RecordEvent) -> None:
     """Tell nobody: a dry run writes nothing."""
-
-
-@asynccontextmanager
-async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Something that goes on while the block lasts; if it fails, the block fails."""
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(work)
-        try:
-            yield
-        finally:
-            task.cancel()
-
-
-async def _before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Whether something was finished before the end was asked for."""
-    task, asked = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait((task, asked), return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            task.result()
-        return task.done()
-    finally:
-        for one in (task, asked):
-            one.cancel()
-            with suppress(asyncio.CancelledError):
-                await one

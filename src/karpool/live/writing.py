@@ -97,13 +97,13 @@ class Writer:
             case a.CreateClaim():
                 await self._create(deed.claim)
             case a.DeleteClaim():
-                await self._delete(NODE_CLAIMS, deed.name, deed.uid)
+                await delete(self._client, NODE_CLAIMS, deed.name, deed.uid)
             case a.DeleteNode():
-                await self._delete(NODES, deed.name, deed.uid)
+                await delete(self._client, NODES, deed.name, deed.uid)
             case a.DeletePod():
-                await self._delete(PODS, deed.key, deed.uid, deed.grace_seconds)
+                await delete(self._client, PODS, deed.key, deed.uid, deed.grace_seconds)
             case a.EvictPod():
-                await self._evict(deed)
+                await evict(self._client, deed.key, deed.uid)
 
     async def _create(self, claim: NodeClaim) -> None:
         try:
@@ -114,19 +114,23 @@ class Writer:
             made = await self._client.get(NODE_CLAIMS, claim.name)
         self._shelves.claims.written(made)
 
-    async def _delete(self, resource: Resource[Any], key: str, uid: str, grace: int | None = None) -> None:
-        namespace, _, name = key.rpartition("/")
-        try:
-            await self._client.delete(resource, name, namespace=namespace, uid=uid, grace_seconds=grace)
-        except (ConflictError, NotFoundError):
-            return
 
-    async def _evict(self, action: a.EvictPod) -> None:
-        namespace, _, name = action.key.rpartition("/")
-        try:
-            await self._client.evict(namespace, name, action.uid)
-        except (ConflictError, NotFoundError):
-            return
-        except TooManyRequestsError as error:
-            # A budget's refusal is no failure: the drain asks again by itself.
-            _log.debug("eviction refused", pod=action.key, said=error.message)
+async def delete(client: Client, resource: Resource[Any], key: str, uid: str, grace: int | None = None) -> None:
+    """Ask for an object's deletion, if it is still the one that is meant."""
+    namespace, _, name = key.rpartition("/")
+    try:
+        await client.delete(resource, name, namespace=namespace, uid=uid, grace_seconds=grace)
+    except (ConflictError, NotFoundError):
+        return
+
+
+async def evict(client: Client, key: str, uid: str) -> None:
+    """Ask for a pod to leave, if it is still the one that is meant."""
+    namespace, _, name = key.rpartition("/")
+    try:
+        await client.evict(namespace, name, uid)
+    except (ConflictError, NotFoundError):
+        return
+    except TooManyRequestsError as error:
+        # A budget's refusal is no failure: the drain asks again by itself.
+        _log.debug("eviction refused", pod=key, said=error.message)

@@ -1,0 +1,44 @@
+"""What commands have in common that run until they are stopped: their logs, and their end."""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import click
+
+from karpool.cli.errors import FAILED
+
+if TYPE_CHECKING:
+    import asyncio
+
+LOG_OPTIONS: Final = (
+    click.option(
+        "--log-format", type=click.Choice(["json", "text"]), default="json", show_default=True, help="Lines of the log."
+    ),
+    click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="What to log: this and everything more serious.",
+    ),
+)
+
+
+def run_service(
+    work: Callable[["asyncio.Event"], Awaitable[None]], goodbye: timedelta, log_format: str, log_level: str
+) -> NoReturn:
+    """Work until a signal comes, and exit."""
+    import asyncio
+
+    from karpool.live.logs import LogFormat, LogLevel, setup_logs
+    from karpool.live.process import run_until_signalled
+
+    setup_logs(LogFormat(log_format), LogLevel(log_level))
+    ended = asyncio.run(run_until_signalled(work, goodbye))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A decision under way cannot be interrupted, and nobody waits for it any more.
+    os._exit(0 if ended else FAILED)

@@ -1,0 +1,223 @@
+"""`karpool compact`: the node compactor at work, on one API server.
+
+It looks at the cluster every few minutes, and every few seconds while nodes are drained. All it knows stands on the
+nodes, so it may be stopped and started at any moment.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from karpool.compaction.advance import Step, advance
+from karpool.compaction.config import CONFIG_MAP, Config
+from karpool.compaction.settings import Settings, jittered
+from karpool.controller.store import Shelf, Versions
+from karpool.execution.actions import RecordEvent
+from karpool.live.caches import ClusterCaches
+from karpool.live.client import Client
+from karpool.live.compactor_config import Configuration, config_namespace, in_config_map, in_file, place_of
+from karpool.live.compactor_hands import DryHands, Hands, RealHands
+from karpool.live.compactor_metrics import CompactorMetrics
+from karpool.live.election import new_identity
+from karpool.live.events import Recorder
+from karpool.live.objects import ConfigMap
+from karpool.live.process import background
+from karpool.live.resources import CONFIG_MAPS, Unreadable
+from karpool.live.serving import Address, metrics_page, probe_page, serving_all
+from karpool.live.target import Target
+
+_log = structlog.get_logger()
+METRICS_ADDRESS: Final = Address("127.0.0.1", 9101)
+_TICK: Final = 1.0
+"""How often changes are taken in, and a new configuration is looked for, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactorSettings:
+    """Everything that `karpool compact` may be told; the defaults are those of the command line."""
+
+    compaction: Settings = field(default_factory=Settings)
+    config_file: Path | None = None
+    """Where the configuration is; None: in the ConfigMap."""
+    config_map: str = CONFIG_MAP
+    namespace: str | None = None
+    """Where the ConfigMap is; None: beside this pod, or where the original has it."""
+    dry_run: bool = False
+    metrics_address: Address | None = METRICS_ADDRESS
+    stalled_after: timedelta = timedelta(minutes=2)
+    """A loop that has not turned for this long is not healthy."""
+    goodbye: timedelta = timedelta(seconds=5)
+    """How long the end may take, once asked for."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Compactor:
+    """One process of the compactor; `run` lasts until it is asked to stop."""
+
+    def __init__(
+        self,
+        settings: CompactorSettings,
+        target: Target,
+        *,
+        wall: Callable[[], datetime] = _utc_now,
+        make_client: Callable[..., Client] = Client,
+    ) -> None:
+        self.settings = settings
+        self.metrics = CompactorMetrics()
+        self.client = make_client(
+            target,
+            write_gate=lambda: not settings.dry_run,
+            on_request=self.metrics.api_request,
+            on_unreadable=_left_out,
+        )
+        self.caches = ClusterCaches(self.client, self.metrics.watch_restarted)
+        self.turned = time.monotonic()
+        """When the loop last came round, on the steady clock."""
+        self._wall = wall
+        self._config_key = f"{config_namespace(target, settings.namespace)}/{settings.config_map}"
+        self._config_maps: Shelf[ConfigMap] = Shelf(Versions())
+        self.config = self._configuration()
+        self._recorder = Recorder(
+            self.client, uid_of=self._uid, instance=new_identity(), on_result=self.metrics.event, wall=wall
+        )
+        self._hands: Hands = (
+            DryHands() if settings.dry_run else RealHands(self.client, self.caches.nodes, self._recorder)
+        )
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
+        self._waits_for: str | None = None
+        self._counted: dict[str, int] = {}
+
+    def _configuration(self) -> Configuration:
+        file = self.settings.config_file
+        if file is not None:
+            return Configuration(str(file), in_file(file), self._config_told)
+        namespace, _, name = self._config_key.partition("/")
+        self.caches.follow(CONFIG_MAPS, self._config_maps, namespace=namespace, name=name)
+        return Configuration(
+            place_of(self._config_key), in_config_map(self._config_maps, self._config_key), self._config_told
+        )
+
+    # -- what others may ask -------------------------------------------------------------------------------------
+
+    def unhealthy(self) -> str | None:
+        """What is wrong with this process, if it should be started anew."""
+        still = time.monotonic() - self.turned
+        most = self.settings.stalled_after.total_seconds()
+        return None if still < most else f"the loop has not turned for {still:.0f} s"
+
+    def unready(self) -> str | None:
+        """Why this process cannot do its work now."""
+        missing = self.caches.missing()
+        if missing:
+            return f"waiting for {', '.join(missing)}"
+        silent = self.caches.silent()
+        if silent:
+            return f"nothing was heard for too long of {', '.join(silent)}"
+        return None if self.config.current is not None else f"waiting for a configuration: {self.config.problem}"
+
+    # -- the run -------------------------------------------------------------------------------------------------
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look and act until asked to stop; the write under way then is finished."""
+        address = self.settings.metrics_address
+        pages = {
+            "/metrics": (address, metrics_page(self.metrics.page)),
+            "/healthz": (address, probe_page(self.unhealthy)),
+            "/readyz": (address, probe_page(self.unready)),
+        }
+        async with AsyncExitStack() as stack:
+            stack.callback(self._thread.shutdown, wait=False, cancel_futures=True)
+            await stack.enter_async_context(self.client)
+            bound = await stack.enter_async_context(serving_all(pages))
+            _log.info("listening", **{path.strip("/"): str(place) for path, place in bound.items()})
+            await stack.enter_async_context(background(self.caches.run()))
+            await stack.enter_async_context(background(self._recorder.run()))
+            while not stop.is_set():
+                await self._rest(stop, await self._look())
+
+    async def _look(self) -> float:
+        """Take a step, if that is possible now; how many seconds to rest then."""
+        config = self.config.current
+        if not self._may_begin() or config is None:
+            return _TICK
+        step = await self._decide(config)
+        worked = await self._hands.carry_out(step.actions)
+        # The next step must know what this one has written.
+        self.caches.arrivals.apply()
+        return self._pause(step, worked=worked).total_seconds()
+
+    async def _decide(self, config: Config) -> Step:
+        now, settings = self._wall(), self.settings.compaction
+        objects = self._hands.seen(self.caches.store.objects())
+        loop = asyncio.get_running_loop()
+        step = await loop.run_in_executor(self._thread, advance, objects, config, now, settings)
+        self.metrics.decided(step.decision, now)
+        self._tell(step)
+        return step
+
+    def _pause(self, step: Step, *, worked: bool) -> timedelta:
+        settings = self.settings.compaction
+        draining = step.wake is not None and not self.settings.dry_run
+        return settings.drain_interval if draining or not worked else jittered(settings.sleep, random.random())
+
+    async def _rest(self, stop: asyncio.Event, seconds: float) -> None:
+        """Take changes in until it is time for another look, or there is another configuration."""
+        due = time.monotonic() + seconds
+        while (left := due - time.monotonic()) > 0 and not stop.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), min(left, _TICK))
+            self.turned = time.monotonic()
+            self.caches.arrivals.apply()
+            if not self.caches.missing() and self.config.refresh():
+                return
+
+    # -- what is told --------------------------------------------------------------------------------------------
+
+    def _may_begin(self) -> bool:
+        """Whether this process can work; tells when that changes."""
+        waits_for = self.unready()
+        if waits_for != self._waits_for:
+            self._waits_for = waits_for
+            _log.info(waits_for or "the compactor begins", dry_run=self.settings.dry_run)
+        return waits_for is None
+
+    def _tell(self, step: Step) -> None:
+        pools = step.decision.pools
+        counted = {
+            "nodes": sum(pool.nodes for pool in pools),
+            "underutilized": sum(pool.underutilized for pool in pools),
+            "marked": sum(pool.marked for pool in pools),
+            "in_progress": sum(pool.in_progress for pool in pools),
+            "chosen": len(step.decision.chosen),
+        }
+        tell = _log.debug if counted == self._counted else _log.info
+        self._counted = counted
+        tell("looked at the cluster", **counted)
+
+    def _config_told(self, problem: str | None) -> None:
+        self.metrics.config(valid=problem is None)
+        if problem is not None and self.settings.config_file is None and self._config_key in self._config_maps:
+            self._recorder.record(
+                RecordEvent("ConfigMap", self._config_key, "InvalidConfiguration", problem, "Warning")
+            )
+
+    def _uid(self, kind: str, name: str) -> str:
+        shelf: Shelf[Any] = self._config_maps if kind == "ConfigMap" else self.caches.store.nodes
+        held = shelf.get(name)
+        return "" if held is None else str(held.metadata.uid)
+
+
+def _left_out(found: Unreadable) -> None:
+    _log.warning("an object was left out", about=f"{found.resource.kind} {found.key}", problem=found.problem)

@@ -1,0 +1,132 @@
+"""The compactor's configuration: looked for, read again when it changes, and never replaced by one that is broken."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.live.compactor_trial import ENABLED, QUICK, CompactorTrial, mounted, node, play
+from tests.live.control_plane import ControlPlane
+
+from karpool.compaction.config import KEY, Config, PoolConfig
+from karpool.live.compactor import Compactor
+from karpool.live.compactor_config import Configuration, config_namespace, in_file
+from karpool.live.credentials import FixedCredentials
+from karpool.live.kubeconfig import IN_CLUSTER
+from karpool.live.target import Target
+
+BROKEN = '{"nodePools": {"small": {"enabled": "yes"}}}'
+PATIENT = {"compaction": replace(QUICK, needed_marked_time=timedelta(hours=1))}
+"""Nodes are marked, but not cordoned within a test."""
+
+
+def written(**pools: Any) -> str:
+    return json.dumps({"nodePools": pools})
+
+
+def valid(compactor: Compactor) -> float | None:
+    return compactor.metrics.registry.get_sample_value("karpool_compactor_config_valid")
+
+
+def test_without_a_configuration_nothing_is_done_and_a_broken_one_never_replaces_a_good_one(
+    control_plane: ControlPlane,
+) -> None:
+    async def story(trial: CompactorTrial) -> None:
+        await trial.make(node("spare", "small"))
+        compactor = trial.compactor(task := trial.start())
+
+        async def waits(for_what: str) -> None:
+            async def says() -> bool:
+                return for_what in (compactor.unready() or "")
+
+            await trial.until(f"it says {for_what}", says)
+
+        await waits(f"ConfigMap default/{trial.config_map}: does not exist")
+        assert valid(compactor) == 0
+        await trial.configure(BROKEN)
+        await waits("nodePools.small.enabled: expected true or false")
+        assert (await trial.node("spare")).metadata.annotations == {}
+        await trial.configure(small=ENABLED)
+        await trial.until_marked("spare")
+        assert (compactor.unready(), valid(compactor)) == (None, 1)
+
+        await trial.configure(BROKEN)
+
+        async def broken() -> bool:
+            return valid(compactor) == 0
+
+        await trial.until("the broken configuration was seen", broken)
+        assert compactor.unready() is None
+        assert compactor.config.current == Config({"small": PoolConfig(True, 0.75, 1)})  # noqa: FBT003
+        events = await trial.events("InvalidConfiguration", trial.config_map)
+        assert [(event.type, KEY in event.message) for event in events] == [("Warning", True)]
+        await trial.configure(small=ENABLED | {"enabled": False})
+        await trial.until_unmarked("spare")
+        assert valid(compactor) == 1
+        await trial.stop(task)
+
+    play(control_plane, story, **PATIENT)
+
+
+def test_a_mounted_config_map_is_read_again_when_its_link_is_swapped(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    file = mounted(tmp_path, written(small=ENABLED))
+
+    async def story(trial: CompactorTrial) -> None:
+        await trial.make(node("spare", "small"))
+        task = trial.start()
+        await trial.until_marked("spare")
+        mounted(tmp_path, written(small=ENABLED | {"enabled": False}))
+        await trial.until_unmarked("spare")
+        await trial.stop(task)
+
+    play(control_plane, story, config_file=file, **PATIENT)
+
+
+def test_a_file_may_go_come_back_and_be_broken_and_each_is_said_once(tmp_path: Path) -> None:
+    file, problems = tmp_path / "config.json", []
+    config = Configuration(str(file), in_file(file), problems.append)
+    good, other = written(small=ENABLED), written(large=ENABLED)
+    with capture_logs() as logs:
+        assert not config.refresh()
+        for text, changed in [(good, True), (good, False), (BROKEN, False), (BROKEN, False), (good, False)]:
+            file.write_text(text)
+            assert config.refresh() is changed
+        file.unlink()
+        assert [config.refresh(), config.refresh()] == [False, False]
+        file.write_text(good)
+        assert not config.refresh()
+        file.write_text(other)
+        assert config.refresh()
+    assert [problem and problem.removeprefix(f"{file}: ").partition(" ")[0] for problem in problems] == [
+        "cannot",
+        None,
+        "nodePools.small.enabled:",
+        None,
+        "cannot",
+        None,
+    ]
+    said = [line["so"] for line in logs if line["log_level"] == "error"]
+    assert said == ["nothing is done without one", *["the last good one is kept"] * 2]
+    assert config.current is not None
+    assert list(config.current.node_pools) == ["large"]
+
+
+@pytest.mark.parametrize(
+    ("context", "given", "found"),
+    [
+        (IN_CLUSTER, None, "own"),
+        (IN_CLUSTER, "other", "other"),
+        ("mine", None, "estafette"),
+        ("mine", "other", "other"),
+    ],
+)
+def test_the_config_map_is_looked_for_beside_the_pod_unless_told_otherwise(
+    context: str, given: str | None, found: str
+) -> None:
+    target = Target(server="https://x", credentials=FixedCredentials(), namespace="own", context=context)
+    assert config_namespace(target, given) == found

@@ -1,0 +1,137 @@
+"""Writing a node's state: only on what was decided on, and whatever else changes meanwhile."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.live.compactor_trial import CompactorTrial, node, play
+from tests.live.control_plane import ControlPlane
+
+from karpool.compaction.actions import Action, EvictPod, RecordEvent, SetState
+from karpool.compaction.marks import ANNOTATION
+from karpool.controller.store import Store
+from karpool.execution import actions as shared
+from karpool.live.cache import Arrivals, Kept
+from karpool.live.compactor_hands import RealHands
+
+CORDON = SetState("a", ANNOTATION, "new", unschedulable=True)
+BEGUN = RecordEvent("a", "ScaleDownStarted", "is drained")
+Change = Callable[[CompactorTrial], Awaitable[None]]
+
+
+class Told:
+    """Remembers events."""
+
+    def __init__(self) -> None:
+        self.events: list[shared.RecordEvent] = []
+
+    def record(self, event: shared.RecordEvent) -> None:
+        self.events.append(event)
+
+
+def changing(patch: dict[str, Any]) -> Change:
+    return lambda trial: trial.change("Node", "a", patch)
+
+
+async def gone(trial: CompactorTrial) -> None:
+    await trial.delete("Node", "a")
+
+
+async def another(trial: CompactorTrial) -> None:
+    await trial.delete("Node", "a")
+    await trial.make(node("a", "small"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [changing({"metadata": {"labels": {"x": "y"}}}), changing({"metadata": {"annotations": {"other": "y"}}})],
+    ids=["a label", "another annotation"],
+)
+def test_what_the_decision_did_not_rest_on_may_have_changed(control_plane: ControlPlane, change: Change) -> None:
+    async def story(trial: CompactorTrial) -> None:
+        worked, told, store = await cordoned_after(change, trial)
+        now = await trial.node("a")
+        assert (worked, len(told.events)) == (True, 1)
+        assert (now.spec.unschedulable, now.metadata.annotations[ANNOTATION]) == (True, "new")
+        assert version(store) == now.metadata.resource_version
+
+    play(control_plane, story)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        changing({"metadata": {"annotations": {ANNOTATION: "theirs"}}}),
+        changing({"spec": {"unschedulable": True}}),
+        another,
+    ],
+    ids=["the state", "a cordon", "another node of that name"],
+)
+def test_a_node_that_somebody_else_marked_or_cordoned_is_decided_on_anew(
+    control_plane: ControlPlane, change: Change
+) -> None:
+    async def story(trial: CompactorTrial) -> None:
+        worked, told, store = await cordoned_after(change, trial)
+        now = await trial.node("a")
+        assert (worked, told.events) == (False, [])
+        assert now.metadata.annotations.get(ANNOTATION) != "new"
+        assert version(store) == now.metadata.resource_version
+
+    play(control_plane, story)
+
+
+def test_a_node_that_is_gone_needs_nothing_more(control_plane: ControlPlane) -> None:
+    async def story(trial: CompactorTrial) -> None:
+        worked, _, _ = await cordoned_after(gone, trial)
+        assert worked
+
+    play(control_plane, story)
+
+
+async def cordoned_after(change: Change, trial: CompactorTrial) -> tuple[bool, Told, Store]:
+    """What comes of a cordon when a node was changed after the decision."""
+    await trial.make(node("a", "small"))
+    store, arrivals, told = Store(), Arrivals(), Told()
+    store.nodes.put(await trial.node("a"))
+    hands = RealHands(trial.client, Kept(store.nodes, arrivals), told)
+    await change(trial)
+    worked = await hands.carry_out((CORDON, BEGUN))
+    arrivals.apply()
+    return worked, told, store
+
+
+def version(store: Store) -> str:
+    held = store.nodes.get("a")
+    assert held is not None
+    return held.metadata.resource_version
+
+
+def test_somebody_who_writes_all_the_time_does_not_keep_the_state_from_being_written(
+    control_plane: ControlPlane,
+) -> None:
+    async def story(trial: CompactorTrial) -> None:
+        await trial.make(node("a", "small"))
+        store = Store()
+        store.nodes.put(await trial.node("a"))
+        hands = RealHands(trial.client, Kept(store.nodes, Arrivals()), Told())
+
+        async def write() -> None:
+            for number in range(20):
+                await trial.change("Node", "a", {"metadata": {"labels": {"x": str(number)}}})
+                await asyncio.sleep(0.01)
+
+        worked, _ = await asyncio.gather(hands.carry_out((CORDON,)), write())
+        assert worked
+        assert (await trial.node("a")).spec.unschedulable
+
+    play(control_plane, story)
+
+
+def test_a_pod_that_is_gone_or_another_one_has_left(control_plane: ControlPlane) -> None:
+    async def story(trial: CompactorTrial) -> None:
+        hands = RealHands(trial.client, Kept(Store().nodes, Arrivals()), Told())
+        actions: tuple[Action, ...] = (EvictPod("default/nobody", "uid", "a"),)
+        assert await hands.carry_out(actions)
+
+    play(control_plane, story)

@@ -1,0 +1,80 @@
+"""The shipped role of the compactor is enough for everything it does, and allows nothing that it never does."""
+
+import asyncio
+import json
+
+import pytest
+from tests.live import audit, manifests
+from tests.live.compactor_trial import ENABLED, CompactorTrial, node, play
+from tests.live.control_plane import ControlPlane
+from tests.live.trial import deployment
+
+from karpool.compaction.config import CONFIG_MAP, KEY
+from karpool.live.client import Client
+from karpool.live.compactor_config import read_compactor_config
+from karpool.live.kubeconfig import find_target
+from karpool.live.reading import COMPACTED, read_cluster
+from karpool.live.resources import CONFIG_MAPS
+
+NAME, NAMESPACE = "estafette-k8s-node-compactor", "estafette"
+USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+COMPACTOR = manifests.DEPLOY / "compactor"
+VARIABLES = {
+    "IMAGE": "karpool",
+    "VERSION": "1.0.5",
+    "APP_NAME": NAME,
+    "NAMESPACE": NAMESPACE,
+    "TEAM_NAME": "myteam",
+    "ESTAFETTE_K8S_NODE_COMPACTOR_CONFIG": "{}",
+    "CPU_REQUEST": "10m",
+    "MEMORY_REQUEST": "15Mi",
+    "CPU_LIMIT": "50m",
+    "MEMORY_LIMIT": "128Mi",
+}
+
+
+async def applied(trial: CompactorTrial) -> list[manifests.Json]:
+    documents = [*manifests.read(COMPACTOR / "rbac.yaml"), *manifests.read(COMPACTOR / "kubernetes.yaml", VARIABLES)]
+    return [await manifests.apply(trial.client, document) for document in documents]
+
+
+async def deleted(trial: CompactorTrial, documents: list[manifests.Json]) -> None:
+    for document in documents:
+        if document["kind"] != "Namespace":
+            await trial.client.raw("DELETE", manifests.path_of(document))
+
+
+async def write(trial: CompactorTrial, text: str) -> None:
+    await trial.client.merge_patch(CONFIG_MAPS, CONFIG_MAP, {"data": {KEY: text}}, namespace=NAMESPACE)
+
+
+def test_every_right_is_needed_and_none_is_missing(
+    audited_cluster: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A repetition is written in another way; it is told again at once, not after two minutes.
+    monkeypatch.setattr("karpool.live.events.QUIET", 0.0)
+    begins = (audited_cluster.folder / "audit.log").stat().st_size
+    own = find_target(kubeconfig=audited_cluster.user_kubeconfig(USER))
+
+    async def story(trial: CompactorTrial) -> None:
+        documents = await applied(trial)
+        task = trial.start(target=own, config_map=CONFIG_MAP, namespace=NAMESPACE)
+        for text in ("{", "{}", "{"):
+            await write(trial, text)
+            await asyncio.sleep(2)
+        await trial.make(node("spare", "small"), deployment("web", 2, cpu="500m"))
+        await trial.until_running(2)
+        await trial.make(node("big", "large"))
+        await write(trial, json.dumps({"nodePools": {"small": ENABLED}}))
+        await trial.until_drained("spare")
+        await trial.stop(task)
+        async with Client(own) as client:  # what `compact --plan` does
+            await read_compactor_config(client, name=CONFIG_MAP, namespace=NAMESPACE)
+            assert list((await read_cluster(client, resources=COMPACTED)).notes()) == []
+        asked = list(audit.asked_by(USER, audited_cluster.folder, begins))
+        rights = audit.rights(manifests.read(COMPACTOR / "rbac.yaml"))
+        assert [one for one in asked if one.status == 403] == []
+        assert {str(right) for right in rights if not any(one.needs(right) for one in asked)} == set()
+        await deleted(trial, documents)
+
+    play(audited_cluster, story)
