@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from tests.factories import csi_node, daemon_set, namespace, node, node_pool, pod, pv, pvc, storage_class
+from tests.factories import csi_node, daemon_set, namespace, node, node_claim, node_pool, pod, pv, pvc, storage_class
 
 from karpool.controller.mirror import Mirror
 from karpool.controller.store import Store
+from karpool.model.nodepool import NodeClaim
 from karpool.model.wire import Condition
 
 
@@ -73,3 +74,54 @@ def test_pools_are_the_same_until_one_changes_in_a_way_that_matters() -> None:
     assert mirror.pools() is before
     store.pools.put(replace(held, status=replace(held.status, conditions=(Condition(type="Ready", status="False"),))))
     assert mirror.pools() is not before
+
+
+def test_annotations_of_a_pool_matter() -> None:
+    """Budgets, grace periods and hashes may stand there."""
+    store = filled()
+    mirror = Mirror(store)
+    before, loosened = mirror.pools(), mirror.loosened
+    held = store.pools.get("default")
+    assert held is not None
+    annotated = replace(held.metadata, annotations={"karpool.sh/budgets": "[]"})
+    store.pools.put(replace(held, metadata=annotated))
+    assert mirror.pools() is not before
+    assert mirror.loosened > loosened
+
+
+def _likely(claim: NodeClaim) -> NodeClaim:
+    """Foresees that a claim without a machine gets one."""
+    return replace(claim, status=replace(claim.status, provider_id=claim.status.provider_id or "soon"))
+
+
+@pytest.mark.parametrize("name", ["c", "another"])
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_a_node_that_comes_before_its_claim_knows_it_is_not_there_yet(name: str, *, rebuilt: bool) -> None:
+    """Else pods that are to go to the machine would find neither of them usable, and ask for another one."""
+    store = filled()
+    mirror = Mirror(store, _likely)
+    store.claims.put(node_claim("c", launched=False))
+    newcomer = node(name, taints=["karpenter.sh/unregistered:NoExecute"], registered=False, initialized=False)
+    newcomer = replace(newcomer, spec=replace(newcomer.spec, provider_id="machine"))
+    store.nodes.put(newcomer)
+    mirror.stale = rebuilt
+    nodes = mirror.current().nodes
+    assert nodes.rows.keys() == {"a", "c"}
+    assert nodes.get(nodes.rows["c"]).node is None
+    held = node_claim("c", launched=False)
+    store.claims.put(replace(held, status=replace(held.status, provider_id="machine")))
+    assert nodes.rows.keys() == {"a", name}
+    joined = nodes.get(nodes.rows[name])
+    assert (joined.node, joined.claim) == (newcomer, store.claims.get("c"))
+
+
+def test_a_launch_that_is_given_up_leaves_no_trace_beside_nodes_without_a_machine() -> None:
+    store = filled()
+    bare = node("bare")
+    store.nodes.put(replace(bare, spec=replace(bare.spec, provider_id="")))
+    mirror = Mirror(store, _likely)
+    claim = node_claim("c", launched=False)
+    store.claims.put(claim)
+    assert mirror.node_name(claim) == ""
+    store.claims.remove("c")
+    assert mirror.current().nodes.rows.keys() == {"a", "bare"}

@@ -53,6 +53,23 @@ def test_a_duration_counts_as_running_while_the_pod_has_not_started() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rest", "moves"),
+    [
+        ({}, True),
+        ({"owner": None}, True),
+        ({"owner": "DaemonSet"}, False),
+        ({"owner": "Node"}, False),
+        ({"phase": "Succeeded"}, False),
+        ({"phase": "Failed"}, False),
+        ({"deleted": NOW}, False),
+        ({"owner": "StatefulSet", "deleted": NOW}, True),
+    ],
+)
+def test_pods_that_stay_or_come_back_under_their_name_need_another_place(rest: dict[str, Any], *, moves: bool) -> None:
+    assert pod("a", **rest).reschedulable is moves
+
+
+@pytest.mark.parametrize(
     ("rest", "blocks"),
     [
         ({"phase": "Succeeded"}, False),

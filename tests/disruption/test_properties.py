@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from tests.checker import Machine, Seat, State, narrowed, problems, state_of, te
 from tests.disruption.scenes import NOW, ago
 from tests.strategies import Cluster, clusters
 
+from karpool.disruption.alone import Alone
 from karpool.disruption.command import Command, Method
 from karpool.disruption.evaluate import Footprint
 from karpool.disruption.plan import Plan, Planner, Step, situation_of
@@ -30,6 +31,7 @@ from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.wire import Condition
 from karpool.packing.question import Options
+from karpool.packing.scan import Scan
 
 CALM = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -235,7 +237,18 @@ def test_the_same_cluster_gets_the_same_plan_in_whatever_order_it_is_told(given_
 class Forgetful(Recall):
     """Remembers nothing, so that everything is worked out anew in each step."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.alone = ForgetfulAlone()
+
     def put(self, key: Hashable, reason: Reason, footprint: Footprint) -> None:
+        """Forget it at once."""
+
+
+class ForgetfulAlone(Alone):
+    """Remembers nothing of single nodes either."""
+
+    def put(self, look: Scan, rows: Sequence[int], chosen: slice) -> None:
         """Forget it at once."""
 
 

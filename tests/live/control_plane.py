@@ -96,7 +96,7 @@ class ControlPlane:
         revision = self._ask_etcd("range", {"key": base64.b64encode(b"\0").decode()})["header"]["revision"]
         self._ask_etcd("compaction", {"revision": revision, "physical": True})
 
-    def start_controller_manager(self) -> None:
+    def start_controller_manager(self, *flags: str) -> None:
         port = free_port()
         controllers = ",".join(f"{name}-controller" for name in CONTROLLERS)
         self._start_other(
@@ -107,6 +107,7 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig()}",
             f"--controllers={controllers}",
             "--node-monitor-period=1s",
+            *flags,
         )
 
     def start_scheduler(self) -> None:
@@ -123,7 +124,7 @@ class ControlPlane:
             "--authentication-tolerate-lookup-failure",
         )
 
-    def start_kwok(self) -> None:
+    def start_kwok(self, *flags: str) -> None:
         """From now on every node gets ready and renews its lease, and its pods run; see kwok.yaml."""
         address = f"127.0.0.1:{free_port()}"
         self._start_other(
@@ -134,6 +135,7 @@ class ControlPlane:
             f"--server-address={address}",
             "--manage-all-nodes=true",
             "--node-lease-duration-seconds=40",
+            *flags,
         )
 
     def kubeconfig(self, user: str = "admin") -> Path:

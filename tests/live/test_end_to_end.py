@@ -1,27 +1,109 @@
-"""The controller on a real cluster, from pods that wait to nodes that are gone."""
+"""The controller on a real cluster: pods that wait get nodes, and are told why when they get none."""
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 from tests.live.control_plane import ControlPlane
-from tests.live.trial import Trial, deployment, pool
+from tests.live.trial import Trial, deployment, journal, machines, play, pool, with_journal
+
+from karpool.model.labels import NODEPOOL
+from karpool.model.wire import condition
+
+STARTING = {"key": "example.com/starting", "effect": "NoSchedule"}
 
 
 def test_pods_that_wait_get_nodes_and_nodes_that_are_not_needed_go(running_cluster: ControlPlane) -> None:
-    async def story() -> None:
-        async with Trial(running_cluster) as trial:
-            await trial.make(pool())
-            trial.start()
-            await trial.make(deployment("web", 6))
+    """Pods pending, NodeClaims, nodes, pods running; Deployment gone, nodes empty, nodes gone."""
 
-            async def all_run(count: int) -> bool:
-                return len(await trial.running()) == count
+    async def story(trial: Trial) -> None:
+        await trial.make(pool())
+        trial.start()
+        await trial.make(deployment("web", 6))
+        pods = await trial.until_running(6)
+        assert {pod.spec.node_name for pod in pods} == {node.name for node in await trial.nodes()}
+        for claim in await trial.claims():
+            assert all(claim.is_true(kind) for kind in ("Launched", "Registered", "Initialized", "Ready"))
+        await trial.scale("web", 0)
+        await trial.until_nodes(0)
 
-            await trial.until("six pods run", lambda: all_run(6))
-            await trial.scale("web", 0)
+    play(running_cluster, story)
 
-            async def empty() -> bool:
-                return not await trial.nodes() and not await trial.claims()
 
-            await trial.until("all nodes are gone", empty, seconds=60)
+def test_the_heavier_pool_comes_first_and_its_limits_spill_over(running_cluster: ControlPlane) -> None:
+    """Four nodes are needed, the heavy pool may have two."""
 
-    asyncio.run(story())
+    async def story(trial: Trial) -> None:
+        small = {"template": {"spec": {"requirements": machines("c-2x")}}}
+        await trial.make(pool("light", weight=1, **small), pool("heavy", weight=10, limits={"cpu": "4"}, **small))
+        trial.start()
+        await trial.make(deployment("web", 4, cpu="1.5"))
+        await trial.until_running(4)
+        pools = sorted(node.metadata.labels[NODEPOOL] for node in await trial.nodes())
+        assert pools == ["heavy", "heavy", "light", "light"]
+
+    play(running_cluster, story)
+
+
+def test_a_node_with_startup_taints_is_awaited_and_has_room_for_daemons(running_cluster: ControlPlane) -> None:
+    """Pods wait for the node whose startup taint somebody else removes; no second node is asked for meanwhile."""
+
+    async def story(trial: Trial) -> None:
+        await trial.make(_daemons("logs", cpu="500m"), pool(template={"spec": {"startupTaints": [STARTING]}}))
+        trial.start()
+        await trial.make(deployment("web", 1, cpu="1500m"))
+        (node,) = await trial.until_nodes(1)
+        await trial.until("the claim says what it waits for", lambda: _waits_for_startup(trial))
+        await asyncio.sleep(2)
+        assert [one.name for one in await trial.nodes()] == [node.name]
+        assert [pod.metadata.labels["app"] for pod in await trial.running()] == ["logs"]
+        await trial.change("Node", node.name, {"spec": {"taints": None}})
+        pods = await trial.until_running(2)
+        assert {pod.spec.node_name for pod in pods} == {node.name}
+        assert node.metadata.labels["node.kubernetes.io/instance-type"] == "c-4x-amd64-linux"
+        await trial.until("the node is initialized", lambda: _is_initialized(trial))
+
+    play(running_cluster, story)
+
+
+def test_a_pod_that_no_node_can_take_is_told_why(running_cluster: ControlPlane, tmp_path: Path) -> None:
+    """An event on the pod and a line in the journal carry the reason; other pods get their node."""
+
+    async def story(trial: Trial) -> None:
+        await trial.make(pool(limits={"cpu": "8"}))
+        trial.start()
+        await trial.make(deployment("huge", 1, cpu="16"), deployment("web", 1))
+        await trial.until_running(1)
+        (huge,) = [pod for pod in await trial.pods() if pod.metadata.labels["app"] == "huge"]
+
+        async def told() -> bool:
+            return bool(await trial.events("FailedScheduling", huge.name))
+
+        await trial.until("the pod is told", told)
+        events = await trial.events("FailedScheduling", huge.name)
+        lines = journal(tmp_path / "journal", "Provisioned")
+        waiting = [one for line in lines for one in line["unschedulable"]]
+        assert {one["pod"] for one in waiting} == {huge.key}
+        assert {one["reasons"][0]["message"] for one in waiting} & {event.message for event in events}
+        assert all("pool default: " in event.message and event.type == "Warning" for event in events)
+        assert sum(len(line["newNodes"]) for line in lines) == 1
+
+    play(running_cluster, story, with_journal(tmp_path / "journal"))
+
+
+def _daemons(name: str, *, cpu: str) -> dict[str, Any]:
+    """A DaemonSet that goes to every node, whatever its taints."""
+    manifest = deployment(name, 1, cpu=cpu, memory="64Mi", tolerations=[{"operator": "Exists"}])
+    del manifest["spec"]["replicas"]
+    return manifest | {"kind": "DaemonSet"}
+
+
+async def _waits_for_startup(trial: Trial) -> bool:
+    (claim,) = await trial.claims()
+    said = condition(claim.status.conditions, "Initialized")
+    return said is not None and said.reason == "StartupTaintsExist"
+
+
+async def _is_initialized(trial: Trial) -> bool:
+    (claim,) = await trial.claims()
+    return claim.is_true("Initialized")

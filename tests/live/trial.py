@@ -24,12 +24,14 @@ from karpool.live.errors import ApiError, ConflictError, NotFoundError
 from karpool.live.kubeconfig import find_target
 from karpool.live.objects import Event
 from karpool.live.providers.kwok import KWOK_NODE_CLASSES
+from karpool.live.resources import Resource
 from karpool.live.run import Operator
 from karpool.live.run_settings import JournalSettings, LeaseSettings, ProviderName, RunSettings
 from karpool.live.target import Target
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
+from karpool.packing.warmup import warm_up
 
 QUICK = Pace(poll=0.3, patience=0.3, refresh=1.0, validation=0.5, batch_idle=0.3, batch_most=1.0, latency=0.02)
 QUICK_LEASE = LeaseSettings(times=LeaseTimes(duration=3.0, renewal=2.0, retry=0.3))
@@ -46,7 +48,7 @@ SETTINGS = RunSettings(
 )
 NODE_CLASS = {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}
 MERGE = "application/merge-patch+json"
-_PATHS = {
+_PATHS: dict[str, Resource[Any]] = {
     "Deployment": r.DEPLOYMENTS,
     "StatefulSet": r.STATEFUL_SETS,
     "DaemonSet": r.DAEMON_SETS,
@@ -60,7 +62,7 @@ _PATHS = {
     "Namespace": r.NAMESPACES,
 }
 # What a test leaves behind, in the order in which it goes without anything coming again.
-_LEFT = (
+_LEFT: tuple[Resource[Any], ...] = (
     r.DEPLOYMENTS,
     r.STATEFUL_SETS,
     r.DAEMON_SETS,
@@ -148,6 +150,8 @@ class Trial:
         self.operators: dict[asyncio.Task[None], tuple[Operator, asyncio.Event]] = {}
 
     async def __aenter__(self) -> Self:
+        # Kernels that are still to be compiled would keep a controller from deciding for minutes.
+        warm_up()
         await self.client.__aenter__()
         await self._install()
         return self

@@ -25,3 +25,12 @@ def test_an_array_that_is_too_short_is_named_with_what_is_missing() -> None:
     memory.check({"nodes": 5, "resources": 4})
     with pytest.raises(LayoutError, match="free has room for 4 resources, but there are 6"):
         memory.check({"nodes": 5, "resources": 6})
+
+
+def test_a_shorter_array_is_noticed_also_after_a_check_that_passed() -> None:
+    memory = Memory()
+    memory.put(free=np.zeros((5, 4), dtype=np.int64))
+    memory.check({"nodes": 5, "resources": 4})
+    memory.put(free=np.zeros((4, 4), dtype=np.int64))
+    with pytest.raises(LayoutError, match="free has room for 4 nodes, but there are 5"):
+        memory.check({"nodes": 5, "resources": 4})

@@ -150,11 +150,11 @@ def join(nodes: Iterable[Node], claims: Iterable[NodeClaim]) -> list[StateNode]:
         if found is not None:
             used.add(found.name)
         joined.append(StateNode(node, found))
-    taken = {state.name for state in joined}
-    for claim in listed:
-        if claim.name not in used and claim.status.provider_id:
-            joined.append(StateNode(None, claim, _free_name(claim, taken)))
-            taken.add(joined[-1].name)
+    alone = [claim for claim in listed if claim.status.provider_id and claim.name not in used]
+    taken = {state.name for state in joined} if alone else set()
+    for claim in alone:
+        joined.append(StateNode(None, claim, _free_name(claim, taken)))
+        taken.add(joined[-1].name)
     return joined
 
 

@@ -51,6 +51,7 @@ class NodeTable:
         self.overhead = np.zeros((16, width), dtype=np.int64)
         self.overhead_known = 0
         self._width = width
+        self._widened: tuple[int, ...] = ()
         self._vacant: list[int] = []
         self._order: Array | None = None
 
@@ -128,6 +129,10 @@ class NodeTable:
     def widen(self) -> None:
         """Make room for resources, topology keys and nodes that are new."""
         size, width, before = len(self.states), len(self.resources), self._width
+        needed = (size, width, len(self.topology.domains.values), self.shapes.size, self.classes.size)
+        if needed == self._widened:
+            return
+        self._widened = needed
         self._width = width
         self.domain = grown(self.domain, (size, len(self.topology.domains.values)), NOWHERE)
         for name in ("room", "taken", "daemon_taken", "free"):

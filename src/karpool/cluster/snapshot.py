@@ -178,8 +178,10 @@ class Snapshot:
         self._occupy(number, node, change)
         if not pods.counted[row]:
             return
-        groups = topology.counted_by.row(int(pods.labels_of[row])) + self.classes.declared.row(number)
-        for group in groups:
+        labels = int(pods.labels_of[row])
+        if not topology.counted_by.length[labels] and not self.classes.declared.length[number]:
+            return
+        for group in topology.counted_by.row(labels) + self.classes.declared.row(number):
             if not self.shapes.seen_by[topology.filter[group], self.nodes.shape[node]]:
                 continue
             if topology.groups[group].by_host:
@@ -192,8 +194,11 @@ class Snapshot:
     def _occupy(self, number: int, node: int, change: int) -> None:
         """Note ports and shared volumes that a pod of a class brings to a node, or takes away."""
         classes, by_host = self.classes, self.topology.by_host
-        for row in classes.taken_rows.row(number):
-            by_host[row, node] += change
+        if classes.taken_rows.length[number]:
+            for row in classes.taken_rows.row(number):
+                by_host[row, node] += change
+        if not classes.shared_rows.length[number]:
+            return
         # A shared volume is attached with its first pod and detached with its last.
         alone = 1 if change > 0 else 0
         for row, column in zip(classes.shared_rows.row(number), classes.shared_columns.row(number), strict=True):
@@ -264,18 +269,34 @@ class Snapshot:
         self._take(row, node, -1)
 
     def _take(self, row: int, node: int, sign: int) -> None:
-        width = len(self.resources)
-        amounts = sign * self.classes.requests[self.pods.class_of[row], :width]
-        self.nodes.taken[node, :width] += amounts
-        if self.pods.daemon[row]:
-            self.nodes.daemon_taken[node, :width] += amounts
-        self.nodes.refresh(node)
+        width, nodes = len(self.resources), self.nodes
+        amounts = self.classes.requests[self.pods.class_of[row], :width]
+        if self.pods.daemon[row] or self.resources.attach:
+            nodes.taken[node, :width] += sign * amounts
+            if self.pods.daemon[row]:
+                nodes.daemon_taken[node, :width] += sign * amounts
+            nodes.refresh(node)
+        elif sign > 0:
+            nodes.taken[node, :width] += amounts
+            nodes.free[node, :width] -= amounts
+        else:
+            nodes.taken[node, :width] -= amounts
+            nodes.free[node, :width] += amounts
 
     def move(self, row: int, name: str) -> None:
         """Bind a pod to a node, wherever it is now."""
         if self.pods.node_of[row] >= 0:
             self._unbind(row)
         self._bind(row, name)
+        self.version += 1
+
+    def send_home(self, row: int) -> None:
+        """Bind a pod to the node that it names, wherever it is now; or to none, if it names none."""
+        if self.pods.node_of[row] >= 0:
+            self._unbind(row)
+        name = self.pods.get(row).spec.node_name
+        if name:
+            self._bind(row, name)
         self.version += 1
 
     def put_node(self, state: StateNode) -> None:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
+
+import numpy as np
 
 from karpool.cluster.podtable import NOWHERE
 from karpool.controller.session import Session
@@ -21,6 +24,7 @@ from karpool.execution.state import nominate, nominated
 from karpool.execution.tickets import in_command
 from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodePool, grace_period
+from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 
 _AGAIN: Final = 1.0
@@ -169,7 +173,7 @@ class Disruptor:
         for command in commands:
             now = self.clock.moment
             try:
-                actions = begin(command, self.store.objects(), now, settings=session.execution)
+                actions = begin(command, self._around(command), now, settings=session.execution)
             except NotStartedError as error:
                 self._dropped(command, error.reason)
                 continue
@@ -179,6 +183,25 @@ class Disruptor:
             session.state = nominate(session.state, sorted(destinations(command)), now, settings=session.execution)
         self._resting = self._poll / 2
         self.clock.after(_AGAIN if commands else self._poll, self._look)
+
+    def _around(self, command: Command) -> Objects:
+        """The part of the cluster that a command is about; of other nodes only the pods of DaemonSets."""
+        snapshot = self.session.mirror.snapshot
+        pods, everything = snapshot.pods, self.store.objects()
+        daemons = np.flatnonzero(pods.daemon[: len(pods.objects)]).tolist()
+        moved = [pods.rows[move.pod] for move in command.moves if move.pod in pods.rows]
+        held = [pods.objects[row] for row in dict.fromkeys((*daemons, *moved))]
+        here = [pod for name in command.nodes for pod in self.session.pods_on(name)]
+        listed = {pod.key: pod for pod in (*held, *here) if pod is not None}
+        states = [
+            snapshot.nodes.get(row) for name in command.nodes if (row := snapshot.nodes.rows.get(name)) is not None
+        ]
+        return replace(
+            everything,
+            pods=tuple(listed.values()),
+            nodes=tuple(state.node for state in states if state.node is not None),
+            node_claims=tuple(state.claim for state in states if state.claim is not None),
+        )
 
     def _dropped(self, command: Command, reason: Reason) -> None:
         for observer in self.session.observers:

@@ -13,6 +13,7 @@ from karpool.cluster.arrays import Array, grown
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.store import Store
+from karpool.model.labels import UNREGISTERED_TAINT
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
@@ -28,7 +29,7 @@ class Mirror:
     def __init__(self, store: Store, foreseen: Foresight = lambda claim: claim) -> None:
         self.store = store
         self._foreseen = foreseen
-        self.snapshot = Snapshot(store.objects())
+        self.snapshot = self._whole()
         self.stale = False
         """Whether the columns no longer show everything, until somebody asks for the `current` ones."""
         self.open: Array = np.zeros(16, dtype=np.uint8)
@@ -68,17 +69,23 @@ class Mirror:
         return self.snapshot
 
     def pools(self) -> tuple[NodePool, ...]:
-        """The pools; the same tuple until one changes in a way that matters for where pods may go."""
+        """The pools; the same tuple until one changes in a way that matters for decisions."""
         return self._pools
 
-    def _rebuild(self) -> None:
+    def _whole(self) -> Snapshot:
         objects = self.store.objects()
         launched = [claim for claim in objects.node_claims if claim.status.provider_id]
         likely = [self._likely(claim) for claim in objects.node_claims if not claim.status.provider_id]
         claims = (*launched, *(claim for claim in likely if claim is not None))
-        snapshot = Snapshot(replace(objects, node_claims=claims))
+        known = {claim.status.provider_id for claim in launched}
+        nodes = tuple(node for node in objects.nodes if node.spec.provider_id in known or not _is_unregistered(node))
+        snapshot = Snapshot(replace(objects, nodes=nodes, node_claims=claims))
         snapshot.objects = objects
-        self.snapshot, self.touched = snapshot, set()
+        return snapshot
+
+    def _rebuild(self) -> None:
+        self.snapshot, self.touched = self._whole(), set()
+        snapshot = self.snapshot
         self.open = np.zeros(snapshot.nodes.live.shape, dtype=np.uint8)
         for row, state in enumerate(snapshot.nodes.states):
             self.open[row] = state is not None and state.node is not None and _takes_pods(state)
@@ -96,7 +103,7 @@ class Mirror:
             self.stale = True
 
     def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
-        if old is None or new is None or old.spec != new.spec or old.ready is not new.ready:
+        if old is None or new is None or _reads_differently(old, new):
             self._pools = self.store.pools.listed()
             self.loosened += 1
 
@@ -123,13 +130,17 @@ class Mirror:
     def put_back(self, key: str) -> None:
         """Show a pod as the store has it, after somebody moved it in the snapshot."""
         pods = self.snapshot.pods
-        self.touched.add(int(pods.node_of[pods.rows[key]]))
+        row = pods.rows[key]
+        self.touched.add(int(pods.node_of[row]))
         pod = self.store.pods.get(key)
         if pod is None:
             self.snapshot.remove_pod(key)
+            return
+        if pods.objects[row] is pod:
+            self.snapshot.send_home(row)
         else:
             self.snapshot.put_pod(pod)
-            self.touched.add(int(pods.node_of[pods.rows[key]]))
+        self.touched.add(int(pods.node_of[pods.rows[key]]))
 
     def _budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
         before = 0 if old is None else old.status.disruptions_allowed
@@ -149,7 +160,9 @@ class Mirror:
             self._show_launching(new)
             return
         self._claim_of[new.status.provider_id] = new.name
-        node = self.store.nodes.get(self._node_of.get(new.status.provider_id, ""))
+        node = self.store.nodes.get(self.node_name(new))
+        if node is not None and node.name != new.name:
+            self._hide(new.name)
         self._show(StateNode(node, new))
 
     def _show_launching(self, claim: NodeClaim) -> None:
@@ -168,8 +181,8 @@ class Mirror:
         provider = claim.status.provider_id
         self._claim_of.pop(provider, None)
         node = self.store.nodes.get(self._node_of.get(provider, ""))
-        if node is None:
-            self._hide(StateNode(None, claim).name)
+        if node is None or _is_unregistered(node):
+            self._hide(StateNode(node, claim).name)
         else:
             self._show(StateNode(node, None))
 
@@ -183,8 +196,10 @@ class Mirror:
             early = StateNode(None, claim).name
             if early != new.name:
                 self._hide(early)
-        self._node_of[new.spec.provider_id] = new.name
-        self._show(StateNode(new, claim))
+        if new.spec.provider_id:
+            self._node_of[new.spec.provider_id] = new.name
+        if claim is not None or not _is_unregistered(new):
+            self._show(StateNode(new, claim))
 
     def _forget_node(self, node: Node) -> None:
         self._node_of.pop(node.spec.provider_id, None)
@@ -235,8 +250,16 @@ def _only_fares_differently(old: Pod, new: Pod) -> bool:
     )
 
 
+def _reads_differently(old: NodePool, new: NodePool) -> bool:
+    """Whether decisions may see another pool; budgets, periods and hashes may stand in annotations."""
+    return old.spec != new.spec or old.ready is not new.ready or old.metadata.annotations != new.metadata.annotations
+
+
 def _same_to_columns(old: StateNode, new: StateNode) -> bool:
     """Whether columns show both alike; conditions and the time of the last pod event are not among them."""
+    if old.node is new.node and old.claim is not None and new.claim is not None and old.initialized:
+        # A node that is up speaks for itself.
+        return old.deleting is new.deleting
     return (
         (old.node is None) is (new.node is None)
         and (old.claim is None) is (new.claim is None)
@@ -247,6 +270,11 @@ def _same_to_columns(old: StateNode, new: StateNode) -> bool:
         and old.capacity == new.capacity
         and old.labels == new.labels
     )
+
+
+def _is_unregistered(node: Node) -> bool:
+    """Whether a node waits for its claim: until that knows it, the claim alone stands for the machine."""
+    return any(taint.key == UNREGISTERED_TAINT for taint in node.spec.taints)
 
 
 def _takes_pods(state: StateNode) -> bool:

@@ -91,4 +91,4 @@ class Provisioner:
             return frozenset()
         around = self.caretaker.under_way()
         pods = tuple(pod for node in around.nodes for pod in self.session.pods_on(node.name))
-        return moving_pods(replace(around, pods=pods), now)
+        return moving_pods(replace(around, pods=pods), now, self.session.guard.pdbs())

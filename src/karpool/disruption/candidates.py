@@ -18,8 +18,7 @@ def refusal(situation: Situation, standing: Standing, eventual: bool = False) ->
     found = node_refusal(situation, standing)
     if found is not None:
         return found
-    claim = standing.state.claim
-    if eventual and claim is not None and claim.spec.termination_grace_period is not None:
+    if eventual and situation.has_termination_grace_period(standing.row):
         return None
     return pod_refusal(situation, standing)
 
@@ -96,9 +95,12 @@ NODE_CHECKS: Final[tuple[tuple[str, Check], ...]] = (
 def pod_refusal(situation: Situation, standing: Standing) -> Reason | None:
     """The first pod that must not be disturbed, and why; what pods say themselves comes before their budgets."""
     pods = situation.snapshot.pods
-    here = [pods.get(row) for row in situation.snapshot.pods_on(standing.row)]
-    held = [(pod.key, why) for pod in here if not situation.expected(pod) and (why := situation.hold(pod)) is not None]
-    return min(held, key=lambda entry: (entry[1].code != Code.POD_DO_NOT_DISRUPT, entry[0]))[1] if held else None
+    held = [
+        (why.code != Code.POD_DO_NOT_DISRUPT, pods.get(row).key, why)
+        for row in situation.snapshot.pods_on(standing.row)
+        if (why := situation.hold(row)) is not None
+    ]
+    return min(held, key=lambda entry: entry[:2])[2] if held else None
 
 
 def emptiness_refusal(situation: Situation, standing: Standing) -> Reason | None:

@@ -43,14 +43,14 @@ def lifetime_remaining(claim: NodeClaim, now: datetime) -> float:
     return min(1.0, max(0.0, (whole - (now - created)) / whole))
 
 
-def lifetime_cost(pods: Iterable[Pod], claim: NodeClaim, now: datetime) -> float:
+def lifetime_cost(costs: Iterable[float], claim: NodeClaim, now: datetime) -> float:
     """The eviction cost of all pods on a node, less the older the node is."""
-    return sum(map(eviction_cost, pods)) * lifetime_remaining(claim, now)
+    return sum(costs) * lifetime_remaining(claim, now)
 
 
-def reschedule_cost(pods: Iterable[Pod]) -> float:
+def reschedule_cost(costs: Iterable[float]) -> float:
     """One for the node, and the eviction cost of each of its pods that needs another place."""
-    return NODE_BASE + sum(max(0.0, eviction_cost(pod)) for pod in pods if pod.reschedulable)
+    return NODE_BASE + sum(max(0.0, cost) for cost in costs)
 
 
 def savings_ratio(price: float | None, cost: float) -> float:

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.disruption.reasons import Code
 from karpool.model.labels import (
+    ALIASES,
     CAPACITY_TYPE,
     INSTANCE_TYPE,
     NODEPOOL_HASH,
@@ -15,7 +17,7 @@ from karpool.model.labels import (
     RESERVATION_ID,
     RESERVED,
 )
-from karpool.model.nodepool import NodeClaim, NodePool, as_requirements
+from karpool.model.nodepool import NodeClaim, NodePool, PoolRequirement, as_requirements
 from karpool.model.reasons import Reason
 from karpool.model.requirements import Requirements, one_of
 from karpool.model.wire import condition
@@ -61,14 +63,33 @@ def _template(claim: NodeClaim, pool: NodePool) -> Reason | None:
 
 def _requirements(claim: NodeClaim, pool: NodePool) -> Reason | None:
     """The pool has come to ask for labels that the node does not have."""
-    wanted = as_requirements(pool.spec.template.spec.requirements)
-    labels = Requirements.of_labels(claim.metadata.labels)
-    key = labels.conflict(wanted)
+    wanted = _wanted(pool.spec.template.spec.requirements)
+    found = claim.metadata.labels
+    # Few nodes differ in the labels that their pool asks for.
+    key = _conflict(wanted, tuple([(name, found[name]) for name in _names(wanted) if name in found]))
     if key is None:
         return None
+    labels = Requirements.of_labels(found)
     held = f"is {next(iter(labels[key].values))}" if key in labels else "is missing"
     said = f"NodePool {pool.name} wants {key} {wanted[key]}, and the node's {held}"
     return _reason(Code.REQUIREMENTS_DRIFTED, said, claim)
+
+
+@lru_cache(maxsize=256)
+def _wanted(listed: tuple[PoolRequirement, ...]) -> Requirements:
+    return as_requirements(listed)
+
+
+@lru_cache(maxsize=256)
+def _names(wanted: Requirements) -> tuple[str, ...]:
+    """The keys of requirements, their former names included."""
+    return (*wanted, *(name for name, current in ALIASES.items() if current in wanted))
+
+
+@lru_cache(maxsize=4096)
+def _conflict(wanted: Requirements, labels: tuple[tuple[str, str], ...]) -> str | None:
+    """The first key on which labels are not what is wanted."""
+    return Requirements.of_labels(dict(labels)).conflict(wanted)
 
 
 def _instance_type(claim: NodeClaim, catalog: Catalog | None, now: datetime) -> Reason | None:

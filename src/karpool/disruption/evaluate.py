@@ -4,14 +4,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
 from karpool.disruption.reasons import Code
 from karpool.disruption.replacements import Market, about
-from karpool.disruption.situation import Situation, Standing
+from karpool.disruption.situation import Situation, Standing, ceiling
 from karpool.model.reasons import Reason
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.placement import Placement
 from karpool.packing.refusals import refusals, sentence
+from karpool.packing.scan import NodeSet, Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,15 @@ class Outcome:
     command: Command | None
     reason: Reason | None
     footprint: Footprint
+
+
+def footprint_of(look: Scan, number: int) -> Footprint:
+    """What the answer to one set of a scan rests on."""
+    nodes, groups, classes = (
+        frozenset(np.flatnonzero(np.unpackbits(bits[number], bitorder="little")).tolist())
+        for bits in (look.on_nodes, look.on_groups, look.on_classes)
+    )
+    return Footprint(nodes, groups, classes, bool(look.opened[number]))
 
 
 class Evaluator:
@@ -79,6 +91,23 @@ class Evaluator:
                 if unfit := [name for name in planned.instance_types if name not in fitting]:
                     return about(standings, Code.REPLACEMENT_CHANGED, f"its pods no longer suit type {unfit[0]}")
             return replace(command, moves=self._moves(found))
+
+    def scan(self, sets: Sequence[Sequence[Standing]]) -> Scan:
+        """Look at many sets of nodes: which have to stay for sure, and which may go or be replaced by a cheaper node.
+
+        Every set that `consolidate` gives a command for is among the promising ones.
+        """
+        situation = self.situation
+        alone = situation.node_set
+        listed = [alone(one[0]) if len(one) == 1 else self._node_set(one) for one in sets]
+        return Scan(situation.engine, listed, closed=situation.closed, unready=situation.unready)
+
+    def _node_set(self, standings: Sequence[Standing]) -> NodeSet:
+        alone = [self.situation.node_set(one) for one in standings]
+        pods, flags = np.concatenate([one.pods for one in alone]), np.concatenate([one.flags for one in alone])
+        keys = self.situation.snapshot.pods.sort_keys
+        order = sorted(range(len(pods)), key=[keys[row] for row in pods.tolist()].__getitem__)
+        return NodeSet([one.row for one in standings], pods[order], flags[order], ceiling(standings))
 
     # -- where pods go -------------------------------------------------------------------------------------------
 

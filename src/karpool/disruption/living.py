@@ -5,25 +5,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from karpool.cluster.nodes import StateNode
+from karpool.disruption.nodebook import NodeBook
 from karpool.disruption.pdbs import Pdbs
-from karpool.disruption.reasons import Code
 from karpool.disruption.situation import Situation
-from karpool.model.labels import DO_NOT_DISRUPT
 
 REFRESH: Final = timedelta(minutes=5)
 """How long slow changes, such as a node's age, may go unnoticed."""
-
-# Refusals that time, other nodes or budgets of pods may lift while the node itself stays as it is.
-_FLEETING: Final = frozenset(
-    {
-        Code.CONSOLIDATE_AFTER_WINDOW,
-        Code.GRACE_PERIOD,
-        Code.POD_DO_NOT_DISRUPT,
-        Code.POD_DISRUPTION_BUDGET,
-        Code.IN_COMMAND,
-        Code.NODE_NOMINATED,
-    }
-)
 
 
 class LivingSituation(Situation):
@@ -50,9 +37,12 @@ class LivingSituation(Situation):
         self.now = now
         self.in_command, self.nominated = frozenset(in_command), frozenset(nominated)
         self.pools = {pool.name: pool for pool in self.snapshot.objects.node_pools}
+        if not self._node_book.fits(self.pools, self.catalog):
+            self._node_book = NodeBook(self.snapshot.nodes, self.pools, self.catalog)
         self.pdbs = pdbs
         self.pending, self.leaving, self.stranded = set(), set(), []
         self._holds.clear()
+        self._open_to.clear()
         for row in changed:
             state = self.snapshot.nodes.states[row]
             if state is not None:
@@ -67,16 +57,17 @@ class LivingSituation(Situation):
     def rows(self) -> list[int]:
         """The rows of nodes that a method could choose: one whose window is shut goes for drift alone."""
         closed, nodes = self.closed, self.snapshot.nodes
-        return [row for row in super().rows() if not closed[row] or _drifted(nodes.get(row))]
+        shut = closed.tolist()
+        return [row for row in super().rows() if not shut[row] or _drifted(nodes.get(row))]
 
     changed: set[int] = set()
     """Rows that the last renewal looked at anew."""
     _refreshed = datetime.min.replace(tzinfo=UTC)
 
     def _forget_fleeting(self) -> None:
-        for answers in self._known.values():
-            for key in [key for key, reason in answers.items() if reason is not None and reason.code in _FLEETING]:
-                del answers[key]
+        for row, key in self._fleeting:
+            self._known.get(row, {}).pop(key, None)
+        self._fleeting = []
 
     def _seated_rows(self) -> set[int]:
         pods = self.snapshot.pods
@@ -84,12 +75,10 @@ class LivingSituation(Situation):
 
     def _guarded_rows(self) -> set[int]:
         """Nodes with a pod that must not be disrupted for a while: it may be over."""
-        pods = self.snapshot.pods
         return {
             one.row
             for one in self._standings.values()
-            if len(one.pods) != len(one.movers)
-            and any(DO_NOT_DISRUPT in pods.get(row).metadata.annotations for row in one.pods)
+            if len(one.pods) != len(one.movers) and any(self._pod_book.of(row).guarded for row in one.pods)
         }
 
 

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
 from karpool.disruption.command import Cause, Command, Method
 from karpool.disruption.drifted import Drift
-from karpool.disruption.evaluate import Evaluator, Footprint
+from karpool.disruption.evaluate import Evaluator, Footprint, footprint_of
 from karpool.disruption.ordering import in_order, in_turns
 from karpool.disruption.partition import bins
-from karpool.disruption.policies import Worth, saves_too_little, split_savings, unbalanced
+from karpool.disruption.policies import BALANCED, Worth, policy, saves_too_little, split_savings, unbalanced
 from karpool.disruption.reasons import Code
 from karpool.disruption.recall import Recall
 from karpool.disruption.search import longest_prefix
@@ -19,6 +20,8 @@ from karpool.disruption.static import static_drift, static_outcome
 from karpool.model.reasons import Reason
 
 Progress = Callable[[int, int], None]
+_AT_ONCE: Final = 128
+"""How many nodes are looked at in one go."""
 
 
 def _silent(_done: int, _all: int) -> None:
@@ -36,7 +39,9 @@ class Pass:
     def __post_init__(self) -> None:
         self.evaluator = Evaluator(self.situation)
         self.tried: dict[int, Reason] = {}
-        self._eligible: dict[bool, list[Standing]] = {}
+        self._eligible: list[Standing] | None = None
+        self._drifted: list[tuple[Standing, Drift]] | None = None
+        self._consolidatable: list[Standing] | None = None
 
     def decide(self) -> tuple[Command, ...]:
         """The commands of the first method that has any."""
@@ -46,12 +51,12 @@ class Pass:
                 return found
         return ()
 
-    def eligible(self, *, eventual: bool = False) -> list[Standing]:
+    def eligible(self) -> list[Standing]:
         """All nodes that may be disrupted at all."""
-        if eventual not in self._eligible:
-            standings = (self.situation.standing(row) for row in self.situation.rows())
-            self._eligible[eventual] = [one for one in standings if self.refusal(one, eventual=eventual) is None]
-        return self._eligible[eventual]
+        if self._eligible is None:
+            standings = [self.situation.standing(row) for row in self.situation.rows()]
+            self._eligible = [one for one in standings if self.refusal(one) is None]
+        return self._eligible
 
     def refusal(self, standing: Standing, *, eventual: bool = False) -> Reason | None:
         """Why a node may not be disrupted at all."""
@@ -83,10 +88,11 @@ class Pass:
         for one in standings:
             if one.pool is None:
                 continue
-            if one.pool.name not in left:
-                left[one.pool.name] = self.situation.allowance(one.pool, cause).remaining
-            if left[one.pool.name] > 0:
-                left[one.pool.name] -= 1
+            name = one.pool_name
+            if name not in left:
+                left[name] = self.situation.allowance(one.pool, cause).remaining
+            if left[name] > 0:
+                left[name] -= 1
                 kept.append(one)
         return kept
 
@@ -105,15 +111,28 @@ class Pass:
 
     def static_drift(self) -> tuple[Command, ...]:
         """Drifted nodes of pools with a fixed number of nodes, each replaced by one of its pool."""
-        fixed = [one for one in self.eligible(eventual=True) if one.pool is not None and one.pool.static]
-        return static_drift(self.situation, [one for one in fixed if self.drifted(one) is not None])
+        return static_drift(self.situation, [one for one, _ in self._drifting() if one.pool and one.pool.static])
+
+    def _drifting(self) -> list[tuple[Standing, Drift]]:
+        """Nodes that have drifted and may be disrupted, each with how it has drifted."""
+        if self._drifted is None:
+            fitting = sorted((*self.eligible(), *self._overruled()), key=lambda one: one.name)
+            self._drifted = [(one, how) for one in fitting if (how := self.drifted(one)) is not None]
+        return self._drifted
+
+    def _overruled(self) -> list[Standing]:
+        """Nodes that may be disrupted only because a termination grace period overrules their pods."""
+        limited = [row for row in self.situation.rows() if self.situation.has_termination_grace_period(row)]
+        standings = [self.situation.standing(row) for row in limited]
+        refused = [one for one in standings if self.refusal(one) is not None]
+        return [one for one in refused if self.refusal(one, eventual=True) is None]
 
     def drift(self) -> tuple[Command, ...]:
         """The first drifted node whose pods find a place: empty ones before others, then the longest drifted."""
         waiting = [
             (not one.empty, how.since, one.name, one)
-            for one in self.eligible(eventual=True)
-            if one.pool is not None and not one.pool.static and (how := self.drifted(one)) is not None
+            for one, how in self._drifting()
+            if one.pool is not None and not one.pool.static
         ]
         for *_, one in sorted(waiting, key=lambda entry: entry[:3]):
             if self.allowed(one, Cause.DRIFTED) is None:
@@ -139,8 +158,10 @@ class Pass:
 
     def consolidatable(self) -> list[Standing]:
         """Candidates of consolidation, in order."""
-        fitting = [one for one in self.eligible() if self.situation.once(one.row, consolidation_refusal) is None]
-        return in_order(fitting, self.situation.settings.order)
+        if self._consolidatable is None:
+            fitting = [one for one in self.eligible() if self.situation.once(one.row, consolidation_refusal) is None]
+            self._consolidatable = in_order(fitting, self.situation.settings.order)
+        return self._consolidatable
 
     def multi_node(self) -> tuple[Command, ...]:
         """The most nodes of a bin that can go together, the largest bin first."""
@@ -169,6 +190,10 @@ class Pass:
     def _together(
         self, standings: Sequence[Standing], *, rests: list[Footprint], disliked: list[Reason]
     ) -> Command | None:
+        look = self.evaluator.scan([standings])
+        if next(look.promising(), None) is None:
+            rests.append(footprint_of(look, 0))
+            return None
         outcome = self.evaluator.consolidate(standings)
         rests.append(outcome.footprint)
         refused = None if outcome.command is None else self.unworthy(outcome.command, standings)
@@ -178,26 +203,42 @@ class Pass:
 
     def single_node(self) -> tuple[Command, ...]:
         """The first node that can go alone; every pool gets its turn."""
-        waiting = in_turns(self.consolidatable())
-        for done, one in enumerate(waiting):
-            self.progress(done, len(waiting))
-            if self.allowed(one, Cause.UNDERUTILIZED) is not None or self.recall.get(one.row) is not None:
-                continue
-            outcome = self.evaluator.consolidate([one])
-            if outcome.reason is not None:
-                self.recall.put(one.row, outcome.reason, outcome.footprint)
-            elif outcome.command is not None and self.unworthy(outcome.command, [one]) is None:
-                return (outcome.command,)
+        alone = self.recall.alone
+        waiting = [one for one in in_turns(self.consolidatable()) if not alone.refused(one.row)]
+        open_ = [one for one in waiting if self.allowed(one, Cause.UNDERUTILIZED) is None]
+        for done in range(0, len(open_), _AT_ONCE):
+            self.progress(done, len(open_))
+            found = self._first_alone(open_[done : done + _AT_ONCE])
+            if found is not None:
+                return (found,)
         return ()
+
+    def _first_alone(self, standings: Sequence[Standing]) -> Command | None:
+        """The first of some nodes that can go alone; those before it that cannot are remembered."""
+        alone, rows = self.recall.alone, [one.row for one in standings]
+        look = self.evaluator.scan([[one] for one in standings])
+        seen = 0
+        for at in look.promising():
+            alone.put(look, rows, slice(seen, at))
+            seen = at + 1
+            outcome = self.evaluator.consolidate([standings[at]])
+            if outcome.reason is not None:
+                alone.put(look, rows, slice(at, seen))
+                alone.explain(rows[at], outcome.reason)
+            elif outcome.command is not None and self.unworthy(outcome.command, [standings[at]]) is None:
+                return outcome.command
+        alone.put(look, rows, slice(seen, len(rows)))
+        return None
 
     def single_refusal(self, standing: Standing) -> Reason | None:
         """Why a node cannot go alone, if it cannot."""
-        held = self.recall.get(standing.row)
+        alone = self.recall.alone
+        held = alone.reason(standing.row)
         if held is not None:
             return held
         outcome = self.evaluator.consolidate([standing])
         if outcome.reason is not None:
-            self.recall.put(standing.row, outcome.reason, outcome.footprint)
+            alone.explain(standing.row, outcome.reason)
             return outcome.reason
         return None if outcome.command is None else self.unworthy(outcome.command, [standing])
 
@@ -211,9 +252,11 @@ class Pass:
             trouble[one.state.pool] = trouble.get(one.state.pool, 0.0) + one.cost
         shares = split_savings(command.savings, prices)
         for name, pool in pools.items():
-            found = unbalanced(
-                pool, Worth(shares[name], trouble[name]), self.situation.worth(name)
-            ) or saves_too_little(pool, command.savings, command.price)
+            # Only a Balanced pool compares a move with the whole, which takes a look at all of its nodes.
+            whole = self.situation.worth(name) if policy(pool) == BALANCED else Worth(0.0, 0.0)
+            found = unbalanced(pool, Worth(shares[name], trouble[name]), whole) or saves_too_little(
+                pool, command.savings, command.price
+            )
             if found is not None:
                 return found
         return None

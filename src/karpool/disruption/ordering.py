@@ -19,6 +19,6 @@ def in_turns(standings: Iterable[Standing]) -> list[Standing]:
     """The same candidates with every pool getting its turn: the first of each, then the second of each."""
     by_pool: dict[str, list[Standing]] = defaultdict(list)
     for standing in standings:
-        by_pool[standing.state.pool].append(standing)
+        by_pool[standing.pool_name].append(standing)
     rounds = max(map(len, by_pool.values()), default=0)
     return [pool[turn] for turn in range(rounds) for pool in by_pool.values() if turn < len(pool)]

@@ -12,18 +12,17 @@ from karpool.model.nodepool import NodePool, as_requirements
 def bins(standings: Sequence[Standing], partition: Partition) -> list[list[Standing]]:
     """Candidates split into bins, the one with most nodes first; inside a bin their order stays."""
     found: dict[Hashable, list[Standing]] = defaultdict(list)
+    pools = {standing.pool.name: standing.pool for standing in standings if standing.pool is not None}
+    kinds = {name: _kind_of(pool, partition) for name, pool in pools.items()}
     for standing in standings:
-        found[_bin_of(standing, partition)].append(standing)
+        whole = partition is Partition.NONE or standing.pool is None
+        bin_ = () if whole else (standing.state.labels.get(ARCH, ""), kinds[standing.pool_name])
+        found[bin_].append(standing)
     return sorted(found.values(), key=lambda members: -len(members))
 
 
-def _bin_of(standing: Standing, partition: Partition) -> Hashable:
-    if partition is Partition.NONE or standing.pool is None:
-        return ()
-    arch = standing.state.labels.get(ARCH, "")
-    if partition is Partition.POOL:
-        return (arch, standing.pool.name)
-    return (arch, likeness(standing.pool))
+def _kind_of(pool: NodePool, partition: Partition) -> Hashable:
+    return likeness(pool) if partition is Partition.AUTO else pool.name
 
 
 def likeness(pool: NodePool) -> Hashable:

@@ -52,6 +52,13 @@ class Pdbs(PdbIndex):
                 return _never_allows(pod, pdb)
         return None
 
+    def open_to_all(self, pod: Pod) -> bool:
+        """Whether budgets let go any pod with the labels of this one now."""
+        covering = self.matching(pod)
+        return not covering or (
+            len(covering) == 1 and covering[0].status.disruptions_allowed > 0 and not covering[0].fully_blocking
+        )
+
     def waves(self, pods: Iterable[Pod], now: datetime) -> dict[str, Waves]:
         """In how many goes pods that leave together get past each budget that covers them, by the budget's key."""
         sharing: Counter[str] = Counter()

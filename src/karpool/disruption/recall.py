@@ -4,11 +4,13 @@ A refusal rests on the nodes its pods would have gone to, on the counts their ru
 had room. A step that touches none of these leaves the refusal standing, so it need not be worked out again.
 """
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
+from karpool.cluster.arrays import Array
+from karpool.disruption.alone import Alone, entering
 from karpool.disruption.evaluate import Footprint
 from karpool.disruption.situation import Situation
 from karpool.model.reasons import Reason
@@ -25,9 +27,10 @@ class Change:
 
 
 class Recall:
-    """Refusals by the set of nodes that was refused."""
+    """Refusals by the set of nodes that was refused; those of single nodes are kept in columns."""
 
     def __init__(self) -> None:
+        self.alone = Alone()
         self._held: dict[Hashable, tuple[Reason, Footprint]] = {}
 
     def get(self, key: Hashable) -> Reason | None:
@@ -41,33 +44,29 @@ class Recall:
 
     def forget(self, situation: Situation, change: Change) -> None:
         """Drop the refusals that a change may have overtaken."""
-        open_to: dict[int, bool] = {}
-
-        def may_enter(number: int) -> bool:
-            if number not in open_to:
-                open_to[number] = any(_takes(situation, row, number) for row in change.roomier)
-            return open_to[number]
-
+        snapshot = situation.snapshot
+        classes = entering(situation, sorted(change.roomier))
+        nodes = change.nodes | change.roomier
+        self.alone.forget(
+            nodes=_mask(nodes, len(snapshot.nodes.states)),
+            groups=_mask(change.groups, len(snapshot.topology.groups)),
+            classes=classes,
+            limits=change.limits,
+        )
+        open_to = frozenset(np.flatnonzero(classes).tolist())
         self._held = {
             key: (reason, rests)
             for key, (reason, rests) in self._held.items()
             if not (
-                rests.nodes & (change.nodes | change.roomier)
+                rests.nodes & nodes
                 or rests.groups & change.groups
                 or (change.limits and rests.opened)
-                or any(may_enter(number) for number in rests.classes)
+                or rests.classes & open_to
             )
         }
 
 
-def _takes(situation: Situation, row: int, number: int) -> bool:
-    """Whether a node has room for a pod of a class, at any level of its wishes; rules about other pods aside."""
-    snapshot = situation.snapshot
-    width = len(snapshot.resources)
-    level = number
-    while level >= 0:
-        suited = snapshot.shapes.suits[snapshot.classes.signature[level], snapshot.nodes.shape[row]]
-        if suited and bool(np.all(snapshot.classes.requests[level, :width] <= snapshot.nodes.free[row, :width])):
-            return True
-        level = int(snapshot.classes.next[level])
-    return False
+def _mask(numbers: Collection[int], size: int) -> Array:
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[list(numbers)] = True
+    return mask

@@ -9,7 +9,7 @@ from karpool.cluster.arrays import Array
 from karpool.disruption.command import Replacement
 from karpool.disruption.policies import HAIR
 from karpool.disruption.reasons import Code
-from karpool.disruption.situation import Situation, Standing
+from karpool.disruption.situation import Situation, Standing, price_of
 from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
 from karpool.model.reasons import Reason
 from karpool.model.requirements import ANY, Requirements, one_of
@@ -51,7 +51,7 @@ class Market:
         for pinned in self._pins(wanted):
             # The launch must fail rather than buy dearer capacity of another kind, so the kind is settled here.
             worst = self.engine.worst_prices(pinned)
-            offered = self._without_rebuilding(standings, types[worst[types] < self._price(standings) - HAIR], worst)
+            offered = self._without_rebuilding(standings, types[worst[types] < price_of(standings) - HAIR], worst)
             if len(offered) and found.keeps_minimums(0, offered):
                 return self.made(found.claim_pool(0), pinned, offered)
         return self._too_few(standings)
@@ -104,15 +104,11 @@ class Market:
 
     # -- prices --------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _price(standings: Sequence[Standing]) -> float:
-        return sum(standing.price or 0.0 for standing in standings)
-
     def _below(self, standings: Sequence[Standing], found: Placement, wanted: Requirements) -> Array | Reason:
         """The types that cost less than the nodes they replace wherever they are launched, cheapest first."""
         types = found.ordered_types(0, wanted)
         worst = self.engine.worst_prices(wanted)
-        price = self._price(standings)
+        price = price_of(standings)
         kept = types[worst[types] < price - HAIR]
         if not len(kept):
             return self._not_cheaper(standings, wanted, types, price)

@@ -4,15 +4,15 @@ Pods that wait for a node, and pods of nodes that are on their way out, will tak
 them the room they would find today; those who find none are left out of all decisions.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType
-from karpool.catalog.pricing import node_price
 from karpool.cluster.arrays import Array
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
@@ -20,18 +20,33 @@ from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
 from karpool.disruption.command import Cause
 from karpool.disruption.costs import lifetime_cost, reschedule_cost
 from karpool.disruption.drifted import Drift, drift_of
+from karpool.disruption.nodebook import NodeBook
 from karpool.disruption.pdbs import Pdbs, currently_reschedulable
+from karpool.disruption.podbook import PodBook, PodFacts
 from karpool.disruption.pods import blocks_until
-from karpool.disruption.policies import Worth
+from karpool.disruption.policies import HAIR, Worth
+from karpool.disruption.reasons import Code
 from karpool.disruption.settings import Settings
-from karpool.disruption.windows import destination_closed, in_grace
-from karpool.model.labels import INSTANCE_TYPE
+from karpool.model.labels import CAPACITY_TYPE, SPOT
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
-from karpool.model.wire import condition
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
+from karpool.packing.kernels.scan import EXEMPT, PATIENT
+from karpool.packing.scan import NodeSet
+
+# Refusals that time, other nodes or budgets of pods may lift while the node itself stays as it is.
+FLEETING: Final = frozenset(
+    {
+        Code.CONSOLIDATE_AFTER_WINDOW,
+        Code.GRACE_PERIOD,
+        Code.POD_DO_NOT_DISRUPT,
+        Code.POD_DISRUPTION_BUDGET,
+        Code.IN_COMMAND,
+        Code.NODE_NOMINATED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +54,16 @@ class Standing:
     """A node and everything decisions ask about it alone."""
 
     row: int
+    name: str
     state: StateNode
     pool: NodePool | None
+    pool_name: str
     entry: InstanceType | None
     price: float | None
     pods: tuple[int, ...]
     movers: tuple[int, ...]
     cost: float
     lifetime_cost: float
-
-    @property
-    def name(self) -> str:
-        """The node's name."""
-        return self.state.name
 
     @property
     def empty(self) -> bool:
@@ -90,9 +102,16 @@ class Situation:
         self.stranded: list[int] = []
         self._standings: dict[int, Standing] = {}
         self._known: dict[int, dict[object, Reason | None]] = {}
+        self._fleeting: list[tuple[int, object]] = []
         self._drifts: dict[str, Drift | None] = {}
         self._holds: dict[str, Reason | None] = {}
+        self._open_to: dict[int, bool] = {}
+        self._pod_book = PodBook(snapshot.pods)
+        self._node_book = NodeBook(snapshot.nodes, self.pools, catalog)
+        self._node_sets: dict[int, tuple[Standing, NodeSet]] = {}
+        self._by_name: tuple[int, list[int]] = (-1, [])
         self._closed: Array | None = None
+        self._unready: Array | None = None
         self._worth: dict[str, Worth] | None = None
         self._counted: dict[str, tuple[int, int]] | None = None
         self._allowances: dict[tuple[str, Cause], Allowance] = {}
@@ -104,7 +123,9 @@ class Situation:
         """Give waiting pods, and those of nodes that are on their way out, the room they would find on other nodes."""
         pods, nodes = self.snapshot.pods, self.snapshot.nodes
         homeless = np.flatnonzero(pods.node_of[: len(pods.objects)] < 0).tolist()
-        leaving = [row for name, row in nodes.rows.items() if nodes.get(row).deleting or name in self.in_command]
+        leaving = sorted(
+            self._node_book.deleting() | {nodes.rows[name] for name in self.in_command if name in nodes.rows}
+        )
         waiting = [row for row in homeless if (pod := pods.objects[row]) is not None and pod.waits_for_node]
         moving = [
             row
@@ -139,7 +160,14 @@ class Situation:
 
     def rows(self) -> list[int]:
         """The rows of all nodes, by name."""
-        return [row for _, row in sorted(self.snapshot.nodes.rows.items())]
+        if self._by_name[0] != self.snapshot.version:
+            self._by_name = (self.snapshot.version, [row for _, row in sorted(self.snapshot.nodes.rows.items())])
+        return self._by_name[1]
+
+    def has_termination_grace_period(self, row: int) -> bool:
+        """Whether the pods of a node can be made to leave in the end, whatever they say."""
+        claim = self.snapshot.nodes.get(row).claim
+        return claim is not None and claim.spec.termination_grace_period is not None
 
     def standing(self, row: int) -> Standing:
         """What is to be known of a node alone."""
@@ -149,52 +177,93 @@ class Situation:
         return found
 
     def _look_at(self, row: int) -> Standing:
-        state = self.snapshot.nodes.get(row)
-        on_node = sorted(self.snapshot.pods_on(row))
-        objects = {at: self.snapshot.pods.get(at) for at in on_node}
-        moving = [at for at in on_node if objects[at].reschedulable]
-        claim = state.claim
+        node = self._node_book.of(row)
+        here = {at: self._pod_book.of(at) for at in sorted(self.snapshot.pods_on(row))}
+        moving = [at for at, pod in here.items() if pod.reschedulable]
+        claim = node.state.claim
         return Standing(
             row=row,
-            state=state,
-            pool=self.pools.get(state.pool),
-            entry=self.catalog.by_name.get(state.labels.get(INSTANCE_TYPE, "")),
-            price=node_price(self.catalog, state.labels),
+            name=node.state.name,
+            state=node.state,
+            pool=node.pool,
+            pool_name=node.pool_name,
+            entry=node.entry,
+            price=node.price,
             pods=tuple(moving),
-            movers=tuple(
-                at
-                for at in moving
-                if self.expected(objects[at]) or currently_reschedulable(objects[at], self.pdbs, self.now)
-            ),
-            cost=reschedule_cost(objects[at] for at in moving),
-            lifetime_cost=lifetime_cost(objects.values(), claim, self.now) if claim else 0.0,
+            movers=tuple([at for at in moving if self._moves(here[at])]),
+            cost=reschedule_cost(here[at].cost for at in moving),
+            lifetime_cost=lifetime_cost((pod.cost for pod in here.values()), claim, self.now) if claim else 0.0,
         )
+
+    def _moves(self, pod: PodFacts) -> bool:
+        """Whether a pod that needs another place when its node goes is given one."""
+        return self._unhindered(pod) or currently_reschedulable(pod.pod, self.pdbs, self.now)
+
+    def _unhindered(self, pod: PodFacts) -> bool:
+        """Whether it is plain that nothing keeps a pod where it is, or that it is not there yet."""
+        if pod.key in self.pending or pod.key in self.leaving:
+            return True
+        if pod.guarded:
+            return False
+        found = self._open_to.get(pod.labels)
+        if found is None:
+            found = self._open_to[pod.labels] = self.pdbs.open_to_all(pod.pod)
+        return found
+
+    def node_set(self, standing: Standing) -> NodeSet:
+        """A node alone, as a scan looks at it."""
+        held = self._node_sets.get(standing.row)
+        if held is None or held[0] is not standing:
+            pods = sorted(standing.movers, key=self.snapshot.pods.sort_keys.__getitem__)
+            flags = [self._flags(self._pod_book.of(row)) for row in pods]
+            found = NodeSet(
+                (standing.row,), np.array(pods, dtype=np.int32), np.array(flags, dtype=np.uint8), ceiling((standing,))
+            )
+            held = self._node_sets[standing.row] = (standing, found)
+        return held[1]
+
+    def _flags(self, pod: PodFacts) -> int:
+        if pod.key in self.pending or pod.key in self.leaving:
+            return EXEMPT | PATIENT
+        return EXEMPT if pod.starting else 0
 
     def forget(self, rows: Collection[int]) -> None:
         """Nodes have changed: look at them again when asked."""
         for row in rows:
             self._standings.pop(row, None)
             self._known.pop(row, None)
-        self._closed = self._worth = self._counted = None
+            self._node_sets.pop(row, None)
+        self._node_book.forget(rows)
+        self._closed = self._unready = self._worth = self._counted = None
         self._allowances.clear()
 
     def restock(self, catalog: Catalog) -> None:
         """There is less to be had than before."""
         self.catalog = catalog
+        self._node_book = NodeBook(self.snapshot.nodes, self.pools, catalog)
         self.engine = Engine(self.snapshot, catalog, self.engine.options)
 
     def once(self, row: int, question: Callable[..., Reason | None], *details: object) -> Reason | None:
         """The answer to a question about a node alone, worked out once until the node changes."""
-        answers = self._known.setdefault(row, {})
+        answers = self._known.get(row)
+        if answers is None:
+            answers = self._known[row] = {}
         key = (question, *details)
-        if key not in answers:
-            answers[key] = question(self, self.standing(row), *details)
-        return answers[key]
+        try:
+            return answers[key]
+        except KeyError:
+            found = answers[key] = question(self, self.standing(row), *details)
+            if found is not None and found.code in FLEETING:
+                self._fleeting.append((row, key))
+            return found
 
-    def hold(self, pod: Pod) -> Reason | None:
-        """Why a pod must not be disturbed now, if it must not."""
+    def hold(self, row: int) -> Reason | None:
+        """Why a pod must not be disturbed now, if it must not; nothing holds one that only waits for its room here."""
+        pod = self._pod_book.of(row)
+        if self._unhindered(pod):
+            return None
         if pod.key not in self._holds:
-            self._holds[pod.key] = blocks_until(pod, self.now) or self.pdbs.eviction_blocked(pod, self.now)
+            self._holds[pod.key] = blocks_until(pod.pod, self.now) or self.pdbs.eviction_blocked(pod.pod, self.now)
         return self._holds[pod.key]
 
     def drift(self, standing: Standing) -> Drift | None:
@@ -210,15 +279,15 @@ class Situation:
     def closed(self) -> Array:
         """Which nodes take no pods that consolidation would move there now."""
         if self._closed is None or len(self._closed) < len(self.snapshot.nodes.live):
-            self._closed = np.zeros(len(self.snapshot.nodes.live), dtype=np.uint8)
-            for row in self.snapshot.nodes.rows.values():
-                state = self.snapshot.nodes.get(row)
-                if state.claim is not None:
-                    pool = self.pools.get(state.pool)
-                    self._closed[row] = bool(
-                        destination_closed(state.claim, pool, self.now) or in_grace(state.claim, pool, self.now)
-                    )
+            self._closed = self._node_book.closed(self.now)
         return self._closed
+
+    @property
+    def unready(self) -> Array:
+        """Which nodes are not up yet."""
+        if self._unready is None or len(self._unready) < len(self.snapshot.nodes.live):
+            self._unready = self._node_book.unready()
+        return self._unready
 
     def exempt(self, pod: Pod) -> bool:
         """Whether a pod may go to a closed node: it has not started yet, or its node goes anyway."""
@@ -244,18 +313,8 @@ class Situation:
     def _census(self) -> dict[str, tuple[int, int]]:
         """How many nodes each pool has, and how many of them are busy: not ready, or on their way out."""
         if self._counted is None:
-            self._counted = {}
-            for row in self.snapshot.nodes.rows.values():
-                state = self.snapshot.nodes.get(row)
-                claim = state.claim
-                if claim is None or not state.initialized or claim.is_true("InstanceTerminating"):
-                    continue
-                nodes, busy = self._counted.get(state.pool, (0, 0))
-                self._counted[state.pool] = (nodes + 1, busy + self._is_busy(state))
+            self._counted = self._node_book.census(self.in_command)
         return self._counted
-
-    def _is_busy(self, state: StateNode) -> bool:
-        return state.deleting or state.name in self.in_command or not _ready(state)
 
     def worth(self, pool: str) -> Worth:
         """What all nodes of a pool cost, in money and in trouble."""
@@ -270,15 +329,21 @@ class Situation:
         return self._worth.get(pool, Worth(0.0, 0.0))
 
 
+def ceiling(standings: Sequence[Standing]) -> float:
+    """What a new node in the place of nodes has to stay below; infinite where that is not all there is to it."""
+    if all(standing.state.labels.get(CAPACITY_TYPE) == SPOT for standing in standings):
+        return np.inf
+    return price_of(standings) - HAIR
+
+
+def price_of(standings: Sequence[Standing]) -> float:
+    """What nodes cost together, as far as that is known."""
+    return sum(standing.price or 0.0 for standing in standings)
+
+
 def _with_node_labels(state: StateNode) -> NodeClaim | None:
     """A claim that also has what only its node says of itself: a label that one of them has is no label missing."""
     if state.claim is None or state.node is None:
         return state.claim
     labels = {**state.node.metadata.labels, **state.claim.metadata.labels}
     return replace(state.claim, metadata=replace(state.claim.metadata, labels=labels))
-
-
-def _ready(state: StateNode) -> bool:
-    """A node that says nothing about being ready counts as ready; one that says anything but yes does not."""
-    said = condition(state.node.status.conditions, "Ready") if state.node else None
-    return said is None or said.status == "True"

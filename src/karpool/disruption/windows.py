@@ -1,12 +1,16 @@
 """When a node may take part in consolidation: `consolidateAfter` and `consolidationGracePeriod`."""
 
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Final
 
 from karpool.disruption.reasons import Code, clock
 from karpool.model.duration import Duration
 from karpool.model.nodepool import NodeClaim, NodePool, grace_period
 from karpool.model.reasons import Reason
 from karpool.model.wire import condition
+
+_LONG_AGO: Final = datetime(1, 1, 2, tzinfo=UTC)
+_NEVER: Final = datetime(9999, 12, 30, tzinfo=UTC)
 
 
 def reference_time(claim: NodeClaim) -> datetime | None:
@@ -63,6 +67,20 @@ def in_grace(claim: NodeClaim, pool: NodePool | None, now: datetime) -> Reason |
         return None
     said = f"had a pod event, and the grace period of NodePool {pool.name} ({period}) lasts until {clock(visible, now)}"
     return Reason(Code.GRACE_PERIOD, said, _subject(claim))
+
+
+def closed_until(claim: NodeClaim, pool: NodePool | None) -> datetime:
+    """When consolidation may move pods to the node, as far as its window and its grace period go."""
+    if pool is None:
+        return _LONG_AGO
+    opens = None
+    if not pool.static and pool.ready:
+        opens = _ends(reference_time(claim), pool.spec.disruption.consolidate_after)
+    try:
+        visible = _ends(claim.status.last_pod_event_time, grace_period(pool))
+    except ValueError:
+        return _NEVER
+    return max(opens or _LONG_AGO, visible or _LONG_AGO)
 
 
 def _waiting(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | None:

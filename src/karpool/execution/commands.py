@@ -83,7 +83,7 @@ def _vanished(turn: Turn, command: Underway) -> str | None:
 def _arrived(turn: Turn, command: Underway) -> str | None:
     """A pod that came to a candidate after the decision has no place in it."""
     for pod in _pods(turn, command):
-        if pod.reschedulable and not tolerates_disruption(pod) and _bound_since(pod, command.ticket.created):
+        if _bound_since(pod, command.ticket.created) and pod.reschedulable and not tolerates_disruption(pod):
             return f"pod {pod.key} came to node {pod.spec.node_name}"
     return None
 
@@ -94,7 +94,7 @@ def _bound_since(pod: Pod, moment: datetime) -> bool:
     # A kubelet may start a pod long after it was bound: its start says nothing here.
     when = when or pod.metadata.creation_timestamp
     # Kubernetes writes whole seconds: within the second of the decision nobody knows who came first.
-    return when is not None and when.replace(microsecond=0) > moment.replace(microsecond=0)
+    return when is not None and when > moment and when.replace(microsecond=0) > moment.replace(microsecond=0)
 
 
 def _pods(turn: Turn, command: Underway) -> Iterator[Pod]:

@@ -14,12 +14,12 @@ def leaving_nodes(objects: Objects) -> frozenset[str]:
     return in_command(objects).union(deleting)
 
 
-def moving_pods(objects: Objects, now: datetime) -> frozenset[str]:
+def moving_pods(objects: Objects, now: datetime, pdbs: Pdbs | None = None) -> frozenset[str]:
     """The pods, by key, that leave such nodes and that nothing keeps there; provisioning finds room for them."""
     nodes = leaving_nodes(objects)
     if not nodes:
         return frozenset()
-    pdbs = Pdbs(objects.pod_disruption_budgets)
+    pdbs = pdbs or Pdbs(objects.pod_disruption_budgets)
     return frozenset(
         pod.key for pod in objects.pods if pod.spec.node_name in nodes and currently_reschedulable(pod, pdbs, now)
     )

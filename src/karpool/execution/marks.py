@@ -42,8 +42,10 @@ def mark_drifted(turn: Turn, claim: NodeClaim, pool: NodePool | None, catalog: C
     held = condition(claim.status.conditions, DRIFTED)
     if pool is None or (held is not None and held.status == "True" and held.reason not in _OURS):
         return
-    others = tuple(entry for entry in claim.status.conditions if entry.type != DRIFTED)
-    bare = replace(claim, status=replace(claim.status, conditions=others))
+    bare = claim
+    if held is not None:
+        others = tuple(entry for entry in claim.status.conditions if entry.type != DRIFTED)
+        bare = replace(claim, status=replace(claim.status, conditions=others))
     found = drift_of(bare, pool, catalog, turn.now)
     if found is None:
         _clear(turn, claim, DRIFTED)

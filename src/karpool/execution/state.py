@@ -52,9 +52,8 @@ def nominate(state: State, nodes: Iterable[str], now: datetime, *, settings: Set
 
 def nominated(state: State, objects: Objects, now: datetime) -> frozenset[str]:
     """The nodes that pods are on their way to; one nominated before it had a node is found by its claim's name."""
-    names = {name for name, until in state.nominations.items() if now < until}
+    names = frozenset(name for name, until in state.nominations.items() if now < until)
     if not names:
-        return frozenset()
-    return frozenset(names).union(
-        claim.status.node_name for claim in objects.node_claims if claim.name in names and claim.status.node_name
-    )
+        return names
+    claims = [claim for claim in objects.node_claims if claim.metadata.name in names]
+    return names.union(claim.status.node_name for claim in claims if claim.status.node_name)

@@ -67,7 +67,7 @@ def underway(claims: Iterable[NodeClaim]) -> list[Underway]:
     tickets: dict[str, Ticket] = {}
     members: dict[str, list[NodeClaim]] = {}
     for claim in claims:
-        ticket = ticket_of(claim)
+        ticket = ticket_of(claim) if COMMAND in claim.metadata.annotations else None
         if ticket is not None:
             known = tickets.get(ticket.id)
             tickets[ticket.id] = known if known is not None and known.committed else ticket

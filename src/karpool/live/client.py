@@ -17,7 +17,7 @@ import msgspec
 from karpool.live.errors import GoneError, UnreadableError
 from karpool.live.resources import PODS, Resource, Unreadable
 from karpool.live.target import Target
-from karpool.live.transport import Again, OnRequest, Patience, Request, Transport
+from karpool.live.transport import Again, OnDate, OnRequest, Patience, Request, Transport
 from karpool.live.watching import Listed, Page, Report, WatchEvent, read_event, read_page, split_lines
 from karpool.model.wire import Object, encode_value
 
@@ -33,7 +33,7 @@ class Client:
 
     `write_gate` is asked before anything is sent that changes the cluster: once it says no, writes raise
     NotLeadingError. `on_request` hears verb, resource, status (0: no answer) and seconds of everything that was sent.
-    `on_unreadable` hears of every object that had to be left out.
+    `on_unreadable` hears of every object that had to be left out, `on_date` when the server answered by its own clock.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Client:
         patience: Patience | None = None,
         write_gate: Callable[[], bool] | None = None,
         on_request: OnRequest | None = None,
+        on_date: OnDate | None = None,
         on_unreadable: Report | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
@@ -50,6 +51,7 @@ class Client:
         self.patience = patience or Patience()
         self.write_gate = write_gate
         self.on_request = on_request
+        self.on_date = on_date
         self.on_unreadable = on_unreadable
         self.silence = 10.0
         """How long after its own time-out a server may be silent in a watch, in seconds."""
@@ -57,7 +59,13 @@ class Client:
         self._transport: Transport | None = None
 
     async def __aenter__(self) -> Self:
-        self._transport = Transport(self.target, patience=self.patience, on_request=self._count, sleep=self._sleep)
+        self._transport = Transport(
+            self.target,
+            patience=self.patience,
+            on_request=self._count,
+            on_date=self.on_date,
+            sleep=self._sleep,
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -120,10 +128,12 @@ class Client:
         field_selector: str = "",
         initial_events: bool = False,
         timeout_seconds: float = 300,
+        on_open: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Changes since a version, or with `initial_events` first everything there is; ends when the server ends it.
 
-        Close it (`contextlib.aclosing`) when leaving early. An object that cannot be read counts as gone.
+        Close it (`contextlib.aclosing`) when leaving early. An object that cannot be read counts as gone. `on_open` is
+        called when the server has agreed.
         """
         params = _selectors(label_selector, field_selector) | {
             "watch": "true",
@@ -147,6 +157,7 @@ class Client:
             self._open.open(request) as response,
             aclosing(split_lines(response.content.iter_any(), request.about)) as chunks,
         ):
+            on_open()
             async for lines in chunks:
                 for line in lines:
                     yield read_event(resource, line, request.about, self._report)

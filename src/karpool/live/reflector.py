@@ -64,6 +64,8 @@ class Reflector(Generic[T]):
         """How often everything had to be read anew."""
         self.last_heard = 0.0
         """When the server last said anything, on the loop's clock."""
+        self.cut_at: float | None = None
+        """Since when changes are not heard, on the loop's clock; None while they are."""
         self._client = client
         self._sink = sink
         self._namespace = namespace
@@ -124,6 +126,7 @@ class Reflector(Generic[T]):
             field_selector=self._field_selector,
             initial_events=initial,
             timeout_seconds=self._watch_seconds * random.uniform(0.8, 1),
+            on_open=_nothing if initial else self._opened,
         )
         try:
             async with asyncio.timeout(self._bookmark_seconds if initial else None) as limit, aclosing(events):
@@ -154,7 +157,11 @@ class Reflector(Generic[T]):
         self.restarts += self.synced.is_set()
         self._sink.replace(things, version)
         self._version = version
+        self._opened()
         self.synced.set()
+
+    def _opened(self) -> None:
+        self.cut_at = None
 
     def _hear(self) -> None:
         self.last_heard = asyncio.get_running_loop().time()
@@ -164,11 +171,16 @@ class Reflector(Generic[T]):
     def _failed(self, error: ApiError) -> None:
         """Decide whether to go on from the same version, and tell who wants to know."""
         self._failures += 1
+        self.cut_at = asyncio.get_running_loop().time() if self.cut_at is None else self.cut_at
         stuck = error.status and error.status not in _NOT_ABOUT_THE_VERSION and self._failures >= _MOST_RESUMPTIONS
         if stuck or isinstance(error, GoneError | UnreadableError):
             self._version = ""
         if self._on_trouble is not None and not isinstance(error, GoneError):
             self._on_trouble(self.resource, error)
+
+
+def _nothing() -> None:
+    """A list that streams is not complete when it begins."""
 
 
 def _gather(gathered: dict[str, T], event: WatchEvent[T]) -> None:

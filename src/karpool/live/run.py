@@ -36,6 +36,7 @@ from karpool.live.providers.kwok import KWOK_NODE_CLASSES, Kwok, KwokNodeClass, 
 from karpool.live.providers.protocol import Provider
 from karpool.live.resources import Unreadable
 from karpool.live.run_settings import ProviderName, RunSettings
+from karpool.live.server_time import ServerTime
 from karpool.live.serving import metrics_page, probe_page, serving_all
 from karpool.live.target import Target
 from karpool.live.witness import Witness
@@ -75,20 +76,21 @@ class Operator:
             on_failure=self.metrics.journal_failed,
         )
         self.identity = new_identity()
+        self._now = ServerTime(wall)
         self.client = make_client(
             target,
             write_gate=self._may_write,
             on_request=self.metrics.api_request,
+            on_date=self._now.hear,
             on_unreadable=self._unreadable,
         )
-        self.agenda = Agenda(wall)
+        self.agenda = Agenda(self._now)
         self.caches = Caches(self.client, self.metrics)
         self.loop: Loop | None = None
         self.controller: Controller | None = None
-        self._wall = wall
         self._catalog_for = catalog_for
         self._elector: Elector | None = None
-        self._pools = PoolKeeper(self.client, self.caches.store, node_classes=self._class_ready, clock=wall)
+        self._pools = PoolKeeper(self.client, self.caches.store, node_classes=self._class_ready, clock=self._now)
         self._census = PoolCensus(self.caches.store)
         self._classes = self.caches.own_shelf()
         if settings.provider is ProviderName.KWOK:
@@ -144,12 +146,12 @@ class Operator:
             on_result=self.metrics.event,
         )
         record = _silent if self.settings.dry_run else recorder.record
-        writer = Writer(self.client, self.caches.shelves, self._wall)
+        writer = Writer(self.client, self.caches.shelves, self._now)
         provider = self._provider()
         launches = self._launches(provider, writer, record)
         hands = Hands(writer, recorder, launches, dry_run=self.settings.dry_run)
         self.controller = self._controller(provider, hands, record)
-        Counting(self.caches.store, self.metrics, self._wall)
+        Counting(self.caches.store, self.metrics, self._now)
         self.loop = Loop(
             self.agenda,
             self.caches.arrivals,
@@ -189,7 +191,7 @@ class Operator:
         store, settings = self.caches.store, self.settings
         if settings.provider is ProviderName.KARPENTER:
             return karpenter(SeenOffers(store, self._catalog_for), settings.execution)
-        machines = Kwok(self.client, store, self._classes, self._catalog_for((), ()), self._wall)
+        machines = Kwok(self.client, store, self._classes, self._catalog_for((), ()), self._now)
         return kwok(machines, settings.execution)
 
     def _launches(self, provider: Provider, writer: Writer, record: Callable[[RecordEvent], None]) -> Launches | None:
@@ -199,7 +201,7 @@ class Operator:
             provider.machines,
             self.caches.store,
             writer,
-            clock=self._wall,
+            clock=self._now,
             alive=lambda: self.leading,
             record=record,
         )
@@ -229,7 +231,7 @@ class Operator:
                 self.metrics,
                 self.journal,
                 record=record,
-                clock=self._wall,
+                clock=self._now,
                 dry_run=settings.dry_run,
                 explain_every=settings.explain_every,
             )
@@ -256,7 +258,7 @@ class Operator:
     def _measure(self, catalog: Catalog, *, annotated: bool) -> None:
         store = self.caches.store
         self.metrics.cluster(len(store.nodes), synced=not self.caches.missing())
-        self.metrics.pools(self._census.figures(catalog, self._wall(), annotated_budgets=annotated))
+        self.metrics.pools(self._census.figures(catalog, self._now(), annotated_budgets=annotated))
 
     def _class_ready(self, pool: NodePool) -> bool | None:
         ref = pool.spec.template.spec.node_class_ref

@@ -66,5 +66,7 @@ class RunSettings:
     log_level: LogLevel = LogLevel.INFO
     stalled_after: timedelta = timedelta(minutes=2)
     """A loop that has not turned for this long is not healthy."""
+    explain_every: timedelta = timedelta(minutes=1)
+    """How often nodes are told why they stay while nothing is decided."""
     goodbye: timedelta = timedelta(seconds=5)
     """How long the end may take, once asked for."""

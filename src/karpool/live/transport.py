@@ -32,6 +32,7 @@ _BUFFER: Final = 8 * 2**20
 _FIRST_FAILURE: Final = 300
 
 OnRequest = Callable[[str, str, int, float], None]
+OnDate = Callable[[str, float], None]
 
 
 class Again(Enum):
@@ -87,11 +88,13 @@ class Transport:
         *,
         patience: Patience,
         on_request: OnRequest,
+        on_date: OnDate | None = None,
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self.target = target
         self.patience = patience
         self.on_request = on_request
+        self.on_date = on_date
         self._sleep = sleep
         self._secured: tuple[Certificate | None, ssl.SSLContext] | None = None
         self._timeout = aiohttp.ClientTimeout(total=patience.answer, sock_connect=patience.connect)
@@ -151,7 +154,10 @@ class Transport:
                 response = await self._request(request, headers)
             status = response.status
         finally:
-            self.on_request(request.verb, request.resource, status, asyncio.get_running_loop().time() - started)
+            seconds = asyncio.get_running_loop().time() - started
+            self.on_request(request.verb, request.resource, status, seconds)
+        if self.on_date is not None and "Date" in response.headers:
+            self.on_date(response.headers["Date"], seconds)
         if status < _FIRST_FAILURE:
             return response
         async with response:

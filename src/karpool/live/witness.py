@@ -24,8 +24,6 @@ from karpool.model.reasons import Reason
 from karpool.provisioning.provision import Provisioned
 
 _log = structlog.get_logger()
-EXPLAIN_EVERY: Final = timedelta(minutes=1)
-"""How often a pass that found nothing is explained node by node; one that found something always is."""
 MOST_EVENTS: Final = 50
 """About how many nodes at most events say, after one pass, why they stay."""
 
@@ -42,13 +40,16 @@ class Witness(Observer):
         record: Callable[[RecordEvent], None],
         clock: Callable[[], datetime],
         dry_run: bool = False,
+        explain_every: timedelta = timedelta(0),
     ) -> None:
+        """A pass that found nothing is explained node by node every so often; one that found something always is."""
         self._store = store
         self._metrics = metrics
         self._journal = journal
         self._record = record
         self._clock = clock
         self._dry_run = dry_run
+        self._explain_every = explain_every
         self._explained: datetime | None = None
         self._said: dict[str, tuple[str, ...]] = {}
         self._decided: tuple[Command, ...] = ()
@@ -65,7 +66,7 @@ class Witness(Observer):
         """Explain a pass, unless it only repeats one of a moment ago."""
         now, lasted = self._clock(), time.perf_counter() - self._began
         new = tuple(commands) != self._decided
-        if not commands and self._explained is not None and now - self._explained < EXPLAIN_EVERY:
+        if not commands and self._explained is not None and now - self._explained < self._explain_every:
             return
         if commands and not new:
             return  # a dry run decides the same again and again
@@ -88,7 +89,7 @@ class Witness(Observer):
         changed = [(name, why) for name, why in rejected if self._said.get(name) != tuple(one.code for one in why)]
         self._said = {name: tuple(one.code for one in why) for name, why in rejected}
         for name, why in changed[:MOST_EVENTS]:
-            self._record(RecordEvent("Node", name, "Unconsolidatable", f"{why[0].code}: {why[0].message}"))
+            self._record(RecordEvent("Node", name, "Unconsolidatable", _words(name, why[0])))
 
     # -- commands ------------------------------------------------------------------------------------------------
 
@@ -138,6 +139,12 @@ class Witness(Observer):
 def _standings(look: Pass) -> list[Standing]:
     nodes = look.situation.snapshot.nodes
     return [look.situation.standing(row) for row, state in enumerate(nodes.states) if state is not None]
+
+
+def _words(node: str, why: Reason) -> str:
+    """A reason in an event on a node, with the object that it is about if that is another one."""
+    about = "" if why.object in ("", f"Node {node}") else f"{why.object} "
+    return f"{why.code}: {about}{why.message}"
 
 
 def _summary(command: Command) -> dict[str, object]:

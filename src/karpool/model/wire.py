@@ -74,7 +74,10 @@ class Object(Wire):
 
 def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
     """The condition of a type, if it is there."""
-    return next((entry for entry in conditions if entry.type == kind), None)
+    for entry in conditions:
+        if entry.type == kind:
+            return entry
+    return None
 
 
 def is_true(conditions: tuple[Condition, ...], kind: str) -> bool:

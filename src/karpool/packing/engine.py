@@ -6,7 +6,7 @@ trial.remove(rows_of_nodes)
 placement = trial.place(rows_of_pods)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -225,6 +225,18 @@ class Engine:
             found = self._type_names[key] = tuple(self.keeper.pools.types.names[types].tolist())
         return found
 
+    def limits_without(self, gone: Iterable[int]) -> Array:
+        """What is left of pools' limits when nodes are gone."""
+        limits, pools = self.limits.copy(), self.keeper.pools
+        if pools.limited.any():
+            numbers = {template.name: number for number, template in enumerate(pools.templates)}
+            for row in gone:
+                state = self.snapshot.nodes.get(row)
+                number = numbers.get(state.pool)
+                if number is not None and pools.limited[number] and not state.deleting:
+                    limits[number] += pools.footprint(state.name)
+        return limits
+
     def supply(self, answer: int) -> None:
         """Work out what a kernel asked for, or give it more room."""
         state, table = self.memory["state"], self.keeper.requirements
@@ -241,6 +253,8 @@ class Engine:
             table.work_out_domains(one, other, self.memory["miss_mask"])
         elif answer == c.NEED_CLAIM_SEEN:
             table.see(one, self.snapshot.topology.filters[one], other)
+        elif answer == c.NEED_PRICES:
+            table.price(one)
         self.memory.put(**self.keeper.growing())
 
 
@@ -283,22 +297,10 @@ class WhatIf:
         order = sorted(range(len(pods)), key=lambda at: keys[pods[at]])
         rows = [pods[at] for at in order]
         free = [bool(exempt) and exempt[at] for at in order]
-        space.begin(rows, free, closed, self._limits())
+        space.begin(rows, free, closed, engine.limits_without(self.gone))
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
         while (answer := prepare_candidates(engine.memory.table)) != c.DONE:
             engine.supply(answer)
         while (answer := place(engine.memory.table)) != c.DONE:
             engine.supply(answer)
         return Placement(engine, rows)
-
-    def _limits(self) -> Array:
-        limits = self.engine.limits.copy()
-        pools = self.engine.keeper.pools
-        if pools.limited.any():
-            numbers = {template.name: number for number, template in enumerate(pools.templates)}
-            for row in self.gone:
-                state = self.engine.snapshot.nodes.get(row)
-                number = numbers.get(state.pool)
-                if number is not None and pools.limited[number] and not state.deleting:
-                    limits[number] += pools.footprint(state.name)
-        return limits

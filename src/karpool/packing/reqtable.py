@@ -51,6 +51,8 @@ class RequirementTable:
         self.domain_result = _ints(16)
         self.domain_mask = _bytes(16, domains)
         self.claim_seen = np.full((4, 16), NOT_KNOWN, dtype=np.uint8)
+        self.priced = _bytes(16)
+        self.worst_price = np.full((16, max(1, len(self.types.types))), np.inf)
         self.memos = 0
 
     def number(self, wanted: Requirements) -> int:
@@ -85,6 +87,8 @@ class RequirementTable:
         self.single = grown(self.single, (rows, keys), UNSET)
         self.domain_head = grown(self.domain_head, (rows,), UNSET)
         self.claim_seen = grown(self.claim_seen, (self.claim_seen.shape[0], rows), NOT_KNOWN)
+        self.priced = grown(self.priced, (rows,))
+        self.worst_price = grown(self.worst_price, (rows, self.worst_price.shape[1]))
 
     def locate_all(self, filters: int) -> None:
         """Take note of topology keys, domains and filters that are new."""
@@ -140,6 +144,11 @@ class RequirementTable:
         self.domain_key[entry], self.domain_result[entry] = key, result
         self.domain_mask[entry] = 0
         self.domain_mask[entry, : len(mask)] = mask
+
+    def price(self, requirement: int) -> None:
+        """Work out the highest price at which every type could be launched under a claim's requirements."""
+        self.worst_price[requirement, : len(self.types.types)] = self.types.worst(self.held[requirement])
+        self.priced[requirement] = 1
 
     def see(self, number: int, nodes: NodeFilter, requirement: int) -> None:
         """Judge whether a spread rule looks at claims with these requirements."""

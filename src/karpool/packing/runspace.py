@@ -38,15 +38,20 @@ class RunSpace:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.ready = False
+        self._sizes: tuple[int, ...] = ()
 
     def fit(self, engine: "Engine") -> None:
-        """Allocate for an engine's sizes; the journal must be empty."""
+        """Allocate for an engine's sizes, unless they are what they were; the journal must be empty."""
         memory, pools = self.memory, engine.keeper.pools
         keys, domains = engine.snapshot.topology.domains.size
         types, width = max(1, len(pools.types.types)), len(engine.snapshot.resources)
         classes, nodes = max(1, engine.snapshot.classes.size), len(engine.snapshot.nodes.live)
         ids, minimums = max(1, len(pools.reservation_ids)), max(1, int(pools.min_length.max()))
         longest = int(memory["owned_length"].max() + memory["kept_off_length"].max()) + 1
+        sizes = (keys, domains, types, width, classes, nodes, ids, minimums, longest, len(memory["by_host"]))
+        if sizes == self._sizes:
+            return
+        self._sizes = sizes
         if not self.ready:
             memory.put(
                 log_array=np.zeros(1 << 14, dtype=np.int8), candidates=_ints(1 << 16), state=_longs(c.STATE_SIZE)
@@ -126,10 +131,7 @@ class RunSpace:
     def begin(self, pods: Sequence[int], exempt: Sequence[bool], closed: Array | None, limits: Array) -> None:
         """Set up the queue of a new run; the journal and the lists of candidates stay."""
         memory, count = self.memory, len(pods)
-        if closed is not None and len(closed) < len(self.open):
-            raise LayoutError("closed", "nodes", has=len(closed), needs=len(self.open))
-        if count > len(memory["pods"]):
-            memory.put(**{name: grown(memory[name], (count,)) for name in _PER_POD})
+        self.lend(count, closed, limits)
         memory["pods"][:count] = pods
         memory["queue"][:count] = np.arange(count)
         memory["last_length"][:count] = c.UNSET
@@ -138,9 +140,17 @@ class RunSpace:
         memory["level"][:count] = c.UNSET
         memory["hint"][:] = 0
         memory["batch_class"][:] = c.UNSET
-        memory.put(closed=self.open if closed is None else closed, limits=limits, reservations=self.reservations.copy())
         state = memory["state"]
         state[c.HEAD], state[c.WAITING], state[c.QUEUED], state[c.CLAIMS] = 0, count, count, 0
+
+    def lend(self, pods: int, closed: Array | None, limits: Array) -> None:
+        """Make room for so many pods, and list what a run uses up."""
+        memory = self.memory
+        if closed is not None and len(closed) < len(self.open):
+            raise LayoutError("closed", "nodes", has=len(closed), needs=len(self.open))
+        if pods > len(memory["pods"]):
+            memory.put(**{name: grown(memory[name], (pods,)) for name in _PER_POD})
+        memory.put(closed=self.open if closed is None else closed, limits=limits, reservations=self.reservations.copy())
 
     def set_modes(self, options: Options, *, existing_only: bool, strict_reserved: bool) -> None:
         """Tell the kernels how to run."""

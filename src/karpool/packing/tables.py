@@ -133,7 +133,7 @@ class PoolTables:
     def _usage(self) -> dict[str, Array]:
         limited = {t.name for t in self.templates if t.pool.spec.limits}
         usage: dict[str, Array] = {}
-        for state in self.snapshot.nodes.states:
+        for state in self.snapshot.nodes.states if limited else ():
             if state is not None and state.pool in limited and not state.deleting:
                 usage.setdefault(state.pool, np.zeros(len(self.snapshot.resources) + 1, dtype=np.int64))
                 usage[state.pool] += self.footprint(state.name)
@@ -162,6 +162,8 @@ class TableKeeper:
             [self.requirements.number(t.requirements) for t in self.pools.templates] or [0], dtype=np.int32
         )
         self._known: tuple[int, ...] = ()
+        self._fixed: dict[str, Array] = {}
+        self.host_ok = np.zeros((1, 1), dtype=np.uint8)
         self.sync()
 
     def _learn_domains(self) -> None:
@@ -201,15 +203,16 @@ class TableKeeper:
             self._judge_classes()
             self._judge_groups(snapshot.topology.groups)
             self._judge_ports()
+            self._fixed = self._tables()
         self._judge_hosts(snapshot.classes.signatures)
 
     def _judge_hosts(self, signatures: list[Signature]) -> None:
         """Which nodes are hosts that pods ask for by name."""
         nodes = self.snapshot.nodes
         asked = [s.requirements[HOSTNAME] for s in signatures if HOSTNAME in s.requirements]
-        self.host_ok = np.zeros((max(1, len(asked)), max(1, len(nodes.states))), dtype=np.uint8)
         if not asked:
             return
+        self.host_ok = np.zeros((len(asked), max(1, len(nodes.states))), dtype=np.uint8)
         rows = [(nodes.get(row).labels[HOSTNAME], row) for row in nodes.rows.values()]
         by_host: dict[str, list[int]] = {}
         for host, row in rows:
@@ -288,16 +291,19 @@ class TableKeeper:
 
     def tables(self) -> dict[str, Array]:
         """All tables as the kernels take them."""
+        return self._fixed | self.growing() | {"host_ok": self.host_ok}
+
+    def _tables(self) -> dict[str, Array]:
+        """The tables that are worked out anew only when rules or domains are new."""
         pools = self.pools
         types = max(1, len(pools.types.types))
         rows = max(1, len(pools.minimums))
         ids = {name: number for number, name in enumerate(pools.reservation_ids)}
         reserved = pools.types.reserved
-        return self.growing() | dict(  # noqa: C408 - names of columns, not keys
+        return dict(  # noqa: C408 - names of columns, not keys
             signature_incoming=self.incoming,
             signature_host=self.host,
             signature_new_host=self.new_host,
-            host_ok=self.host_ok,
             volumes_start=self.volumes.start,
             volumes_length=self.volumes.length,
             volumes=self.volumes.items,
@@ -344,6 +350,8 @@ class TableKeeper:
             "domain_result",
             "claim_seen",
             "reserved_ok",
+            "priced",
+            "worst_price",
         )
         return {name: getattr(self.requirements, name) for name in names}
 

@@ -1,5 +1,7 @@
 """Compile the kernels before they are needed, by asking a very small cluster every kind of question."""
 
+import numpy as np
+
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, ZONE
@@ -12,6 +14,7 @@ from karpool.model.requirements import Requirements
 from karpool.model.wire import Metadata
 from karpool.packing.engine import Engine
 from karpool.packing.refusals import refusals
+from karpool.packing.scan import NodeSet, Scan
 
 _SIZE = {"cpu": parse_quantity(1), "memory": parse_quantity("1Gi"), "pods": parse_quantity(1)}
 
@@ -26,6 +29,9 @@ def warm_up() -> None:
         trial.uncount(rows)
         for pod in trial.place(rows).unplaced:
             refusals(engine, pod)
+    pods, flags = np.array(rows[:1], dtype=np.int32), np.zeros(1, dtype=np.uint8)
+    shut = np.zeros(len(snapshot.nodes.live), dtype=np.uint8)
+    list(Scan(engine, [NodeSet([0], pods, flags, 1.0)], closed=shut, unready=shut).promising())
 
 
 def _cluster() -> Objects:

@@ -72,6 +72,8 @@ def _reasons(engine: Engine, answer: Answer) -> tuple[tuple[str, Reason], ...]:
 def _claims(
     objects: Objects, snapshot: Snapshot, catalog: Catalog, answer: Answer, now: datetime
 ) -> tuple[NodeClaim, ...]:
+    if not answer.new_nodes:
+        return ()
     pools = {pool.name: pool for pool in objects.node_pools}
     taken = {claim.name for claim in objects.node_claims}
     made = []

@@ -7,9 +7,12 @@ from typing import Final
 
 from karpool.disruption.costs import deletion_cost
 from karpool.model.pod import Pod
+from karpool.virtual.api import Api
 from karpool.virtual.chance import share
 from karpool.virtual.changes import with_label
 from karpool.virtual.owners import Owner, ready, reference
+from karpool.virtual.scenario import Workload
+from karpool.virtual.world import World
 
 REVISION: Final = "pod-template-hash"
 SURGE: Final = 0.25
@@ -19,19 +22,35 @@ SURGE: Final = 0.25
 class DeploymentOwner(Owner):
     """Keeps as many ready pods of the newest revision as are wanted."""
 
+    def __init__(self, world: World, api: Api, workload: Workload) -> None:
+        super().__init__(world, api, workload)
+        self._of_revision: Counter[str] = Counter()
+
     @property
     def replica_set(self) -> str:
         """The name of the ReplicaSet of the newest revision."""
         return f"{self.workload.name}-{self.revision}"
 
+    def notice(self, old: Pod | None, new: Pod | None) -> None:
+        """Take note of a change of one of its pods, and count revisions."""
+        pod = new if new is not None else old
+        before = None if pod is None else self.pods.get(pod.key)
+        super().notice(old, new)
+        after = None if pod is None else self.pods.get(pod.key)
+        for held, change in ((before, -1), (after, 1)):
+            if held is not None:
+                self._of_revision[_revision(held)] += change
+
     def reconcile(self) -> None:
         """Scale the newest revision, or roll it out a little further."""
-        newest = [pod for pod in self.pods.values() if pod.metadata.labels[REVISION] == str(self.revision)]
-        old = [pod for pod in self.pods.values() if pod.metadata.labels[REVISION] != str(self.revision)]
-        if len(newest) > self.wanted:
-            self._delete(self._first_to_go(newest)[: len(newest) - self.wanted])
+        revision = str(self.revision)
+        newest = self._of_revision[revision]
+        old = [pod for pod in self.pods.values() if _revision(pod) != revision] if newest < len(self.pods) else []
+        if newest > self.wanted:
+            young = [pod for pod in self.pods.values() if _revision(pod) == revision]
+            self._delete(self._first_to_go(young)[: newest - self.wanted])
         surge = math.ceil(SURGE * self.wanted) if old else 0
-        missing = min(self.wanted - len(newest), self.wanted + surge - len(self.pods))
+        missing = min(self.wanted - newest, self.wanted + surge - len(self.pods))
         for _ in range(max(0, missing)):
             self._create()
         if old:
@@ -79,3 +98,7 @@ class DeploymentOwner(Owner):
             )
 
         return sorted(pods, key=rank)
+
+
+def _revision(pod: Pod) -> str:
+    return pod.metadata.labels[REVISION]

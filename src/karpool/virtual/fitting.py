@@ -46,7 +46,8 @@ def _on_level(snapshot: Snapshot, pod: int, level: int, usable: Array) -> Array:
         mask &= np.array([s is not None and hosts.has(s.labels[HOSTNAME]) for s in nodes.states], dtype=np.bool_)
     for row in classes.blocked_rows.row(level):
         mask &= snapshot.topology.by_host[row, :size] == 0
-    mask &= _attaches(snapshot, level, size)
+    if classes.shared_rows.length[level]:
+        mask &= _attaches(snapshot, level, size)
     labels = int(snapshot.pods.labels_of[pod])
     for group in classes.owned.row(level) + snapshot.topology.kept_off_by.row(labels):
         if not mask.any():

@@ -31,6 +31,7 @@ class _Tally:
     def __init__(self) -> None:
         self.pods = 0
         self.healthy = 0
+        self.expected = -1
         self.controllers: Counter[str] = Counter()
         self.keys: dict[str, None] = {}
 
@@ -104,8 +105,9 @@ class Watchman:
 
     def scaled(self, namespace: str) -> None:
         """Take note that an owner of pods in a namespace wants another number of them."""
-        for key in self._tallies:
-            if key.startswith(f"{namespace}/"):
+        prefix = f"{namespace}/"
+        for key, tally in self._tallies.items():
+            if key.startswith(prefix) and self._expected(tally) != tally.expected:
                 self._write(key)
 
     def _write(self, key: str) -> None:
@@ -113,6 +115,7 @@ class Watchman:
         if pdb is None:
             return
         tally = self._tallies[key]
+        tally.expected = self._expected(tally)
         expected, desired = self._wanted(pdb, tally)
         status = BudgetStatus(
             disruptions_allowed=max(0, tally.healthy - desired) if expected > 0 else 0,
@@ -124,21 +127,20 @@ class Watchman:
             self.store.pdbs.put(replace(pdb, status=status))
 
     def _wanted(self, pdb: PodDisruptionBudget, tally: _Tally) -> tuple[int, int]:
-        """How many pods there should be, and how many of them healthy; shares are of what the owners want."""
+        """How many pods there should be, and how many of them healthy; shares are of what their owners want."""
         least, most = pdb.spec.min_available, pdb.spec.max_unavailable
         if most is not None:
-            expected = self._expected(tally)
-            return expected, max(0, expected - _amount(most, expected))
+            return tally.expected, max(0, tally.expected - _amount(most, tally.expected))
         if isinstance(least, str) and least.endswith("%"):
-            expected = self._expected(tally)
-            return expected, _amount(least, expected)
+            return tally.expected, _amount(least, tally.expected)
         return tally.pods, _amount(least or 0, tally.pods)
 
     def _expected(self, tally: _Tally) -> int:
         total = 0
         for controller, count in tally.controllers.items():
-            wanted = self._scale(controller) if count else 0
-            total += count if wanted is None else wanted
+            if count:
+                wanted = self._scale(controller)
+                total += count if wanted is None else wanted
         return total
 
     # -- evictions -----------------------------------------------------------------------------------------------

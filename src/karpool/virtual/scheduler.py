@@ -87,8 +87,8 @@ class Scheduler:
     def _scores(self, rows: Array) -> Array:
         """How much of a node is free, on average over cpu and memory; the other way round for packing."""
         nodes = self.mirror.snapshot.nodes
-        room, taken = nodes.room[rows, : MEMORY + 1], nodes.taken[rows, : MEMORY + 1]
-        shares = (taken / np.maximum(room, 1))[:, [CPU, MEMORY]].mean(axis=1)
+        used = [nodes.taken[rows, column] / np.maximum(nodes.room[rows, column], 1) for column in (CPU, MEMORY)]
+        shares = (used[0] + used[1]) / 2
         scores: Array = np.round(shares if self.packs else -shares, 6)
         return scores
 

@@ -11,12 +11,15 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Final
 
+import structlog
+
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.controller.store import Shelf, Store
 from karpool.execution.conditions import REGISTERED
 from karpool.execution.settings import Settings as ExecutionSettings
+from karpool.live.backoff import Backoff
 from karpool.live.client import Client
-from karpool.live.errors import ConflictError, NotFoundError
+from karpool.live.errors import ApiError, ConflictError, NotFoundError, NotLeadingError
 from karpool.live.providers.protocol import Launched, LaunchError, NothingToHaveError, Provider
 from karpool.live.resources import NODE_CLAIMS, NODES, Resource
 from karpool.model import labels as names
@@ -27,6 +30,7 @@ from karpool.model.wire import Object, Wire
 from karpool.provisioning.machines import choose_machine, machine_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import OfferingKey, obtainable, offering_key
 
+_log = structlog.get_logger()
 PROVIDER: Final = "kwok://"
 LAUNCH_DELAY: Final = "kwok.karpool.sh/launch-delay"
 TERMINATION_DELAY: Final = "kwok.karpool.sh/termination-delay"
@@ -156,13 +160,27 @@ class Kwok:
     async def _register(
         self, claim: NodeClaim, entry: InstanceType, labels: Mapping[str, str], conduct: Conduct
     ) -> None:
-        """Create the Node, unless the claim is gone by then."""
+        """Create the Node after its delay, and try until that worked."""
+        backoff = Backoff(first=0.1, most=10.0)
         try:
             await asyncio.sleep(conduct.registration)
+            while True:
+                if await self._has_come(claim, entry, labels):
+                    return
+                await asyncio.sleep(backoff.next())
+        finally:
+            self._registering.pop(claim.name, None)
+
+    async def _has_come(self, claim: NodeClaim, entry: InstanceType, labels: Mapping[str, str]) -> bool:
+        """Whether the Node is there, or is not wanted any more."""
+        try:
             # Whoever reads the claim again does not depend on how far the own caches are.
             current = await self._client.get(NODE_CLAIMS, claim.name)
             if current.metadata.uid != claim.metadata.uid or current.metadata.deletion_timestamp is not None:
-                return
+                return True
+            if not current.status.provider_id:
+                # A Node that comes before its claim says whose it is seems to belong to nobody.
+                return False
             node = starting_node(
                 claim.name,
                 PROVIDER + claim.name,
@@ -171,13 +189,14 @@ class Kwok:
                 taints=starting_taints(current),
             )
             await self._client.create(NODES, node)
-        except NotFoundError:
-            return
+        except (NotFoundError, NotLeadingError):
+            return True
         except ConflictError as error:
-            if not error.already_exists:
-                raise
-        finally:
-            self._registering.pop(claim.name, None)
+            return error.already_exists
+        except ApiError as error:
+            _log.warning("a node could not be made; it is tried again", claim=claim.name, error=str(error))
+            return False
+        return True
 
     # -- end -----------------------------------------------------------------------------------------------------
 

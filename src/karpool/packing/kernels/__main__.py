@@ -4,8 +4,7 @@ import sys
 import time
 from typing import Final
 
-import numba
-
+from karpool.packing.kernels import FOLDER
 from karpool.packing.warmup import warm_up
 
 _WORTH_TELLING: Final = 5.0
@@ -15,4 +14,4 @@ if __name__ == "__main__":
     warm_up()
     took = time.perf_counter() - start
     if took > _WORTH_TELLING:
-        sys.stdout.write(f"kernels compiled in {took:.0f} s and kept in {numba.config.CACHE_DIR}\n")
+        sys.stdout.write(f"kernels compiled in {took:.0f} s and kept in {FOLDER}\n")

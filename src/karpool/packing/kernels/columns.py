@@ -83,6 +83,8 @@ strict_mask = column("strict_mask", np.uint8, "items", "keys", "domains")
 pool_known = column("pool_known", np.uint8, "groups", "domains")
 group_admits = column("group_admits", np.uint8, "groups", "domains")
 claim_seen = column("claim_seen", np.uint8, "filters", "requirements")
+priced = column("priced", np.uint8, "requirements")
+worst_price = column("worst_price", np.float64, "requirements", "types")
 template_seen = column("template_seen", np.uint8, "filters", "templates")
 type_room = column("type_room", np.int64, "templates", "types", "resources")
 type_capacity = column("type_capacity", np.int64, "types", "resources")
@@ -198,7 +200,7 @@ RESERVATION_IDS = 6
 FILTERS = 7
 SIZES = 8
 
-# Answers of kernels. Those from NEED_NARROW to NEED_CANDIDATES ask Python for something and are called again. NO may
+# Answers of kernels. Those named NEED_ ask Python for something and are called again. NO may
 # be otherwise after the next placement, NEVER holds until the run ends, for all pods that are alike.
 NO = 0
 YES = 1
@@ -211,6 +213,7 @@ NEED_CLAIMS = 7
 NEED_CANDIDATES = 8
 DONE = 9
 NEVER = 10
+NEED_PRICES = 11
 
 # Which array a journal entry is about.
 FREE = 0

@@ -7,6 +7,7 @@ alive as long as their addresses are listed.
 """
 
 from collections.abc import Mapping
+from operator import lt
 from typing import Any
 
 import numba
@@ -70,6 +71,7 @@ class Memory:
     def __init__(self) -> None:
         self.table = np.zeros(len(_LAYOUT) * _WORDS, dtype=np.int64)
         self.arrays: dict[str, Array] = {}
+        self._checked: dict[str, int] = {}
 
     def put(self, **arrays: Array) -> None:
         """List arrays under their names, replacing those that were listed before."""
@@ -84,14 +86,20 @@ class Memory:
             at = number * _WORDS
             self.table[at] = array.ctypes.data
             self.table[at + 1 : at + 1 + dimensions] = array.shape
+            before = self.arrays.get(name)
+            if before is None or any(map(lt, array.shape, before.shape)):
+                self._checked = {}
             self.arrays[name] = array
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Refuse arrays that are smaller than what they should hold; axes without a size are the writer's business."""
+        if self._checked and all(size <= self._checked.get(axis, 0) for axis, size in sizes.items()):
+            return
         for name, array in self.arrays.items():
             for axis, has in zip(_LAYOUT[name][2], array.shape, strict=True):
                 if has < sizes.get(axis, 0):
                     raise LayoutError(name, axis, has=has, needs=sizes[axis])
+        self._checked = dict(sizes)
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]

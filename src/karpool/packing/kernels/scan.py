@@ -1,0 +1,141 @@
+"""Sets of nodes, one after the other: each is taken away, its pods are placed, the outcome is judged, all is undone.
+
+Most sets have to stay, and that much is seen here without leaving the kernel. It stops at the first set that may be
+worth a closer look, and goes on from there when it is called again.
+"""
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.packing.kernels import columns as c
+from karpool.packing.kernels import compiled, inner
+from karpool.packing.kernels.journal import remove, undo
+from karpool.packing.kernels.place import place, prepare_candidates
+
+# Indices of `progress`.
+AT = 0
+PLACING = 1
+
+# Flags of a pod: it may go to closed nodes; it may wait for a node that is not up yet.
+EXEMPT = 1
+PATIENT = 2
+
+
+@compiled
+def scan(
+    m: Array,
+    progress: Array,
+    node_start: Array,
+    nodes: Array,
+    pod_start: Array,
+    pods: Array,
+    flags: Array,
+    below: Array,
+    limits: Array,
+    reservations: Array,
+    unready: Array,
+    targets: Array,
+    opened: Array,
+    on_nodes: Array,
+    on_classes: Array,
+    on_groups: Array,
+) -> int:
+    """Look at sets until one may be worth it (c.YES, `progress` is past it); c.DONE, or what is missing to go on."""
+    while progress[AT] < len(below):
+        at = progress[AT]
+        first, count = pod_start[at], pod_start[at + 1] - pod_start[at]
+        if not progress[PLACING]:
+            for place_ in range(node_start[at], node_start[at + 1]):
+                if remove(m, nodes[place_]) != c.DONE:
+                    undo(m, 0)
+                    return c.NEED_LOG
+            begin(m, first, count, pods, flags, limits[min(at, len(limits) - 1)], reservations)
+            progress[PLACING] = 1
+        answer = prepare_candidates(m)
+        if answer == c.DONE:
+            answer = place(m)
+        if answer == c.DONE:
+            answer = judge(m, first, count, flags, below[at], unready)
+        if answer != c.YES and answer != c.NO:
+            return answer
+        opened[at] = c.state(m)[c.CLAIMS] > 0
+        for place_ in range(node_start[at], node_start[at + 1]):
+            mark(on_nodes, at, nodes[place_])
+        for item in range(count):
+            target = c.target(m)[item]
+            targets[first + item] = target
+            if target >= 0:
+                mark(on_nodes, at, target)
+            elif target == c.UNPLACED:
+                opened[at] = 1
+            rest_on_rules(m, at, pods[first + item], on_classes, on_groups)
+        undo(m, 0)
+        progress[AT] = at + 1
+        progress[PLACING] = 0
+        if answer == c.YES:
+            return c.YES
+    return c.DONE
+
+
+@inner
+def begin(m: Array, first: int, count: int, pods: Array, flags: Array, limits: Array, reservations: Array) -> None:
+    """Set up the queue of a set's pods, which are in order."""
+    for item in range(count):
+        c.pods(m)[item] = pods[first + item]
+        c.queue(m)[item] = item
+        c.last_length(m)[item] = c.UNSET
+        c.exempt(m)[item] = (flags[first + item] & EXEMPT) != 0
+        c.target(m)[item] = c.UNPLACED
+        c.level(m)[item] = c.UNSET
+    c.hint(m)[:, :] = 0
+    c.batch_class(m)[:] = c.UNSET
+    c.limits(m)[:, :] = limits
+    c.reservations(m)[:] = reservations
+    state = c.state(m)
+    state[c.HEAD], state[c.WAITING], state[c.QUEUED], state[c.CLAIMS] = 0, count, count, 0
+
+
+@inner
+def judge(m: Array, first: int, count: int, flags: Array, below: float, unready: Array) -> int:
+    """c.NO if a set has to stay for sure; c.YES if it may go; or what has to be known first."""
+    for item in range(count):
+        target = c.target(m)[item]
+        if target == c.UNPLACED or (target >= 0 and unready[target] and (flags[first + item] & PATIENT) == 0):
+            return c.NO
+    claims = c.state(m)[c.CLAIMS]
+    if claims != 1:
+        return c.YES if claims == 0 else c.NO
+    if not np.isfinite(below) or c.claim_relaxed(m)[0]:
+        return c.YES
+    for number in range(c.sizes(m)[c.RESERVATION_IDS]):
+        if c.claim_held(m)[0, number]:
+            return c.YES
+    requirement = c.claim_requirement(m)[0]
+    if not c.priced(m)[requirement]:
+        c.state(m)[c.MISS_A] = requirement
+        return c.NEED_PRICES
+    for at in range(c.claim_type_count(m)[0]):
+        if c.worst_price(m)[requirement, c.claim_types(m)[0, at]] < below:
+            return c.YES
+    return c.NO
+
+
+@inner
+def rest_on_rules(m: Array, at: int, pod: int, on_classes: Array, on_groups: Array) -> None:
+    """Note a pod's class, and the groups that its rules, or those of others about it, look at."""
+    class_, labels = c.class_of(m)[pod], c.labels_of(m)[pod]
+    mark(on_classes, at, class_)
+    start = c.kept_off_start(m)[labels]
+    for place_ in range(start, start + c.kept_off_length(m)[labels]):
+        mark(on_groups, at, c.kept_off_by(m)[place_])
+    while class_ >= 0:
+        start = c.owned_start(m)[class_]
+        for place_ in range(start, start + c.owned_length(m)[class_]):
+            mark(on_groups, at, c.owned(m)[place_])
+        class_ = c.class_next(m)[class_]
+
+
+@inner
+def mark(bits: Array, row: int, number: int) -> None:
+    """Set one bit of a row."""
+    bits[row, number >> 3] |= np.uint8(1 << (number & 7))

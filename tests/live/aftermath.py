@@ -1,0 +1,185 @@
+"""What must hold whatever went wrong: nothing is left behind, no rule was broken, and the controller goes on."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Generic, Self, TypeVar
+
+from tests.live.trial import Trial, deployment, pool
+
+from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.tickets import COMMAND, REPLACES
+from karpool.live import resources as r
+from karpool.live.client import Client
+from karpool.live.errors import ConflictError
+from karpool.live.reflector import Reflector
+from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL, UNREGISTERED_TAINT
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
+from karpool.model.pod import Pod
+from karpool.model.wire import Object, condition
+
+T = TypeVar("T", bound=Object)
+PROBE = "probe"
+_MARKS = (DISRUPTED_TAINT, UNREGISTERED_TAINT)
+
+
+def own(name: str) -> dict[str, Any]:
+    """What is merged into a pod's spec so that it runs in one pool only."""
+    return {"nodeSelector": {NODEPOOL: name}}
+
+
+class _Seen(Generic[T]):
+    """Keeps what a watch brings, and has every change looked at."""
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        self.held: dict[str, T] = {}
+        self._look = look
+
+    def put(self, thing: T) -> None:
+        self.held[thing.key] = thing
+        self._look()
+
+    def remove(self, thing: T) -> None:
+        self.held.pop(thing.key, None)
+        self._look()
+
+    def replace(self, things: Sequence[T], _version: str) -> None:
+        self.held = {thing.key: thing for thing in things}
+        self._look()
+
+
+class Onlooker:
+    """Watches from outside: how many pods of an app are healthy, and how many nodes of a pool are on their way out."""
+
+    def __init__(self, trial: Trial, *, healthy: Mapping[str, int], leaving: Mapping[str, int]) -> None:
+        """`healthy`: the fewest pods by app, once there were as many; `leaving`: the most nodes by pool."""
+        self.broken: list[str] = []
+        self._client = Client(trial.target)
+        self._healthy = healthy
+        self._leaving = leaving
+        self._armed: set[str] = set()
+        self._pods: _Seen[Pod] = _Seen(self._count_pods)
+        self._nodes: _Seen[Node] = _Seen(self._count_nodes)
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        reflectors = (Reflector(self._client, r.PODS, self._pods), Reflector(self._client, r.NODES, self._nodes))
+        self._tasks = [asyncio.create_task(one.run()) for one in reflectors]
+        for one in reflectors:
+            await one.synced.wait()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        await self._client.__aexit__()
+
+    def _count_pods(self) -> None:
+        found = Counter(pod.metadata.labels.get("app", "") for pod in self._pods.held.values() if _is_healthy(pod))
+        for app, least in self._healthy.items():
+            if found[app] >= least:
+                self._armed.add(app)
+            elif app in self._armed:
+                self.broken.append(f"only {found[app]} of {least} pods of {app} are healthy")
+
+    def _count_nodes(self) -> None:
+        found = Counter(node.metadata.labels.get(NODEPOOL, "") for node in self._nodes.held.values() if _leaves(node))
+        for name, most in self._leaving.items():
+            if found[name] > most:
+                self.broken.append(f"{found[name]} nodes of pool {name} leave at the same time, not {most}")
+
+
+def _is_healthy(pod: Pod) -> bool:
+    ready = condition(pod.status.conditions, "Ready")
+    return ready is not None and ready.status == "True" and pod.metadata.deletion_timestamp is None
+
+
+def _leaves(node: Node) -> bool:
+    return node.metadata.deletion_timestamp is not None or any(one.key == DISRUPTED_TAINT for one in node.spec.taints)
+
+
+# -- nothing is left behind --------------------------------------------------------------------------------------------
+
+
+async def left_behind(trial: Trial) -> list[str]:
+    """What should not be there once everything is at rest."""
+    pods, nodes, claims = await trial.pods(), await trial.nodes(), await trial.claims()
+    machines = {claim.status.provider_id for claim in claims}
+    named = {node.spec.provider_id for node in nodes}
+    return [
+        *_complaints("pod", pods, lambda pod: [] if _is_healthy(pod) else ["does not run"]),
+        *_complaints("node", nodes, lambda node: _of_node(node, machines)),
+        *_complaints("claim", claims, lambda claim: _of_claim(claim, named)),
+    ]
+
+
+def _complaints(kind: str, things: Iterable[T], ask: Callable[[T], list[str]]) -> list[str]:
+    return [f"{kind} {thing.key} {said}" for thing in things for said in ask(thing)]
+
+
+def _of_node(node: Node, machines: set[str]) -> list[str]:
+    found = [f"has the taint {taint.key}" for taint in node.spec.taints if taint.key in _MARKS]
+    if node.metadata.deletion_timestamp is not None:
+        found.append(f"is deleted but kept by {node.metadata.finalizers}")
+    if node.spec.provider_id not in machines:
+        found.append("has no claim")
+    return found
+
+
+def _of_claim(claim: NodeClaim, machines: set[str]) -> list[str]:
+    found = [f"has the annotation {key}" for key in (COMMAND, REPLACES) if key in claim.metadata.annotations]
+    if claim.metadata.deletion_timestamp is not None:
+        found.append(f"is deleted but kept by {claim.metadata.finalizers}")
+    if condition(claim.status.conditions, DISRUPTION_REASON) is not None:
+        found.append("has a reason for its disruption")
+    if claim.status.provider_id not in machines:
+        found.append("has no node")
+    return found
+
+
+async def settles(trial: Trial, pools: Mapping[str, int], seconds: float = 40.0) -> float:
+    """Wait until pools have so many nodes and nothing is left behind; how long that took."""
+    complaints: list[str] = []
+
+    async def rests() -> bool:
+        found = Counter(node.metadata.labels.get(NODEPOOL, "") for node in await trial.nodes())
+        wrong = [f"pool {name} has {found[name]} nodes" for name, count in pools.items() if found[name] != count]
+        complaints[:] = [*wrong, *await left_behind(trial)]
+        return not complaints
+
+    try:
+        return await trial.until("everything is at rest", rests, seconds)
+    except AssertionError as error:
+        raise AssertionError("; ".join(complaints) + f"\n{error}") from None
+
+
+async def leaves_nothing_behind(trial: Trial, onlooker: Onlooker, pools: Mapping[str, int]) -> None:
+    """The check at the end of every story: at rest with so many nodes, no rule broken on the way, and it goes on."""
+    await settles(trial, pools)
+    await goes_on(trial)
+    await settles(trial, pools)
+    assert not onlooker.broken, onlooker.broken
+
+
+async def goes_on(trial: Trial) -> None:
+    """A pod that needs a node of its own gets one, and that goes again when the pod is gone."""
+    with suppress(ConflictError):
+        await trial.make(pool(PROBE, disruption={"consolidateAfter": "0s"}))
+        await trial.make(deployment(PROBE, 0, **own(PROBE)))
+    await trial.scale(PROBE, 1)
+
+    async def count() -> int:
+        return sum(node.metadata.labels.get(NODEPOOL) == PROBE for node in await trial.nodes())
+
+    async def runs() -> bool:
+        return any(pod.metadata.labels.get("app") == PROBE for pod in await trial.running())
+
+    async def gone() -> bool:
+        return await count() == 0
+
+    await trial.until("a new pod gets a node", runs)
+    await trial.scale(PROBE, 0)
+    await trial.until("a node that is not needed goes", gone)

@@ -1,0 +1,154 @@
+"""A proxy between an operator and the API server that makes trouble: refuses, dawdles, loses answers, cuts watches."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Self
+
+import aiohttp
+from aiohttp import web
+from tests.live.stand_in import failure
+
+from karpool.live.credentials import FixedCredentials
+from karpool.live.target import Target, tls_context
+
+_REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}
+
+
+class Trouble(Enum):
+    """What may become of a request."""
+
+    CONFLICT = 409
+    TOO_MANY = 429
+    INTERNAL = 500
+    SLOW = "answered late"
+    LOST = "carried out, but the answer never comes"
+    BROKEN = "never arrives"
+
+
+Choice = Callable[[web.Request], Trouble | None]
+
+
+@dataclass
+class AtRandom:
+    """Spoils a share of all requests but watches, the same ones for the same seed and order of requests."""
+
+    seed: int
+    share: float
+    troubles: tuple[Trouble, ...] = tuple(Trouble)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self.made: list[Trouble] = []
+
+    def __call__(self, request: web.Request) -> Trouble | None:
+        if "watch" in request.query or "/leases/" in request.path or self._random.random() >= self.share:
+            return None
+        self.made.append(self._random.choice(self.troubles))
+        return self.made[-1]
+
+
+class Proxy:
+    """Use as an async context manager; `target` is the way through it."""
+
+    def __init__(self, behind: Target, choice: Choice | None = None, *, delay: float = 1.0) -> None:
+        self.choice = choice
+        self.delay = delay
+        self.writes: list[str] = []
+        """Method and path of everything that was to change something, leases apart."""
+        self._behind = behind
+        self._watches: set[asyncio.Event] = set()
+
+    async def __aenter__(self) -> Self:
+        tls = tls_context(self._behind, self._behind.credentials.certificate)
+        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=tls), read_bufsize=2**20)
+        app = web.Application(client_max_size=2**26)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        self.target = replace(self._behind, server=self.url, credentials=FixedCredentials(), authority=b"")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cut_watches()
+        await self._runner.cleanup()
+        await self._session.close()
+
+    def cut_watches(self) -> int:
+        """End all watches in the middle of a line; how many there were."""
+        watches, self._watches = self._watches, set()
+        for watch in watches:
+            watch.set()
+        return len(watches)
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        if request.method != "GET" and "/leases" not in request.path:
+            self.writes.append(f"{request.method} {request.path}")
+        trouble = self.choice(request) if self.choice is not None else None
+        if trouble is Trouble.BROKEN:
+            return _hang_up(request)
+        if trouble is not None and isinstance(trouble.value, int):
+            return _refuse(trouble.value)
+        if trouble is Trouble.SLOW:
+            await asyncio.sleep(self.delay)
+        try:
+            async with self._forward(request, body) as answer:
+                if "watch" in request.query:
+                    return await self._stream(request, answer)
+                said = await answer.read()
+        except aiohttp.ClientError:
+            return _hang_up(request)
+        if trouble is Trouble.LOST:
+            return _hang_up(request)
+        return web.Response(status=answer.status, body=said, headers={"Content-Type": answer.content_type})
+
+    @asynccontextmanager
+    async def _forward(self, request: web.Request, body: bytes) -> AsyncIterator[aiohttp.ClientResponse]:
+        headers = {
+            key: request.headers[key] for key in ("Content-Type", "Accept", "User-Agent") if key in request.headers
+        }
+        timeout = aiohttp.ClientTimeout(total=None)
+        url = self._behind.server + request.path_qs
+        async with self._session.request(
+            request.method, url, data=body or None, headers=headers, timeout=timeout
+        ) as answer:
+            yield answer
+
+    async def _stream(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        response = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type})
+        await response.prepare(request)
+        cut = asyncio.Event()
+        self._watches.add(cut)
+        end = asyncio.create_task(cut.wait())
+        try:
+            while not cut.is_set():
+                chunk = asyncio.create_task(answer.content.readany())
+                await asyncio.wait((chunk, end), return_when=asyncio.FIRST_COMPLETED)
+                if not chunk.done():
+                    chunk.cancel()
+                    await response.write(b'{"type":"MODIFIED","object":{"metad')
+                    return _hang_up(request)
+                if not chunk.result():
+                    return response
+                await response.write(chunk.result())
+        finally:
+            end.cancel()
+            self._watches.discard(cut)
+        return response
+
+
+def _hang_up(request: web.Request) -> web.Response:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+def _refuse(status: int) -> web.Response:
+    headers = {"Retry-After": "1"} if status == Trouble.TOO_MANY.value else {}
+    return web.json_response(failure(status, _REASONS[status], "as the test asks for"), status=status, headers=headers)

@@ -1,0 +1,65 @@
+"""What the stories of faults have in common: three Deployments, each in a pool of its own, that grow and shrink."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from tests.live.aftermath import Onlooker, leaves_nothing_behind, own, settles
+from tests.live.trial import Trial, budget, deployment, pool
+
+from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
+
+NAMES = ("one", "two", "three")
+ONE_EACH = dict.fromkeys(NAMES, 1)
+MANY, FEW = 6, 2
+SMALL = "c-4x-amd64-linux"
+
+
+async def prepare(trial: Trial, *names: str) -> None:
+    """Pools that lose one node at a time, and Deployments that lose one pod at a time."""
+    for name in names:
+        await trial.make(pool(name, disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "1"}]}))
+        await trial.make(deployment(name, MANY, **own(name)), budget(name, minAvailable=1))
+
+
+@contextlib.asynccontextmanager
+async def grown(trial: Trial, **options: Any) -> AsyncIterator[Onlooker]:
+    """A controller, with these options, that has a node for each Deployment; somebody watches that rules hold."""
+    await prepare(trial, *NAMES)
+    trial.start(**options)
+    async with Onlooker(trial, healthy=ONE_EACH, leaving=ONE_EACH) as onlooker:
+        await settles(trial, ONE_EACH)
+        yield onlooker
+
+
+async def shrink(trial: Trial, *names: str) -> None:
+    """Leave few pods of some Deployments, or of all: their nodes are too large now."""
+    for name in names or NAMES:
+        await trial.scale(name, FEW)
+
+
+async def command_begins(trial: Trial, name: str) -> None:
+    """Wait until a node of a pool is tainted."""
+
+    async def tainted() -> bool:
+        return any(node.spec.taints for node in await trial.nodes() if node.metadata.labels[NODEPOOL] == name)
+
+    await trial.until(f"a command is about a node of {name}", tainted)
+
+
+async def replaced(trial: Trial, *names: str, seconds: float = 60.0) -> None:
+    """Wait until the nodes of some pools, or of all, are replaced by smaller ones."""
+    wanted = sorted((name, SMALL) for name in names or NAMES)
+
+    async def holds() -> bool:
+        held = [node.metadata.labels for node in await trial.nodes()]
+        found = [(labels[NODEPOOL], labels[INSTANCE_TYPE]) for labels in held]
+        return sorted(one for one in found if not names or one[0] in names) == wanted
+
+    await trial.until(f"smaller nodes for {', '.join(names or NAMES)}", holds, seconds)
+
+
+async def ends_well(trial: Trial, onlooker: Onlooker) -> None:
+    """All nodes are replaced, and nothing is left behind."""
+    await replaced(trial)
+    await leaves_nothing_behind(trial, onlooker, ONE_EACH)

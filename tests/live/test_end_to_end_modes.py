@@ -1,0 +1,187 @@
+"""Other ways to run the controller on a real cluster: dry run, beside Karpenter, and with somebody who measures it."""
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from tests.live.aftermath import Onlooker, own
+from tests.live.control_plane import ControlPlane
+from tests.live.karpenter_part import karpenter
+from tests.live.programs import free_port
+from tests.live.trial import SETTINGS, Trial, budget, deployment, journal, machines, play, pool, with_journal
+
+from karpool.catalog.pricing import PRICE_LABEL
+from karpool.live import resources as r
+from karpool.live.providers.kwok import KWOK_NODE_CLASSES
+from karpool.live.run_settings import ProviderName
+from karpool.live.serving import Address
+from karpool.model.labels import DISRUPTED_TAINT, INSTANCE_TYPE, NODEPOOL
+from karpool.model.nodepool import NodeClaim
+
+BUDGETS = "karpool.sh/budgets"
+TAINT = "karpool.sh/disrupted"
+HASH = "karpenter.sh/nodepool-hash"
+BESIDE_KARPENTER = replace(SETTINGS, provider=ProviderName.KARPENTER)
+# Leases are renewed all the time by those who play the kubelets.
+COMPARED = (r.PODS, r.NODES, r.NODE_CLAIMS, r.NODE_POOLS, r.EVENTS, r.DEPLOYMENTS, r.NAMESPACES, KWOK_NODE_CLASSES)
+
+
+def test_a_dry_run_decides_and_writes_nothing(running_cluster: ControlPlane, tmp_path: Path) -> None:
+    """Nodes that are empty and a pod that waits: the journal says what would be done, the cluster stays as it was."""
+    path = tmp_path / "journal"
+    dry = with_journal(path, replace(SETTINGS, dry_run=True))
+
+    async def story(trial: Trial) -> None:
+        await trial.make(pool(template={"spec": {"requirements": machines("c-2x")}}))
+        await trial.make(pool("large", template={"spec": {"requirements": machines("c-8x")}}))
+        task = trial.start()
+        await trial.make(deployment("web", 2, **own("default")))
+        await trial.until_running(2)
+        names = {node.name for node in await trial.until_nodes(2)}
+        await trial.stop(task)
+        await trial.scale("web", 0)
+        await trial.make(deployment("waits", 1, **own("large")))
+        await trial.until_running(0)
+        await trial.until("the scheduler has looked", lambda: _has_waiting_pod(trial))
+        await asyncio.sleep(1)
+        before = await _versions(trial)
+        trial.start(dry)
+
+        async def decided() -> bool:
+            return bool(journal(path, "Decision")) and bool(journal(path, "Provisioned"))
+
+        await trial.until("it is decided", decided)
+        await asyncio.sleep(2)
+        assert await _versions(trial) == before
+        decision = journal(path, "Decision")[0]
+        assert (decision["method"], decision["dryRun"], set(decision["nodes"])) == ("Emptiness", True, names)
+        (new,) = journal(path, "Provisioned")[0]["newNodes"]
+        assert new["instanceTypes"] == ["c-8x-amd64-linux"]
+
+    play(running_cluster, story)
+
+
+def test_beside_karpenter_only_what_is_there_is_replaced(running_cluster: ControlPlane) -> None:
+    """Budgets from the annotation, an own taint, no node for pods that wait, and no hash of its own making."""
+
+    async def story(trial: Trial) -> None:
+        await trial.make(_karpenters_pool(), budget("web", minAvailable=1), deployment("web", 2, **own("default")))
+        old = await _made_by_karpenter(trial)
+        await trial.make(deployment("waits", 1, cpu="16"))
+        trial.start()
+        async with Onlooker(trial, healthy={"web": 1}, leaving={}) as onlooker:
+            await asyncio.sleep(2.5)
+            assert [claim.name for claim in await trial.claims()] == [old.name]
+            annotations = {BUDGETS: json.dumps([{"nodes": "1"}])}
+            await trial.change("NodePool", "default", {"metadata": {"annotations": annotations}})
+            new = await _replacement_of(trial, old)
+            await asyncio.sleep(1)
+            held = {claim.name: claim for claim in await trial.claims()}
+            assert held.keys() == {old.name, new.name}
+            assert held[old.name].metadata.deletion_timestamp is None
+            (node,) = await trial.nodes()
+            keys = {taint.key for taint in node.spec.taints}
+            assert TAINT in keys
+            assert DISRUPTED_TAINT not in keys
+            async with karpenter(trial):
+                await trial.until("the old node is gone", lambda: _only(trial, new.name))
+                await trial.until_running(2)
+        assert not onlooker.broken
+        (claim,) = await trial.claims()
+        assert claim.metadata.labels[INSTANCE_TYPE] == "c-4x-amd64-linux"
+        assert HASH not in claim.metadata.annotations
+        (made,) = (await trial.client.list(r.NODE_POOLS)).items
+        assert HASH not in made.metadata.annotations
+
+    play(running_cluster, story, BESIDE_KARPENTER)
+
+
+def test_metrics_and_probes_show_what_happens(running_cluster: ControlPlane) -> None:
+    """Cost and decisions are on the page of metrics; the probes say that all is well."""
+    metrics, health = (Address("127.0.0.1", free_port()) for _ in range(2))
+
+    async def story(trial: Trial) -> None:
+        await trial.make(pool())
+        trial.start()
+        await trial.make(deployment("web", 6))
+        await trial.until_running(6)
+        (large,) = await trial.until_nodes(1)
+        await trial.scale("web", 1)
+        await trial.until_running(1)
+        await trial.until("a smaller node is there", lambda: _gone(trial, large.name))
+        (small,) = await trial.nodes()
+        price = float(small.metadata.labels[PRICE_LABEL])
+
+        async def shown() -> bool:
+            page = _series(await _page(metrics, "/metrics"))
+            return abs(page['karpool_cluster_cost_dollars_per_hour{nodepool="default"}'] - price) < 1e-6
+
+        await trial.until("the cost is that of the small node", shown)
+        page = _series(await _page(metrics, "/metrics"))
+        decisions = [name for name in page if name.startswith("karpool_voluntary_disruption_decisions_total")]
+        assert any('decision="replace"' in name and page[name] == 1 for name in decisions)
+        assert page["karpool_saved_dollars_per_hour_total"] > 0
+        assert page["karpool_leading"] == 1
+        assert page["karpool_decision_seconds_count"] > 0
+        assert await _page(health, "/healthz") == await _page(health, "/readyz") == "ok\n"
+
+    play(running_cluster, story, replace(SETTINGS, metrics_address=metrics, health_address=health))
+
+
+async def _versions(trial: Trial) -> dict[tuple[str, str], str]:
+    """The versions of all objects."""
+    listed = {resource.plural: await trial.client.list(resource) for resource in COMPARED}
+    return {(plural, one.key): one.metadata.resource_version for plural, found in listed.items() for one in found.items}
+
+
+async def _has_waiting_pod(trial: Trial) -> bool:
+    pods = await trial.pods()
+    return len(pods) == 1 and any(one.type == "PodScheduled" for one in pods[0].status.conditions)
+
+
+def _karpenters_pool() -> dict[str, Any]:
+    """A pool whose own budgets keep Karpenter from disrupting anything."""
+    return pool(disruption={"consolidateAfter": "1s", "budgets": [{"nodes": "0"}]})
+
+
+async def _made_by_karpenter(trial: Trial) -> NodeClaim:
+    """A NodeClaim that Karpenter made, launched and initialized; it is too large, and pods run there."""
+    ref = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    spec = {"requirements": machines("c-16x"), "nodeClassRef": ref, "resources": {"requests": {"cpu": "10"}}}
+    metadata = {"name": "default-old", "labels": {NODEPOOL: "default"}}
+    await trial.make({"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": metadata, "spec": spec})
+    async with karpenter(trial):
+        await trial.until_running(2)
+    (claim,) = await trial.claims()
+    return claim
+
+
+async def _replacement_of(trial: Trial, old: NodeClaim) -> NodeClaim:
+    async def is_there() -> bool:
+        return len(await trial.claims()) > 1
+
+    await trial.until("a replacement is asked for", is_there)
+    (new,) = [claim for claim in await trial.claims() if claim.name != old.name]
+    return new
+
+
+async def _only(trial: Trial, name: str) -> bool:
+    things = (*await trial.nodes(), *await trial.claims())
+    return {thing.name for thing in things} == {name}
+
+
+async def _gone(trial: Trial, name: str) -> bool:
+    return name not in {thing.name for thing in (*await trial.nodes(), *await trial.claims())}
+
+
+async def _page(address: Address, path: str) -> str:
+    async with aiohttp.ClientSession() as session, session.get(f"http://{address}{path}") as response:
+        return await response.text()
+
+
+def _series(page: str) -> dict[str, float]:
+    lines = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}

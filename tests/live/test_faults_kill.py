@@ -1,0 +1,93 @@
+"""The controller is killed at each API call of a command, and the next one finishes or takes back what it finds."""
+
+import asyncio
+import os
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.live.aftermath import Onlooker, leaves_nothing_behind, settles
+from tests.live.control_plane import ControlPlane
+from tests.live.fuse import Fuse
+from tests.live.stories import prepare, replaced, shrink
+from tests.live.trial import SETTINGS, Trial, play
+
+from karpool.live.run_settings import LeaseSettings
+
+EVERY = "KARPOOL_EVERY_KILL"
+"""Set it to kill before and after each call; otherwise some are chosen."""
+STRIDE = 3
+ALONE = replace(
+    SETTINGS,
+    lease=LeaseSettings(name=None),
+    execution=replace(SETTINGS.execution, missing_after=timedelta(seconds=1)),
+)
+
+
+def _kills(writes: int) -> list[tuple[int, bool]]:
+    """When to die: at which write, and whether it was carried out."""
+    if os.environ.get(EVERY):
+        return [(write, sent) for write in range(1, writes + 1) for sent in (False, True)]
+    return [(write, write % 2 == 0) for write in range(1, writes + 1, STRIDE)]
+
+
+class _Lives:
+    """One operator after the other, each with a fuse."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self.start()
+
+    def start(self) -> None:
+        self.fuse = Fuse()
+        self._task = self._trial.start(ALONE, make_client=self.fuse.client)
+
+    async def die_during(self, name: str) -> bool:
+        """Play a whole command, begin anew when the fuse blows; whether it did."""
+        command = asyncio.create_task(_command(self._trial, name))
+        end = asyncio.create_task(self.fuse.blown.wait())
+        await asyncio.wait((end, command), return_when=asyncio.FIRST_COMPLETED)
+        self.fuse.arm(0, sent=False)
+        died = end.done()
+        if died:
+            await self._trial.kill(self._task)
+            self.start()
+        end.cancel()
+        await command
+        return died
+
+
+async def _command(trial: Trial, name: str) -> None:
+    """A Deployment shrinks, and its node is replaced by a smaller one."""
+    await shrink(trial, name)
+    await replaced(trial, name)
+    await settles(trial, {name: 1})
+
+
+async def _count_writes(trial: Trial, lives: _Lives) -> int:
+    await prepare(trial, "undisturbed")
+    await settles(trial, {"undisturbed": 1})
+    lives.fuse.arm(0, sent=False)
+    await _command(trial, "undisturbed")
+    return len(lives.fuse.writes)
+
+
+def test_killed_at_each_call_of_a_command_the_next_controller_leaves_nothing_behind(
+    running_cluster: ControlPlane,
+) -> None:
+    async def story(trial: Trial) -> None:
+        lives = _Lives(trial)
+        kills = _kills(await _count_writes(trial, lives))
+        names = [f"killed-{write}-{'after' if sent else 'before'}" for write, sent in kills]
+        limits = dict.fromkeys(names, 1)
+        await prepare(trial, *names)
+        async with Onlooker(trial, healthy=limits, leaving=limits) as onlooker:
+            await settles(trial, limits, 120)
+            died = []
+            for name, (write, sent) in zip(names, kills, strict=True):
+                lives.fuse.arm(write, sent=sent)
+                died.append(await lives.die_during(name))
+            # The last calls of a command come in no fixed number.
+            assert all(died[: -max(1, len(died) // 8)]), died
+            await leaves_nothing_behind(trial, onlooker, limits)
+
+    play(running_cluster, story, ALONE)

@@ -1,0 +1,73 @@
+"""Several replicas: one leads, and whatever becomes of it, another goes on, and no two ever write."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.live.aftermath import Onlooker, settles
+from tests.live.control_plane import ControlPlane
+from tests.live.proxy import Proxy
+from tests.live.stories import ONE_EACH, command_begins, ends_well, grown, prepare, shrink
+from tests.live.trial import Trial, play
+
+from karpool.live import resources as r
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+async def _leads(trial: Trial) -> asyncio.Task[None]:
+    """The replica that leads, as soon as there is one."""
+
+    async def exists() -> bool:
+        return any(operator.leading for operator, _ in trial.operators.values())
+
+    await trial.until("a replica leads", exists)
+    return next(task for task, (operator, _) in trial.operators.items() if operator.leading)
+
+
+def test_another_replica_goes_on_when_the_leader_is_killed_or_stopped(running_cluster: ControlPlane) -> None:
+    async def story(trial: Trial) -> None:
+        async with grown(trial) as onlooker:
+            for name, end in (("one", trial.kill), ("two", trial.stop)):
+                trial.start()
+                await shrink(trial, name)
+                await command_begins(trial, name)
+                await end(await _leads(trial))
+            await _leads(trial)
+            await shrink(trial, "three")
+            await ends_well(trial, onlooker)
+
+    play(running_cluster, story)
+
+
+def test_a_leader_that_slept_through_the_end_of_its_lease_writes_nothing(running_cluster: ControlPlane) -> None:
+    async def story(trial: Trial) -> None:
+        await prepare(trial, *ONE_EACH)
+        async with Proxy(trial.target) as proxy, Onlooker(trial, healthy=ONE_EACH, leaving=ONE_EACH) as onlooker:
+            sleeper = _replica(proxy.url)
+            try:
+                await settles(trial, ONE_EACH)
+                sleeper.send_signal(signal.SIGSTOP)
+                held = await trial.client.get(r.LEASES, "karpool", namespace="karpool")
+                written = len(proxy.writes)
+                await shrink(trial)
+                trial.start()
+                await _leads(trial)
+                sleeper.send_signal(signal.SIGCONT)
+                await ends_well(trial, onlooker)
+                assert held.spec.holder_identity
+                assert proxy.writes[written:] == []
+                assert sleeper.poll() is None
+            finally:
+                sleeper.kill()
+                sleeper.wait()
+
+    play(running_cluster, story)
+
+
+def _replica(url: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.live.replica", url]
+    return subprocess.Popen(command, cwd=ROOT, env={**os.environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - our own module

@@ -1,0 +1,59 @@
+"""There is one execution: spoil any of its actions, and the real cluster shows it; a sound controller mends it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.live.aftermath import Onlooker, leaves_nothing_behind, settles
+from tests.live.control_plane import ControlPlane
+from tests.live.stories import prepare, replaced, shrink
+from tests.live.trial import Trial, play
+
+from karpool.execution import actions as a
+from karpool.live.hands import Hands
+
+SPOILED = (a.CreateClaim, a.DeleteClaim, a.EvictPod, a.RemoveTaint, a.SetClaimCondition)
+LONG_ENOUGH = 5.0
+"""A sound controller replaces a node in about half of this."""
+
+
+def test_a_spoiled_action_shows_and_a_sound_controller_mends_it(
+    running_cluster: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(trial: Trial) -> None:
+        names = {kind: kind.__name__.lower() for kind in SPOILED}
+        limits = dict.fromkeys(names.values(), 1)
+        await prepare(trial, *limits)
+        sound = trial.start()
+        async with Onlooker(trial, healthy=limits, leaving=limits) as onlooker:
+            await settles(trial, limits)
+            await trial.stop(sound)
+            for kind, name in names.items():
+                with monkeypatch.context() as patch:
+                    patch.setattr(Hands, "carry_out", _without(kind))
+                    await _gets_nowhere(trial, name)
+            trial.start()
+            await replaced(trial, *limits)
+            await leaves_nothing_behind(trial, onlooker, limits)
+
+    play(running_cluster, story)
+
+
+def _without(kind: type) -> Any:
+    sound = Hands.carry_out
+
+    def spoiled(hands: Hands, actions: Sequence[a.Action], **options: Any) -> None:
+        sound(hands, [action for action in actions if type(action) is not kind], **options)
+
+    return spoiled
+
+
+async def _gets_nowhere(trial: Trial, name: str) -> None:
+    """A Deployment shrinks, and nothing good comes of it."""
+    spoiled = trial.start()
+    await shrink(trial, name)
+    await asyncio.sleep(LONG_ENOUGH)
+    with pytest.raises(AssertionError, match="not yet"):
+        await replaced(trial, name, seconds=0)
+    await trial.stop(spoiled)

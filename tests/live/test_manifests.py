@@ -1,0 +1,129 @@
+"""The shipped manifests: the API server takes them as they are, and the programs take what they are told there."""
+
+import asyncio
+import json
+from typing import Any
+
+import click
+import pytest
+from tests.live import manifests
+from tests.live.control_plane import ControlPlane
+from tests.live.manifests import DEPLOY, Json
+from tests.live.trial import Trial
+
+from karpool.cli.main import cli
+from karpool.live import resources as r
+from karpool.live.client import Client
+from karpool.live.errors import ForbiddenError
+from karpool.live.kubeconfig import find_target
+
+VARIABLES = {
+    "IMAGE": "karpool",
+    "VERSION": "0.1.0",
+    "APP_NAME": "karpool",
+    "NAMESPACE": "karpool",
+    "TEAM_NAME": "platform",
+    "PROVIDER": "karpenter",
+    "DRY_RUN": "true",
+    "ESTAFETTE_K8S_NODE_COMPACTOR_CONFIG": '{"nodePools": {"web": {"enabled": true}}}',
+    "CPU_REQUEST": "100m",
+    "MEMORY_REQUEST": "512Mi",
+    "CPU_LIMIT": "2",
+    "MEMORY_LIMIT": "1Gi",
+}
+COMPACTOR = VARIABLES | {"APP_NAME": "estafette-k8s-node-compactor", "NAMESPACE": "estafette"}
+FILES = [
+    ("controller/rbac.yaml", VARIABLES),
+    ("controller/rbac-kwok.yaml", VARIABLES),
+    ("controller/kubernetes.yaml", VARIABLES),
+    ("compactor/rbac.yaml", COMPACTOR),
+    ("compactor/kubernetes.yaml", COMPACTOR),
+]
+DEPLOYMENTS = [(name, variables) for name, variables in FILES if name.endswith("kubernetes.yaml")]
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+def deployment(name: str, variables: dict[str, str]) -> Json:
+    """The Deployment of a file."""
+    return next(one for one in manifests.read(DEPLOY / name, variables) if one["kind"] == "Deployment")
+
+
+def test_every_file_is_tried_here() -> None:
+    assert {str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.yaml")} == {name for name, _ in FILES}
+
+
+def test_the_api_server_takes_every_manifest_twice_and_the_second_time_nothing_changes(
+    control_plane: ControlPlane,
+) -> None:
+    async def story() -> None:
+        async with Client(find_target(kubeconfig=control_plane.kubeconfig())) as client:
+            documents = [one for name, variables in FILES for one in manifests.read(DEPLOY / name, variables)]
+            made = [await manifests.apply(client, one) for one in documents]
+            again = [await manifests.apply(client, one) for one in documents]
+            # Nobody else writes here, so a version that moved would be a manifest that quarrels with itself.
+            versions = {manifests.path_of(one): one["metadata"]["resourceVersion"] for one in made}
+            assert {manifests.path_of(one): one["metadata"]["resourceVersion"] for one in again} == versions
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("name", "variables"), DEPLOYMENTS)
+def test_the_command_line_takes_the_arguments_and_variables_of_the_deployment(
+    name: str, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (container,) = deployment(name, variables)["spec"]["template"]["spec"]["containers"]
+    for variable in container["env"]:
+        monkeypatch.setenv(variable["name"], variable.get("value", "karpool"))
+    command_name, *arguments = container["args"]
+    command = cli.get_command(click.Context(cli), command_name)
+    assert command is not None
+    context = command.make_context(command_name, arguments)
+    if command_name == "run":
+        given = context.params
+        assert (given["provider"], given["dry_run"], given["lease_name"]) == ("karpenter", True, "karpool")
+        assert (given["metrics_address"], given["health_address"]) == (":8080", ":8081")
+
+
+@pytest.mark.parametrize(("name", "variables"), DEPLOYMENTS)
+def test_ports_probes_and_volumes_belong_together(name: str, variables: dict[str, str]) -> None:
+    spec = deployment(name, variables)["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    ports = {port["name"] for port in container["ports"]}
+    probes = [container[key] for key in ("livenessProbe", "readinessProbe") if key in container]
+    assert {probe["httpGet"]["port"] for probe in probes} <= ports
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+
+
+@pytest.mark.parametrize(("name", "variables"), DEPLOYMENTS)
+def test_the_strictest_pod_security_admits_the_pods(
+    running_cluster: ControlPlane, name: str, variables: dict[str, str]
+) -> None:
+    async def story() -> None:
+        async with Trial(running_cluster) as trial:
+            space = f"{variables['NAMESPACE']}-restricted"
+            wanted = deployment(name, variables | {"NAMESPACE": space})
+            labelled = {"metadata": {"name": space, "labels": RESTRICTED}}
+            await trial.client.create(r.NAMESPACES, labelled)
+            await manifests.apply(trial.client, wanted)
+
+            async def all_made() -> bool:
+                pods = (await trial.client.list(r.PODS, namespace=space)).items
+                return len(pods) == wanted["spec"]["replicas"]
+
+            try:
+                await trial.until("its pods are admitted", all_made, seconds=20)
+                await _refuses_root(trial.client, wanted)
+            finally:
+                await trial.client.delete(r.NAMESPACES, space)
+
+    asyncio.run(story())
+
+
+async def _refuses_root(client: Client, wanted: Json) -> None:
+    """The admission is really there: the same pod as root is refused."""
+    pod: dict[str, Any] = json.loads(json.dumps(wanted["spec"]["template"]))
+    pod["metadata"]["name"] = "root"
+    pod["spec"]["securityContext"] |= {"runAsNonRoot": False, "runAsUser": 0}
+    with pytest.raises(ForbiddenError, match="violates PodSecurity"):
+        await client.create(r.PODS, pod, namespace=wanted["metadata"]["namespace"])

@@ -1,0 +1,170 @@
+"""The shipped roles are enough for everything the controller does, and allow nothing that it never does."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Self
+
+import pytest
+import yaml
+from tests.live import audit, manifests
+from tests.live.audit import Asked, Right
+from tests.live.control_plane import ControlPlane
+from tests.live.karpenter_part import karpenter
+from tests.live.trial import SETTINGS, Trial, budget, deployment, pool
+
+from karpool.live.kubeconfig import find_target
+from karpool.live.run_settings import ProviderName, RunSettings
+
+USER = "system:serviceaccount:karpool:karpool"
+CONTROLLER = manifests.DEPLOY / "controller"
+
+
+@pytest.fixture(scope="module")
+def audited_cluster(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A running cluster that writes down who asks for what; its API server is of the kind that wants a list first."""
+    missing = [name for name in ControlPlane.OTHERS if not (kubernetes_programs / name).exists()]
+    if missing:
+        pytest.skip(f"NOT TESTED: the roles of the controller. {kubernetes_programs} lacks {', '.join(missing)}.")
+    folder = tmp_path_factory.mktemp("audited-cluster")
+    flags = [*audit.flags(folder), "--feature-gates=WatchList=false"]
+    with ControlPlane(kubernetes_programs, folder, apiserver_flags=flags) as plane:
+        plane.start_controller_manager()
+        plane.start_scheduler()
+        plane.start_kwok()
+        yield plane
+
+
+@pytest.fixture
+def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes on is told again at once, not after two minutes: a repetition is written in another way."""
+    monkeypatch.setattr("karpool.live.events.QUIET", 0.0)
+    monkeypatch.setattr("karpool.execution.turn.TOLD_FOR", timedelta(0))
+
+
+class Watched(Trial):
+    """A trial in which the controller is the service account of the manifests, bound to some of the shipped roles."""
+
+    def __init__(self, plane: ControlPlane, settings: RunSettings, roles: tuple[str, ...]) -> None:
+        super().__init__(plane, settings)
+        self.target = find_target(kubeconfig=plane.user_kubeconfig(USER))
+        self.documents = [one for name in roles for one in manifests.read(CONTROLLER / name)]
+        self._log_begins = (plane.folder / "audit.log").stat().st_size
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        for document in self.documents:
+            await manifests.apply(self.client, document)
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        for document in self.documents:
+            if document["kind"] != "Namespace":
+                await self.client.raw("DELETE", manifests.path_of(document))
+        await super().__aexit__(*failure)
+
+    def asked(self) -> list[Asked]:
+        """What the controller has asked for so far."""
+        return list(audit.asked_by(USER, self.plane.folder, self._log_begins))
+
+    def unused(self) -> set[Right]:
+        """Rights that no request has needed so far."""
+        asked = self.asked()
+        return {right for right in audit.rights(self.documents) if not any(one.needs(right) for one in asked)}
+
+    def refused(self) -> set[str]:
+        """What the controller was not allowed to do."""
+        return {f"{one.verb} {one.resource} {one.namespace}/{one.name}" for one in self.asked() if one.status == 403}
+
+    async def runs(self, pods: int) -> None:
+        """Wait until so many pods run."""
+
+        async def so_many() -> bool:
+            return len(await self.running()) == pods
+
+        await self.until(f"{pods} pods run", so_many)
+
+    async def replaced(self, claims: set[str]) -> None:
+        """Wait until none of these NodeClaims is there any more, but others are."""
+
+        async def others() -> bool:
+            now = {claim.name for claim in await self.claims()}
+            return bool(now) and not now & claims
+
+        await self.until("other NodeClaims are there", others, seconds=60)
+
+    async def claim_names(self) -> set[str]:
+        return {claim.name for claim in await self.claims()}
+
+    async def end(self, task: asyncio.Task[None]) -> None:
+        """Stop the controller, and compare what it did with what it may do."""
+        await self.stop(task)
+        assert self.refused() == set(), "the roles lack something"
+        assert {str(right) for right in self.unused()} == set(), "the roles allow what is never done"
+
+
+@pytest.mark.usefixtures("talkative")
+def test_with_kwok_every_right_is_needed_and_none_is_missing(audited_cluster: ControlPlane) -> None:
+    async def story() -> None:
+        roles = ("rbac.yaml", "rbac-kwok.yaml")
+        async with Watched(audited_cluster, SETTINGS, roles) as trial:
+            task = trial.start()
+            await trial.make(pool(template={"spec": {"terminationGracePeriod": "4s"}}), deployment("web", 6))
+            await trial.runs(6)
+            # Room for six is more than one needs: its pod is evicted to a smaller node.
+            large = await trial.claim_names()
+            await trial.scale("web", 1)
+            await trial.replaced(large)
+            await trial.runs(1)
+            # A pod that may not be evicted is deleted when the grace period of its node ends.
+            await trial.make(budget("web", maxUnavailable=0))
+            (small,) = await trial.claim_names()
+            await trial.delete("NodeClaim", small)
+            await trial.replaced({small})
+            await trial.runs(1)
+            await trial.end(task)
+
+    asyncio.run(story())
+
+
+@pytest.mark.usefixtures("talkative")
+def test_with_karpenter_every_right_is_needed_and_none_is_missing(audited_cluster: ControlPlane) -> None:
+    settings = replace(SETTINGS, provider=ProviderName.KARPENTER)
+
+    async def story() -> None:
+        async with Watched(audited_cluster, settings, ("rbac.yaml",)) as trial, karpenter(trial):
+            karpenters = pool(disruption={"consolidateAfter": "1s", "budgets": [{"nodes": "0"}]})
+            karpenters["metadata"]["annotations"] = {"karpool.sh/budgets": '[{"nodes": "100%"}]'}
+            await trial.make(karpenters, deployment("web", 1), _large_claim())
+            await trial.runs(1)
+            task = trial.start()
+            await trial.replaced({"large"})
+            await trial.runs(1)
+            await trial.end(task)
+
+    asyncio.run(story())
+
+
+def test_no_role_of_the_controller_reaches_secrets_configmaps_or_everything() -> None:
+    documents = [one for name in ("rbac.yaml", "rbac-kwok.yaml") for one in manifests.read(CONTROLLER / name)]
+    for right in audit.rights(documents):
+        assert "*" not in (right.verb, right.resource)
+        assert right.resource.partition("/")[0] not in {"secrets", "configmaps", "serviceaccounts"}
+
+
+def _large_claim() -> dict[str, object]:
+    """What Karpenter made of the pool when there was more to run."""
+    return yaml.safe_load("""
+        apiVersion: karpenter.sh/v1
+        kind: NodeClaim
+        metadata:
+          name: large
+          labels: {karpenter.sh/nodepool: default}
+        spec:
+          nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+          requirements:
+          - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+          - {key: node.kubernetes.io/instance-type, operator: In, values: [c-16x-amd64-linux]}
+    """)
