@@ -278,7 +278,7 @@ def _daemon_pods(draw: Draw, bare: Objects) -> list[Pod]:
             template = entry.spec.template
             if number in missing:
                 continue
-            daemon = pod(f"{entry.name}-{where.name}", namespace="kube-system", owner="DaemonSet", node=where.name)
+            daemon = pod(f"{entry.name}-{number:02}", namespace="kube-system", owner="DaemonSet", node=where.name)
             labels = {"app": f"agent-{index}"}
             spec = changed(template.spec, node_name=where.name)
             made.append(changed(daemon, metadata=changed(daemon.metadata, labels=labels), spec=spec))

@@ -195,3 +195,13 @@ def test_drift_is_marked_and_taken_back(hashes: tuple[str, str], held: str | Non
     cleared = ClearClaimCondition("n1", "Drifted") in actions
     assert cleared is (expected == "cleared")
     assert note(actions, "Drifted") == (None if expected == "cleared" else expected)
+
+
+def test_a_claim_without_a_machine_has_not_drifted() -> None:
+    """Its labels come with the machine, so its pool's requirements say nothing about it yet."""
+    claim = node_claim("c1", launched=False, created=START)
+    objects = Objects(
+        node_claims=(replace(claim, status=replace(claim.status, conditions=())),),
+        node_pools=(node_pool(requirements=[("node.kubernetes.io/instance-type", "In", "m5.large")]),),
+    )
+    assert note(list(lifecycle(objects, START).actions), "Drifted") is None

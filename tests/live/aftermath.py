@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from tests.live.trial import Trial, deployment, pool
 
-from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.conditions import DISRUPTION_REASON, INSTANCE_TERMINATING
 from karpool.execution.tickets import COMMAND, REPLACES
 from karpool.live import resources as r
 from karpool.live.client import Client
@@ -61,11 +61,11 @@ class Onlooker:
         self._leaving = leaving
         self._armed: set[str] = set()
         self._pods: _Seen[Pod] = _Seen(self._count_pods)
-        self._nodes: _Seen[Node] = _Seen(self._count_nodes)
+        self._claims: _Seen[NodeClaim] = _Seen(self._count_nodes)
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
-        reflectors = (Reflector(self._client, r.PODS, self._pods), Reflector(self._client, r.NODES, self._nodes))
+        reflectors = (Reflector(self._client, r.PODS, self._pods), Reflector(self._client, r.NODE_CLAIMS, self._claims))
         self._tasks = [asyncio.create_task(one.run()) for one in reflectors]
         for one in reflectors:
             await one.synced.wait()
@@ -86,7 +86,7 @@ class Onlooker:
                 self.broken.append(f"only {found[app]} of {least} pods of {app} are healthy")
 
     def _count_nodes(self) -> None:
-        found = Counter(node.metadata.labels.get(NODEPOOL, "") for node in self._nodes.held.values() if _leaves(node))
+        found = Counter(one.metadata.labels.get(NODEPOOL, "") for one in self._claims.held.values() if _leaves(one))
         for name, most in self._leaving.items():
             if found[name] > most:
                 self.broken.append(f"{found[name]} nodes of pool {name} leave at the same time, not {most}")
@@ -97,8 +97,10 @@ def _is_healthy(pod: Pod) -> bool:
     return ready is not None and ready.status == "True" and pod.metadata.deletion_timestamp is None
 
 
-def _leaves(node: Node) -> bool:
-    return node.metadata.deletion_timestamp is not None or any(one.key == DISRUPTED_TAINT for one in node.spec.taints)
+def _leaves(claim: NodeClaim) -> bool:
+    """Whether a node is on its way out, as budgets count: marked or deleted, and its machine not yet ended."""
+    marked = claim.metadata.deletion_timestamp is not None or COMMAND in claim.metadata.annotations
+    return marked and not claim.is_true(INSTANCE_TERMINATING)
 
 
 # -- nothing is left behind --------------------------------------------------------------------------------------------

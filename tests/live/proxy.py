@@ -59,6 +59,8 @@ class Proxy:
         self.delay = delay
         self.writes: list[str] = []
         """Method and path of everything that was to change something, leases apart."""
+        self.lists = 0
+        """How often everything there is of a kind was asked for."""
         self._behind = behind
         self._watches: set[asyncio.Event] = set()
 
@@ -88,6 +90,7 @@ class Proxy:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
+        self.lists += "sendInitialEvents" in request.query
         if request.method != "GET" and "/leases" not in request.path:
             self.writes.append(f"{request.method} {request.path}")
         trouble = self.choice(request) if self.choice is not None else None

@@ -1,6 +1,7 @@
 """What the stories of faults have in common: three Deployments, each in a pool of its own, that grow and shrink."""
 
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,13 +14,22 @@ NAMES = ("one", "two", "three")
 ONE_EACH = dict.fromkeys(NAMES, 1)
 MANY, FEW = 6, 2
 SMALL = "c-4x-amd64-linux"
+PATIENCE = 150.0
+"""Kubernetes lets an eviction that was cut short count against its budget for two minutes."""
 
 
 async def prepare(trial: Trial, *names: str) -> None:
-    """Pools that lose one node at a time, and Deployments that lose one pod at a time."""
+    """Pools that lose one node at a time, and Deployments that lose one pod at a time, while no controller runs."""
     for name in names:
         await trial.make(pool(name, disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "1"}]}))
         await trial.make(deployment(name, MANY, **own(name)), budget(name, minAvailable=1))
+
+    async def all_wait() -> bool:
+        found = Counter(pod.metadata.labels["app"] for pod in await trial.pods() if pod.provisionable)
+        return all(found[name] == MANY for name in names)
+
+    # Whoever provisions for the pods that there are so far makes two nodes where one would do.
+    await trial.until("all pods wait for nodes", all_wait)
 
 
 @contextlib.asynccontextmanager
@@ -47,7 +57,7 @@ async def command_begins(trial: Trial, name: str) -> None:
     await trial.until(f"a command is about a node of {name}", tainted)
 
 
-async def replaced(trial: Trial, *names: str, seconds: float = 60.0) -> None:
+async def replaced(trial: Trial, *names: str, seconds: float = PATIENCE) -> None:
     """Wait until the nodes of some pools, or of all, are replaced by smaller ones."""
     wanted = sorted((name, SMALL) for name in names or NAMES)
 

@@ -22,8 +22,7 @@ def test_pods_that_wait_get_nodes_and_nodes_that_are_not_needed_go(running_clust
         await trial.make(deployment("web", 6))
         pods = await trial.until_running(6)
         assert {pod.spec.node_name for pod in pods} == {node.name for node in await trial.nodes()}
-        for claim in await trial.claims():
-            assert all(claim.is_true(kind) for kind in ("Launched", "Registered", "Initialized", "Ready"))
+        await trial.until_initialized()
         await trial.scale("web", 0)
         await trial.until_nodes(0)
 
@@ -61,7 +60,7 @@ def test_a_node_with_startup_taints_is_awaited_and_has_room_for_daemons(running_
         pods = await trial.until_running(2)
         assert {pod.spec.node_name for pod in pods} == {node.name}
         assert node.metadata.labels["node.kubernetes.io/instance-type"] == "c-4x-amd64-linux"
-        await trial.until("the node is initialized", lambda: _is_initialized(trial))
+        await trial.until_initialized()
 
     play(running_cluster, story)
 
@@ -102,8 +101,3 @@ async def _waits_for_startup(trial: Trial) -> bool:
     (claim,) = await trial.claims()
     said = condition(claim.status.conditions, "Initialized")
     return said is not None and said.reason == "StartupTaintsExist"
-
-
-async def _is_initialized(trial: Trial) -> bool:
-    (claim,) = await trial.claims()
-    return claim.is_true("Initialized")

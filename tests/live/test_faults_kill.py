@@ -35,9 +35,18 @@ class _Lives:
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
-        self.start()
 
-    def start(self) -> None:
+    async def start(self, *names: str) -> None:
+        """Begin with a node for each Deployment."""
+        await prepare(self._trial, *names)
+        self._begin()
+        await settles(self._trial, dict.fromkeys(names, 1), 120)
+        self.fuse.arm(0, sent=False)
+
+    async def end(self) -> None:
+        await self._trial.kill(self._task)
+
+    def _begin(self) -> None:
         self.fuse = Fuse()
         self._task = self._trial.start(ALONE, make_client=self.fuse.client)
 
@@ -49,8 +58,8 @@ class _Lives:
         self.fuse.arm(0, sent=False)
         died = end.done()
         if died:
-            await self._trial.kill(self._task)
-            self.start()
+            await self.end()
+            self._begin()
         end.cancel()
         await command
         return died
@@ -64,10 +73,10 @@ async def _command(trial: Trial, name: str) -> None:
 
 
 async def _count_writes(trial: Trial, lives: _Lives) -> int:
-    await prepare(trial, "undisturbed")
-    await settles(trial, {"undisturbed": 1})
-    lives.fuse.arm(0, sent=False)
+    """How many writes a command takes that nothing disturbs."""
+    await lives.start("undisturbed")
     await _command(trial, "undisturbed")
+    await lives.end()
     return len(lives.fuse.writes)
 
 
@@ -79,9 +88,8 @@ def test_killed_at_each_call_of_a_command_the_next_controller_leaves_nothing_beh
         kills = _kills(await _count_writes(trial, lives))
         names = [f"killed-{write}-{'after' if sent else 'before'}" for write, sent in kills]
         limits = dict.fromkeys(names, 1)
-        await prepare(trial, *names)
+        await lives.start(*names)
         async with Onlooker(trial, healthy=limits, leaving=limits) as onlooker:
-            await settles(trial, limits, 120)
             died = []
             for name, (write, sent) in zip(names, kills, strict=True):
                 lives.fuse.arm(write, sent=sent)

@@ -49,12 +49,14 @@ def test_an_api_server_that_restarts_or_is_away_for_a_while_only_costs_time(runn
 
 def test_versions_that_etcd_has_forgotten_are_read_anew(running_cluster: ControlPlane) -> None:
     async def story(trial: Trial) -> None:
-        async with grown(trial) as onlooker:
+        async with Proxy(trial.target) as proxy, grown(trial, target=proxy.target) as onlooker:
             await shrink(trial)
             await command_begins(trial, "one")
+            lists = proxy.lists
             await asyncio.to_thread(running_cluster.kill_apiserver)
             await asyncio.to_thread(running_cluster.compact_etcd)
             await asyncio.to_thread(running_cluster.start_apiserver)
             await ends_well(trial, onlooker)
+            assert proxy.lists > lists
 
     play(running_cluster, story)

@@ -27,7 +27,7 @@ QUICK = (
 
 def _run(kubeconfig: Path, lease: str, log: Path) -> subprocess.Popen[bytes]:
     program = Path(sys.executable).with_name("karpool")
-    command = [program, "run", f"--kubeconfig={kubeconfig}", f"--lease-name={lease}", *QUICK]
+    command: list[str | Path] = [program, "run", f"--kubeconfig={kubeconfig}", f"--lease-name={lease}", *QUICK]
     with log.open("ab") as said:
         return subprocess.Popen(command, stdout=said, stderr=said)  # noqa: S603 - our own program
 

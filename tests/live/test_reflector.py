@@ -169,6 +169,20 @@ def test_a_version_that_the_server_never_takes_is_given_up() -> None:
     assert told.versions == ["all", "10", "10", "10", "all"]
 
 
+@pytest.mark.parametrize(
+    ("answers", "cut"),
+    [
+        ((started(then="silence"),), False),
+        ((started(), refuses(500, "No"), streams(then="silence")), False),
+        ((started(), streams(GONE), started(then="silence")), False),
+        ((started(), refuses(500, "No"), streams(event("ADDED", "c", "11"), then="cut"), refuses(500, "No")), True),
+        ((started(), streams(GONE), streams(then="silence")), True),
+    ],
+)
+def test_a_watch_counts_as_cut_until_the_server_agrees_to_another(answers: tuple[Answer, ...], *, cut: bool) -> None:
+    assert (reflect(*answers).reflector.cut_at is not None) is cut
+
+
 def test_garbage_in_the_stream_makes_it_start_anew() -> None:
     told = reflect(started(b"garbage\n"), started(version="20", then="silence"))
     assert told.versions == ["all", "all"]

@@ -260,6 +260,15 @@ class Trial:
         await self.until(f"there are {count} nodes", holds, seconds)
         return await self.nodes()
 
+    async def until_initialized(self) -> None:
+        """Wait until all NodeClaims have nodes that may be used, and say so."""
+
+        async def holds() -> bool:
+            kinds = ("Launched", "Registered", "Initialized", "Ready")
+            return all(claim.is_true(kind) for claim in await self.claims() for kind in kinds)
+
+        await self.until("all NodeClaims are initialized", holds)
+
     async def until(self, what: str, holds: Callable[[], Awaitable[bool]], seconds: float = 40.0) -> float:
         """Wait until something holds; how long that took. Fails with what the cluster looks like then."""
         began = time.monotonic()

@@ -20,6 +20,7 @@ from karpool.execution.tickets import Ticket, ticket_of
 from karpool.live.journal import Journal
 from karpool.live.metrics import Metrics
 from karpool.model.labels import NODEPOOL
+from karpool.model.nodepool import NodeClaimSpec
 from karpool.model.reasons import Reason
 from karpool.provisioning.provision import Provisioned
 
@@ -55,6 +56,7 @@ class Witness(Observer):
         self._decided: tuple[Command, ...] = ()
         self._began = 0.0
         self._taken_back: set[str] = set()
+        self._wanted: tuple[NodeClaimSpec, ...] = ()
 
     def looking(self) -> None:
         """Note when a look began."""
@@ -100,7 +102,9 @@ class Witness(Observer):
         _log.info("dropped", **_summary(command), code=reason.code, why=reason.message, about=reason.object)
 
     def began(self, command: Command) -> None:
-        """A command begins."""
+        """A command begins; in a dry run none does."""
+        if self._dry_run:
+            return
         self._metrics.begun(str(command.method), command.decision, command.savings)
         self._journal.begun(self._clock(), command)
         said = f"{command.cause}: goes by {command.method}, which saves {command.savings:.4g} $/h"
@@ -126,12 +130,18 @@ class Witness(Observer):
     # -- provisioning --------------------------------------------------------------------------------------------
 
     def provisioned(self, found: Provisioned) -> None:
-        """Pods that wait were looked at."""
-        self._journal.provisioned(self._clock(), found.claims, found.unschedulable)
+        """Pods that wait were looked at; a dry run finds the same nodes again and again."""
         self._metrics.provisioned(time.perf_counter() - self._began, unschedulable=len(found.unschedulable))
+        wanted, before = tuple(claim.spec for claim in found.claims), self._wanted
+        self._wanted = wanted if self._dry_run else ()
+        if wanted and wanted == before:
+            return
+        self._journal.provisioned(self._clock(), found.claims, found.unschedulable)
         for claim in found.claims:
-            self._metrics.claim_created(claim.metadata.labels.get(NODEPOOL, ""), "provisioned")
-            _log.info("asked for a node", claim=claim.name, pool=claim.metadata.labels.get(NODEPOOL, ""))
+            pool = claim.metadata.labels.get(NODEPOOL, "")
+            if not self._dry_run:
+                self._metrics.claim_created(pool, "provisioned")
+            _log.info("asked for a node", claim=claim.name, pool=pool, dry_run=self._dry_run)
         for key, reason in found.unschedulable:
             self._record(RecordEvent("Pod", key, "FailedScheduling", reason.message, "Warning"))
 
