@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -43,6 +44,7 @@ from karpool.live.witness import Witness
 from karpool.live.writing import Writer
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
+from karpool.packing.warmup import warm_up
 from karpool.provisioning.launching import foresee
 
 _log = structlog.get_logger()
@@ -95,6 +97,7 @@ class Operator:
         self._classes = self.caches.own_shelf()
         if settings.provider is ProviderName.KWOK:
             self.caches.follow(KWOK_NODE_CLASSES, self._classes)
+        self._prepared = False
         self._alone = settings.lease.name is None or settings.dry_run
 
     # -- what others may ask -------------------------------------------------------------------------------------
@@ -116,7 +119,9 @@ class Operator:
     def unready(self) -> str | None:
         """Why this process cannot do its work yet."""
         missing = self.caches.missing()
-        return f"waiting for {', '.join(missing)}" if missing else None
+        if missing:
+            return f"waiting for {', '.join(missing)}"
+        return None if self._prepared else "the engine is being loaded"
 
     # -- the run -------------------------------------------------------------------------------------------------
 
@@ -134,9 +139,17 @@ class Operator:
             _log.info("listening", **{path.strip("/"): str(address) for path, address in bound.items()})
             stack.callback(self.journal.close)
             await stack.enter_async_context(background(self.caches.run()))
-            if not await before(stop, self.caches.synced()):
-                return
-            await self._lead(stop)
+            if await before(stop, self.caches.synced()) and await before(stop, self._prepare()):
+                await self._lead(stop)
+
+    async def _prepare(self) -> None:
+        """Load the engine, or compile it where nobody has; whoever leads should decide at once."""
+        with_engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
+        try:
+            await asyncio.get_running_loop().run_in_executor(with_engine, warm_up)
+        finally:
+            with_engine.shutdown(wait=False)
+        self._prepared = True
 
     async def _lead(self, stop: asyncio.Event) -> None:
         recorder = Recorder(
