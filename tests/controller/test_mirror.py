@@ -4,12 +4,27 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from tests.factories import csi_node, daemon_set, namespace, node, node_claim, node_pool, pod, pv, pvc, storage_class
+from tests.factories import (
+    csi_node,
+    daemon_set,
+    namespace,
+    node,
+    node_claim,
+    node_pool,
+    pdb,
+    pod,
+    pv,
+    pvc,
+    storage_class,
+)
 
 from karpool.controller.mirror import Mirror
 from karpool.controller.store import Store
 from karpool.model.nodepool import NodeClaim
 from karpool.model.wire import Condition
+from karpool.model.workloads import PodDisruptionBudget
+
+WEB = {"app": "web"}
 
 
 def filled() -> Store:
@@ -125,3 +140,51 @@ def test_a_launch_that_is_given_up_leaves_no_trace_beside_nodes_without_a_machin
     assert mirror.node_name(claim) == ""
     store.claims.remove("c")
     assert mirror.current().nodes.rows.keys() == {"a", "bare"}
+
+
+def every_row(mirror: Mirror) -> set[int]:
+    return set(mirror.snapshot.nodes.rows.values())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, pdb("web", WEB, allowed=1)),
+        (pdb("web", WEB, allowed=1), None),
+        (
+            pdb("web", WEB, max_unavailable=0, allowed=0),
+            pdb("web", WEB, max_unavailable=1, allowed=0),
+        ),
+        (pdb("web", WEB, allowed=1), pdb("web", {"app": "api"}, allowed=1)),
+    ],
+    ids=["comes", "goes", "is written anew", "covers others"],
+)
+def test_every_node_is_looked_at_again_when_a_budget(
+    before: PodDisruptionBudget | None, after: PodDisruptionBudget | None
+) -> None:
+    store = filled()
+    if before is not None:
+        store.pdbs.put(before)
+    mirror = Mirror(store)
+    mirror.touched, looked = set(), mirror.loosened
+    if after is None:
+        store.pdbs.remove("default/web")
+    else:
+        store.pdbs.put(after)
+    assert mirror.touched == every_row(mirror)
+    assert mirror.loosened > looked
+
+
+def test_a_budget_that_shuts_is_noted_and_one_that_opens_loosens() -> None:
+    store = filled()
+    store.pdbs.put(pdb("web", WEB, allowed=1))
+    mirror = Mirror(store)
+    mirror.touched = set()
+    store.pdbs.put(pdb("web", WEB, allowed=0))
+    assert mirror.tightened == {"default/web"}
+    assert mirror.loosened == 0
+    mirror.tightened = set()
+    store.pdbs.put(pdb("web", WEB, allowed=1))
+    assert not mirror.tightened
+    assert mirror.loosened == 1
+    assert not mirror.touched

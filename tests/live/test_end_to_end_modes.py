@@ -16,7 +16,6 @@ from tests.live.trial import SETTINGS, Trial, budget, deployment, journal, machi
 from karpool.catalog.pricing import PRICE_LABEL
 from karpool.live import resources as r
 from karpool.live.providers.kwok import KWOK_NODE_CLASSES
-from karpool.live.run_settings import ProviderName
 from karpool.live.serving import Address
 from karpool.model.labels import DISRUPTED_TAINT, INSTANCE_TYPE, NODEPOOL
 from karpool.model.nodepool import NodeClaim
@@ -24,7 +23,7 @@ from karpool.model.nodepool import NodeClaim
 BUDGETS = "karpool.sh/budgets"
 TAINT = "karpool.sh/disrupted"
 HASH = "karpenter.sh/nodepool-hash"
-BESIDE_KARPENTER = replace(SETTINGS, provider=ProviderName.KARPENTER)
+BESIDE_KARPENTER = replace(SETTINGS, provider="karpenter")
 # Leases are renewed all the time by those who play the kubelets.
 COMPARED = (r.PODS, r.NODES, r.NODE_CLAIMS, r.NODE_POOLS, r.EVENTS, r.DEPLOYMENTS, r.NAMESPACES, KWOK_NODE_CLASSES)
 

@@ -90,7 +90,7 @@ def test_figures_follow_pods_that_change() -> None:
 def test_what_budgets_leave(budgets: list[Any], busy: dict[str, Any], expected: dict[str, float]) -> None:
     nodes = [node("a", **busy), node("b"), node("c"), node("d")]
     store = stored(node_pool(budgets=budgets), *nodes, *map(claim_for, nodes))
-    assert PoolCensus(store).figures(TYPES, NOW)[0].allowed == expected
+    assert PoolCensus(store, "karpool.sh/disrupted").figures(TYPES, NOW)[0].allowed == expected
 
 
 def test_budgets_of_the_annotation_count_where_they_are_asked_for() -> None:

@@ -16,7 +16,7 @@ from tests.live.karpenter_part import karpenter
 from tests.live.trial import SETTINGS, Trial, budget, deployment, pool
 
 from karpool.live.kubeconfig import find_target
-from karpool.live.run_settings import ProviderName, RunSettings
+from karpool.live.run_settings import RunSettings
 
 USER = "system:serviceaccount:karpool:karpool"
 CONTROLLER = manifests.DEPLOY / "controller"
@@ -131,7 +131,7 @@ def test_with_kwok_every_right_is_needed_and_none_is_missing(audited_cluster: Co
 
 @pytest.mark.usefixtures("talkative")
 def test_with_karpenter_every_right_is_needed_and_none_is_missing(audited_cluster: ControlPlane) -> None:
-    settings = replace(SETTINGS, provider=ProviderName.KARPENTER)
+    settings = replace(SETTINGS, provider="karpenter")
 
     async def story() -> None:
         async with Watched(audited_cluster, settings, ("rbac.yaml",)) as trial, karpenter(trial):

@@ -12,6 +12,7 @@ from karpool.live.serving import Address
 
 def test_the_defaults_are_those_of_the_documentation() -> None:
     settings = RunSettings()
+    assert settings.provider == "karpenter"
     assert not settings.dry_run
     assert (settings.pace.batch_idle, settings.pace.batch_most) == (1, 10)
     assert (settings.pace.poll, settings.pace.validation) == (10, 15)

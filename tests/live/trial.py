@@ -26,7 +26,7 @@ from karpool.live.objects import Event
 from karpool.live.providers.kwok import KWOK_NODE_CLASSES
 from karpool.live.resources import Resource
 from karpool.live.run import Operator
-from karpool.live.run_settings import JournalSettings, LeaseSettings, ProviderName, RunSettings
+from karpool.live.run_settings import JournalSettings, LeaseSettings, RunSettings
 from karpool.live.target import Target
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -36,7 +36,7 @@ from karpool.packing.warmup import warm_up
 QUICK = Pace(poll=0.3, patience=0.3, refresh=1.0, validation=0.5, batch_idle=0.3, batch_most=1.0, latency=0.02)
 QUICK_LEASE = LeaseSettings(times=LeaseTimes(duration=3.0, renewal=2.0, retry=0.3))
 SETTINGS = RunSettings(
-    provider=ProviderName.KWOK,
+    provider="kwok",
     pace=QUICK,
     execution=ExecutionSettings(
         nomination=timedelta(seconds=1), shortest_drain=timedelta(seconds=0.5), instance_retry=timedelta(seconds=0.5)

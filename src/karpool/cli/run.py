@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from karpool.catalog.sources import AWS, KWOK
+from karpool.catalog.sources import AWS
 from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.decision_options import Choices, rule_options
 from karpool.cli.input_options import KubeContext, kube_options
 from karpool.cli.service import LOG_OPTIONS, run_service
+from karpool.live.providers import default_catalog, provider_names
 from karpool.model.duration import parse_duration
 from karpool.model.problems import InputError
 
@@ -71,7 +72,7 @@ class Seconds(click.ParamType[float]):
 _OPTIONS: Final = (
     click.option(
         "--provider",
-        type=click.Choice(["kwok", "karpenter"]),
+        type=click.Choice(provider_names()),
         default="karpenter",
         show_default=True,
         help="Who starts and ends machines.",
@@ -180,24 +181,24 @@ def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given:
     from karpool.live.kubeconfig import find_target
 
     target = find_target(kube.context, kube.kubeconfig)
-    if given["provider"] == "kwok" and catalog_opener.source == AWS:
-        catalog_opener = replace(catalog_opener, source=KWOK)
-    settings = _settings(given, choices, kube, complete=catalog_opener.complete)
+    own_catalog = default_catalog(given["provider"])
+    if own_catalog is not None and catalog_opener.source == AWS:
+        catalog_opener = replace(catalog_opener, source=own_catalog)
+    settings = _settings(given, choices, complete=catalog_opener.complete)
     _run(settings, target, catalog_opener)
 
 
-def _settings(given: dict[str, Any], choices: Choices, kube: KubeContext, *, complete: bool) -> "RunSettings":
+def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "RunSettings":
     from karpool.controller.ground import Pace
     from karpool.live.logs import LogFormat, LogLevel
-    from karpool.live.run_settings import JournalSettings, LeaseSettings, ProviderName, RunSettings
+    from karpool.live.run_settings import JournalSettings, LeaseSettings, RunSettings
     from karpool.live.serving import Address
 
     if given["batch_idle_duration"] > given["batch_max_duration"]:
         raise InputError.at("--batch-idle-duration", "is longer than --batch-max-duration; make it shorter")
     return RunSettings(
-        provider=ProviderName(given["provider"]),
+        provider=given["provider"],
         dry_run=given["dry_run"],
-        context=kube.context,
         decisions=replace(choices.settings, complete_catalog=complete),
         options=choices.options,
         pace=Pace(

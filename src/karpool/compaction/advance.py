@@ -15,6 +15,7 @@ from karpool.compaction.decide import Chosen, Decision, decide
 from karpool.compaction.filling import filled_up
 from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
 from karpool.compaction.nodes import Look, is_deleting
+from karpool.compaction.pace import held_back
 from karpool.compaction.pods import keeps, leaves
 from karpool.compaction.reasons import Code
 from karpool.compaction.settings import DEFAULTS, Settings
@@ -49,11 +50,14 @@ def advance(objects: Objects, config: Config, now: datetime, settings: Settings 
         actions += _carry_on(look, now) if reason is None else _give_up(look, reason, now, settings)
     # A pool that just got a node back because it needs it gives none away in the same step.
     full = {look.pool for look in under_way if look.name in ended}
-    begins = [chosen for chosen in decision.chosen if chosen.pool not in full]
+    held = held_back(decision, config, settings)
+    begins = [chosen for chosen in decision.chosen if chosen.pool not in full and chosen.pool not in held]
     for chosen in begins:
         actions += _begin(chosen, now)
-    draining = begins or any(look.name not in ended for look in under_way)
-    return Step(decision, tuple(actions), now + settings.drain_interval if draining else None)
+    # A node that only waits for the autoscaler can wait for the usual look, too.
+    draining = begins or any(_left(look) for look in under_way if look.name not in ended)
+    soon = [now + settings.drain_interval] if draining else []
+    return Step(decision, tuple(actions), min([*soon, *held.values()], default=None))
 
 
 def _marked(look: Look) -> Iterator[Action]:

@@ -63,6 +63,8 @@ class PoolCount:
     underutilized: int
     marked: int
     in_progress: int
+    last_begun: datetime | None = None
+    """When the latest of the scale-downs in progress began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class _Decider:
 
     def _choose(self, looks: Sequence[Look], count: PoolCount) -> None:
         """Choose a node of a pool, and say why the other under-used ones stay."""
-        against = _against_pool(looks[0].config, count, self.now)
+        against = against_pool(looks[0].config, count, self.now)
         able = []
         for look in sorted((look for look in looks if look.underutilized), key=lambda look: look.order):
             held = (*held_by(look, self.pdbs, self.now, self.settings), *against)
@@ -167,13 +169,28 @@ def _count(name: str, looks: Sequence[Look]) -> PoolCount:
         underutilized=sum(look.underutilized for look in looks),
         marked=sum(look.mark.marked for look in looks),
         in_progress=sum(look.mark.in_progress for look in looks),
+        last_begun=max(
+            (look.mark.updated for look in looks if look.mark.in_progress and look.mark.updated), default=None
+        ),
     )
 
 
-def _against_pool(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[Reason, ...]:
+def needed_count(config: PoolConfig, count: PoolCount) -> int:
+    """How many nodes of a pool must be under-used for a scale-down to begin."""
+    return config.required_count + count.in_progress
+
+
+def next_window(config: PoolConfig, now: datetime) -> datetime | None:
+    """When the pool's next window opens; None: one is open, or it has none."""
+    if not config.windows or any(window.open(now) for window in config.windows):
+        return None
+    return min(parse_schedule(window.schedule).next_after(now) for window in config.windows)
+
+
+def against_pool(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[Reason, ...]:
     """Why no scale-down may begin in a pool now."""
     found, about = [], f"NodePool {count.name}"
-    needed = config.required_count + count.in_progress
+    needed = needed_count(config, count)
     if count.underutilized < needed:
         busy = f", {count.in_progress} of them for scale-downs in progress" if count.in_progress else ""
         said = f"{count.underutilized} nodes of pool {count.name} are under-used; {needed} are needed{busy}"
@@ -181,8 +198,8 @@ def _against_pool(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[
     if config.max_in_progress is not None and count.in_progress >= config.max_in_progress:
         said = f"{count.in_progress} scale-downs of pool {count.name} are in progress; no more may be at once"
         found.append(Reason(Code.TOO_MANY_IN_PROGRESS, said, about))
-    if config.windows and not any(window.open(now) for window in config.windows):
-        opens = min(parse_schedule(window.schedule).next_after(now) for window in config.windows)
+    opens = next_window(config, now)
+    if opens is not None:
         said = f"scale-downs of pool {count.name} begin only in its windows; the next opens at {clock(opens, now)}"
         found.append(Reason(Code.OUTSIDE_WINDOW, said, about))
     return tuple(found)

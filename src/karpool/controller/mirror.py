@@ -38,7 +38,7 @@ class Mirror:
         self.touched: set[int] = set()
         """Rows of nodes that changed, or whose pods did, since somebody asked."""
         self.tightened: set[str] = set()
-        """Keys of PodDisruptionBudgets that allow nothing any more, since somebody asked."""
+        """Keys of PodDisruptionBudgets that keep pods now that they did not keep, since somebody asked."""
         self._claim_of: dict[str, str] = {}
         self._node_of: dict[str, str] = {}
         for claim in store.claims:
@@ -143,10 +143,14 @@ class Mirror:
         self.touched.add(int(pods.node_of[pods.rows[key]]))
 
     def _budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
-        before = 0 if old is None else old.status.disruptions_allowed
-        if new is not None and before <= 0 < new.status.disruptions_allowed:
+        if old is None or new is None or old.spec != new.spec:
+            # Which pods it covers may be others now, so every node may fare differently.
+            self.touched.update(self.snapshot.nodes.rows.values())
             self.loosened += 1
-        elif new is not None and new.status.disruptions_allowed <= 0 < before:
+            return
+        before, after = _stance(old), _stance(new)
+        self.loosened += any(now and not then for then, now in zip(before, after, strict=True))
+        if after not in {before, (True, True)}:
             self.tightened.add(new.key)
 
     # -- machines ------------------------------------------------------------------------------------------------
@@ -253,6 +257,12 @@ def _only_fares_differently(old: Pod, new: Pod) -> bool:
 def _reads_differently(old: NodePool, new: NodePool) -> bool:
     """Whether decisions may see another pool; budgets, periods and hashes may stand in annotations."""
     return old.spec != new.spec or old.ready is not new.ready or old.metadata.annotations != new.metadata.annotations
+
+
+def _stance(budget: PodDisruptionBudget) -> tuple[bool, bool]:
+    """Whether a budget lets somebody go, and whether it has all the healthy pods that it needs."""
+    status = budget.status
+    return status.disruptions_allowed > 0, status.current_healthy >= status.desired_healthy
 
 
 def _same_to_columns(old: StateNode, new: StateNode) -> bool:

@@ -43,6 +43,7 @@ FLEETING: Final = frozenset(
         Code.GRACE_PERIOD,
         Code.POD_DO_NOT_DISRUPT,
         Code.POD_DISRUPTION_BUDGET,
+        Code.MULTIPLE_POD_DISRUPTION_BUDGETS,
         Code.IN_COMMAND,
         Code.NODE_NOMINATED,
     }

@@ -84,7 +84,7 @@ class Compactor:
         )
         self.caches = ClusterCaches(self.client, self.metrics.watch_restarted)
         self.turned = time.monotonic()
-        """When the loop last came round, on the steady clock."""
+        """When the loop last got on: came round, decided, or did something; on the steady clock."""
         self._wall = wall
         self._config_key = f"{config_namespace(target, settings.namespace)}/{settings.config_map}"
         self._config_maps: Shelf[ConfigMap] = Shelf(Versions())
@@ -93,7 +93,9 @@ class Compactor:
             self.client, uid_of=self._uid, instance=new_identity(), on_result=self.metrics.event, wall=wall
         )
         self._hands: Hands = (
-            DryHands() if settings.dry_run else RealHands(self.client, self.caches.nodes, self._recorder)
+            DryHands()
+            if settings.dry_run
+            else RealHands(self.client, self.caches.nodes, self._recorder, on_done=self._turn)
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
         self._waits_for: str | None = None
@@ -163,14 +165,18 @@ class Compactor:
         objects = self._hands.seen(self.caches.store.objects())
         loop = asyncio.get_running_loop()
         step = await loop.run_in_executor(self._thread, advance, objects, config, now, settings)
+        self._turn()
         self.metrics.decided(step.decision, now)
         self._tell(step)
         return step
 
     def _pause(self, step: Step, *, worked: bool) -> timedelta:
         settings = self.settings.compaction
-        draining = step.wake is not None and not self.settings.dry_run
-        return settings.drain_interval if draining or not worked else jittered(settings.sleep, random.random())
+        if not worked:
+            return settings.drain_interval
+        if step.wake is not None and not self.settings.dry_run:
+            return step.wake - step.decision.time
+        return jittered(settings.sleep, random.random())
 
     async def _rest(self, stop: asyncio.Event, seconds: float) -> None:
         """Take changes in until it is time for another look, or there is another configuration."""
@@ -178,10 +184,14 @@ class Compactor:
         while (left := due - time.monotonic()) > 0 and not stop.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), min(left, _TICK))
-            self.turned = time.monotonic()
+            self._turn()
             self.caches.arrivals.apply()
             if not self.caches.missing() and self.config.refresh():
                 return
+
+    def _turn(self) -> None:
+        """Note that the loop is getting on."""
+        self.turned = time.monotonic()
 
     # -- what is told --------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Carries out the compactor's actions on Kubernetes, each as `compaction.actions` describes it; or only says them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -49,10 +49,14 @@ class _ChangedError(Exception):
 class RealHands:
     """Writes to the cluster: the actions of one node in their order, different nodes side by side."""
 
-    def __init__(self, client: Client, nodes: Kept[Node], recorder: Recorder) -> None:
+    def __init__(
+        self, client: Client, nodes: Kept[Node], recorder: Recorder, *, on_done: Callable[[], None] = lambda: None
+    ) -> None:
         self._client = client
         self._nodes = nodes
         self._recorder = recorder
+        self._on_done = on_done
+        """Called after each action, whatever came of it."""
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     def seen(self, objects: Objects) -> Objects:
@@ -80,6 +84,8 @@ class RealHands:
                     worked = False
                     if isinstance(action, SetState):
                         return False  # what comes after rests on it
+                finally:
+                    self._on_done()
         return worked
 
     async def _do(self, action: Action) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from datetime import datetime
 
 from karpool.controller.store import Store
+from karpool.execution.conditions import DISRUPTION_REASON, DRAINED
 from karpool.live.metrics import Metrics
-from karpool.model.labels import NODEPOOL, REGISTERED
+from karpool.model.labels import CAPACITY_TYPE, NODEPOOL, REGISTERED
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
-from karpool.model.wire import Object, is_true
+from karpool.model.wire import Object, condition, is_true
 
 
 class Counting:
@@ -26,8 +27,15 @@ class Counting:
         return 0.0 if moment is None else max(0.0, (self._clock() - moment).total_seconds())
 
     def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
-        if new is None and old is not None:
-            self._metrics.claim_terminated(_pool(old), seconds=self._since(old.metadata.deletion_timestamp))
+        last = new or old
+        if last is None:
+            return
+        if not _going(old) and (new is None or _going(new)):
+            self._metrics.claim_disrupted(_pool(last), _why(last), last.metadata.labels.get(CAPACITY_TYPE, ""))
+        if new is None:
+            self._metrics.claim_terminated(_pool(last), seconds=self._since(last.metadata.deletion_timestamp))
+        elif new.is_true(DRAINED) and not (old is not None and old.is_true(DRAINED)):
+            self._metrics.node_drained(_pool(new))
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         if new is None and old is not None:
@@ -49,6 +57,21 @@ class Counting:
 
 def _pool(thing: Object) -> str:
     return thing.metadata.labels.get(NODEPOOL, "")
+
+
+def _going(claim: NodeClaim | None) -> bool:
+    return claim is not None and claim.metadata.deletion_timestamp is not None
+
+
+def _why(claim: NodeClaim) -> str:
+    """Why a claim goes, as far as it shows."""
+    said = condition(claim.status.conditions, DISRUPTION_REASON)
+    if said is not None:
+        return said.reason
+    meta, longest = claim.metadata, claim.spec.expire_after.delta
+    if longest is None or meta.creation_timestamp is None or meta.deletion_timestamp is None:
+        return "deleted"
+    return "expired" if meta.deletion_timestamp - meta.creation_timestamp >= longest else "deleted"
 
 
 def _registered(node: Node) -> bool:

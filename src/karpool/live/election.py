@@ -156,11 +156,6 @@ class Elector:
         """Whether this process may write; asked of the clock, so that one that was held up does not lead by mistake."""
         return self._leads and self._clock() < self._until
 
-    @property
-    def holder(self) -> str:
-        """Who held the lease when it was last read; empty if nobody did."""
-        return self._seen.holder_identity if self._seen is not None else ""
-
     async def run(self, on_started: Callable[[], None], on_stopped: Callable[[], None]) -> None:
         """Hold the lease whenever it can be had, until cancelled; then `release` gives it up."""
         try:

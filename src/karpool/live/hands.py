@@ -48,11 +48,19 @@ class Hands:
     """Gathers actions, and carries them out when asked to settle; in a dry run they are forgotten."""
 
     def __init__(
-        self, writer: Writer, recorder: Recorder, terminator: Terminator | None, *, dry_run: bool = False
+        self,
+        writer: Writer,
+        recorder: Recorder,
+        terminator: Terminator | None,
+        *,
+        stopping: Callable[[], bool],
+        dry_run: bool = False,
     ) -> None:
+        """`stopping`: whether the end was asked for; then no further write begins."""
         self._writer = writer
         self._recorder = recorder
         self._terminator = terminator
+        self._stopping = stopping
         self._dry_run = dry_run
         self._batches: list[_Batch] = []
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -95,7 +103,7 @@ class Hands:
         """Carry out the actions on one object in as few requests as possible."""
         for _, group in groupby(actions, key=_edited_part):
             async with self._slots:
-                if not alive() or not await self._works(list(group)):
+                if self._stopping() or not alive() or not await self._works(list(group)):
                     return False
         return True
 
@@ -103,6 +111,7 @@ class Hands:
         try:
             await self._write(actions)
         except NotLeadingError:
+            self._failures += 1
             return False
         except ApiError as error:
             self._failures += 1

@@ -154,7 +154,7 @@ class Launches:
         """End machines without a claim, and say of claims without a machine that it is gone."""
         existing = await self._machines.existing()
         for provider_id, name in existing.items():
-            if name not in self._store.claims:
+            if name not in self._store.claims and not await self._writer.has_claim(name):
                 _log.info("a machine that no claim stands for is ended", provider_id=provider_id)
                 await self._machines.end(provider_id)
         for claim in self._store.claims.listed():

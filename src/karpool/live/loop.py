@@ -36,11 +36,12 @@ class Loop:
         controller: Controller,
         *,
         leading: Callable[[], bool],
+        term: Callable[[], int] = lambda: 0,
         trusted: Callable[[], bool] = lambda: True,
         each_turn: Callable[[], None] = lambda: None,
         at_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """`trusted`: whether caches show the cluster.
+        """`term`: how often the lead was won so far; `trusted`: whether caches show the cluster.
 
         `each_turn` is called while leading, between deeds, and `at_stop` whenever a life of the controller ends.
         """
@@ -49,6 +50,8 @@ class Loop:
         self._hands = hands
         self._controller = controller
         self._leading = leading
+        self._term = term
+        self._led_in = 0
         self._trusted = trusted
         self._each_turn = each_turn
         self._at_stop = at_stop
@@ -67,10 +70,10 @@ class Loop:
             while not stop.is_set():
                 await self._rest(stop)
                 self.turned = time.monotonic()
-                await self._in_thread(self._arrivals.apply)
+                await self._guarded(self._arrivals.apply)
                 if stop.is_set():
                     break
-                self._follow_the_lead()
+                await self._follow_the_lead()
                 await self._hands.settle()
                 if self._controller.running:
                     self._each_turn()
@@ -91,7 +94,7 @@ class Loop:
                 task.cancel()
         self._arrivals.waiting.clear()
 
-    def _follow_the_lead(self) -> None:
+    async def _follow_the_lead(self) -> None:
         """Begin or end a life of the controller; a clock that was set ends one, and the next knows no old times."""
         reason = self._why_stop()
         if self._controller.running and reason:
@@ -100,40 +103,46 @@ class Loop:
         ready = self._leading() and self._trusted() and time.monotonic() >= self._not_before
         if not self._controller.running and ready:
             _log.info("the controller starts")
-            self._controller.start()
+            self._led_in = self._term()
+            await self._guarded(self._controller.start)
 
     def _why_stop(self) -> str:
         if self._agenda.jumped():
             return "the clock was set"
         if not self._leading():
             return "this replica does not lead"
+        if self._term() != self._led_in:
+            return "this replica did not lead for a while"
         return "" if self._trusted() else "nothing was heard from the API server for too long"
 
     def _stop(self) -> None:
         self._controller.stop()
         self._agenda.clear()
+        self._retry, self._retries_at = FIRST_RETRY, 0.0
         self._at_stop()
 
     async def _do_what_is_due(self, stop: asyncio.Event) -> None:
         for deed in self._agenda.due():
             if stop.is_set() or not self._controller.running or not self._leading():
                 return
-            await self._do(deed)
-            await self._in_thread(self._arrivals.apply)
+            if await self._guarded(deed) and not stop.is_set():
+                await self._hands.settle()
+                self._look_again_after_failures()
+            await self._guarded(self._arrivals.apply)
             self.turned = time.monotonic()
 
-    async def _do(self, deed: Deed) -> None:
+    async def _guarded(self, deed: Deed) -> bool:
+        """Whether something was done without a mistake of ours; one ends this life of the controller."""
         try:
             await self._in_thread(deed)
         except Exception:  # noqa: BLE001
-            # A mistake of ours must not stop drains for good; all that matters stands on the objects.
+            # It must not stop drains for good, and all that matters stands on the objects.
             _log.exception("a mistake in Karpool; the controller starts anew", again_in_seconds=_AFTER_A_MISTAKE)
+            self._controller.mirror.stale = True
             self._stop()
             self._not_before = time.monotonic() + _AFTER_A_MISTAKE
-            return
-        if not self._stopping.is_set():
-            await self._hands.settle()
-            self._look_again_after_failures()
+            return False
+        return True
 
     def _look_again_after_failures(self) -> None:
         """Nobody hears of a write that failed, so everything is looked at again after a while."""

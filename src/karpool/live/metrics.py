@@ -83,7 +83,7 @@ class Metrics:
         self._count("nodeclaims_created_total", self._pool(pool), reason.lower())
 
     def claim_disrupted(self, pool: str, reason: str, capacity_type: str = "") -> None:
-        """A NodeClaim was deleted on purpose: for a command's cause, or because it `expired`, never registered, …."""
+        """A NodeClaim is to go: for a command's cause, because it `expired`, or as somebody `deleted` it."""
         self._count("nodeclaims_disrupted_total", self._pool(pool), reason.lower(), capacity_type)
 
     def claim_terminated(self, pool: str, *, seconds: float) -> None:
@@ -105,10 +105,6 @@ class Metrics:
         self._observe("nodes_termination_duration_seconds", seconds, pool)
         self._observe("nodes_lifetime_duration_seconds", age, pool)
 
-    def eviction(self, code: str | int) -> None:
-        """An eviction was answered: 201, 429, …."""
-        self._count("pods_eviction_requests_total", str(code))
-
     def pod_bound(self, seconds: float) -> None:
         """A pod got its node, this long after its creation."""
         self._observe("pods_bound_duration_seconds", seconds)
@@ -119,14 +115,12 @@ class Metrics:
 
     # -- decisions -----------------------------------------------------------------------------------------------
 
-    def evaluated(self, method: str, seconds: float) -> None:
-        """A method of disruption has decided."""
-        name = "voluntary_disruption_decision_evaluation_duration_seconds"
-        self._observe(name, seconds, *_LABELS_OF[method])
-
-    def decided(self, seconds: float, *, rejections: Mapping[str, int], eligible: Mapping[str, int]) -> None:
-        """A whole pass is over: nodes kept, by reason code; nodes that could be disrupted, by cause."""
+    def passed(self, seconds: float) -> None:
+        """A pass over all nodes is over."""
         self._observe("decision_seconds", seconds)
+
+    def explained(self, *, rejections: Mapping[str, int], eligible: Mapping[str, int]) -> None:
+        """What a pass found: nodes kept, by reason code; nodes that could be disrupted, by cause."""
         self._replace("rejections", {(code,): number for code, number in rejections.items()})
         self._replace(
             "voluntary_disruption_eligible_nodes", {(cause.lower(),): number for cause, number in eligible.items()}
@@ -145,23 +139,15 @@ class Metrics:
         """A command that had begun was taken back."""
         self._count("voluntary_disruption_queue_failures_total", decision, *_LABELS_OF[method])
 
-    def timed_out(self, method: str) -> None:
-        """A search ended at its time limit."""
-        self._count("voluntary_disruption_consolidation_timeouts_total", _LABELS_OF[method][1])
-
     def provisioned(self, seconds: float, *, unschedulable: int) -> None:
         """Nodes for pending pods were looked for; this many pods fit nowhere."""
         self._observe("scheduler_scheduling_duration_seconds", seconds)
         self._gauges["scheduler_unschedulable_pods_count"].set(unschedulable)
 
-    def waiting(self, pods: int) -> None:
-        """This many pods wait for the next batch."""
-        self._gauges["scheduler_queue_depth"].set(pods)
-
     # -- the cluster ---------------------------------------------------------------------------------------------
 
     def cluster(self, nodes: int, *, synced: bool) -> None:
-        """What the caches hold, and whether they can be trusted."""
+        """How many nodes the caches hold, and whether all of them were filled."""
         self._gauges["cluster_state_node_count"].set(nodes)
         self._gauges["cluster_state_synced"].set(synced)
 
@@ -200,9 +186,11 @@ class Metrics:
         """The API server answered a request; for a watch: began to answer."""
         self._count("api_requests_total", verb, resource, str(code))
         self._observe("api_request_duration_seconds", seconds, verb, resource)
+        if verb == "evict":
+            self._count("pods_eviction_requests_total", str(code))
 
     def watch_restarted(self, resource: str) -> None:
-        """A watch had to be begun again."""
+        """A watch was cut or refused, and is begun again."""
         self._count("watch_restarts_total", resource)
 
     def event(self, result: EventResult) -> None:

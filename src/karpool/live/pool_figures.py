@@ -14,7 +14,6 @@ from karpool.execution.conditions import INSTANCE_TERMINATING
 from karpool.live.metrics import PoolFigures
 from karpool.live.pool_machines import Machines
 from karpool.live.pool_status import counted
-from karpool.live.providers.karpenter import TAINT
 from karpool.model.labels import DISRUPTED_TAINT
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
@@ -22,15 +21,16 @@ from karpool.model.quantity import NANO, Quantity
 from karpool.model.requests import effective_requests
 from karpool.model.wire import condition
 
-_DISRUPTED: Final = frozenset({DISRUPTED_TAINT, TAINT})
 Amounts = Mapping[str, Quantity]
 
 
 class PoolCensus:
     """Counts pools; between two counts few pods change, so sums are kept and only these looked at."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, taint: str = DISRUPTED_TAINT) -> None:
+        """`taint` is on nodes that are to go, beside the one that everybody uses for it."""
         self._store = store
+        self._taints = frozenset({DISRUPTED_TAINT, taint})
         self._machines = Machines(store)
         self._pods: dict[int, Pod] = {}
         self._requested: dict[str, dict[str, int]] = {}
@@ -43,10 +43,22 @@ class PoolCensus:
         found = []
         for name, pool in pools.items():
             states = machines.get(name, [])
-            permitted = _permitted(pool, states, now, annotated=annotated_budgets)
+            permitted = self._permitted(pool, states, now, annotated=annotated_budgets)
             found.append(_figures(name, pool.spec.limits, states, self._requested, catalog, permitted))
         others = [state for name, states in machines.items() if name not in pools for state in states]
         return [*found, _figures("", {}, others, self._requested, catalog, {})] if others else found
+
+    def _permitted(
+        self, pool: NodePool, states: Iterable[StateNode], now: datetime, *, annotated: bool
+    ) -> dict[str, float]:
+        """How many more nodes may go by cause; where no budget limits that, all that are left."""
+        counting = [state for state in states if _counts(state)]
+        busy = sum(_is_busy(state, self._taints) for state in counting)
+        free = len(counting) - busy
+        return {
+            str(cause): float(min(free, allowed(pool, cause, len(counting), busy, now, annotated=annotated).remaining))
+            for cause in Cause
+        }
 
     def _count_pods(self) -> None:
         """Bring up to date what pods request of each node, in billionths."""
@@ -95,25 +107,14 @@ def _add(total: dict[str, int], more: Amounts, sign: int = 1) -> None:
         total[name] = total.get(name, 0) + sign * amount.nano
 
 
-def _permitted(pool: NodePool, states: Iterable[StateNode], now: datetime, *, annotated: bool) -> dict[str, float]:
-    """How many more nodes may go by cause; where no budget limits that, all that are left."""
-    counting = [state for state in states if _counts(state)]
-    busy = sum(map(_is_busy, counting))
-    free = len(counting) - busy
-    return {
-        str(cause): float(min(free, allowed(pool, cause, len(counting), busy, now, annotated=annotated).remaining))
-        for cause in Cause
-    }
-
-
 def _counts(state: StateNode) -> bool:
     """Whether budgets count a node: it is fully up, ours, and its machine is still there."""
     return state.claim is not None and state.initialized and not state.claim.is_true(INSTANCE_TERMINATING)
 
 
-def _is_busy(state: StateNode) -> bool:
+def _is_busy(state: StateNode, taints: frozenset[str]) -> bool:
     """Whether a node is on its way out or not ready, so that it uses up a budget."""
-    if state.node is None or state.deleting or any(taint.key in _DISRUPTED for taint in state.node.spec.taints):
+    if state.node is None or state.deleting or any(taint.key in taints for taint in state.node.spec.taints):
         return True
     said = condition(state.node.status.conditions, "Ready")
     return said is not None and said.status != "True"

@@ -29,12 +29,21 @@ async def run_until_signalled(work: Callable[[asyncio.Event], Awaitable[None]], 
         if not task.done():
             _log.warning("did not end in time", seconds=goodbye.total_seconds())
             return False
-        task.result()
+        _raise_alone(task)
         return True
     finally:
         asked.cancel()
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
+
+
+def _raise_alone(task: asyncio.Future[None]) -> None:
+    """Raise what a task failed with; an error that is alone in groups of tasks is what it is about."""
+    error = task.exception()
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if error is not None:
+        raise error
 
 
 @asynccontextmanager

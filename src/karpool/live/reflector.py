@@ -60,8 +60,6 @@ class Reflector(Generic[T]):
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
-        self.restarts = 0
-        """How often everything had to be read anew."""
         self.last_heard = 0.0
         """When the server last said anything, on the loop's clock."""
         self.cut_at: float | None = None
@@ -154,7 +152,6 @@ class Reflector(Generic[T]):
         self._version = event.resource_version or self._version
 
     def _replace(self, things: Sequence[T], version: str) -> None:
-        self.restarts += self.synced.is_set()
         self._sink.replace(things, version)
         self._version = version
         self._opened()

@@ -10,9 +10,11 @@ import msgspec
 from karpool.live import objects as own
 from karpool.live.errors import UNDECODABLE
 from karpool.model import node, nodepool, pod, storage, workloads
+from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.manifests.kinds import KARPENTER, KINDS, Kind
 from karpool.model.manifests.reading import Raw, Reading, read_claim, read_object, read_pool
 from karpool.model.problems import one_line
+from karpool.model.selectors import LabelSelector
 from karpool.model.wire import Metadata, Object
 
 T = TypeVar("T", bound=Object)
@@ -86,11 +88,41 @@ class Unreadable:
         """`namespace/name`, or the name alone."""
         return Object(metadata=self.metadata).key
 
+    @property
+    def stand_in(self) -> Object | None:
+        """What to reckon with instead, so that nobody decides as if the object were not there."""
+        if self.resource.kind == "Pod":
+            return _careful_pod(self)
+        if self.resource.kind == "PodDisruptionBudget":
+            # Whom it covers is unknown: everybody in its namespace. Without a status it lets nobody go.
+            spec = workloads.BudgetSpec(selector=LabelSelector())
+            return workloads.PodDisruptionBudget(metadata=self.metadata, spec=spec)
+        return None
+
     def __repr__(self) -> str:
         return f"Unreadable({self})"
 
     def __str__(self) -> str:
         return f"{self.resource.kind} {self.key}: {self.problem}"
+
+
+class _Place(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Placed(msgspec.Struct):
+    spec: _Place = msgspec.field(default_factory=_Place)
+
+
+def _careful_pod(found: Unreadable) -> pod.Pod:
+    """A pod of which only the place is known: it must not be disturbed."""
+    try:
+        place = msgspec.json.decode(found.raw, type=_Placed).spec
+    except msgspec.ValidationError:
+        place = _Place()
+    metadata = msgspec.structs.replace(found.metadata, annotations={DO_NOT_DISRUPT: "true"})
+    spec, status = pod.PodSpec(node_name=place.node_name), pod.PodStatus(phase="Running")
+    return pod.Pod(metadata=metadata, spec=spec, status=status)
 
 
 class _Named(msgspec.Struct, rename="camel", frozen=True):

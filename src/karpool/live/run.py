@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -28,21 +28,20 @@ from karpool.live.journal import Journal
 from karpool.live.launches import COLLECTION, Launches
 from karpool.live.loop import Loop
 from karpool.live.metrics import Metrics
-from karpool.live.offers import CatalogFor, SeenOffers
+from karpool.live.offers import CatalogFor
 from karpool.live.pool_figures import PoolCensus
 from karpool.live.pools import PoolKeeper
 from karpool.live.process import background, before
-from karpool.live.providers.karpenter import karpenter
-from karpool.live.providers.kwok import KWOK_NODE_CLASSES, Kwok, KwokNodeClass, kwok
-from karpool.live.providers.protocol import Provider
+from karpool.live.providers import provider_maker
+from karpool.live.providers.protocol import Ground, Provider
 from karpool.live.resources import Unreadable
-from karpool.live.run_settings import ProviderName, RunSettings
+from karpool.live.run_settings import RunSettings
 from karpool.live.server_time import ServerTime
 from karpool.live.serving import metrics_page, probe_page, serving_all
 from karpool.live.target import Target
 from karpool.live.witness import Witness
 from karpool.live.writing import Writer
-from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.packing.warmup import warm_up
 from karpool.provisioning.launching import foresee
@@ -88,15 +87,22 @@ class Operator:
         )
         self.agenda = Agenda(self._now)
         self.caches = Caches(self.client, self.metrics)
+        self.provider = provider_maker(settings.provider)(
+            Ground(
+                client=self.client,
+                caches=self.caches,
+                catalog_for=catalog_for,
+                execution=settings.execution,
+                clock=self._now,
+            )
+        )
         self.loop: Loop | None = None
         self.controller: Controller | None = None
-        self._catalog_for = catalog_for
         self._elector: Elector | None = None
-        self._pools = PoolKeeper(self.client, self.caches.store, node_classes=self._class_ready, clock=self._now)
-        self._census = PoolCensus(self.caches.store)
-        self._classes = self.caches.own_shelf()
-        if settings.provider is ProviderName.KWOK:
-            self.caches.follow(KWOK_NODE_CLASSES, self._classes)
+        self._pools = PoolKeeper(
+            self.client, self.caches.store, node_classes=self.provider.node_class_ready, clock=self._now
+        )
+        self._census = PoolCensus(self.caches.store, self.provider.execution.taint_key)
         self._prepared = False
         self._alone = settings.lease.name is None or settings.dry_run
 
@@ -158,11 +164,17 @@ class Operator:
             instance=self.identity,
             on_result=self.metrics.event,
         )
-        record = _silent if self.settings.dry_run else recorder.record
+        events = asyncio.get_running_loop()
+
+        def record(event: RecordEvent) -> None:
+            """Tell people of something, from whichever thread; a dry run writes nothing."""
+            if not self.settings.dry_run:
+                events.call_soon_threadsafe(recorder.record, event)
+
         writer = Writer(self.client, self.caches.shelves, self._now)
-        provider = self._provider()
+        provider = self.provider
         launches = self._launches(provider, writer, record)
-        hands = Hands(writer, recorder, launches, dry_run=self.settings.dry_run)
+        hands = Hands(writer, recorder, launches, stopping=stop.is_set, dry_run=self.settings.dry_run)
         self.controller = self._controller(provider, hands, record)
         Counting(self.caches.store, self.metrics, self._now)
         self.loop = Loop(
@@ -171,26 +183,33 @@ class Operator:
             hands,
             self.controller,
             leading=lambda: self.leading,
+            term=lambda: 0 if self._elector is None else self._elector.term,
             trusted=lambda: not self.caches.silent(),
             each_turn=launches.catch_up if launches is not None else _nothing,
             at_stop=launches.stop if launches is not None else _nothing,
         )
-        async with background(recorder.run()), background(self._upkeep(provider, launches)):
-            await self._elected(stop, self.loop)
+        loop = self.loop
 
-    async def _elected(self, stop: asyncio.Event, loop: Loop) -> None:
-        """Run the loop while the lease is held; give it back after the last write."""
+        async def work() -> None:
+            async with background(self._upkeep(provider, launches)):
+                await loop.run(stop)
+
+        async with background(recorder.run()):
+            await self._elected(work)
+
+    async def _elected(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Work while the lease is held; give it back after the last write."""
         lease = self.settings.lease
         if self._alone or lease.name is None:
             self.metrics.leading(leads=True)
-            await loop.run(stop)
+            await work()
             return
         leases = ApiLeases(self.client.ungated(), namespace=lease.namespace, name=lease.name)
         self._elector = Elector(leases, self.identity, lease.times)
         started, stopped = (lambda: self._led(leads=True)), (lambda: self._led(leads=False))
         try:
             async with background(self._elector.run(started, stopped)):
-                await loop.run(stop)
+                await work()
         finally:
             await self._elector.release()
 
@@ -199,13 +218,6 @@ class Operator:
         _log.info("this replica leads" if leads else "this replica does not lead any more", identity=self.identity)
 
     # -- parts ---------------------------------------------------------------------------------------------------
-
-    def _provider(self) -> Provider:
-        store, settings = self.caches.store, self.settings
-        if settings.provider is ProviderName.KARPENTER:
-            return karpenter(SeenOffers(store, self._catalog_for), settings.execution)
-        machines = Kwok(self.client, store, self._classes, self._catalog_for((), ()), self._now)
-        return kwok(machines, settings.execution)
 
     def _launches(self, provider: Provider, writer: Writer, record: Callable[[RecordEvent], None]) -> Launches | None:
         if provider.machines is None or self.settings.dry_run:
@@ -261,7 +273,9 @@ class Operator:
                 self._measure(provider.offers.catalog, annotated=provider.annotated_budgets)
                 if self._may_write() and provider.duties.tends:
                     await self._pools.keep()
-                if self._may_write() and launches is not None and time.monotonic() - collected > COLLECTION:
+                if launches is None or self.controller is None or not self.controller.running:
+                    collected = time.monotonic()
+                elif time.monotonic() - collected > COLLECTION:
                     collected = time.monotonic()
                     await launches.collect()
             except ApiError as error:
@@ -273,13 +287,6 @@ class Operator:
         self.metrics.cluster(len(store.nodes), synced=not self.caches.missing())
         self.metrics.pools(self._census.figures(catalog, self._now(), annotated_budgets=annotated))
 
-    def _class_ready(self, pool: NodePool) -> bool | None:
-        ref = pool.spec.template.spec.node_class_ref
-        if ref.kind != KWOK_NODE_CLASSES.kind:
-            return None
-        held: KwokNodeClass | None = self._classes.get(ref.name)
-        return held is not None and held.metadata.deletion_timestamp is None
-
     def _unreadable(self, found: Unreadable) -> None:
         _log.warning("an object was left out", about=f"{found.resource.kind} {found.key}", problem=found.problem)
         self._pools.unreadable(found)
@@ -287,7 +294,3 @@ class Operator:
 
 def _nothing() -> None:
     """Do nothing."""
-
-
-def _silent(_event: RecordEvent) -> None:
-    """Tell nobody: a dry run writes nothing."""

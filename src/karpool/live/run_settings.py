@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +16,6 @@ from karpool.packing.question import Options
 
 METRICS_ADDRESS: Final = Address("127.0.0.1", 8080)
 HEALTH_ADDRESS: Final = Address("127.0.0.1", 8081)
-
-
-class ProviderName(StrEnum):
-    """Who makes and ends machines."""
-
-    KWOK = "kwok"
-    KARPENTER = "karpenter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +38,11 @@ class JournalSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """Settings of the controller; the defaults are those of the command line."""
+    """Settings of the controller; where the command line has an option for one, the default is the same."""
 
-    provider: ProviderName = ProviderName.KWOK
+    provider: str = "karpenter"
+    """Who makes and ends machines: the name of a file in `karpool.live.providers`."""
     dry_run: bool = False
-    context: str | None = None
-    """The context of the kubeconfig; None: the current one, or the service account inside a cluster."""
-    catalog: str = "aws"
-    node_fee: float = 0.0
     decisions: DecisionSettings = field(default_factory=DecisionSettings)
     options: Options = field(default_factory=Options)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)

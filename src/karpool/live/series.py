@@ -19,11 +19,11 @@ class Series(NamedTuple):
 COUNTERS: Final = {
     "nodeclaims_created_total": Series("NodeClaims created, by why they were.", (POOL, "reason")),
     "nodeclaims_terminated_total": Series("NodeClaims that are gone, with their machines.", (POOL,)),
-    "nodeclaims_disrupted_total": Series("NodeClaims deleted on purpose.", (POOL, "reason", "capacity_type")),
+    "nodeclaims_disrupted_total": Series("NodeClaims told to go: for a command's reason, `expired`, or `deleted` otherwise.", (POOL, "reason", "capacity_type")),
     "nodes_created_total": Series("Nodes that registered.", (POOL,)),
     "nodes_terminated_total": Series("Nodes that are gone.", (POOL,)),
-    "nodes_drained_total": Series("Nodes that were drained.", (POOL,)),
-    "pods_eviction_requests_total": Series("Evictions asked for, by the API server's answer.", ("code",)),
+    "nodes_drained_total": Series("Nodes to go whose last pod has left.", (POOL,)),
+    "pods_eviction_requests_total": Series("Evictions asked for, by the API server's answer; code is 0 without one.", ("code",)),
     "voluntary_disruption_decisions_total": Series("Commands begun.", ("decision", "reason", "consolidation_type")),
     "voluntary_disruption_failed_validations_total": Series(
         "Commands dropped because a second look found them wrong.", ("consolidation_type",)
@@ -31,14 +31,11 @@ COUNTERS: Final = {
     "voluntary_disruption_queue_failures_total": Series(
         "Commands begun and taken back.", ("decision", "reason", "consolidation_type")
     ),
-    "voluntary_disruption_consolidation_timeouts_total": Series(
-        "Searches cut short by their time limit.", ("consolidation_type",)
-    ),
     "saved_dollars_per_hour_total": Series("What all commands begun so far save an hour; dearer ones count as 0."),
     "api_requests_total": Series(
         "Requests to the API server; code is 0 without an answer.", ("verb", "resource", "code")
     ),
-    "watch_restarts_total": Series("Watches that ended and were begun again.", ("resource",)),
+    "watch_restarts_total": Series("Watches that were cut or refused, and begun again.", ("resource",)),
     "events_total": Series("Kubernetes Events: sent, repeated, dropped (too many), failed.", ("result",)),
     "leader_transitions_total": Series("How often this process began or ceased to lead."),
     "journal_failures_total": Series("Lines of the decision journal that could not be written."),
@@ -49,11 +46,7 @@ _LONG: Final = (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 450, 600, 90
 _AGES: Final = (60, 300, 900, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 432000, 864000, 2592000)
 
 HISTOGRAMS: Final = {
-    "voluntary_disruption_decision_evaluation_duration_seconds": (
-        Series("How long a method of disruption took to decide.", ("reason", "consolidation_type")),
-        _INSTANT,
-    ),
-    "decision_seconds": (Series("How long a whole pass of decisions took."), _INSTANT),
+    "decision_seconds": (Series("How long each pass over all nodes took, fruitful or not."), _INSTANT),
     "scheduler_scheduling_duration_seconds": (Series("How long finding nodes for pending pods took."), _INSTANT),
     "api_request_duration_seconds": (
         Series("How long requests waited for their answer.", ("verb", "resource")),
@@ -79,11 +72,10 @@ GAUGES: Final = {
         "What the pool's nodes cost; those of unknown price are left out.", (POOL,)
     ),
     "cluster_unpriced_nodes": Series("Nodes of the pool whose price nobody knows.", (POOL,)),
-    "voluntary_disruption_eligible_nodes": Series("Nodes that could be disrupted, budgets aside.", ("reason",)),
-    "rejections": Series("Nodes by the reasons that kept them in the last pass.", ("code",)),
+    "voluntary_disruption_eligible_nodes": Series("Nodes that could be disrupted, budgets aside, in the last pass that was explained.", ("reason",)),
+    "rejections": Series("Nodes by the reasons that kept them, in the last pass that was explained.", ("code",)),
     "scheduler_unschedulable_pods_count": Series("Pending pods that no node can take."),
-    "scheduler_queue_depth": Series("Pods that wait for the next batch."),
-    "cluster_state_node_count": Series("Nodes and NodeClaims without one that are known."),
-    "cluster_state_synced": Series("1: all caches are filled and know of our last writes."),
+    "cluster_state_node_count": Series("Nodes that the cache holds, of any pool or none."),
+    "cluster_state_synced": Series("1: everything that decisions need has been read at least once."),
     "leading": Series("1: this process holds the lease."),
 }

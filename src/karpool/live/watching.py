@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar, cast
 
 import msgspec
 
@@ -92,13 +92,14 @@ def read_page(resource: Resource[T], body: bytes, about: str) -> Page[T]:
         found = resource.read(raw)
         if isinstance(found, Unreadable):
             unreadable.append(found)
+            items += _instead(resource, found)
         else:
             items.append(found)
     return Page(tuple(items), tuple(unreadable), page.metadata.resource_version, page.metadata.continue_)
 
 
 def read_event(resource: Resource[T], line: bytes, about: str, report: Report) -> WatchEvent[T]:
-    """The change that a line tells of; an object that cannot be read (any more) is reported, and counts as gone."""
+    """The change that a line tells of; one that cannot be read is reported, and has a stand-in or counts as gone."""
     try:
         told = _LINE.decode(line)
         if told.type == "BOOKMARK":
@@ -111,10 +112,18 @@ def read_event(resource: Resource[T], line: bytes, about: str, report: Report) -
         raise UnreadableError(f"the stream holds an event of the unknown type {told.type[:40]!r}", about=about)
     found = resource.read(told.object)
     if isinstance(found, Unreadable):
-        if told.type != "DELETED":
-            report(found)
+        if told.type == "DELETED":
+            return WatchEvent("DELETED", resource.bare(found.metadata))
+        report(found)
+        for careful in _instead(resource, found):
+            return WatchEvent("MODIFIED", careful)
         return WatchEvent("DELETED", resource.bare(found.metadata))
     return WatchEvent(told.type, found)  # type: ignore[arg-type] # checked above, and a cast costs time per event
+
+
+def _instead(_resource: Resource[T], found: Unreadable) -> list[T]:
+    """What stands in for an object that cannot be read, if anything does."""
+    return [] if found.stand_in is None else [cast("T", found.stand_in)]
 
 
 async def split_lines(chunks: AsyncIterator[bytes], about: str) -> AsyncGenerator[list[bytes], None]:

@@ -65,20 +65,24 @@ class Witness(Observer):
     # -- passes --------------------------------------------------------------------------------------------------
 
     def looked(self, look: Pass, commands: Sequence[Command]) -> None:
-        """Explain a pass, unless it only repeats one of a moment ago."""
-        now, lasted = self._clock(), time.perf_counter() - self._began
-        new = tuple(commands) != self._decided
-        if not commands and self._explained is not None and now - self._explained < self._explain_every:
-            return
-        if commands and not new:
-            return  # a dry run decides the same again and again
-        self._explained, self._decided = now, tuple(commands)
+        """Measure a pass, and explain it unless it only repeats one of a moment ago."""
+        self._metrics.passed(time.perf_counter() - self._began)
+        now = self._clock()
+        if self._is_news(tuple(commands), now):
+            self._explained, self._decided = now, tuple(commands)
+            self._explain(look, commands, now)
+
+    def _is_news(self, commands: tuple[Command, ...], now: datetime) -> bool:
+        if commands:
+            return commands != self._decided  # a dry run decides the same again and again
+        return self._explained is None or now - self._explained >= self._explain_every
+
+    def _explain(self, look: Pass, commands: Sequence[Command], now: datetime) -> None:
         chosen = {name for command in commands for name in command.nodes}
         stay = [one for one in _standings(look) if one.name not in chosen]
         rejected = [(one.name, why_it_stays(look, one)) for one in stay]
         self._journal.decided(now, commands, rejected, dry_run=self._dry_run)
-        self._metrics.decided(
-            lasted,
+        self._metrics.explained(
             rejections=Counter(reason.code for _, reasons in rejected for reason in reasons),
             eligible={str(Cause.UNDERUTILIZED): len(look.eligible())},
         )
@@ -106,6 +110,8 @@ class Witness(Observer):
         if self._dry_run:
             return
         self._metrics.begun(str(command.method), command.decision, command.savings)
+        for replacement in command.replacements:
+            self._metrics.claim_created(replacement.pool, str(command.cause))
         self._journal.begun(self._clock(), command)
         said = f"{command.cause}: goes by {command.method}, which saves {command.savings:.4g} $/h"
         for name in command.nodes:

@@ -77,6 +77,9 @@ class Writer:
         resource = _RESOURCES[kind]
         namespace, _, name = key.rpartition("/")
         held = msgspec.json.decode(await self._client.raw("GET", resource.path(namespace, name)))
+        known = self._shelves.of(kind).shelf.get(key)
+        if known is not None and known.metadata.uid != held["metadata"]["uid"]:
+            return
         patch = merge_patch(held, edits, self._clock())
         for part, fields in also.items():
             patch[part] = {**patch.get(part, {}), **fields}
@@ -90,6 +93,14 @@ class Writer:
                 resource_version=held["metadata"]["resourceVersion"],
             )
             self._shelves.of(kind).written(written)
+
+    async def has_claim(self, name: str) -> bool:
+        """Whether the API server knows a NodeClaim, whatever the caches know."""
+        try:
+            await self._client.get(NODE_CLAIMS, name)
+        except NotFoundError:
+            return False
+        return True
 
     async def do(self, deed: Deed) -> None:
         """Create, delete or evict."""

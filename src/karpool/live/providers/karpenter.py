@@ -8,19 +8,18 @@ not disrupting. Pods that wait, registration, marks, hashes and drains are Karpe
 from dataclasses import replace
 from typing import Final
 
-from karpool.controller.ground import Duties, Offers
-from karpool.execution.settings import Settings as ExecutionSettings
-from karpool.live.providers.protocol import Provider
+from karpool.controller.ground import Duties
+from karpool.live.offers import SeenOffers
+from karpool.live.providers.protocol import Ground, Provider
 
 TAINT: Final = "karpool.sh/disrupted"
 
 
-def karpenter(offers: Offers, execution: ExecutionSettings) -> Provider:
+def provider(ground: Ground) -> Provider:
     """The provider for a cluster that Karpenter runs."""
     return Provider(
-        name="karpenter",
-        offers=offers,
+        offers=SeenOffers(ground.caches.store, ground.catalog_for),
         duties=Duties(provisions=False, tends=False),
-        execution=replace(execution, taint_key=TAINT, terminates=False),
+        execution=replace(ground.execution, taint_key=TAINT, terminates=False),
         annotated_budgets=True,
     )

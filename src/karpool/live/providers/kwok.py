@@ -16,21 +16,21 @@ import structlog
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.controller.store import Shelf, Store
 from karpool.execution.conditions import REGISTERED
-from karpool.execution.settings import Settings as ExecutionSettings
 from karpool.live.backoff import Backoff
 from karpool.live.client import Client
 from karpool.live.errors import ApiError, ConflictError, NotFoundError, NotLeadingError
-from karpool.live.providers.protocol import Launched, LaunchError, NothingToHaveError, Provider
+from karpool.live.providers.protocol import Ground, Launched, LaunchError, NothingToHaveError, Provider
 from karpool.live.resources import NODE_CLAIMS, NODES, Resource
 from karpool.model import labels as names
 from karpool.model.duration import Duration, parse_duration
-from karpool.model.nodepool import NodeClaim, as_requirements
+from karpool.model.nodepool import NodeClaim, NodePool, as_requirements
 from karpool.model.requirements import Requirements
 from karpool.model.wire import Object, Wire
 from karpool.provisioning.machines import choose_machine, machine_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import OfferingKey, obtainable, offering_key
 
 _log = structlog.get_logger()
+DEFAULT_CATALOG: Final = "kwok"
 PROVIDER: Final = "kwok://"
 LAUNCH_DELAY: Final = "kwok.karpool.sh/launch-delay"
 TERMINATION_DELAY: Final = "kwok.karpool.sh/termination-delay"
@@ -215,7 +215,9 @@ class Kwok:
 
     async def existing(self) -> Mapping[str, str]:
         """The machines of all nodes that were made here, and of all claims whose node is still to come."""
-        ids = {node.spec.provider_id for node in self._store.nodes if node.spec.provider_id.startswith(PROVIDER)}
+        # Asked of the API server: a watch that hangs must not make machines seem gone.
+        nodes = (await self._client.list(NODES, label_selector=names.NODEPOOL)).items
+        ids = {node.spec.provider_id for node in nodes if node.spec.provider_id.startswith(PROVIDER)}
         ids |= {PROVIDER + claim.name for claim in self._store.claims if not claim.is_true(REGISTERED)}
         return {provider_id: provider_id.removeprefix(PROVIDER) for provider_id in sorted(ids)}
 
@@ -226,9 +228,20 @@ class Kwok:
                 await self._client.delete(NODES, node.name, uid=node.metadata.uid)
 
 
-def kwok(machines: Kwok, execution: ExecutionSettings) -> Provider:
+def provider(ground: Ground) -> Provider:
     """The provider for trials and tests."""
-    return Provider(name="kwok", offers=machines, machines=machines, execution=execution)
+    classes: Shelf[KwokNodeClass] = ground.caches.own_shelf()
+    ground.caches.follow(KWOK_NODE_CLASSES, classes)
+    machines = Kwok(ground.client, ground.caches.store, classes, ground.catalog_for((), ()), ground.clock)
+
+    def class_ready(pool: NodePool) -> bool | None:
+        ref = pool.spec.template.spec.node_class_ref
+        if ref.kind != KWOK_NODE_CLASSES.kind:
+            return None
+        held = classes.get(ref.name)
+        return held is not None and held.metadata.deletion_timestamp is None
+
+    return Provider(offers=machines, machines=machines, execution=ground.execution, node_class_ready=class_ready)
 
 
 def _narrowed(claim: NodeClaim) -> Requirements:

@@ -1,12 +1,16 @@
 """What a provider is: what can be had, who does what, and, where Karpool starts machines itself, how."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from karpool.controller.ground import Duties, Offers
 from karpool.execution.settings import Settings as ExecutionSettings
-from karpool.model.nodepool import NodeClaim
+from karpool.live.caches import ClusterCaches
+from karpool.live.client import Client
+from karpool.live.offers import CatalogFor
+from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.quantity import Quantity
 
 
@@ -45,13 +49,30 @@ class Machines(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What a provider may stand on. It is made before anything is read: kinds to follow are named then or never."""
+
+    client: Client
+    """Can be used once the controller runs."""
+    caches: ClusterCaches
+    catalog_for: CatalogFor
+    execution: ExecutionSettings
+    clock: Callable[[], datetime]
+
+
+def _nobody_can_tell(_pool: NodePool) -> bool | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A provider; without `machines`, somebody else in the cluster launches what NodeClaims ask for."""
 
-    name: str
     offers: Offers
     machines: Machines | None = None
     duties: Duties = field(default_factory=Duties)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     annotated_budgets: bool = False
     """Whether budgets stand in the pool's annotation, because its own are somebody else's."""
+    node_class_ready: Callable[[NodePool], bool | None] = _nobody_can_tell
+    """Whether the node class of a pool can be used; None: nobody can tell."""

@@ -1,0 +1,183 @@
+"""The loop: lives of the controller begin and end with the lead, with mistakes, and with failures to be mended."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.factories import default_catalog
+from tests.live.stand_in import StandIn, refuses
+
+from karpool.controller.controller import Controller
+from karpool.controller.ground import Duties
+from karpool.controller.mirror import Mirror
+from karpool.controller.store import Store
+from karpool.disruption.settings import Settings
+from karpool.execution.actions import RecordEvent, SetLabel
+from karpool.live import loop as loops
+from karpool.live.agenda import Agenda
+from karpool.live.cache import Arrivals, Kept
+from karpool.live.client import Client
+from karpool.live.guard import Guard
+from karpool.live.hands import Hands
+from karpool.live.loop import Loop
+from karpool.live.transport import Patience
+from karpool.live.writing import Shelves, Writer
+from karpool.packing.question import Options
+
+IMPATIENT = Patience(answer=2, connect=1, retries=0.01, first_retry=0.001, longest_retry=0.01)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "LONGEST_REST", 0.02)
+    monkeypatch.setattr(loops, "FIRST_RETRY", 0.05)
+
+
+class Offered:
+    catalog = default_catalog()
+
+
+class Silent:
+    def record(self, event: RecordEvent) -> None:
+        """Tell nobody."""
+
+
+class Counted(Controller):
+    """A controller that has nothing to do, and counts how often it begins and looks again."""
+
+    begun = 0
+    looked = 0
+
+    def start(self) -> None:
+        self.begun += 1
+        super().start()
+
+    def look_again(self) -> None:
+        self.looked += 1
+        super().look_again()
+
+
+class Stage:
+    """A loop with all its parts, on an API server that refuses everything."""
+
+    def __init__(self, client: Client) -> None:
+        store = Store()
+        self.stop = asyncio.Event()
+        self.leads, self.term = True, 1
+        self.agenda, self.arrivals = Agenda(), Arrivals()
+        shelves = Shelves(
+            *(Kept(shelf, self.arrivals) for shelf in (store.nodes, store.claims, store.pools, store.pods))
+        )
+        writer = Writer(client, shelves, lambda: self.agenda.moment)
+        self.hands = Hands(writer, Silent(), None, stopping=self.stop.is_set)
+        self.controller = Counted(
+            store,
+            self.agenda,
+            Mirror(store),
+            self.hands,
+            offers=Offered(),
+            guard=Guard(store),
+            settings=Settings(),
+            options=Options(),
+            duties=Duties(disrupts=False, provisions=False, tends=False),
+        )
+        self.loop = Loop(
+            self.agenda,
+            self.arrivals,
+            self.hands,
+            self.controller,
+            leading=lambda: self.leads,
+            term=lambda: self.term,
+        )
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+
+def play(story: Callable[[Stage], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with StandIn(refuses(500, "InternalError")) as server, server.client(patience=IMPATIENT) as client:
+            stage = Stage(client)
+            task = asyncio.create_task(stage.loop.run(stage.stop))
+            await stage.until(lambda: stage.controller.running)
+            await story(stage)
+            stage.stop.set()
+            await asyncio.wait_for(task, 5)
+            assert not stage.controller.running
+
+    asyncio.run(whole())
+
+
+def failing(stage: Stage) -> None:
+    stage.hands.carry_out([SetLabel("Node", "a", "k", "v")], alive=lambda: True)
+
+
+def mistaken() -> None:
+    raise ZeroDivisionError
+
+
+def test_everything_is_looked_at_again_after_a_write_that_failed() -> None:
+    async def story(stage: Stage) -> None:
+        stage.agenda.after(0, lambda: failing(stage))
+        await stage.until(lambda: stage.controller.looked > 0)
+
+    play(story)
+
+
+def test_also_when_another_life_of_the_controller_began_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "LAST_RETRY", 60.0)
+
+    async def story(stage: Stage) -> None:
+        for life in (1, 2, 3):
+            stage.agenda.after(0, lambda: failing(stage))
+            await stage.until(lambda life=life: stage.controller.looked == life)  # type: ignore[misc]
+            stage.term += 1
+            await stage.until(lambda life=life: stage.controller.begun == life + 1)  # type: ignore[misc]
+
+    play(story)
+
+
+def test_who_lost_the_lead_and_got_it_back_begins_a_new_life() -> None:
+    async def story(stage: Stage) -> None:
+        stage.term += 1
+        await stage.until(lambda: stage.controller.begun == 2)
+
+    play(story)
+
+
+def test_who_does_not_lead_does_nothing() -> None:
+    async def story(stage: Stage) -> None:
+        stage.leads = False
+        await stage.until(lambda: not stage.controller.running)
+        done: list[int] = []
+        stage.agenda.after(0, lambda: done.append(1))
+        await asyncio.sleep(0.1)
+        assert not done
+
+    play(story)
+
+
+@pytest.mark.parametrize("where", ["a deed", "a change"])
+def test_a_mistake_ends_one_life_and_not_the_process(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "_AFTER_A_MISTAKE", 0.05)
+
+    async def story(stage: Stage) -> None:
+        if where == "a deed":
+            stage.agenda.after(0, mistaken)
+        else:
+            stage.arrivals.add(mistaken)
+        await stage.until(lambda: stage.controller.begun == 2)
+
+    play(story)
+
+
+def test_no_write_begins_once_the_end_is_asked_for() -> None:
+    async def story(stage: Stage) -> None:
+        stage.stop.set()
+        failing(stage)
+        await stage.hands.settle()
+        assert stage.hands.take_failures() == 0
+
+    play(story)
