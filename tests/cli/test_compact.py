@@ -142,6 +142,7 @@ def test_the_configuration_may_be_a_config_map_from_standard_input(place: Path) 
         (("compact", "-f", "x.json"), "-f: goes with --plan only"),
         (("compact", "--at", "2026-06-15T11:54:59Z"), "--at: goes with --plan only"),
         (("compact", "--output", "json"), "--output: goes with --plan only"),
+        (("compact", "--node", "a"), "--node: goes with --plan only"),
         (("compact", "--plan", "--dry-run"), "--dry-run: does not go with --plan"),
         (("compact", "--config", "-"), "--config: standard input cannot be read again"),
         (("compact", "--metrics-address", "9101"), "'9101' is not an address"),
@@ -179,3 +180,100 @@ def test_help_reads_like_a_manual_page() -> None:
     ):
         assert word in shown
     assert "compact" in CliRunner().invoke(cli, ["--help"]).stdout
+
+
+# -- one node ---------------------------------------------------------------------------------------------------------
+
+
+def explained(place: Path, name: str, *more: str) -> Any:
+    made = planned(place, "--node", name, *more)
+    assert (made["kind"], made["time"]) == ("CompactionNode", "2026-06-15T12:00:00Z")
+    return made["node"]
+
+
+def test_the_document_of_a_node_has_the_fields_of_its_contract(place: Path) -> None:
+    node = explained(place, "d")
+    assert {key: node[key] for key in ("name", "pool", "change", "marked", "markedAt", "underutilized")} == {
+        "name": "d",
+        "pool": "main",
+        "change": "mark",
+        "marked": True,
+        "markedAt": "2026-06-15T12:00:00Z",
+        "underutilized": True,
+    }
+    assert node["cpu"] == {"requested": "100m", "allocatable": "4", "ratio": 0.025, "limit": 0.75}
+    assert node["memory"] == {"requested": "64Mi", "allocatable": "16Gi", "ratio": 64 / 16384, "limit": None}
+    assert node["waitsFor"] == {
+        "oldEnoughAt": None,
+        "markedLongEnoughAt": "2026-06-15T12:05:00Z",
+        "leftAloneUntil": None,
+        "windowOpensAt": None,
+        "nextBeginAt": "2026-06-15T12:03:00Z",
+        "underutilized": 3,
+        "underutilizedNeeded": 3,
+        "podsLeaveBy": None,
+        "removedBy": None,
+    }
+    assert [reason["code"] for reason in node["reasons"]] == ["MarkedTooShort"]
+    assert node["pods"] == [
+        {"pod": "default/d-0", "leaves": True, "why": "", "keeps": None, "to": "a", "nowhere": None},
+    ]
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c", "d", "x", "z-roomy"])
+def test_what_is_said_of_a_node_agrees_with_the_plan(place: Path, name: str) -> None:
+    (node,) = (node for node in planned(place)["nodes"] if node["name"] == name)
+    told = explained(place, name)
+    assert {key: told[key] for key in node if key != "reasons"} == {key: node[key] for key in node if key != "reasons"}
+    assert all(reason in told["reasons"] for reason in node["reasons"])
+
+
+def test_the_table_of_a_node_says_what_keeps_it_and_where_its_pods_go(place: Path) -> None:
+    stays = pod("agent-1", node="e", owner="DaemonSet")
+    large = pod("large-1", cpu="7", node="e")
+    boxes = (box("e", large, stays, cpu="32", mark=None), ROOMY)
+    items = [{"kind": "Node", **plain(made)} for made, _ in boxes]
+    items += [{"kind": "Pod", **plain(each)} for _, pods in boxes for each in pods]
+    (place / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
+    shown = run(place, "--node", "e").stdout
+    for said in (
+        "Node e stays",
+        "pool main",
+        "would be marked now",
+        "22.2% | under 75.0%",
+        "until it has been marked for long enough, at 12:05 UTC",
+        "for more under-used nodes in its pool: 2 are needed, 1 there",
+        "TooFewUnderutilizedNodes",
+        "default/agent-1 | stays ",
+        "belongs to a DaemonSet",
+        "default/large-1 | leaves | nowhere",
+        "not enough cpu (7 wanted",
+    ):
+        assert said in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a", "would be drained"),
+        ("b", "marked since 11:50 UTC"),
+        ("c", "loses its mark now"),
+        ("x", "in progress since 11:58 UTC"),
+        ("z-roomy", "not marked"),
+    ],
+)
+def test_the_state_of_a_node_is_said(place: Path, name: str, said: str) -> None:
+    assert said in run(place, "--node", name).stdout
+
+
+def test_an_unknown_node_gets_one_line_with_a_near_name(place: Path) -> None:
+    result = run(place, "--node", "z-romy")
+    assert result.exit_code == 2
+    said = "--node: there is no node 'z-romy' among the 6 that were read; did you mean z-roomy?"
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_all_nodes_and_one_node_are_not_asked_for_at_once(place: Path) -> None:
+    result = run(place, "--node", "a", "--all")
+    assert (result.exit_code, "--all: does not go with --node" in result.stderr) == (2, True)

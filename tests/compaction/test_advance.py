@@ -17,6 +17,9 @@ from karpool.compaction.settings import DEFAULTS, jittered
 from karpool.model.node import Node
 from karpool.model.objects import Objects
 
+WAITING = replace(BUSY, drained_at=ago(minutes=1))
+"""Drained, and waiting for the autoscaler."""
+
 
 def step(*boxes: Any, given: Config | None = None, now: datetime = NOW, **others: Any) -> Step:
     return advance(cluster(boxes, **others), given or config(), now)
@@ -78,6 +81,34 @@ def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
     assert found.wake == NOW + DEFAULTS.drain_interval
 
 
+@pytest.mark.parametrize(
+    ("began", "most", "begins", "wake"),
+    [
+        (ago(seconds=10), None, False, ago(seconds=-290)),
+        (ago(seconds=299), None, False, ago(seconds=-1)),
+        (ago(seconds=300), None, True, ago(seconds=-10)),
+        (ago(seconds=10), 2, True, ago(seconds=-10)),
+        (ago(seconds=300), 1, False, None),
+        (None, None, True, ago(seconds=-10)),
+        (ago(hours=-9), None, False, ago(seconds=-300)),
+    ],
+)
+def test_a_pool_begins_one_scale_down_in_each_regular_interval_unless_it_says_how_many_at_once(
+    began: datetime | None, most: int | None, *, begins: bool, wake: datetime | None
+) -> None:
+    waiting = busy("x", mark=Mark(in_progress=True, updated=began, drained_at=ago(seconds=5)))
+    given = config(main=pool_config(max_in_progress=most))
+    found = step(box("a", "1"), box("b", "1"), waiting, ROOMY, given=given)
+    assert events(found.actions) == ([("a", "ScaleDownStarted")] if begins else [])
+    assert found.wake == wake
+
+
+def test_the_pace_of_one_pool_does_not_hold_another() -> None:
+    given = config(main=pool_config(), second=pool_config())
+    boxes = (box("a", "1"), box("b", "1"), busy("x"), box("c", "1", pool="second"), ROOMY)
+    assert [name for name, reason in events(step(*boxes, given=given).actions) if reason == "ScaleDownStarted"] == ["c"]
+
+
 # -- draining ----------------------------------------------------------------------------------------------------------
 
 
@@ -109,7 +140,23 @@ def test_when_the_last_pod_has_left_the_time_is_noted_once() -> None:
     found = step(busy("a"), ROOMY)
     assert states(found.actions) == {"a": (replace(BUSY, drained_at=NOW), None)}
     assert events(found.actions) == [("a", "Drained")]
-    assert step(busy("a", mark=replace(BUSY, drained_at=ago(minutes=1))), ROOMY).actions == ()
+    assert step(busy("a", mark=WAITING), ROOMY).actions == ()
+
+
+@pytest.mark.parametrize(
+    ("boxes", "soon"),
+    [
+        ((busy("a", "1"),), True),
+        ((busy("a"),), False),
+        ((busy("a", mark=WAITING),), False),
+        ((busy("a", mark=WAITING), busy("b", "1")), True),
+        ((busy("a", mark=WAITING), busy("b", mark=WAITING)), False),
+        ((busy("a", pod("agent-1", node="a", owner="DaemonSet"), mark=WAITING),), False),
+        ((busy("a", "1", taints=[taint("ToBeDeletedByClusterAutoscaler=1")]),), False),
+    ],
+)
+def test_the_next_look_is_soon_only_while_pods_have_to_leave(boxes: Any, *, soon: bool) -> None:
+    assert step(*boxes, ROOMY).wake == (NOW + DEFAULTS.drain_interval if soon else None)
 
 
 def test_what_the_original_began_is_carried_on() -> None:

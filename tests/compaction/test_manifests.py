@@ -69,6 +69,12 @@ def test_the_config_map_in_the_manifest_is_a_configuration() -> None:
     assert parse_config(filled_in()) == Config()
 
 
+def test_a_stuck_loop_is_restarted(made: dict[str, Any]) -> None:
+    container = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "metrics"}
+
+
 def test_the_compactor_runs_without_privileges_and_does_not_keep_its_own_node(made: dict[str, Any]) -> None:
     template = made["Deployment"]["spec"]["template"]
     container = template["spec"]["containers"][0]

@@ -135,3 +135,17 @@ def test_a_pod_that_is_gone_or_another_one_has_left(control_plane: ControlPlane)
         assert await hands.carry_out(actions)
 
     play(control_plane, story)
+
+
+def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: ControlPlane) -> None:
+    async def story(trial: CompactorTrial) -> None:
+        signs: list[None] = []
+        nodes = Kept(Store().nodes, Arrivals())
+        hands = RealHands(trial.client, nodes, Told(), on_done=lambda: signs.append(None))
+        await trial.make(node("a", "small"))
+        assert await hands.carry_out((BEGUN, EvictPod("default/nobody", "uid", "a"), BEGUN))
+        assert len(signs) == 3
+        assert not await hands.carry_out((CORDON, BEGUN))  # never seen before, so not what was decided on
+        assert len(signs) == 4
+
+    play(control_plane, story)

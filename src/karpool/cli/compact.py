@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -17,9 +18,12 @@ from karpool.cli.progress import progress
 from karpool.cli.service import LOG_OPTIONS, run_service
 from karpool.compaction.config import CONFIG_MAP, Config, parse_config
 from karpool.compaction.decide import decide
-from karpool.compaction.document import document, to_json
+from karpool.compaction.document import Compaction, document, to_json
+from karpool.compaction.explain import explain
+from karpool.compaction.explain_document import CompactionNode, explanation
 from karpool.compaction.settings import DEFAULTS, Settings
 from karpool.model.manifests.sources import STDIN, Source, display_name, read_source
+from karpool.model.objects import Objects
 from karpool.model.problems import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,7 +40,8 @@ WHAT IT DOES
 WITH --plan
   Shows what it would do now, and why the other nodes stay. Nothing is asked of the
   cluster but get and list. To see which node would be chosen once all marks were old
-  enough, add --needed-marked-time-for-removal-seconds 0.
+  enough, add --needed-marked-time-for-removal-seconds 0. With --node, everything about
+  one node: its mark, what it waits for, all that keeps it, and where its pods would go.
 {READS}
 \b
 THE CONFIGURATION
@@ -65,6 +70,7 @@ ENVIRONMENT
 EXAMPLES
   karpool compact --plan
   karpool compact --plan --context staging --config compactor.json
+  karpool compact --plan --node gke-main-1f2e
   kubectl get nodes,pods,pdb,ds,pvc,pv,sc,csinodes,ns -A -o json > cluster.json
   karpool compact --plan -f cluster.json --config compactor.json --output json
   kubectl get cm estafette-k8s-node-compactor-config -n estafette -o yaml |
@@ -79,7 +85,7 @@ EXIT STATUS
 """
 
 # Options that say something only with --plan, and only without it.
-_OF_PLANS: Final = {"files": "-f", "output": "--output", "every_node": "--all", "at": "--at"}
+_OF_PLANS: Final = {"files": "-f", "output": "--output", "every_node": "--all", "node": "--node", "at": "--at"}
 _OF_RUNS: Final = {"dry_run": "--dry-run", "metrics_address": "--metrics-address"}
 
 
@@ -121,6 +127,7 @@ _OPTIONS: Final = (
     ),
     output_option("table", "json"),
     click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason."),
+    click.option("--node", metavar="NAME", help="Explain this node, instead of planning for all."),
     click.option("--at", metavar="TIME", help="Plan as of this time (RFC 3339) instead of now."),
     click.option(
         "--pool-label",
@@ -213,19 +220,44 @@ def _settings(given: Mapping[str, Any]) -> Settings:
 
 
 def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
-    now, file = read_time(given["at"]), given["config_file"]
+    now, file, name = read_time(given["at"]), given["config_file"], given["node"]
+    if name is not None and given["every_node"]:
+        raise InputError.at("--all", "does not go with --node")
     with progress() as tell:
         if file is None and not source.files:
             config = _live_config(source.kube, given["configmap_name"], given["namespace"])
         else:
             config = _config(file, source.files)
-        made = document(decide(read_objects(source, tell, Purpose.COMPACT), config, now, _settings(given)))
+        objects, settings = read_objects(source, tell, Purpose.COMPACT), _settings(given)
+        made = (
+            document(decide(objects, config, now, settings))
+            if name is None
+            else explanation(explain(objects, config, now, _known(objects, name), settings))
+        )
+    _show(made, given)
+
+
+def _show(made: Compaction | CompactionNode, given: Mapping[str, Any]) -> None:
     if given["output"] == "json":
         click.echo(to_json(made))
-    else:
+    elif isinstance(made, Compaction):
         from karpool.cli.compact_table import show
 
         show(made, every_node=given["every_node"])
+    else:
+        from karpool.cli.compact_node_table import show_node
+
+        show_node(made)
+
+
+def _known(objects: Objects, name: str) -> str:
+    """The name of a node, if there is one of it."""
+    names = [node.name for node in objects.nodes]
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError.at("--node", f"there is no node {name!r} among the {len(names)} that were read{hint}")
+    return name
 
 
 def _config(name: str | None, files: tuple[str, ...]) -> Config:

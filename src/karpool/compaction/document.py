@@ -8,6 +8,7 @@ from msgspec import field
 
 from karpool.compaction.decide import Chosen, Decision, PoolCount, Verdict
 from karpool.model.reasons import Reason
+from karpool.model.wire import encode_value
 
 API_VERSION: Final = "karpool.sh/v1"
 
@@ -76,13 +77,13 @@ def document(decision: Decision) -> Compaction:
         time=decision.time,
         pools={pool.name: _pool(pool) for pool in decision.pools},
         chosen=tuple(_chosen(chosen) for chosen in decision.chosen),
-        nodes=tuple(_node(verdict, chosen=verdict.look.name in going) for verdict in decision.nodes),
+        nodes=tuple(node_part(verdict, chosen=verdict.look.name in going) for verdict in decision.nodes),
     )
 
 
-def to_json(compaction: Compaction) -> bytes:
-    """The document as other programs read it."""
-    return msgspec.json.encode(compaction)
+def to_json(made: Part) -> bytes:
+    """A document as other programs read it."""
+    return msgspec.json.encode(made, enc_hook=encode_value)
 
 
 def _pool(pool: PoolCount) -> PoolPart:
@@ -100,7 +101,8 @@ def _chosen(chosen: Chosen) -> ChosenPart:
     return ChosenPart(node=chosen.node, pool=chosen.pool, placements=places, warnings=chosen.warnings)
 
 
-def _node(verdict: Verdict, *, chosen: bool) -> NodePart:
+def node_part(verdict: Verdict, *, chosen: bool) -> NodePart:
+    """A node as the document shows it."""
     look = verdict.look
     changed: Change | None = "mark" if look.mark.marked else "unmark"
     if look.mark.marked == look.before.marked:

@@ -114,12 +114,26 @@ def _too_full(node: Node, used: Usage, pool: PoolConfig) -> list[Reason]:
 
 
 def _too_young(node: Node, now: datetime, settings: Settings) -> list[Reason]:
-    created = node.metadata.creation_timestamp
-    old_enough = None if created is None else created + settings.minimum_node_age
+    old_enough = old_enough_at(node, settings)
     if old_enough is None or now >= old_enough:
         return []
     wanted = f"{settings.minimum_node_age.total_seconds():g} s"
     return [_of(node, Code.NODE_TOO_YOUNG, f"is younger than {wanted}; it is old enough at {clock(old_enough, now)}")]
+
+
+def old_enough_at(node: Node, settings: Settings) -> datetime | None:
+    """When the node is old enough to be marked; None: its age is not known, and does not matter."""
+    created = node.metadata.creation_timestamp
+    return None if created is None else created + settings.minimum_node_age
+
+
+def every_outside(look: Look, now: datetime, settings: Settings) -> tuple[Reason, ...]:
+    """All that `outside` could say, where that ends at the first kind of reason."""
+    nobody = _not_taking_part(look.node, look.pool, look.config)
+    if nobody:
+        return tuple(nobody)
+    full, young = _too_full(look.node, look.usage, look.config), _too_young(look.node, now, settings)
+    return (*_unsound(look.node, look.before), *full, *young)
 
 
 # -- what speaks against draining a node that is under-used ----------------------------------------------------------
@@ -127,16 +141,31 @@ def _too_young(node: Node, now: datetime, settings: Settings) -> list[Reason]:
 
 def held_by(look: Look, pdbs: Pdbs, now: datetime, settings: Settings) -> Iterator[Reason]:
     """Everything that keeps an under-used node for now."""
+    yield from held_by_node(look, now)
+    due = marked_long_enough_at(look, now, settings)
+    if now < due:
+        wanted = f"{settings.needed_marked_time.total_seconds():g} s"
+        said = f"has not been marked for {wanted} yet; it will have been at {clock(due, now)}"
+        yield _of(look.node, Code.MARKED_TOO_SHORT, said)
+    yield from held_by_pods(look, pdbs)
+
+
+def marked_long_enough_at(look: Look, now: datetime, settings: Settings) -> datetime:
+    """When the node has been marked for long enough, if it stays so, or is marked now."""
+    return (look.mark.marked_at or now) + settings.needed_marked_time
+
+
+def held_by_node(look: Look, now: datetime) -> Iterator[Reason]:
+    """What keeps a node by its annotations, and by what happened to it before."""
     yield from _annotated(look.node)
     retry = look.mark.retry_after
     if retry is not None and now < retry:
         said = f"an earlier scale-down was given up; it is left alone until {clock(retry, now)}"
         yield _of(look.node, Code.GIVEN_UP_RECENTLY, said)
-    due = (look.mark.marked_at or now) + settings.needed_marked_time
-    if now < due:
-        wanted = f"{settings.needed_marked_time.total_seconds():g} s"
-        said = f"has not been marked for {wanted} yet; it will have been at {clock(due, now)}"
-        yield _of(look.node, Code.MARKED_TOO_SHORT, said)
+
+
+def held_by_pods(look: Look, pdbs: Pdbs) -> Iterator[Reason]:
+    """The pods that keep a node, each with its reason."""
     for pod in sorted(look.pods, key=lambda pod: pod.key):
         yield from _kept_by(pod, look.config, pdbs)
 

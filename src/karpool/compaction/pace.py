@@ -14,7 +14,8 @@ def next_begin(config: PoolConfig, count: PoolCount, now: datetime, settings: Se
     """When a pool may begin its next scale-down; None: now, as far as its pace is concerned."""
     if count.last_begun is None or config.max_in_progress is not None:
         return None
-    due = count.last_begun + settings.sleep
+    # A clock that is ahead must not put the next look off for good.
+    due = min(count.last_begun, now) + settings.sleep
     return due if now < due else None
 
 

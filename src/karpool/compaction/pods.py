@@ -27,6 +27,17 @@ def drained(pod: Pod) -> bool:
     return leaves(pod) and pod.reschedulable
 
 
+def why_stays(pod: Pod) -> str:
+    """Why the pod stays on a node that is drained, or needs no other place; empty if it has to move."""
+    if pod.is_daemon:
+        return "belongs to a DaemonSet, and goes with its node"
+    if pod.is_mirror:
+        return "is a static pod of its node"
+    if pod.metadata.namespace == SYSTEM:
+        return f"is in {SYSTEM}, whose pods are not drained"
+    return "" if drained(pod) else "ends already, and needs no other place"
+
+
 def keeps(pod: Pod) -> Reason | None:
     """Why the pod keeps its node, if it does."""
     if not pod.active:

@@ -23,11 +23,17 @@ from karpool.packing.refusals import refusals, sentence
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What taking a node away would mean: where each of its pods goes (None: nowhere), and what speaks against it."""
+    """What taking a node away would mean: where each of its pods goes (None: nowhere), and why some find no place."""
 
     node: str
     places: Mapping[str, str | None]
-    reason: Reason | None
+    nowhere: Mapping[str, Reason]
+    """The reason for the first pod without a place; where asked for, for each."""
+
+    @property
+    def reason(self) -> Reason | None:
+        """What speaks against it, if anything does."""
+        return next(iter(self.nowhere.values()), None)
 
 
 class Room:
@@ -45,16 +51,16 @@ class Room:
         self.stranded = self._seat(leaving)
         """The keys of pods that wait for a node, or are still on one that leaves, and have no place to go to."""
 
-    def without(self, name: str) -> Removal:
+    def without(self, name: str, *, every_reason: bool = False) -> Removal:
         """What taking a node away would mean; nothing changes."""
         rows = self._movers(name)
         with self._engine.what_if() as trial:
             trial.remove([self._snapshot.nodes.rows[name]])
             found = trial.place(rows, closed=self._closed, existing_only=True)
             targets = dict(zip(found.pods, found.targets, strict=True))
-            lost = min((row for row in targets if targets[row] == UNPLACED), key=self._key, default=None)
-            reason = None if lost is None else self._nowhere(lost)
-        return Removal(name, {self._key(row): self._name(target) for row, target in targets.items()}, reason)
+            lost = sorted((row for row in targets if targets[row] == UNPLACED), key=self._key)
+            nowhere = {self._key(row): self._nowhere(row) for row in (lost if every_reason else lost[:1])}
+        return Removal(name, {self._key(row): self._name(target) for row, target in targets.items()}, nowhere)
 
     def take(self, removal: Removal) -> None:
         """Take a node away; its pods take the places that were found."""

@@ -66,7 +66,7 @@ def _going(claim: NodeClaim | None) -> bool:
 def _why(claim: NodeClaim) -> str:
     """Why a claim goes, as far as it shows."""
     said = condition(claim.status.conditions, DISRUPTION_REASON)
-    if said is not None:
+    if said is not None and said.status == "True":
         return said.reason
     meta, longest = claim.metadata, claim.spec.expire_after.delta
     if longest is None or meta.creation_timestamp is None or meta.deletion_timestamp is None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
 
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.pricing import node_price

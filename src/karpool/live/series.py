@@ -19,11 +19,16 @@ class Series(NamedTuple):
 COUNTERS: Final = {
     "nodeclaims_created_total": Series("NodeClaims created, by why they were.", (POOL, "reason")),
     "nodeclaims_terminated_total": Series("NodeClaims that are gone, with their machines.", (POOL,)),
-    "nodeclaims_disrupted_total": Series("NodeClaims told to go: for a command's reason, `expired`, or `deleted` otherwise.", (POOL, "reason", "capacity_type")),
+    "nodeclaims_disrupted_total": Series(
+        "NodeClaims told to go: for a command's reason, `expired`, or `deleted` otherwise.",
+        (POOL, "reason", "capacity_type"),
+    ),
     "nodes_created_total": Series("Nodes that registered.", (POOL,)),
     "nodes_terminated_total": Series("Nodes that are gone.", (POOL,)),
     "nodes_drained_total": Series("Nodes to go whose last pod has left.", (POOL,)),
-    "pods_eviction_requests_total": Series("Evictions asked for, by the API server's answer; code is 0 without one.", ("code",)),
+    "pods_eviction_requests_total": Series(
+        "Evictions asked for, by the API server's answer; code is 0 without one.", ("code",)
+    ),
     "voluntary_disruption_decisions_total": Series("Commands begun.", ("decision", "reason", "consolidation_type")),
     "voluntary_disruption_failed_validations_total": Series(
         "Commands dropped because a second look found them wrong.", ("consolidation_type",)
@@ -72,7 +77,9 @@ GAUGES: Final = {
         "What the pool's nodes cost; those of unknown price are left out.", (POOL,)
     ),
     "cluster_unpriced_nodes": Series("Nodes of the pool whose price nobody knows.", (POOL,)),
-    "voluntary_disruption_eligible_nodes": Series("Nodes that could be disrupted, budgets aside, in the last pass that was explained.", ("reason",)),
+    "voluntary_disruption_eligible_nodes": Series(
+        "Nodes that could be disrupted, budgets aside, in the last pass that was explained.", ("reason",)
+    ),
     "rejections": Series("Nodes by the reasons that kept them, in the last pass that was explained.", ("code",)),
     "scheduler_unschedulable_pods_count": Series("Pending pods that no node can take."),
     "cluster_state_node_count": Series("Nodes that the cache holds, of any pool or none."),

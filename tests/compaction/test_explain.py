@@ -1,0 +1,199 @@
+"""All that is known of one node: every reason, what it waits for, and where its pods would go."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.compaction.situations import (
+    BUSY,
+    MARKED,
+    NOW,
+    ROOMY,
+    ago,
+    box,
+    busy,
+    cluster,
+    config,
+    pool_config,
+)
+from tests.factories import pdb, pod, taint
+
+from karpool.compaction.config import Config, Window
+from karpool.compaction.explain import Explained, Waits, explain
+from karpool.compaction.marks import Mark
+from karpool.model.duration import parse_duration
+
+
+def told(name: str, *boxes: Any, given: Config | None = None, **others: Any) -> Explained:
+    return explain(cluster(boxes, **others), given or config(), NOW, name)
+
+
+def codes(found: Explained) -> list[str]:
+    return [str(reason.code) for reason in found.reasons]
+
+
+def fates(found: Explained) -> dict[str, tuple[bool, str | None]]:
+    return {fate.pod.metadata.name: (fate.leaves, fate.target) for fate in found.pods}
+
+
+# -- reasons -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_reason_is_told_not_only_the_first_kind() -> None:
+    alone = pod("alone", cpu="3500m", node="a", owner=None)
+    covered = pod("web-1", cpu="100m", node="a", labels={"app": "web"})
+    held = box(
+        "a",
+        alone,
+        covered,
+        created=ago(minutes=5),
+        ready=False,
+        annotations={"karpenter.sh/do-not-disrupt": "true"},
+        mark=Mark(retry_after=NOW + timedelta(minutes=9)),
+    )
+    budgets = (pdb("web", {"app": "web"}, allowed=0),)
+    found = told("a", held, given=config(main=pool_config(required=3)), pod_disruption_budgets=budgets)
+    assert codes(found) == [
+        "NodeNotReady",
+        "CPUOverLimit",
+        "NodeTooYoung",
+        "NodeDoNotDisrupt",
+        "GivenUpRecently",
+        "PodNotReplicated",
+        "PodDisruptionBudget",
+        "TooFewUnderutilizedNodes",
+        "PodsWouldNotFit",
+        "PodsWouldNotFit",
+    ]
+    assert {fate.keeps.code for fate in found.pods if fate.keeps} == {"PodNotReplicated", "PodDisruptionBudget"}
+
+
+@pytest.mark.parametrize(
+    ("name", "boxes", "expected"),
+    [
+        ("a", (box("a", "1"), ROOMY), []),
+        ("b", (box("a", "1"), box("b", "2"), ROOMY), ["AnotherNodeFirst"]),
+        ("z-roomy", (ROOMY, box("a", "1"), box("c", mark=None, pool="other")), ["PoolNotEnabled"]),
+        ("a", (box("a", "1", pool=""), ROOMY), ["NoPool"]),
+        ("a", (busy("a", "1"), ROOMY), ["ScaleDownInProgress"]),
+        ("a", (box("a", "1", deleted=NOW), ROOMY), ["NodeDeleting"]),
+    ],
+)
+def test_a_node_without_more_against_it_has_the_reason_of_the_plan(name: str, boxes: Any, expected: list[str]) -> None:
+    found = told(name, *boxes)
+    assert codes(found) == expected
+    assert found.chosen == (not expected)
+
+
+def test_the_pods_that_find_no_place_keep_no_node_of_a_pool_that_does_not_check_it() -> None:
+    found = told("a", box("a", "1", "1"), given=config(main=pool_config(check_fit=False)))
+    assert (codes(found), found.chosen) == ([], True)
+    assert all(fate.target is None and fate.nowhere is not None for fate in found.pods)
+
+
+# -- what it waits for -------------------------------------------------------------------------------------------------
+
+EMPTY = replace(BUSY, drained_at=ago(minutes=1))
+EVENING = Window(schedule="0 20 * * *", duration=parse_duration("2h"))
+HELD = {"underutilized": 1, "needed": 1}
+
+
+def ahead(**time: float) -> datetime:
+    return NOW + timedelta(**time)
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "expected"),
+    [
+        (box("a", "1"), config(), Waits(**HELD)),
+        (box("a", "1", mark=None), config(), Waits(marked_long_enough_at=ahead(minutes=5), **HELD)),
+        (
+            box("a", "1", mark=Mark(marked=True, marked_at=ago(minutes=1))),
+            config(),
+            Waits(marked_long_enough_at=ahead(minutes=4), **HELD),
+        ),
+        (
+            box("a", "1", mark=None, created=ago(minutes=5)),
+            config(),
+            Waits(old_enough_at=ahead(minutes=15), underutilized=0, needed=1),
+        ),
+        (
+            box("a", "1", mark=replace(MARKED, retry_after=ahead(minutes=7))),
+            config(),
+            Waits(left_alone_until=ahead(minutes=7), **HELD),
+        ),
+        (
+            box("a", "1"),
+            config(main=pool_config(windows=(EVENING,))),
+            Waits(window_opens_at=ahead(hours=8), **HELD),
+        ),
+        (box("a", "1"), config(main=pool_config(required=4)), Waits(underutilized=1, needed=4)),
+        (box("a", "1"), config(other=pool_config()), Waits()),
+        (busy("a", "1"), config(), Waits(pods_leave_by=ahead(minutes=13))),
+        (busy("a", mark=EMPTY), config(), Waits(removed_by=ahead(minutes=59))),
+    ],
+)
+def test_what_a_node_still_waits_for(made: Any, given: Config, expected: Waits) -> None:
+    assert told("a", made, ROOMY, given=given).waits == expected
+
+
+def test_a_node_waits_for_the_pace_of_its_pool() -> None:
+    boxes = (box("a", "1"), box("b", "1"), busy("x"), ROOMY)
+    assert told("a", *boxes).waits.next_begin_at == ahead(minutes=3)
+    assert told("a", *boxes, given=config(main=pool_config(max_in_progress=2))).waits.next_begin_at is None
+
+
+# -- its pods ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_pod_leaves_or_stays_and_goes_where_the_engine_finds_room() -> None:
+    others = (
+        pod("agent-1", node="a", owner="DaemonSet"),
+        pod("dns-1", node="a", namespace="kube-system"),
+        pod("going-1", node="a", deleted=NOW),
+        pod("picky-1", node="a", selector={"disk": "ssd"}),
+    )
+    found = told("a", box("a", "1", *others), ROOMY)
+    assert fates(found) == {
+        "a-0": (True, "z-roomy"),
+        "agent-1": (False, None),
+        "dns-1": (False, None),
+        "going-1": (True, None),
+        "picky-1": (True, None),
+    }
+    whys = {fate.pod.metadata.name: fate.why for fate in found.pods}
+    assert [name for name, why in whys.items() if not why] == ["a-0", "picky-1"]
+    lost = {fate.pod.metadata.name: fate.nowhere.message for fate in found.pods if fate.nowhere}
+    assert list(lost) == ["picky-1"]
+    assert "requires disk" in lost["picky-1"]
+    assert [reason.code for reason in found.warnings] == ["SystemPod"]
+
+
+def test_every_pod_without_a_place_is_told_why() -> None:
+    found = told("a", box("a", "1", "1", "1"))
+    assert all("there is no other node" in fate.nowhere.message for fate in found.pods if fate.nowhere)
+    assert len([fate for fate in found.pods if fate.nowhere]) == 3
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        busy("a", "1"),
+        box("a", "1", deleted=NOW),
+        box("a", "1", ready=False),
+        box("a", "1", taints=[taint("ToBeDeletedByClusterAutoscaler=1")]),
+        box("a", "1", pool=""),
+    ],
+)
+def test_places_are_found_for_any_node(made: Any) -> None:
+    assert fates(told("a", made, ROOMY)) == {"a-0": (True, "z-roomy")}
+
+
+def test_a_chosen_node_has_the_places_of_the_plan_after_the_pools_before_its_own() -> None:
+    given = config(main=pool_config(), second=pool_config())
+    room = box("c", "2500m", mark=None)
+    boxes = (box("a", "1200m"), box("b", "1300m", pool="second", taints=[taint("only=b")]), room)
+    assert fates(told("a", *boxes, given=given)) == {"a-0": (True, "c")}
+    assert fates(told("b", *boxes, given=given)) == {"b-0": (True, None)}
+    assert codes(told("b", *boxes, given=given)) == ["PodsWouldNotFit"]

@@ -1,0 +1,109 @@
+"""What metrics count of claims and nodes, whoever made it happen."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.factories import node, node_claim, pod
+from tests.factories.values import LONG_AGO
+
+from karpool.controller.store import Store
+from karpool.live.counting import Counting
+from karpool.live.metrics import Metrics
+from karpool.model.labels import CAPACITY_TYPE
+from karpool.model.nodepool import NodeClaim
+from karpool.model.wire import Condition
+
+LATER = LONG_AGO + timedelta(hours=2)
+
+
+class Scene:
+    """A store whose changes are counted, at a time that stands still."""
+
+    def __init__(self, now: datetime = LATER) -> None:
+        self.store = Store()
+        self.metrics = Metrics()
+        Counting(self.store, self.metrics, lambda: now)
+
+    def value(self, name: str, **labels: str) -> float:
+        """A sample of the pool `default`; 0 where there is none."""
+        return self.metrics.registry.get_sample_value(f"karpool_{name}", {"nodepool": "default", **labels}) or 0.0
+
+    def disrupted(self, reason: str) -> float:
+        """How many spot NodeClaims had to go for a reason."""
+        return self.value("nodeclaims_disrupted_total", reason=reason, capacity_type="spot")
+
+
+def spot_claim(**rest: Any) -> NodeClaim:
+    return node_claim("c", labels={CAPACITY_TYPE: "spot"}, **rest)
+
+
+def with_condition(claim: NodeClaim, kind: str, status: str, reason: str) -> NodeClaim:
+    said = Condition(type=kind, status=status, reason=reason)
+    return replace(claim, status=replace(claim.status, conditions=(*claim.status.conditions, said)))
+
+
+@pytest.mark.parametrize(
+    ("going", "reason"),
+    [
+        (with_condition(spot_claim(deleted=LATER), "DisruptionReason", "True", "Underutilized"), "underutilized"),
+        (with_condition(spot_claim(deleted=LATER), "DisruptionReason", "False", "Underutilized"), "deleted"),
+        (spot_claim(deleted=LATER, expire_after="1h"), "expired"),
+        (spot_claim(deleted=LATER, expire_after="3h"), "deleted"),
+        (spot_claim(deleted=LATER), "deleted"),
+    ],
+    ids=["a command", "a command taken back", "too old", "young", "of any age"],
+)
+def test_a_claim_that_has_to_go_is_counted_once_with_the_reason(going: NodeClaim, reason: str) -> None:
+    scene = Scene()
+    scene.store.claims.put(spot_claim())
+    assert scene.disrupted(reason) == 0
+    scene.store.claims.put(going)
+    scene.store.claims.put(with_condition(going, "Drained", "False", "Draining"))
+    scene.store.claims.remove("c")
+    assert scene.disrupted(reason) == 1
+    assert scene.value("nodeclaims_terminated_total") == 1
+
+
+def test_a_claim_that_is_gone_before_it_was_seen_to_go_is_counted_too() -> None:
+    scene = Scene()
+    scene.store.claims.put(spot_claim())
+    scene.store.claims.remove("c")
+    assert (scene.disrupted("deleted"), scene.value("nodeclaims_terminated_total")) == (1, 1)
+
+
+def test_how_long_a_claim_took_to_go_is_measured_from_its_deletion() -> None:
+    scene = Scene(LATER + timedelta(seconds=40))
+    scene.store.claims.put(spot_claim(deleted=LATER))
+    scene.store.claims.remove("c")
+    assert scene.value("nodeclaims_termination_duration_seconds_sum") == 40
+
+
+def test_a_drained_node_is_counted_when_its_claim_first_says_so() -> None:
+    scene = Scene()
+    going = spot_claim(deleted=LATER)
+    scene.store.claims.put(with_condition(going, "Drained", "Unknown", "Draining"))
+    assert scene.value("nodes_drained_total") == 0
+    drained = with_condition(going, "Drained", "True", "Drained")
+    scene.store.claims.put(drained)
+    scene.store.claims.put(with_condition(drained, "VolumesDetached", "True", "VolumesDetached"))
+    scene.store.claims.remove("c")
+    assert scene.value("nodes_drained_total") == 1
+
+
+def test_nodes_are_counted_when_they_register_and_when_they_are_gone() -> None:
+    scene = Scene()
+    scene.store.nodes.put(node("n", registered=False))
+    scene.store.nodes.put(node("n"))
+    scene.store.nodes.put(node("n", cordoned=True))
+    scene.store.nodes.remove("n")
+    assert (scene.value("nodes_created_total"), scene.value("nodes_terminated_total")) == (1, 1)
+    assert scene.value("nodes_lifetime_duration_seconds_sum") == 7200
+
+
+def test_a_pod_that_gets_its_node_is_measured_from_its_creation() -> None:
+    scene = Scene()
+    scene.store.pods.put(pod("p", created=LATER - timedelta(seconds=5)))
+    scene.store.pods.put(pod("p", created=LATER - timedelta(seconds=5), node="n"))
+    assert scene.metrics.registry.get_sample_value("karpool_pods_bound_duration_seconds_sum") == 5

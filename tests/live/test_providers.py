@@ -1,0 +1,97 @@
+"""Providers: a file is all that a new one takes."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.factories import node_pool
+
+from karpool.catalog.sources import open_catalog
+from karpool.live import providers
+from karpool.live.credentials import FixedCredentials
+from karpool.live.providers import default_catalog, provider_maker, provider_names
+from karpool.live.providers.kwok import KWOK_NODE_CLASSES
+from karpool.live.run import Operator
+from karpool.live.run_settings import RunSettings
+from karpool.live.target import Target
+from karpool.model.problems import InputError
+
+TYPES = open_catalog("kwok")
+Drop = Callable[[str], None]
+WHOLE = """
+from karpool.live.offers import SeenOffers
+from karpool.live.providers.protocol import Ground, Provider
+from karpool.live.resources import EVENTS
+
+DEFAULT_CATALOG = "kwok"
+
+
+def provider(ground: Ground) -> Provider:
+    ground.caches.follow(EVENTS, ground.caches.own_shelf())
+    offers = SeenOffers(ground.caches.store, ground.catalog_for)
+    return Provider(offers=offers, execution=ground.execution, node_class_ready=lambda pool: pool.name == "good")
+"""
+
+
+@pytest.fixture
+def drop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Drop:
+    """Put a file `mine.py` beside the other providers, for one test."""
+
+    def put(text: str) -> None:
+        (tmp_path / "mine.py").write_text(text)
+        monkeypatch.setattr(providers, "__path__", [*providers.__path__, str(tmp_path)])
+        # Set, so that what is imported meanwhile is forgotten with it.
+        monkeypatch.setitem(sys.modules, "karpool.live.providers.mine", None)
+        del sys.modules["karpool.live.providers.mine"]
+
+    return put
+
+
+def operator(name: str) -> Operator:
+    target = Target(server="http://127.0.0.1:9", credentials=FixedCredentials())
+    return Operator(RunSettings(provider=name), target, lambda _nodes, _claims: TYPES)
+
+
+def test_there_are_two() -> None:
+    assert provider_names() == ("karpenter", "kwok")
+    assert (default_catalog("karpenter"), default_catalog("kwok")) == (None, "kwok")
+
+
+def test_a_file_dropped_in_is_found_and_used(drop: Drop) -> None:
+    drop(WHOLE)
+    assert provider_names() == ("karpenter", "kwok", "mine")
+    assert default_catalog("mine") == "kwok"
+    made = operator("mine")
+    assert made.provider.offers.catalog is TYPES
+    assert "events" in made.caches.missing()
+    assert [made.provider.node_class_ready(node_pool(name)) for name in ("good", "bad")] == [True, False]
+
+
+def test_a_file_is_not_loaded_before_it_is_asked_for(drop: Drop) -> None:
+    drop("raise RuntimeError")
+    assert "mine" in provider_names()
+
+
+@pytest.mark.parametrize("text", ["", "provider = 1\n"])
+def test_a_file_without_the_function_is_named(text: str, drop: Drop) -> None:
+    drop(text)
+    with pytest.raises(InputError, match=r"karpool\.live\.providers\.mine has no function `provider\(ground: Ground\)"):
+        provider_maker("mine")
+
+
+@pytest.mark.parametrize("name", ["protocol", "nobody"])
+def test_a_name_without_a_file_is_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(InputError, match=f"there is no provider '{name}'; there are karpenter, kwok"):
+        provider_maker(name)
+
+
+def test_kwok_follows_its_node_classes_and_karpenter_does_not() -> None:
+    assert KWOK_NODE_CLASSES.plural in operator("kwok").caches.missing()
+    beside = operator("karpenter")
+    assert KWOK_NODE_CLASSES.plural not in beside.caches.missing()
+    assert beside.provider.node_class_ready(node_pool()) is None
+
+
+def test_a_kwok_pool_needs_its_node_class() -> None:
+    assert operator("kwok").provider.node_class_ready(node_pool()) is False

@@ -1,0 +1,104 @@
+"""What is told of decisions: every pass is measured, explained when there is something new to say."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from tests.disruption.scenes import CATALOG, NOW, POOL, box, cluster
+
+from karpool.controller.store import Store
+from karpool.disruption.command import Cause, Command, Method, Replacement
+from karpool.disruption.methods import Pass
+from karpool.disruption.plan import situation_of
+from karpool.disruption.recall import Recall
+from karpool.disruption.settings import Settings
+from karpool.execution.actions import RecordEvent
+from karpool.live.journal import Journal
+from karpool.live.metrics import Metrics
+from karpool.live.witness import Witness
+from karpool.model.requirements import Requirements
+from karpool.packing.question import Options
+
+REPLACE = Command(
+    method=Method.SINGLE_NODE,
+    cause=Cause.UNDERUTILIZED,
+    nodes=("a",),
+    replacements=(Replacement("default", Requirements(()), ("small",), "on-demand", ("z1",), 0.1),) * 2,
+    price=0.4,
+)
+
+
+def look() -> Pass:
+    """A pass over one node that is too full to go."""
+    objects = cluster([box("a", "tiny", [{"cpu": "900m"}])], pools=(POOL,))
+    return Pass(situation_of(objects, CATALOG, now=NOW, settings=Settings(), options=Options()), Recall())
+
+
+class Told:
+    """A witness, its clock, and all that it told."""
+
+    def __init__(self, path: Path | None = None, *, dry_run: bool = False) -> None:
+        self.metrics = Metrics()
+        self.events: list[RecordEvent] = []
+        self.now = NOW
+        self.witness = Witness(
+            Store(),
+            self.metrics,
+            Journal(path),
+            record=self.events.append,
+            clock=lambda: self.now,
+            dry_run=dry_run,
+            explain_every=timedelta(minutes=1),
+        )
+
+    def look(self, *commands: Command, after: float = 0.0) -> None:
+        """Make a pass so many seconds later."""
+        self.now += timedelta(seconds=after)
+        self.witness.looking()
+        made = look()
+        assert made.decide() == ()
+        self.witness.looked(made, commands)
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"karpool_{name}", labels) or 0.0
+
+
+def test_every_pass_is_measured_and_a_fruitless_one_explained_once_a_minute() -> None:
+    told = Told()
+    told.look()
+    assert sum(_rejections(told).values()) >= 1
+    assert [(event.kind, event.name, event.reason) for event in told.events] == [("Node", "a", "Unconsolidatable")]
+    told.metrics.explained(rejections={}, eligible={})
+    told.look(after=10)
+    assert _rejections(told) == {}
+    told.look(after=50)
+    assert _rejections(told) != {}
+    assert told.value("decision_seconds_count") == 3
+
+
+def test_a_dry_run_that_decides_the_same_again_tells_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    told = Told(path, dry_run=True)
+    told.look(REPLACE)
+    told.look(REPLACE, after=10)
+    assert path.read_text().count('"kind":"Decision"') == 1
+    assert told.value("decision_seconds_count") == 2
+
+
+def test_replacements_are_counted_as_created_for_the_reason_of_their_command() -> None:
+    told = Told()
+    told.witness.began(REPLACE)
+    assert told.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 2
+    assert told.value("saved_dollars_per_hour_total") == 0.4 - 2 * 0.1
+    assert [event.reason for event in told.events] == ["DisruptionBegan"]
+
+
+def test_a_dry_run_begins_nothing() -> None:
+    told = Told(dry_run=True)
+    told.witness.began(REPLACE)
+    assert told.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
+    assert told.events == []
+
+
+def _rejections(told: Told) -> dict[str, float]:
+    families = {family.name: family for family in told.metrics.registry.collect()}
+    return {sample.labels["code"]: sample.value for sample in families["karpool_rejections"].samples}
