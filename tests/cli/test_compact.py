@@ -240,7 +240,7 @@ def test_the_table_of_a_node_says_what_keeps_it_and_where_its_pods_go(place: Pat
         "Node e stays",
         "pool main",
         "would be marked now",
-        "22.2% | under 75.0%",
+        "23.4% | under 75.0%",
         "until it has been marked for long enough, at 12:05 UTC",
         "for more under-used nodes in its pool: 2 are needed, 1 there",
         "TooFewUnderutilizedNodes",

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -280,6 +281,21 @@ def test_in_off_hours_a_pool_shrinks_node_by_node_to_what_it_needs() -> None:
     assert all(GKE in node.metadata.labels for node in objects.nodes)
     used = {node.name: sum(each.spec.node_name == node.name for each in objects.pods) for node in objects.nodes}
     assert sorted(used.values()) == [4, 8]
+
+
+@pytest.mark.parametrize(("most", "apart"), [(None, [300, 300]), (3, [10, 10])])
+def test_however_often_it_is_looked_at_a_pool_gives_away_one_node_in_each_interval(
+    most: int | None, apart: list[int]
+) -> None:
+    objects, now = cluster([*(box(f"n{i}", "100m") for i in range(9)), ROOMY]), NOW
+    given = config(main=pool_config(max_in_progress=most))
+    began: list[datetime] = []
+    while now < NOW + timedelta(minutes=14):
+        found = advance(objects, given, now)
+        began += [now for _, reason in events(found.actions) if reason == "ScaleDownStarted"]
+        objects = carried_out(objects, found.actions, refused=("default/n0-0",))
+        now = found.wake or now + DEFAULTS.sleep
+    assert [(after - before).total_seconds() for before, after in pairwise(began)] == apart
 
 
 def _scheduled(objects: Objects, moved: list[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from tests.strategies import Cluster, clusters
 
 from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.decide import Decision, decide
+from karpool.compaction.explain import explain
 from karpool.compaction.pods import drained
 from karpool.compaction.settings import Settings
 from karpool.model.objects import Objects
@@ -67,3 +68,20 @@ def test_every_pod_of_a_chosen_node_has_a_place_and_every_other_node_a_reason(cl
     assert all(bool(verdict.reasons) != (verdict.look.name in going) for verdict in decision.nodes)
     assert len({chosen.pool for chosen in decision.chosen}) == len(decision.chosen)
     assert decided(cluster.objects) == decision
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(clusters(in_motion=True))
+def test_what_is_told_of_a_node_is_what_was_decided(cluster: Cluster) -> None:
+    objects = cluster.objects
+    decision = decided(objects)
+    config = Config(node_pools={pool.name: OPEN for pool in objects.node_pools})
+    places = {chosen.node: {place.pod: place.target for place in chosen.placements} for chosen in decision.chosen}
+    for verdict in decision.nodes:
+        found = explain(objects, config, LATER, verdict.look.name, AT_ONCE)
+        assert set(verdict.reasons) <= set(found.reasons)
+        assert found.chosen == (not found.reasons) == (verdict.look.name in places)
+        moving = {fate.pod.key: fate for fate in found.pods if drained(fate.pod)}
+        if found.chosen:
+            assert {key: fate.target for key, fate in moving.items()} == places[verdict.look.name]
+        assert all((fate.target is None) == (fate.nowhere is not None) for fate in moving.values())

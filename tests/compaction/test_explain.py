@@ -74,7 +74,7 @@ def test_every_reason_is_told_not_only_the_first_kind() -> None:
     [
         ("a", (box("a", "1"), ROOMY), []),
         ("b", (box("a", "1"), box("b", "2"), ROOMY), ["AnotherNodeFirst"]),
-        ("z-roomy", (ROOMY, box("a", "1"), box("c", mark=None, pool="other")), ["PoolNotEnabled"]),
+        ("z-roomy", (ROOMY, box("a", "1"), box("c", cpu="16", mark=None, pool="other")), ["PoolNotEnabled"]),
         ("a", (box("a", "1", pool=""), ROOMY), ["NoPool"]),
         ("a", (busy("a", "1"), ROOMY), ["ScaleDownInProgress"]),
         ("a", (box("a", "1", deleted=NOW), ROOMY), ["NodeDeleting"]),
@@ -96,7 +96,7 @@ def test_the_pods_that_find_no_place_keep_no_node_of_a_pool_that_does_not_check_
 
 EMPTY = replace(BUSY, drained_at=ago(minutes=1))
 EVENING = Window(schedule="0 20 * * *", duration=parse_duration("2h"))
-HELD = {"underutilized": 1, "needed": 1}
+HELD: dict[str, Any] = {"underutilized": 1, "needed": 1}
 
 
 def ahead(**time: float) -> datetime:
