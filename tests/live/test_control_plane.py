@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,14 @@ def admin(control_plane: ControlPlane) -> Client:
 
 
 @pytest.fixture(scope="module")
-def cluster(running_cluster: ControlPlane) -> Client:
-    """The administrator of a running cluster with two nodes."""
+def cluster(running_cluster: ControlPlane) -> Iterator[Client]:
+    """The administrator of a running cluster with two nodes, which go with the last test here."""
     client = Client(running_cluster.kubeconfig())
     for name in ("node-1", "node-2"):
         assert client.post("/api/v1/nodes", node(name)).status == 201
-    return client
+    yield client
+    for name in ("node-1", "node-2"):
+        client.delete(f"/api/v1/nodes/{name}")
 
 
 def namespace(client: Client, name: str) -> str:

@@ -298,6 +298,7 @@ class Trial:
             await self._made(r.CUSTOM_RESOURCE_DEFINITIONS, document)
         for resource in (r.NODE_POOLS, r.NODE_CLAIMS, KWOK_NODE_CLASSES):
             await self.until(f"{resource.plural} are served", lambda resource=resource: self._served(resource))
+        await self._clean()  # of what tests without a trial left on this plane
         await self._made(r.NAMESPACES, {"metadata": {"name": "karpool"}})
         await self._made(KWOK_NODE_CLASSES, NODE_CLASS)
 

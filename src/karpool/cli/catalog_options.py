@@ -19,16 +19,16 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.problems import InputError
 
 R = TypeVar("R")
+KWOK_GROUP: Final = "karpenter.kwok.sh"
 
 _OPTIONS: Final = (
     click.option(
         "--catalog",
         "catalog_source",
         metavar="SOURCE",
-        default="aws",
-        show_default=True,
         help="Instance types and prices: `aws` or `aws:REGION` (built in), `kwok` (the types that Karpenter's KWOK"
-        " provider generates), or a JSON file in that provider's format, plain or packed with gzip or zstd.",
+        " provider generates), or a JSON file in that provider's format, plain or packed with gzip or zstd."
+        "  [default: aws; kwok where NodeClaims are of that provider]",
     ),
     click.option(
         "--node-fee",
@@ -79,14 +79,16 @@ def catalog_opener_options(command: Callable[..., R]) -> Callable[..., R]:
     @wraps(command)
     def with_opener(
         *args: Any,
-        catalog_source: str,
+        catalog_source: str | None,
         node_fee: float,
         prices: tuple[str, ...],
         price_factor: float,
         spot_fraction: float | None,
         **rest: Any,
     ) -> R:
-        opener = Opener(catalog_source, node_fee, prices, price_factor, spot_fraction)
+        opener = Opener(
+            catalog_source or AWS, catalog_source is not None, node_fee, prices, price_factor, spot_fraction
+        )
         return command(*args, catalog_opener=opener, **rest)
 
     made: Callable[..., R] = with_opener
@@ -100,6 +102,8 @@ class Opener:
     """Opens the catalogue that the options ask for."""
 
     source: str
+    chosen: bool
+    """Whether somebody named the source, rather than leaving it to what is usual."""
     node_fee: float
     prices: tuple[str, ...]
     factor: float
@@ -123,6 +127,8 @@ class Opener:
     def for_cluster(self, nodes: Sequence[Node], claims: Sequence[NodeClaim]) -> Catalog:
         """The catalogue for a cluster: in the region of its nodes, and with the types that only they know."""
         source = self.source
+        if not self.chosen and any(claim.spec.node_class_ref.group == KWOK_GROUP for claim in claims):
+            source = KWOK
         if source == AWS:
             regions = Counter(region for node in nodes if (region := region_of(node.metadata.labels)))
             source = f"{AWS}:{regions.most_common(1)[0][0]}" if regions else source

@@ -41,7 +41,9 @@ def demo(*, report: str) -> None:
     """
     if not Path(report).absolute().parent.is_dir():
         raise InputError.at(report, "cannot be written; its folder does not exist")
-    opened = open_scenario(SCENARIO, Opener("aws", 0.0, (), 1.0, None))
+    opened = open_scenario(
+        SCENARIO, Opener("aws", chosen=True, node_fee=0.0, prices=(), factor=1.0, spot_fraction=None)
+    )
     with progress() as tell:
         found = opened.compare(list(opened.story.policies), [opened.story.seed], tell)
     from karpool.report.simulation import simulation_document

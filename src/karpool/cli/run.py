@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from karpool.catalog.sources import AWS
 from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.decision_options import Choices, rule_options
 from karpool.cli.input_options import KubeContext, kube_options
@@ -42,9 +41,10 @@ ENVIRONMENT
   Every option can be given as KARPOOL_ and its name: KARPOOL_DRY_RUN=true.
 \b
 EXAMPLES
-  karpool crds | kubectl apply -f -
   karpool run --dry-run --provider karpenter     # what would it do? writes nothing
   karpool run --provider karpenter --journal /var/log/karpool/decisions.jsonl
+  karpool crds | kubectl apply -f -              # where there is no Karpenter: a trial
+  karpool run --provider kwok                    #   with nodes that KWOK plays
 \b
 EXIT STATUS
   0  stopped because it was asked to (SIGTERM, SIGINT), the lease released
@@ -182,7 +182,7 @@ def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given:
 
     target = find_target(kube.context, kube.kubeconfig)
     own_catalog = default_catalog(given["provider"])
-    if own_catalog is not None and catalog_opener.source == AWS:
+    if own_catalog is not None and not catalog_opener.chosen:
         catalog_opener = replace(catalog_opener, source=own_catalog)
     settings = _settings(given, choices, complete=catalog_opener.complete)
     _run(settings, target, catalog_opener)

@@ -59,6 +59,6 @@ def why_unschedulable(situation: Situation) -> tuple[tuple[str, Reason], ...]:
         trial.place(situation.stranded, exempt=[True] * len(situation.stranded), existing_only=True)
         for row in situation.stranded:
             key = pods.get(row).key
-            said = sentence(refusals(situation.engine, row, exempt=True))
+            said = sentence(refusals(situation.engine, row, exempt=True)) or "there is none"
             found.append((key, Reason(Code.PODS_WOULD_NOT_FIT, f"no node can take it: {said}", f"Pod {key}")))
     return tuple(sorted(found))

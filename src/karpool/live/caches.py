@@ -10,7 +10,7 @@ from karpool.controller.store import Shelf, Store, Versions
 from karpool.live import resources as r
 from karpool.live.cache import Arrivals, Kept
 from karpool.live.client import Client
-from karpool.live.errors import NotFoundError
+from karpool.live.errors import ForbiddenError, NotFoundError, UnreachableError
 from karpool.live.metrics import Metrics
 from karpool.live.reflector import Reflector
 from karpool.live.resources import Resource
@@ -22,7 +22,9 @@ UNTRUSTED: Final = 330.0
 """Every watch ends by itself and begins anew within five minutes; one of which nothing was heard for longer hangs."""
 UNHEARD: Final = 5.0
 """A watch that was cut begins anew within a moment; after an outage, caches show what was, until it does."""
-_HINT: Final = "install the definitions: karpool crds | kubectl apply -f -"
+_QUIET: Final = 60.0
+_UNKNOWN: Final = "install the definitions: karpool crds | kubectl apply -f -"
+_FORBIDDEN: Final = "apply the role that comes with the manifests in deploy/"
 
 
 class ClusterCaches:
@@ -35,6 +37,7 @@ class ClusterCaches:
         self._client = client
         self._on_restart = on_restart
         self._reflectors: list[Reflector[Any]] = []
+        self._told: dict[tuple[str, str], float] = {}
         self.nodes = self.follow(r.NODES, store.nodes)
         self.pods = self.follow(r.PODS, store.pods)
         self.follow(r.POD_DISRUPTION_BUDGETS, store.pdbs)
@@ -66,13 +69,13 @@ class ClusterCaches:
 
     async def synced(self) -> None:
         """Wait until everything was read once."""
-        while missing := self.missing():
+        while self.missing():
             waits = [asyncio.create_task(reflector.synced.wait()) for reflector in self._reflectors]
             _, pending = await asyncio.wait(waits, timeout=_TELL_EVERY)
             for task in pending:
                 task.cancel()
             if pending:
-                _log.info("waiting for the API server", kinds=missing)
+                _log.info("waiting for the API server", kinds=self.missing())
         self.arrivals.apply()
 
     def missing(self) -> list[str]:
@@ -91,11 +94,23 @@ class ClusterCaches:
     def _trouble(self, resource: Resource[Any], error: Exception) -> None:
         self._on_restart(resource.plural)
         if isinstance(error, NotFoundError):
-            _log.error(
-                "the cluster does not know this kind", resource=resource.plural, group=resource.group, hint=_HINT
-            )
+            self._tell_seldom("the cluster does not know this kind", resource.plural, error, hint=_UNKNOWN)
+        elif isinstance(error, ForbiddenError):
+            self._tell_seldom("not allowed to watch", resource.plural, error, hint=_FORBIDDEN)
+        elif isinstance(error, UnreachableError):
+            # All watches fail together: one of them is enough to tell.
+            self._tell_seldom("the API server does not answer", "", error)
         else:
-            _log.warning("a watch was cut", resource=resource.plural, error=str(error))
+            self._tell_seldom("a watch was cut", resource.plural, error)
+
+    def _tell_seldom(self, event: str, resource: str, error: Exception, **more: str) -> None:
+        """Log the same trouble once a minute; in between only for those who want to see everything."""
+        now = asyncio.get_running_loop().time()
+        again = now < self._told.get((event, resource), 0.0)
+        if not again:
+            self._told[event, resource] = now + _QUIET
+        about = {"resource": resource} if resource else {}
+        (_log.debug if again else _log.warning)(event, **about, error=str(error), **more)
 
 
 class Caches(ClusterCaches):

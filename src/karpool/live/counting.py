@@ -1,16 +1,21 @@
-"""Counts what happens to nodes, claims and pods, whoever made it happen."""
+"""Counts and tells what happens to nodes, claims and pods, whoever made it happen."""
 
 from collections.abc import Callable
 from datetime import datetime
 
+import structlog
+
 from karpool.controller.store import Store
-from karpool.execution.conditions import DISRUPTION_REASON, DRAINED
+from karpool.execution.conditions import DISRUPTION_REASON, DRAINED, INITIALIZED
+from karpool.execution.tickets import ticket_of, underway
 from karpool.live.metrics import Metrics
 from karpool.model.labels import CAPACITY_TYPE, NODEPOOL, REGISTERED
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
 from karpool.model.wire import Object, condition, is_true
+
+_log = structlog.get_logger()
 
 
 class Counting:
@@ -19,6 +24,7 @@ class Counting:
     def __init__(self, store: Store, metrics: Metrics, clock: Callable[[], datetime]) -> None:
         self._metrics = metrics
         self._clock = clock
+        self._claims = store.claims
         store.claims.watch(self._claim)
         store.nodes.watch(self._node)
         store.pods.watch(self._pod)
@@ -31,11 +37,24 @@ class Counting:
         if last is None:
             return
         if not _going(old) and (new is None or _going(new)):
+            _log.info("a node goes", **_named(last), reason=_why(last))
             self._metrics.claim_disrupted(_pool(last), _why(last), last.metadata.labels.get(CAPACITY_TYPE, ""))
         if new is None:
-            self._metrics.claim_terminated(_pool(last), seconds=self._since(last.metadata.deletion_timestamp))
+            seconds = self._since(last.metadata.deletion_timestamp)
+            _log.info("a node is gone", **_named(last), after_seconds=round(seconds, 1))
+            self._metrics.claim_terminated(_pool(last), seconds=seconds)
+            self._perhaps_done(last)
+        elif new.is_true(INITIALIZED) and old is not None and not old.is_true(INITIALIZED):
+            _log.info("a node is ready", **_named(new), after_seconds=round(self._since(_created(new)), 1))
         elif new.is_true(DRAINED) and not (old is not None and old.is_true(DRAINED)):
+            _log.info("a node is drained", **_named(new))
             self._metrics.node_drained(_pool(new))
+
+    def _perhaps_done(self, gone: NodeClaim) -> None:
+        """Tell of a command when the last of its nodes is gone."""
+        ticket = ticket_of(gone)
+        if ticket is not None and not any(one.ticket.id == ticket.id for one in underway(self._claims)):
+            _log.info("command done", command=ticket.id, seconds=round(self._since(ticket.created), 1))
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         if new is None and old is not None:
@@ -57,6 +76,16 @@ class Counting:
 
 def _pool(thing: Object) -> str:
     return thing.metadata.labels.get(NODEPOOL, "")
+
+
+def _named(claim: NodeClaim) -> dict[str, str]:
+    ticket = ticket_of(claim)
+    said = {"claim": claim.name, "node": claim.status.node_name, "pool": _pool(claim)}
+    return said if ticket is None else {**said, "command": ticket.id}
+
+
+def _created(claim: NodeClaim) -> datetime | None:
+    return claim.metadata.creation_timestamp
 
 
 def _going(claim: NodeClaim | None) -> bool:

@@ -177,7 +177,7 @@ class Elector:
                     free = replace(held.spec, holder_identity="", lease_duration_seconds=_SHORTEST_LEASE)
                     await self._leases.update(replace(free, renew_time=self._wall()), held.version)
         except (ApiError, TimeoutError) as error:
-            log.warning("the lease could not be released", error=str(error))
+            log.warning("the lease could not be released", error=str(error) or "no answer in time")
 
     # -- one try -------------------------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class Elector:
         if not self._leads:
             self._leads = True
             self.term += 1
-            log.info("leading", identity=self.identity, term=self.term)
+            log.info("leading", identity=self.identity)
             on_started()
 
     async def _hold(self) -> Held | None:
@@ -225,6 +225,8 @@ class Elector:
 
     def _noted(self, held: Held) -> Held:
         """Remember when the lease last changed, by our clock."""
+        if held.spec.holder_identity not in ("", self.identity, self._seen.holder_identity if self._seen else ""):
+            log.info("standing by", holder=held.spec.holder_identity)
         if held.spec != self._seen:
             self._seen, self._seen_at = held.spec, self._clock()
         return held
@@ -254,7 +256,7 @@ class Elector:
     def _step_down(self, on_stopped: Callable[[], None]) -> None:
         if self._leads:
             self._leads = False
-            log.warning("no longer leading", identity=self.identity, term=self.term)
+            log.info("no longer leading", identity=self.identity)
             on_stopped()
 
     def _pause(self) -> float:

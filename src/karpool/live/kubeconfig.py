@@ -39,6 +39,8 @@ def find_target(
         raise InputError.at(str(kubeconfig), "has no contexts; it names no cluster")
     if context is None and environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
         return _in_cluster(environ, service_account)
+    if environ.get("KUBECONFIG") and not files:
+        raise InputError.at("KUBECONFIG", f"names {environ['KUBECONFIG']}, which does not exist")
     message = "no cluster is known here; set KUBECONFIG or make ~/.kube/config, as for kubectl"
     raise NoClusterError(Problem(file="kubeconfig", rule="NoCluster", message=message))
 

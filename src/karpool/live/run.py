@@ -142,7 +142,8 @@ class Operator:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.client)
             bound = await stack.enter_async_context(serving_all(pages))
-            _log.info("listening", **{path.strip("/"): str(address) for path, address in bound.items()})
+            where = {path.strip("/"): str(address) for path, address in bound.items()}
+            _log.info("begins", provider=settings.provider, dry_run=settings.dry_run, **where)
             stack.callback(self.journal.close)
             await stack.enter_async_context(background(self.caches.run()))
             if await before(stop, self.caches.synced()) and await before(stop, self._prepare()):
@@ -215,7 +216,6 @@ class Operator:
 
     def _led(self, *, leads: bool) -> None:
         self.metrics.leading(leads=leads)
-        _log.info("this replica leads" if leads else "this replica does not lead any more", identity=self.identity)
 
     # -- parts ---------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Metrics and health over HTTP, for Prometheus and the kubelet."""
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ class ListenError(OSError):
     """An address that cannot be listened on."""
 
     def __init__(self, address: Address, error: OSError) -> None:
-        super().__init__(error.errno, f"cannot listen on {address}: {error.strerror or error}")
+        why = os.strerror(error.errno).lower() if error.errno else error
+        super().__init__(error.errno, f"cannot listen on {address}: {why}; choose another address, or 0 for none")
 
 
 def metrics_page(make: Callable[[], bytes]) -> Page:
