@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
-from tests.compaction.situations import NOW, ROOMY, box, busy
+from tests.compaction.situations import NOW, ROOMY, ago, box, busy
 from tests.factories import pod
 
 from karpool.cli.main import cli
 from karpool.compaction.config import KEY
 from karpool.model.wire import encode_value
 
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "nodePools": {
         "main": {
             "enabled": True,
@@ -38,9 +38,7 @@ def place(tmp_path: Path) -> Path:
         busy("x"),
         ROOMY,
     )
-    items = [{"kind": "Node", **plain(made)} for made, _ in boxes]
-    items += [{"kind": "Pod", **plain(each)} for _, pods in boxes for each in pods]
-    (tmp_path / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
+    written(tmp_path, *boxes)
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     return tmp_path
 
@@ -231,10 +229,7 @@ def test_what_is_said_of_a_node_agrees_with_the_plan(place: Path, name: str) -> 
 def test_the_table_of_a_node_says_what_keeps_it_and_where_its_pods_go(place: Path) -> None:
     stays = pod("agent-1", node="e", owner="DaemonSet")
     large = pod("large-1", cpu="7", node="e")
-    boxes = (box("e", large, stays, cpu="32", mark=None), ROOMY)
-    items = [{"kind": "Node", **plain(made)} for made, _ in boxes]
-    items += [{"kind": "Pod", **plain(each)} for _, pods in boxes for each in pods]
-    (place / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
+    written(place, box("e", large, stays, cpu="32", mark=None), ROOMY)
     shown = run(place, "--node", "e").stdout
     for said in (
         "Node e stays",
@@ -277,3 +272,67 @@ def test_an_unknown_node_gets_one_line_with_a_near_name(place: Path) -> None:
 def test_all_nodes_and_one_node_are_not_asked_for_at_once(place: Path) -> None:
     result = run(place, "--node", "a", "--all")
     assert (result.exit_code, "--all: does not go with --node" in result.stderr) == (2, True)
+
+
+def written(place: Path, *boxes: Any) -> None:
+    """Make these the nodes and pods of the cluster."""
+    items = [{"kind": "Node", **plain(made)} for made, _ in boxes]
+    items += [{"kind": "Pod", **plain(each)} for _, pods in boxes for each in pods]
+    (place / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
+
+
+@pytest.mark.parametrize(
+    ("made", "judged"),
+    [
+        (box("e", "1"), "yes"),
+        (box("e", "3500m"), "no"),
+        (box("e", "3500m", created=ago(minutes=5)), "no"),
+        (box("e", "1", created=ago(minutes=5)), "not judged yet, because it is younger than the minimum age"),
+        (box("e", "1", cordoned=True), "not judged"),
+        (busy("e", "1"), "not judged"),
+    ],
+    ids=["under", "over", "over and young", "young", "cordoned", "on its way out"],
+)
+def test_a_node_under_the_limit_is_not_called_well_used(place: Path, made: Any, judged: str) -> None:
+    written(place, made, ROOMY)
+    assert f"Under-used: {judged} (requests, not usage)" in run(place, "--node", "e").stdout
+
+
+def test_one_is_needed_and_two_are(place: Path) -> None:
+    written(place, box("e", "1", created=ago(minutes=5)), ROOMY)
+    for needed, said in ((1, "1 is needed, 0 there"), (2, "2 are needed, 0 there")):
+        main = CONFIG["nodePools"]["main"] | {"scaleDownRequiredUnderutilizedNodeCount": needed}
+        (place / "config.json").write_text(json.dumps({"nodePools": {"main": main}}))
+        assert said in run(place, "--node", "e").stdout
+
+
+# -- what is wrong with the configuration -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", [(), ("--node", "a"), ("--output", "json")])
+def test_a_pool_that_no_node_belongs_to_is_named_on_standard_error(place: Path, more: tuple[str, ...]) -> None:
+    pools = {"mian": CONFIG["nodePools"]["main"], "later": {"enabled": False}}
+    (place / "config.json").write_text(json.dumps({"nodePools": pools}))
+    result = run(place, *more)
+    assert (result.exit_code, result.stderr) == (0, "karpool: no node belongs to pool mian; there are: main, other\n")
+
+
+def test_a_label_that_no_node_has_leaves_every_pool_without_nodes(place: Path) -> None:
+    assert run(place, "--pool-label", "team").stderr == "karpool: no node belongs to pool main; there are: none\n"
+
+
+def test_nothing_is_said_of_pools_that_have_nodes(place: Path) -> None:
+    assert run(place).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "config.json: does not exist"), ('{"nodePools": {"main": {"enabled": "yes"}}}', "enabled: expected true")],
+    ids=["missing", "broken"],
+)
+def test_a_run_does_not_start_with_a_file_that_is_no_configuration(tmp_path: Path, text: str | None, said: str) -> None:
+    file = tmp_path / "config.json"
+    if text is not None:
+        file.write_text(text)
+    result = CliRunner().invoke(cli, ("compact", "--config", str(file)))
+    assert (result.exit_code, said in result.stderr, result.stderr.count("\n")) == (2, True, 1)

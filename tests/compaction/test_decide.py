@@ -22,6 +22,7 @@ from tests.compaction.situations import (
 from tests.factories import pod, taint
 
 from karpool.compaction.config import Window
+from karpool.compaction.decide import nodes_by_reason
 from karpool.compaction.marks import Mark
 from karpool.compaction.settings import Settings
 from karpool.model.duration import parse_duration
@@ -160,3 +161,22 @@ def test_scale_downs_begin_only_in_windows_but_marks_are_set_at_any_time(schedul
     if not opened:
         assert codes(decision)["n2"] == ["OutsideWindow"]
         assert "20:00 UTC" in decision.nodes[1].reasons[0].message
+
+
+def test_nodes_are_counted_by_reason_and_each_once_for_every_code() -> None:
+    kept = box("a", pod("one", node="a", owner=None), pod("two", node="a", owner=None))
+    decision = decided(kept, box("b", "3500m"), box("c", "3600m"), ROOMY)
+    assert nodes_by_reason(decision) == {"CPUOverLimit": 2, "PodNotReplicated": 1, "PoolNotEnabled": 1}
+    assert next(iter(nodes_by_reason(decision))) == "CPUOverLimit"
+
+
+@pytest.mark.parametrize(
+    ("required", "boxes", "said"),
+    [
+        (2, (box("a", "1"),), "1 node of pool main is under-used; 2 are needed"),
+        (3, (box("a", "1"), box("b", "1")), "2 nodes of pool main are under-used; 3 are needed"),
+    ],
+)
+def test_one_is_and_two_are(required: int, boxes: Any, said: str) -> None:
+    decision = decided(*boxes, given=config(main=pool_config(required=required)))
+    assert said in [reason.message for reason in decision.nodes[0].reasons]

@@ -1,5 +1,6 @@
 """The compactor's configuration: looked for, read again when it changes, and never replaced by one that is broken."""
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
@@ -130,3 +131,40 @@ def test_the_config_map_is_looked_for_beside_the_pod_unless_told_otherwise(
 ) -> None:
     target = Target(server="https://x", credentials=FixedCredentials(), namespace="own", context=context)
     assert config_namespace(target, given) == found
+
+
+def test_a_problem_is_told_once_and_a_pool_without_nodes_once_for_each_configuration(
+    control_plane: ControlPlane,
+) -> None:
+    async def story(trial: CompactorTrial) -> None:
+        await trial.make(node("spare", "small"))
+        with capture_logs() as logs:
+            task = trial.start()
+
+            def told(event: str) -> list[Any]:
+                return [line for line in logs if line["event"] == event and line["log_level"] != "debug"]
+
+            async def until(event: str, times: int = 1) -> None:
+                async def said() -> bool:
+                    return len(told(event)) >= times
+
+                await trial.until(f"{event} was logged {times} times", said)
+
+            await until("waiting for a configuration")
+            assert len(told("waiting for the API server")) == 1
+            assert "nodes" in told("waiting for the API server")[0]["kinds"]
+            assert [line for line in logs if "does not exist" in str(line)] == told("the configuration cannot be used")
+            await trial.configure(smal=ENABLED, large={"enabled": False})
+            await until("looked at the cluster")
+            await asyncio.sleep(2.5)  # looks again
+            await trial.configure(smaal=ENABLED)
+            await until("no node belongs to a pool of the configuration", 2)
+            await trial.configure(small=ENABLED)
+            await until("looked at the cluster", 2)
+            await trial.stop(task)
+        warned = told("no node belongs to a pool of the configuration")
+        assert [(line["pool"], line["there_are"]) for line in warned] == [("smal", ["small"]), ("smaal", ["small"])]
+        looked = [line["reasons"] for line in told("looked at the cluster")]
+        assert looked == [{"PoolNotEnabled": 1}, {"MarkedTooShort": 1}]
+
+    play(control_plane, story, **PATIENT)

@@ -2,19 +2,25 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
+from tests.factories import node as make_node
 from tests.live.compactor_trial import CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 
-from karpool.compaction.actions import Action, EvictPod, RecordEvent, SetState
-from karpool.compaction.marks import ANNOTATION
+from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
+from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
 from karpool.controller.store import Store
 from karpool.execution import actions as shared
 from karpool.live.cache import Arrivals, Kept
-from karpool.live.compactor_hands import RealHands
+from karpool.live.compactor_hands import DryHands, RealHands
+from karpool.model.objects import Objects
 
+NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 CORDON = SetState("a", ANNOTATION, "new", unschedulable=True)
 BEGUN = RecordEvent("a", "ScaleDownStarted", "is drained")
 Change = Callable[[CompactorTrial], Awaitable[None]]
@@ -147,5 +153,35 @@ def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: Contro
         assert len(signs) == 3
         assert not await hands.carry_out((CORDON, BEGUN))  # never seen before, so not what was decided on
         assert len(signs) == 4
+
+    play(control_plane, story)
+
+
+@pytest.mark.parametrize(
+    ("mark", "cordon", "said"),
+    [
+        (Mark(marked=True, marked_at=NOW), None, "mark"),
+        (Mark(updated=NOW), None, "unmark"),
+        (begun(NOW), None, "carry on"),
+        (replace(begun(NOW), drained_at=NOW), None, "drained"),
+        (begun(NOW), True, "cordon"),
+        (given_up(NOW, NOW), False, "uncordon"),
+    ],
+)
+def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None, said: str) -> None:  # noqa: FBT001
+    hands = DryHands()
+    hands.seen(Objects(nodes=(make_node("a"),)))
+    with capture_logs() as logs:
+        asyncio.run(hands.carry_out((SetState("a", ANNOTATION, written_mark(mark), cordon),)))
+    assert [(line["event"], line["action"]) for line in logs] == [("would be done", said)]
+
+
+def test_every_pod_that_is_asked_to_leave_is_told_to_those_who_want_to_know(control_plane: ControlPlane) -> None:
+    async def story(trial: CompactorTrial) -> None:
+        hands = RealHands(trial.client, Kept(Store().nodes, Arrivals()), Told())
+        with capture_logs() as logs:
+            await hands.carry_out((EvictPod("default/one", "uid", "a"), DeletePod("default/two", "uid", "a")))
+        said = [(line["log_level"], line["action"], line["pod"]) for line in logs]
+        assert said == [("debug", "evict", "default/one"), ("debug", "delete", "default/two")]
 
     play(control_plane, story)

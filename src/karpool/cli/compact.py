@@ -21,10 +21,11 @@ from karpool.compaction.decide import decide
 from karpool.compaction.document import Compaction, document, to_json
 from karpool.compaction.explain import explain
 from karpool.compaction.explain_document import CompactionNode, explanation
+from karpool.compaction.pools import pool_of, pools_without_nodes
 from karpool.compaction.settings import DEFAULTS, Settings
 from karpool.model.manifests.sources import STDIN, Source, display_name, read_source
 from karpool.model.objects import Objects
-from karpool.model.problems import InputError
+from karpool.model.problems import InputError, one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,7 +82,8 @@ EXAMPLES
 EXIT STATUS
   0  planned, also when nothing is to be done; or stopped because it was asked to
   1  the cluster does not answer, or does not let its pods and nodes be listed
-  2  bad input; one line on standard error names file, object and field
+  2  bad input, also a --config that is missing or broken at the start; one line on
+     standard error names file, object and field
 """
 
 # Options that say something only with --plan, and only without it.
@@ -234,7 +236,16 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
             if name is None
             else explanation(explain(objects, config, now, _known(objects, name), settings))
         )
+    _warn(objects, config, settings)
     _show(made, given)
+
+
+def _warn(objects: Objects, config: Config, settings: Settings) -> None:
+    """Say which pools of the configuration have no nodes; one of them may be misspelt."""
+    there = {pool_of(node.metadata.labels, settings.pool_label) for node in objects.nodes} - {""}
+    for name in pools_without_nodes(config, there) if objects.nodes else ():
+        said = f"no node belongs to pool {name}; there are: {', '.join(sorted(there)) or 'none'}"
+        click.echo(f"karpool: {one_line(said)}", err=True)
 
 
 def _show(made: Compaction | CompactionNode, given: Mapping[str, Any]) -> None:
@@ -288,6 +299,8 @@ def _run(kube: KubeContext, given: Mapping[str, Any]) -> NoReturn:
     file = given["config_file"]
     if file == STDIN:
         raise InputError.at("--config", "standard input cannot be read again when it changes; name a file")
+    if file is not None:
+        _config(file, ())  # a file that is broken from the start is a slip; a ConfigMap may come later
     settings = CompactorSettings(
         compaction=_settings(given),
         config_file=None if file is None else Path(file),

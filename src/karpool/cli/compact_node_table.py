@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from karpool.compaction.explain_document import CompactionNode, ExplainedPart, PodPart, UsePart, WaitsPart
-from karpool.compaction.reasons import clock
+from karpool.compaction.reasons import Code, clock
 from karpool.model.reasons import Reason
 from karpool.report.tables import is_plain
 from karpool.report.words import age, count, resource
@@ -56,12 +56,23 @@ def _state(node: ExplainedPart, now: datetime) -> str:
 def _uses(node: ExplainedPart, screen: "Screen") -> None:
     from karpool.report.terminal import Column
 
-    screen.heading("Under-used: " + ("yes" if node.underutilized else "no") + " (requests, not usage)")
+    screen.heading(f"Under-used: {_judged(node)} (requests, not usage)")
     numbers = ("requested", "allocatable", "ratio", "limit")
     screen.table(
         (Column("resource"), *(Column(title, "right") for title in numbers)),
         (_use("cpu", node.cpu), _use("memory", node.memory)),
     )
+
+
+def _judged(node: ExplainedPart) -> str:
+    """Whether the node is under-used, as far as that is asked of a node in its state."""
+    codes = {reason.code for reason in node.reasons}
+    if node.underutilized:
+        return "yes"
+    if codes & {Code.CPU_OVER_LIMIT, Code.MEMORY_OVER_LIMIT}:
+        return "no"
+    young = Code.NODE_TOO_YOUNG in codes
+    return "not judged yet, because it is younger than the minimum age" if young else "not judged"
 
 
 def _use(name: str, use: UsePart) -> tuple[str, ...]:
@@ -84,7 +95,8 @@ def _waits(waits: WaitsPart, now: datetime) -> Iterator[str]:
     yield from (f"{words} {clock(moment, now)}" for words, moment in moments if moment is not None)
     there, needed = waits.underutilized, waits.underutilized_needed
     if there is not None and needed is not None and there < needed:
-        yield f"for more under-used nodes in its pool: {needed} are needed, {there} there"
+        are = "is" if needed == 1 else "are"
+        yield f"for more under-used nodes in its pool: {needed} {are} needed, {there} there"
 
 
 def _lines(title: str, lines: list[str], screen: "Screen") -> None:

@@ -68,7 +68,9 @@ def _marked(look: Look) -> Iterator[Action]:
 def _begin(chosen: Chosen, now: datetime) -> Iterator[Action]:
     """Cordon a node; its pods are asked to leave from the next step on, when the cordon is seen to hold."""
     yield SetState(chosen.node, ANNOTATION, written_mark(begun(now)), unschedulable=True)
-    said = f"is drained so that the autoscaler removes it; its {len(chosen.placements)} pods have other places"
+    moved = len(chosen.placements)
+    places = "its 1 pod has another place" if moved == 1 else f"its {moved} pods have other places"
+    said = f"is drained so that the autoscaler removes it; {places}"
     yield RecordEvent(chosen.node, "ScaleDownStarted", said)
 
 

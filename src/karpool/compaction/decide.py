@@ -4,7 +4,7 @@ Every pool is looked at by itself, at most one of its nodes is chosen, and for e
 are taken by name, each on the cluster as the choices before leave it.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -80,6 +80,12 @@ class Decision:
 def decide(objects: Objects, config: Config, now: datetime, settings: Settings = DEFAULTS) -> Decision:
     """Look at every node, and choose at most one of each pool."""
     return _Decider(objects, config, now, settings).decision()
+
+
+def nodes_by_reason(decision: Decision) -> dict[str, int]:
+    """How many nodes stay for each reason, by its code, the commonest first; a node may count for several."""
+    found = Counter(code for verdict in decision.nodes for code in {str(reason.code) for reason in verdict.reasons})
+    return dict(sorted(found.items(), key=lambda held: (-held[1], held[0])))
 
 
 def pods_by_node(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
@@ -193,16 +199,23 @@ def against_pool(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[R
     needed = needed_count(config, count)
     if count.underutilized < needed:
         busy = f", {count.in_progress} of them for scale-downs in progress" if count.in_progress else ""
-        said = f"{count.underutilized} nodes of pool {count.name} are under-used; {needed} are needed{busy}"
+        there = "1 node" if count.underutilized == 1 else f"{count.underutilized} nodes"
+        under_used = f"{there} of pool {count.name} {_are(count.underutilized)} under-used"
+        said = f"{under_used}; {needed} {_are(needed)} needed{busy}"
         found.append(Reason(Code.TOO_FEW_UNDERUTILIZED, said, about))
     if config.max_in_progress is not None and count.in_progress >= config.max_in_progress:
-        said = f"{count.in_progress} scale-downs of pool {count.name} are in progress; no more may be at once"
+        begun = "1 scale-down" if count.in_progress == 1 else f"{count.in_progress} scale-downs"
+        said = f"{begun} of pool {count.name} {_are(count.in_progress)} in progress; no more may be at once"
         found.append(Reason(Code.TOO_MANY_IN_PROGRESS, said, about))
     opens = next_window(config, now)
     if opens is not None:
         said = f"scale-downs of pool {count.name} begin only in its windows; the next opens at {clock(opens, now)}"
         found.append(Reason(Code.OUTSIDE_WINDOW, said, about))
     return tuple(found)
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _another_first(first: Look, look: Look) -> Reason:

@@ -1,8 +1,9 @@
 """The pool of a node: the value of a label that its cloud, or Karpenter, gave it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from karpool.compaction.config import Config
 from karpool.model.labels import NODEPOOL
 
 LABELS: Final = (
@@ -17,3 +18,8 @@ def pool_of(labels: Mapping[str, str], label: str | None = None) -> str:
     """The name of a node's pool, by a given label or by the first well-known one it has; empty without one."""
     keys = LABELS if label is None else (label,)
     return next((labels[key] for key in keys if key in labels), "")
+
+
+def pools_without_nodes(config: Config, there: Collection[str]) -> tuple[str, ...]:
+    """The enabled pools that no node belongs to: at zero for now, or misspelt; `there` are the pools of the nodes."""
+    return tuple(sorted(name for name, pool in config.node_pools.items() if pool.enabled and name not in there))

@@ -17,8 +17,11 @@ from typing import Any, Final
 
 import structlog
 
+from karpool.compaction.actions import SetState
 from karpool.compaction.advance import Step, advance
 from karpool.compaction.config import CONFIG_MAP, Config
+from karpool.compaction.decide import Decision, nodes_by_reason
+from karpool.compaction.pools import pools_without_nodes
 from karpool.compaction.settings import Settings, jittered
 from karpool.controller.store import Shelf, Versions
 from karpool.execution.actions import RecordEvent
@@ -37,6 +40,7 @@ from karpool.live.target import Target
 
 _log = structlog.get_logger()
 METRICS_ADDRESS: Final = Address("127.0.0.1", 9101)
+_BEGINS: Final = "the compactor begins"
 _TICK: Final = 1.0
 """How often changes are taken in, and a new configuration is looked for, in seconds."""
 
@@ -98,8 +102,10 @@ class Compactor:
             else RealHands(self.client, self.caches.nodes, self._recorder, on_done=self._turn)
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
-        self._waits_for: str | None = None
-        self._counted: dict[str, int] = {}
+        self._waited: tuple[str, Any] | None = None
+        self._counted: dict[str, Any] = {}
+        self._compared: Config | None = None
+        """The configuration whose pools were last looked for among the nodes."""
 
     def _configuration(self) -> Configuration:
         file = self.settings.config_file
@@ -121,13 +127,9 @@ class Compactor:
 
     def unready(self) -> str | None:
         """Why this process cannot do its work now."""
-        missing = self.caches.missing()
-        if missing:
-            return f"waiting for {', '.join(missing)}"
-        silent = self.caches.silent()
-        if silent:
-            return f"nothing was heard for too long of {', '.join(silent)}"
-        return None if self.config.current is not None else f"waiting for a configuration: {self.config.problem}"
+        event, fields = self._waits()
+        about = ", ".join(fields["kinds"]) if "kinds" in fields else self.config.problem
+        return None if event == _BEGINS else f"{event}: {about}"
 
     # -- the run -------------------------------------------------------------------------------------------------
 
@@ -168,6 +170,7 @@ class Compactor:
         self._turn()
         self.metrics.decided(step.decision, now)
         self._tell(step)
+        self._compare(step.decision, config)
         return step
 
     def _pause(self, step: Step, *, worked: bool) -> timedelta:
@@ -197,24 +200,45 @@ class Compactor:
 
     def _may_begin(self) -> bool:
         """Whether this process can work; tells when that changes."""
-        waits_for = self.unready()
-        if waits_for != self._waits_for:
-            self._waits_for = waits_for
-            _log.info(waits_for or "the compactor begins", dry_run=self.settings.dry_run)
-        return waits_for is None
+        event, fields = waits = self._waits()
+        if waits != self._waited:
+            tell = _log.debug if self._waited is not None and event == self._waited[0] else _log.info
+            self._waited = waits
+            tell(event, **fields, dry_run=self.settings.dry_run)
+        return event == _BEGINS
+
+    def _waits(self) -> tuple[str, dict[str, Any]]:
+        """What this process waits for, as a line of the log; what is wrong with a configuration has its own."""
+        if missing := self.caches.missing():
+            return "waiting for the API server", {"kinds": missing}
+        if silent := self.caches.silent():
+            return "nothing was heard for too long", {"kinds": silent}
+        return (_BEGINS if self.config.current is not None else "waiting for a configuration"), {}
 
     def _tell(self, step: Step) -> None:
         pools = step.decision.pools
+        begun = [action for action in step.actions if isinstance(action, SetState) and action.unschedulable]
         counted = {
             "nodes": sum(pool.nodes for pool in pools),
             "underutilized": sum(pool.underutilized for pool in pools),
             "marked": sum(pool.marked for pool in pools),
             "in_progress": sum(pool.in_progress for pool in pools),
             "chosen": len(step.decision.chosen),
+            "begun": len(begun),
+            "reasons": nodes_by_reason(step.decision),
         }
         tell = _log.debug if counted == self._counted else _log.info
         self._counted = counted
         tell("looked at the cluster", **counted)
+
+    def _compare(self, decision: Decision, config: Config) -> None:
+        """Warn of pools without nodes, once for each configuration; without any nodes that says nothing."""
+        if config == self._compared or not decision.nodes:
+            return
+        self._compared = config
+        there = [pool.name for pool in decision.pools if pool.name]
+        for name in pools_without_nodes(config, there):
+            _log.warning("no node belongs to a pool of the configuration", pool=name, there_are=there)
 
     def _config_told(self, problem: str | None) -> None:
         self.metrics.config(valid=problem is None)

@@ -9,7 +9,7 @@ import structlog
 from msgspec.structs import replace as changed
 
 from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
-from karpool.compaction.marks import ANNOTATION
+from karpool.compaction.marks import ANNOTATION, read_mark
 from karpool.execution import actions as shared
 from karpool.live.cache import Kept
 from karpool.live.client import Client
@@ -89,6 +89,8 @@ class RealHands:
         return worked
 
     async def _do(self, action: Action) -> None:
+        if isinstance(action, EvictPod | DeletePod):
+            _log.debug("asks a pod to leave", **_said(action))
         match action:
             case SetState():
                 await self._set_state(action)
@@ -181,11 +183,20 @@ def _basis(node: Node, annotation: str) -> tuple[object, ...]:
 def _said(action: Action) -> dict[str, Any]:
     """An action as fields of the log."""
     match action:
-        case SetState(unschedulable=cordon):
-            what = {None: "mark", True: "cordon", False: "uncordon"}[cordon]
-            return {"action": what, "node": action.node, "state": action.value}
+        case SetState():
+            return {"action": _change(action), "node": action.node, "state": action.value}
         case EvictPod() | DeletePod():
             what = "evict" if isinstance(action, EvictPod) else "delete"
             return {"action": what, "node": action.node, "pod": action.key}
         case RecordEvent():
             return {"action": "tell", "node": action.node, "reason": action.reason, "message": action.message}
+
+
+def _change(action: SetState) -> str:
+    """What becomes of a node with a new state, in a word."""
+    if action.unschedulable is not None:
+        return "cordon" if action.unschedulable else "uncordon"
+    mark = read_mark({ANNOTATION: action.value})
+    if mark.in_progress:
+        return "carry on" if mark.drained_at is None else "drained"
+    return "mark" if mark.marked else "unmark"
