@@ -44,7 +44,9 @@ test: setup
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -n 2 -q
+	$(BIN)/pytest -n 2 -q --ignore tests/live
+# Five real processes per worker share the machine with the tests: what failed may try again, alone.
+	$(BIN)/pytest -n 2 -q tests/live || $(BIN)/pytest -q --last-failed --last-failed-no-failures none tests/live
 
 bench: setup
 	@$(COMPILE_KERNELS)
