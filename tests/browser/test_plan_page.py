@@ -1,11 +1,10 @@
 """The plan's page as a browser shows it. Needs Debian's chromium; nothing is downloaded."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from tests.report import samples
 from tests.report.test_page import HOSTILE, hostile
 
@@ -15,18 +14,6 @@ from karpool.report.page import plan_page
 pytestmark = pytest.mark.browser
 
 SIZES = {"laptop": (1280, 800), "phone": (390, 844)}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("NOT TESTED: the page in a browser; install it with `apt-get install chromium`")
-    with sync_playwright() as playwright:
-        arguments = ["--headless", "--no-sandbox", "--disable-gpu"]
-        opened = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        yield opened
-        opened.close()
 
 
 class Opened:

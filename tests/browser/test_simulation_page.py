@@ -1,12 +1,10 @@
 """The simulation's page as a browser shows it. Needs Debian's chromium; nothing is downloaded."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from karpool.cli.main import cli
 
@@ -19,18 +17,6 @@ workloads: [{name: web, cpu: 900m, memory: 1Gi, replicas: {hours: [{at: "00:00",
 length: 2h
 policies: {"<b>nothing</b>": {disruption: false}, karpool: {}}
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("NOT TESTED: the page in a browser; install it with `apt-get install chromium`")
-    with sync_playwright() as playwright:
-        arguments = ["--headless", "--no-sandbox", "--disable-gpu"]
-        opened = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

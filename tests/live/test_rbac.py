@@ -1,10 +1,8 @@
 """The shipped roles are enough for everything the controller does, and allow nothing that it never does."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Self
 
 import pytest
@@ -20,21 +18,6 @@ from karpool.live.run_settings import RunSettings
 
 USER = "system:serviceaccount:karpool:karpool"
 CONTROLLER = manifests.DEPLOY / "controller"
-
-
-@pytest.fixture(scope="module")
-def audited_cluster(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A running cluster that writes down who asks for what; its API server is of the kind that wants a list first."""
-    missing = [name for name in ControlPlane.OTHERS if not (kubernetes_programs / name).exists()]
-    if missing:
-        pytest.skip(f"NOT TESTED: the roles of the controller. {kubernetes_programs} lacks {', '.join(missing)}.")
-    folder = tmp_path_factory.mktemp("audited-cluster")
-    flags = [*audit.flags(folder), "--feature-gates=WatchList=false"]
-    with ControlPlane(kubernetes_programs, folder, apiserver_flags=flags) as plane:
-        plane.start_controller_manager()
-        plane.start_scheduler()
-        plane.start_kwok()
-        yield plane
 
 
 @pytest.fixture

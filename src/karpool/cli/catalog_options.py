@@ -13,6 +13,7 @@ from karpool.catalog.instance_types import Catalog
 from karpool.catalog.observed import with_observed
 from karpool.catalog.overrides import parse_prices, unknown_types
 from karpool.catalog.sources import AWS, KWOK, open_catalog
+from karpool.cli.input_options import with_options
 from karpool.model.labels import REGION, ZONE
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -91,10 +92,7 @@ def catalog_opener_options(command: Callable[..., R]) -> Callable[..., R]:
         )
         return command(*args, catalog_opener=opener, **rest)
 
-    made: Callable[..., R] = with_opener
-    for option in reversed(_OPTIONS):
-        made = option(made)
-    return made
+    return with_options(with_opener, _OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)

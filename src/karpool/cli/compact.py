@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -12,7 +13,7 @@ from click.core import ParameterSource
 
 from karpool.cli.cluster_source import read_objects
 from karpool.cli.decision_options import read_time
-from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option
+from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option, with_options
 from karpool.cli.live_cluster import Purpose, ask_cluster
 from karpool.cli.progress import progress
 from karpool.cli.service import LOG_OPTIONS, run_service
@@ -183,14 +184,8 @@ _OPTIONS: Final = (
 )
 
 
-def _options(command: Any) -> Any:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command(epilog=EPILOG, context_settings={"max_content_width": 100, "auto_envvar_prefix": "KARPOOL"})
-@_options
+@partial(with_options, options=_OPTIONS)
 @click.pass_context
 def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given: Any) -> None:
     """Cordon and drain under-used nodes, so that the cluster's autoscaler removes them; or show which, with --plan.

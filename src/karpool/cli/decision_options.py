@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from karpool.cli.input_options import with_options
 from karpool.cluster.constraints import Preferences
 from karpool.disruption.settings import Order, Partition, Settings
 from karpool.model.labels import BUDGETS
@@ -132,10 +133,7 @@ def _with(command: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., 
         mine = {name: given.pop(name, default) for name, default in _DEFAULTS.items()}
         return command(*args, choices=_choices(mine), **given)
 
-    made: Callable[..., R] = with_choices
-    for option in reversed(options):
-        made = option(made)
-    return made
+    return with_options(with_choices, options)
 
 
 def _choices(given: dict[str, Any]) -> Choices:

@@ -1,6 +1,6 @@
 """The options that say what to read; the same for every command that reads a cluster, live or from files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -46,6 +46,15 @@ class ClusterInput:
 
     files: tuple[str, ...]
     kube: KubeContext
+
+
+def with_options(
+    command: Callable[..., R], options: Sequence[Callable[[Callable[..., R]], Callable[..., R]]]
+) -> Callable[..., R]:
+    """A command with options, which help lists in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def kube_options(command: Callable[..., R]) -> Callable[..., R]:

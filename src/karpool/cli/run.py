@@ -1,6 +1,7 @@
 """`karpool run`: the controller on a Kubernetes cluster."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -8,7 +9,7 @@ import click
 
 from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.decision_options import Choices, rule_options
-from karpool.cli.input_options import KubeContext, kube_options
+from karpool.cli.input_options import KubeContext, kube_options, with_options
 from karpool.cli.service import LOG_OPTIONS, run_service
 from karpool.live.providers import default_catalog, provider_names
 from karpool.model.duration import parse_duration
@@ -165,14 +166,8 @@ _OPTIONS: Final = (
 )
 
 
-def _options(command: Any) -> Any:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command(epilog=EPILOG, context_settings={"max_content_width": 100, "auto_envvar_prefix": "KARPOOL"})
-@_options
+@partial(with_options, options=_OPTIONS)
 @kube_options
 @catalog_opener_options
 @rule_options

@@ -2,26 +2,21 @@
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from heapq import heappop, heappush
 from typing import Final
 
 from karpool.controller.ground import Deed
+from karpool.live.clock import utc_now
 
 FURTHEST_JUMP: Final = 5.0
 """By how many seconds the time of day may stray from the steady clock before it counts as set anew."""
 
 
-def _time_of_day() -> datetime:
-    return datetime.now(UTC)
-
-
 class Agenda:
     """Deeds by their time on the steady clock, so that a clock that is set back delays nothing."""
 
-    def __init__(
-        self, wall: Callable[[], datetime] = _time_of_day, steady: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, wall: Callable[[], datetime] = utc_now, steady: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
         self._steady = steady
         self._heap: list[tuple[float, int, Deed]] = []

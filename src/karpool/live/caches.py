@@ -13,7 +13,7 @@ from karpool.live.client import Client
 from karpool.live.errors import ForbiddenError, NotFoundError, UnreachableError
 from karpool.live.metrics import Metrics
 from karpool.live.reflector import Reflector
-from karpool.live.resources import Resource
+from karpool.live.resources import Resource, Unreadable
 from karpool.live.writing import Shelves
 
 _log = structlog.get_logger()
@@ -127,13 +127,6 @@ class Caches(ClusterCaches):
         self.follow(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)
 
 
-def uid_in(store: Store, kind: str, name: str) -> str:
-    """The uid of an object, as far as it is known."""
-    shelves: dict[str, Shelf[Any]] = {
-        "Node": store.nodes,
-        "NodeClaim": store.claims,
-        "NodePool": store.pools,
-        "Pod": store.pods,
-    }
-    held = shelves[kind].get(name)
-    return "" if held is None else str(held.metadata.uid)
+def left_out(found: Unreadable) -> None:
+    """Tell of an object that cannot be read."""
+    _log.warning("an object was left out", about=f"{found.resource.kind} {found.key}", problem=found.problem)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,16 +25,17 @@ from karpool.compaction.pools import pools_without_nodes
 from karpool.compaction.settings import Settings, jittered
 from karpool.controller.store import Shelf, Versions
 from karpool.execution.actions import RecordEvent
-from karpool.live.caches import ClusterCaches
+from karpool.live.caches import ClusterCaches, left_out
 from karpool.live.client import Client
+from karpool.live.clock import utc_now
 from karpool.live.compactor_config import Configuration, config_namespace, in_config_map, in_file, place_of
 from karpool.live.compactor_hands import DryHands, Hands, RealHands
 from karpool.live.compactor_metrics import CompactorMetrics
 from karpool.live.election import new_identity
 from karpool.live.events import Recorder
 from karpool.live.objects import ConfigMap
-from karpool.live.process import background
-from karpool.live.resources import CONFIG_MAPS, Unreadable
+from karpool.live.process import background, stalled
+from karpool.live.resources import CONFIG_MAPS
 from karpool.live.serving import Address, metrics_page, probe_page, serving_all
 from karpool.live.target import Target
 
@@ -63,10 +64,6 @@ class CompactorSettings:
     """How long the end may take, once asked for."""
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Compactor:
     """One process of the compactor; `run` lasts until it is asked to stop."""
 
@@ -75,7 +72,7 @@ class Compactor:
         settings: CompactorSettings,
         target: Target,
         *,
-        wall: Callable[[], datetime] = _utc_now,
+        wall: Callable[[], datetime] = utc_now,
         make_client: Callable[..., Client] = Client,
     ) -> None:
         self.settings = settings
@@ -84,7 +81,7 @@ class Compactor:
             target,
             write_gate=lambda: not settings.dry_run,
             on_request=self.metrics.api_request,
-            on_unreadable=_left_out,
+            on_unreadable=left_out,
         )
         self.caches = ClusterCaches(self.client, self.metrics.watch_restarted)
         self.turned = time.monotonic()
@@ -121,9 +118,7 @@ class Compactor:
 
     def unhealthy(self) -> str | None:
         """What is wrong with this process, if it should be started anew."""
-        still = time.monotonic() - self.turned
-        most = self.settings.stalled_after.total_seconds()
-        return None if still < most else f"the loop has not turned for {still:.0f} s"
+        return stalled(self.turned, self.settings.stalled_after)
 
     def unready(self) -> str | None:
         """Why this process cannot do its work now."""
@@ -251,7 +246,3 @@ class Compactor:
         shelf: Shelf[Any] = self._config_maps if kind == "ConfigMap" else self.caches.store.nodes
         held = shelf.get(name)
         return "" if held is None else str(held.metadata.uid)
-
-
-def _left_out(found: Unreadable) -> None:
-    _log.warning("an object was left out", about=f"{found.resource.kind} {found.key}", problem=found.problem)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -13,16 +14,16 @@ from karpool.compaction.marks import ANNOTATION, read_mark
 from karpool.execution import actions as shared
 from karpool.live.cache import Kept
 from karpool.live.client import Client
-from karpool.live.errors import ApiError, ConflictError, NotFoundError
+from karpool.live.errors import ApiError, NotFoundError
+from karpool.live.hands import Recorder
 from karpool.live.resources import NODES, PODS
-from karpool.live.writing import delete, evict
+from karpool.live.writing import delete, evict, until_first
 from karpool.model.node import Node
 from karpool.model.objects import Objects
 
 _log = structlog.get_logger()
 AT_ONCE: Final = 20
 """How many nodes may be worked on at the same time."""
-_TRIES: Final = 5
 
 
 class Hands(Protocol):
@@ -33,13 +34,6 @@ class Hands(Protocol):
 
     async def carry_out(self, actions: Sequence[Action]) -> bool:
         """Do it; whether all of it worked."""
-
-
-class Recorder(Protocol):
-    """Tells people of events."""
-
-    def record(self, event: shared.RecordEvent) -> None:
-        """Note an event; it is told when there is time."""
 
 
 class _ChangedError(Exception):
@@ -109,19 +103,14 @@ class RealHands:
         patch: dict[str, Any] = {"metadata": {"annotations": {action.annotation: action.value}}}
         if action.unschedulable is not None:
             patch["spec"] = {"unschedulable": action.unschedulable}
-        for attempt in range(_TRIES):
-            try:
-                version = await self._unchanged(action)
-                written = await self._client.merge_patch(NODES, action.node, patch, resource_version=version)
-            except NotFoundError:
-                return
-            except ConflictError:
-                if attempt == _TRIES - 1:
-                    raise
-            else:
-                self._nodes.written(written)
-                _log.info("wrote a node's state", **_said(action))
-                return
+
+        async def write() -> Node:
+            version = await self._unchanged(action)
+            return await self._client.merge_patch(NODES, action.node, patch, resource_version=version)
+
+        with suppress(NotFoundError):
+            self._nodes.written(await until_first(write))
+            _log.info("wrote a node's state", **_said(action))
 
     async def _unchanged(self, action: SetState) -> str:
         """The version of a node that still is what the decision rested on."""

@@ -12,13 +12,14 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Protocol
 
 import structlog
 from msgspec.structs import replace
 
 from karpool.live.client import Client
+from karpool.live.clock import utc_now
 from karpool.live.errors import ApiError, ConflictError, NotFoundError
 from karpool.live.objects import Lease, LeaseSpec, micro_time
 from karpool.live.resources import LEASES
@@ -120,10 +121,6 @@ def steady_seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Elector:
     """Tries to hold the lease for as long as `run` runs."""
 
@@ -134,7 +131,7 @@ class Elector:
         times: LeaseTimes | None = None,
         *,
         clock: Callable[[], float] = steady_seconds,
-        wall: Callable[[], datetime] = _utc_now,
+        wall: Callable[[], datetime] = utc_now,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`clock` never jumps and decides; `wall` only tells people when."""

@@ -13,6 +13,7 @@ import structlog
 
 from karpool.execution.actions import Kind, RecordEvent
 from karpool.live.client import Client
+from karpool.live.clock import utc_now
 from karpool.live.errors import ApiError, NotFoundError, NotLeadingError
 from karpool.live.metrics import EventResult
 from karpool.live.objects import Event, EventSource, ObjectReference
@@ -58,10 +59,6 @@ def _unknown(_kind: Kind, _name: str) -> str:
     return ""
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Recorder:
     """Takes events at any speed and sends them at its own; `run` does the sending."""
 
@@ -75,7 +72,7 @@ class Recorder:
         per_second: float = 10.0,
         on_result: Callable[[EventResult], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], datetime] = _utc_now,
+        wall: Callable[[], datetime] = utc_now,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`uid_of` knows the objects, `instance` names this process; beyond `capacity` the oldest events go."""

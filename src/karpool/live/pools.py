@@ -12,18 +12,18 @@ from karpool.controller.store import Store
 from karpool.live.cache import version_number, version_of
 from karpool.live.client import Client
 from karpool.live.edits import Json
-from karpool.live.errors import ApiError, ConflictError, NotFoundError, NotLeadingError
+from karpool.live.errors import ApiError, NotFoundError, NotLeadingError
 from karpool.live.pool_health import Registrations
 from karpool.live.pool_machines import ByPool, Machines
 from karpool.live.pool_status import WantedStatus, counted, pool_status, status_patch
 from karpool.live.resources import NODE_POOLS, Unreadable
+from karpool.live.writing import until_first
 from karpool.model.nodepool import NodePool
 from karpool.model.problems import Flaw
 from karpool.model.quantity import Quantity
 from karpool.model.rules.pools import controller_flaws
 
 _log = structlog.get_logger()
-_TRIES: Final = 5
 _MERGE_PATCH: Final = "application/merge-patch+json"
 NodeClasses = Callable[[NodePool], bool | None]
 
@@ -123,7 +123,7 @@ class PoolKeeper:
 
     async def _bring(self, pool: NodePool, status: WantedStatus) -> None:
         try:
-            version = await self._write(pool, status)
+            version = await until_first(lambda: self._write(pool, status))
         except NotFoundError:
             self._unreadable.pop(pool.name, None)
         except NotLeadingError:
@@ -136,17 +136,11 @@ class PoolKeeper:
             self._settled[pool.name] = _Settled(pool.metadata.uid, version, status)
 
     async def _write(self, pool: NodePool, status: WantedStatus) -> int:
-        """Give a pool its status; the version of the pool that has it. If somebody was quicker, look again."""
-        for attempt in range(_TRIES):
-            held = msgspec.json.decode(await self._client.raw("GET", NODE_POOLS.path(name=pool.name)))
-            if held["metadata"]["uid"] != pool.metadata.uid:
-                raise NotFoundError(404, "NotFound", "another pool has this name by now", about=f"NodePool {pool.name}")
-            try:
-                return await self._patched(held, status)
-            except ConflictError:
-                if attempt == _TRIES - 1:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+        """Give a pool its status; the version of the pool that has it."""
+        held = msgspec.json.decode(await self._client.raw("GET", NODE_POOLS.path(name=pool.name)))
+        if held["metadata"]["uid"] != pool.metadata.uid:
+            raise NotFoundError(404, "NotFound", "another pool has this name by now", about=f"NodePool {pool.name}")
+        return await self._patched(held, status)
 
     async def _patched(self, held: Json, status: WantedStatus) -> int:
         metadata = held["metadata"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
@@ -44,6 +45,12 @@ def _raise_alone(task: asyncio.Future[None]) -> None:
         error = error.exceptions[0]
     if error is not None:
         raise error
+
+
+def stalled(turned: float, most: timedelta) -> str | None:
+    """What is wrong with a loop that last turned then, on the steady clock, if it turned too long ago."""
+    still = time.monotonic() - turned
+    return None if still < most.total_seconds() else f"the loop has not turned for {still:.0f} s"
 
 
 @asynccontextmanager

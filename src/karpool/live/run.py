@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -16,8 +16,9 @@ from karpool.controller.controller import Controller
 from karpool.controller.mirror import Mirror
 from karpool.execution.actions import RecordEvent
 from karpool.live.agenda import Agenda
-from karpool.live.caches import Caches, uid_in
+from karpool.live.caches import Caches, left_out
 from karpool.live.client import Client
+from karpool.live.clock import utc_now
 from karpool.live.counting import Counting
 from karpool.live.election import ApiLeases, Elector, new_identity
 from karpool.live.errors import ApiError
@@ -31,7 +32,7 @@ from karpool.live.metrics import Metrics
 from karpool.live.offers import CatalogFor
 from karpool.live.pool_figures import PoolCensus
 from karpool.live.pools import PoolKeeper
-from karpool.live.process import background, before
+from karpool.live.process import background, before, stalled
 from karpool.live.providers import provider_maker
 from karpool.live.providers.protocol import Ground, Provider
 from karpool.live.resources import Unreadable
@@ -52,10 +53,6 @@ UPKEEP: Final = 5.0
 Wall = Callable[[], datetime]
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Operator:
     """One process of the controller; `run` lasts until it is asked to stop."""
 
@@ -65,7 +62,7 @@ class Operator:
         target: Target,
         catalog_for: CatalogFor,
         *,
-        wall: Wall = _utc_now,
+        wall: Wall = utc_now,
         make_client: Callable[..., Client] = Client,
     ) -> None:
         self.settings = settings
@@ -118,9 +115,7 @@ class Operator:
 
     def unhealthy(self) -> str | None:
         """What is wrong with this process, if it should be started anew."""
-        still = 0.0 if self.loop is None else time.monotonic() - self.loop.turned
-        most = self.settings.stalled_after.total_seconds()
-        return None if still < most else f"the loop has not turned for {still:.0f} s"
+        return None if self.loop is None else stalled(self.loop.turned, self.settings.stalled_after)
 
     def unready(self) -> str | None:
         """Why this process cannot do its work yet."""
@@ -161,7 +156,7 @@ class Operator:
     async def _lead(self, stop: asyncio.Event) -> None:
         recorder = Recorder(
             self.client,
-            uid_of=lambda kind, name: uid_in(self.caches.store, kind, name),
+            uid_of=self.caches.shelves.uid_of,
             instance=self.identity,
             on_result=self.metrics.event,
         )
@@ -207,15 +202,12 @@ class Operator:
             return
         leases = ApiLeases(self.client.ungated(), namespace=lease.namespace, name=lease.name)
         self._elector = Elector(leases, self.identity, lease.times)
-        started, stopped = (lambda: self._led(leads=True)), (lambda: self._led(leads=False))
+        leading = self.metrics.leading
         try:
-            async with background(self._elector.run(started, stopped)):
+            async with background(self._elector.run(lambda: leading(leads=True), lambda: leading(leads=False))):
                 await work()
         finally:
             await self._elector.release()
-
-    def _led(self, *, leads: bool) -> None:
-        self.metrics.leading(leads=leads)
 
     # -- parts ---------------------------------------------------------------------------------------------------
 
@@ -288,7 +280,7 @@ class Operator:
         self.metrics.pools(self._census.figures(catalog, self._now(), annotated_budgets=annotated))
 
     def _unreadable(self, found: Unreadable) -> None:
-        _log.warning("an object was left out", about=f"{found.resource.kind} {found.key}", problem=found.problem)
+        left_out(found)
         self._pools.unreadable(found)
 
 

@@ -1,9 +1,10 @@
 """Single writes to Kubernetes, as `execution.actions` describes them; their answers go into the caches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import structlog
@@ -17,6 +18,8 @@ from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS, Resourc
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
+
+R = TypeVar("R")
 
 _log = structlog.get_logger()
 _TRIES: Final = 5
@@ -48,6 +51,11 @@ class Shelves:
         }
         return shelves[kind]
 
+    def uid_of(self, kind: str, key: str) -> str:
+        """The uid of an object, as far as it is known."""
+        held = self.of(kind).shelf.get(key)
+        return "" if held is None else str(held.metadata.uid)
+
 
 class Writer:
     """Writes one thing at a time; an object that is gone, or another one by now, is no failure."""
@@ -62,16 +70,8 @@ class Writer:
         if not edits:
             return
         kind, key, subresource = target(edits[0])
-        for attempt in range(_TRIES):
-            try:
-                await self._patch(kind, key, subresource, edits, also or {})
-            except NotFoundError:
-                return
-            except ConflictError:
-                if attempt == _TRIES - 1:
-                    raise
-            else:
-                return
+        with suppress(NotFoundError):
+            await until_first(lambda: self._patch(kind, key, subresource, edits, also or {}))
 
     async def _patch(self, kind: str, key: str, subresource: str, edits: Sequence[Edit], also: Json) -> None:
         resource = _RESOURCES[kind]
@@ -124,6 +124,14 @@ class Writer:
                 raise
             made = await self._client.get(NODE_CLAIMS, claim.name)
         self._shelves.claims.written(made)
+
+
+async def until_first(write: Callable[[], Awaitable[R]]) -> R:
+    """Look and write again, some times, while somebody else is quicker each time."""
+    for _ in range(_TRIES - 1):
+        with suppress(ConflictError):
+            return await write()
+    return await write()
 
 
 async def delete(client: Client, resource: Resource[Any], key: str, uid: str, grace: int | None = None) -> None:
