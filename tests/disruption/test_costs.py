@@ -61,7 +61,7 @@ def test_a_node_near_its_end_costs_little_to_disrupt(expire_after: str, age: tim
 def test_the_lifetime_cost_counts_every_pod_on_the_node() -> None:
     claim = node_claim(expire_after="100h", created=NOW - timedelta(hours=50))
     held = [priced(), priced(owner="DaemonSet"), priced(owner="Node"), priced(deleted=NOW)]
-    assert costs.lifetime_cost(map(costs.eviction_cost, held), claim, NOW) == pytest.approx(2.0)
+    assert costs.lifetime_cost(sum(map(costs.eviction_cost, held)), claim, NOW) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ class Disruptor:
         self._living.renew(
             now,
             session.guard.pdbs(),
+            guarded=self._guarded(),
             touched=self._touched(),
             in_command=in_command(snapshot.objects),
             nominated=nominated(session.state, snapshot.objects, now),
@@ -143,14 +144,17 @@ class Disruptor:
             self.session.mirror.put_back(key)
 
     def _touched(self) -> set[int]:
-        """Rows of nodes that are not as they were at the last look, or whose pods' budgets have shut."""
-        mirror, pods = self.session.mirror, self.session.mirror.snapshot.pods
-        rows = mirror.touched
-        for key in self.session.guard.covered(mirror.tightened) if mirror.tightened else ():
-            if key in pods.rows:
-                rows.add(int(pods.node_of[pods.rows[key]]))
-        mirror.touched, mirror.tightened = set(), set()
+        """Rows of nodes that are not as they were at the last look."""
+        mirror = self.session.mirror
+        rows, mirror.touched = mirror.touched, set()
         return rows - {NOWHERE}
+
+    def _guarded(self) -> set[int]:
+        """Rows of nodes with pods whose budgets have shut since the last look."""
+        mirror, pods = self.session.mirror, self.session.mirror.snapshot.pods
+        budgets, mirror.tightened = mirror.tightened, set()
+        covered = self.session.guard.covered(budgets) if budgets else ()
+        return {int(pods.node_of[pods.rows[key]]) for key in covered if key in pods.rows} - {NOWHERE}
 
     def _next_opening(self) -> datetime:
         """When the next node may take part again; at the latest after a while."""

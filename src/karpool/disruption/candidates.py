@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from karpool.disruption.nodebook import drain_is_limited
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import Code
 from karpool.disruption.situation import Situation, Standing
@@ -18,7 +19,7 @@ def refusal(situation: Situation, standing: Standing, eventual: bool = False) ->
     found = node_refusal(situation, standing)
     if found is not None:
         return found
-    if eventual and situation.has_termination_grace_period(standing.row):
+    if eventual and drain_is_limited(standing.state):
         return None
     return pod_refusal(situation, standing)
 
@@ -94,13 +95,8 @@ NODE_CHECKS: Final[tuple[tuple[str, Check], ...]] = (
 
 def pod_refusal(situation: Situation, standing: Standing) -> Reason | None:
     """The first pod that must not be disturbed, and why; what pods say themselves comes before their budgets."""
-    pods = situation.snapshot.pods
-    held = [
-        (why.code != Code.POD_DO_NOT_DISRUPT, pods.get(row).key, why)
-        for row in situation.snapshot.pods_on(standing.row)
-        if (why := situation.hold(row)) is not None
-    ]
-    return min(held, key=lambda entry: entry[:2])[2] if held else None
+    held = situation.holds(standing.row)
+    return min(held, key=lambda one: (one[1].code != Code.POD_DO_NOT_DISRUPT, one[0].key))[1] if held else None
 
 
 def emptiness_refusal(situation: Situation, standing: Standing) -> Reason | None:

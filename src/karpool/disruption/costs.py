@@ -43,9 +43,9 @@ def lifetime_remaining(claim: NodeClaim, now: datetime) -> float:
     return min(1.0, max(0.0, (whole - (now - created)) / whole))
 
 
-def lifetime_cost(costs: Iterable[float], claim: NodeClaim, now: datetime) -> float:
+def lifetime_cost(cost: float, claim: NodeClaim, now: datetime) -> float:
     """The eviction cost of all pods on a node, less the older the node is."""
-    return sum(costs) * lifetime_remaining(claim, now)
+    return cost * lifetime_remaining(claim, now)
 
 
 def reschedule_cost(costs: Iterable[float]) -> float:

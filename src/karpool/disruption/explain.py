@@ -1,7 +1,7 @@
 """Everything about one node: every rule with its answer, where each pod would go, and what would let the node go."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from karpool.disruption.candidates import NODE_CHECKS
 from karpool.disruption.command import Cause, Command
@@ -61,7 +61,7 @@ def tell(last: Pass, standing: Standing) -> NodeStory:
     blocking = [Ruling(name, why := check(situation, standing), why is None) for name, check in NODE_CHECKS]
     blocking += _pod_rulings(last, standing)
     policy = _policy_rulings(last, standing)
-    whole = replace(standing, movers=standing.pods)
+    whole = standing._replace(movers=standing.pods)
     outcome = last.evaluator.consolidate([whole]) if standing.pool is not None else None
     drift, drifting = _drift_rulings(last, standing)
     rulings = (*blocking, *policy, *_money_rulings(last, standing, outcome), *drifting)
@@ -177,7 +177,7 @@ def _ways_without_a_pod(last: Pass, standing: Standing, failed: list[Ruling]) ->
     others = [ruling for ruling in failed if ruling.reason is not None and ruling.rule != failed[-1].rule]
     for row in standing.pods:
         rest = tuple(other for other in standing.pods if other != row)
-        outcome = last.evaluator.consolidate([replace(standing, movers=rest)])
+        outcome = last.evaluator.consolidate([standing._replace(movers=rest)])
         if outcome.command is not None and outcome.command.savings > 0:
             also = "".join(f" and {_otherwise(ruling)}" for ruling in others)
             ways.append(Way(f"Pod {pods(row).key} were not there{also}", outcome.command.savings))

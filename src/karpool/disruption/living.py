@@ -4,7 +4,6 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from karpool.cluster.nodes import StateNode
 from karpool.disruption.nodebook import NodeBook
 from karpool.disruption.pdbs import Pdbs
 from karpool.disruption.situation import Situation
@@ -22,18 +21,19 @@ class LivingSituation(Situation):
         pdbs: Pdbs,
         *,
         touched: Collection[int],
+        guarded: Collection[int],
         in_command: Collection[str],
         nominated: Collection[str],
     ) -> None:
-        """Look at the cluster as it is now; `touched`: rows of nodes that changed, or whose pods did."""
-        changed = set(touched)
+        """Look at the cluster as it is now.
+
+        `touched`: rows of nodes that changed, or whose pods did; `guarded`: those where only budgets of pods did.
+        """
         if now - self._refreshed >= REFRESH:
             self._refreshed = now
-            changed.update(self._standings, self._known)
             self._drifts.clear()
         rows = self.snapshot.nodes.rows
         others = self.in_command.symmetric_difference(in_command) | self.nominated.symmetric_difference(nominated)
-        changed.update(rows[name] for name in others if name in rows)
         self.now = now
         self.in_command, self.nominated = frozenset(in_command), frozenset(nominated)
         self.pools = {pool.name: pool for pool in self.snapshot.objects.node_pools}
@@ -43,30 +43,31 @@ class LivingSituation(Situation):
         self.pending, self.leaving, self.stranded = set(), set(), []
         self._holds.clear()
         self._open_to.clear()
-        for row in changed:
+        for row in touched:
             state = self.snapshot.nodes.states[row]
             if state is not None:
                 self._drifts.pop(state.name, None)
-        self.forget(changed)
+        self.forget(touched)
+        self.ask_again({*guarded, *(rows[name] for name in others if name in rows)})
         self._forget_fleeting()
         self._seat_waiting_pods()
         also = self._seated_rows() | self._guarded_rows()
         self.forget(also)
-        self.changed = changed | also
+        self.changed = also.union(touched)
 
     def rows(self) -> list[int]:
         """The rows of nodes that a method could choose: one whose window is shut goes for drift alone."""
-        closed, nodes = self.closed, self.snapshot.nodes
-        shut = closed.tolist()
-        return [row for row in super().rows() if not shut[row] or _drifted(nodes.get(row))]
+        drifted = self._node_book.drifted()
+        shut = (self.closed > drifted).tolist()
+        return [row for row in self.snapshot.nodes.rows.values() if not shut[row]]
 
     changed: set[int] = set()
     """Rows that the last renewal looked at anew."""
     _refreshed = datetime.min.replace(tzinfo=UTC)
 
     def _forget_fleeting(self) -> None:
-        for row, key in self._fleeting:
-            self._known.get(row, {}).pop(key, None)
+        for answers, row in self._fleeting:
+            answers.pop(row, None)
         self._fleeting = []
 
     def _seated_rows(self) -> set[int]:
@@ -80,7 +81,3 @@ class LivingSituation(Situation):
             for one in self._standings.values()
             if len(one.pods) != len(one.movers) and any(self._pod_book.of(row).guarded for row in one.pods)
         }
-
-
-def _drifted(state: StateNode) -> bool:
-    return state.claim is not None and state.claim.is_true("Drifted")

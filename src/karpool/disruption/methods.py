@@ -54,9 +54,13 @@ class Pass:
     def eligible(self) -> list[Standing]:
         """All nodes that may be disrupted at all."""
         if self._eligible is None:
-            standings = [self.situation.standing(row) for row in self.situation.rows()]
-            self._eligible = [one for one in standings if self.refusal(one) is None]
+            self._eligible = self._unopposed(self.situation.rows(), refusal, False)  # noqa: FBT003
         return self._eligible
+
+    def _unopposed(
+        self, rows: Iterable[int], question: Callable[..., Reason | None], *details: object
+    ) -> list[Standing]:
+        return [self.situation.standing(row) for row in self.situation.unopposed(rows, question, *details)]
 
     def refusal(self, standing: Standing, *, eventual: bool = False) -> Reason | None:
         """Why a node may not be disrupted at all."""
@@ -67,8 +71,8 @@ class Pass:
     def emptiness(self) -> tuple[Command, ...]:
         """All empty nodes that budgets let go, in one command."""
         situation = self.situation
-        fitting = [one for one in self.eligible() if situation.once(one.row, emptiness_refusal) is None]
-        chosen = self._within_budgets(in_order(fitting, situation.settings.order), Cause.EMPTY)
+        fitting = self._unopposed((one.row for one in self.eligible()), emptiness_refusal)
+        chosen = self._within_budgets(in_order(fitting, situation.settings.order, situation.now), Cause.EMPTY)
         if not chosen:
             return ()
         command = Command(
@@ -116,16 +120,15 @@ class Pass:
     def _drifting(self) -> list[tuple[Standing, Drift]]:
         """Nodes that have drifted and may be disrupted, each with how it has drifted."""
         if self._drifted is None:
-            fitting = sorted((*self.eligible(), *self._overruled()), key=lambda one: one.name)
-            self._drifted = [(one, how) for one in fitting if (how := self.drifted(one)) is not None]
+            fitting = (*self.eligible(), *self._overruled())
+            drifted = [(one, how) for one in fitting if (how := self.drifted(one)) is not None]
+            self._drifted = sorted(drifted, key=lambda entry: entry[0].name)
         return self._drifted
 
     def _overruled(self) -> list[Standing]:
         """Nodes that may be disrupted only because a termination grace period overrules their pods."""
-        limited = [row for row in self.situation.rows() if self.situation.has_termination_grace_period(row)]
-        standings = [self.situation.standing(row) for row in limited]
-        refused = [one for one in standings if self.refusal(one) is not None]
-        return [one for one in refused if self.refusal(one, eventual=True) is None]
+        limited, eligible = self.situation.with_termination_grace_period(), {one.row for one in self.eligible()}
+        return self._unopposed((row for row in limited if row not in eligible), refusal, True)  # noqa: FBT003
 
     def drift(self) -> tuple[Command, ...]:
         """The first drifted node whose pods find a place: empty ones before others, then the longest drifted."""
@@ -159,8 +162,8 @@ class Pass:
     def consolidatable(self) -> list[Standing]:
         """Candidates of consolidation, in order."""
         if self._consolidatable is None:
-            fitting = [one for one in self.eligible() if self.situation.once(one.row, consolidation_refusal) is None]
-            self._consolidatable = in_order(fitting, self.situation.settings.order)
+            fitting = self._unopposed((one.row for one in self.eligible()), consolidation_refusal)
+            self._consolidatable = in_order(fitting, self.situation.settings.order, self.situation.now)
         return self._consolidatable
 
     def multi_node(self) -> tuple[Command, ...]:

@@ -36,12 +36,15 @@ class NodeBook:
         self._catalog = catalog
         self._held: dict[int, NodeFacts] = {}
         self._stale: set[int] = set(nodes.rows.values())
+        self._written: list[StateNode | None] = []
         self._numbers: dict[str, int] = {}
         self._opens: Array = np.zeros(0)
         self._unready: Array = np.zeros(0, dtype=np.uint8)
         self._pool_of: Array = np.zeros(0, dtype=np.int32)
         self._busy: Array = np.zeros(0, dtype=np.uint8)
+        self._drifted: Array = np.zeros(0, dtype=np.uint8)
         self._deleting: set[int] = set()
+        self._limited: set[int] = set()
 
     def fits(self, pools: Mapping[str, NodePool], catalog: Catalog) -> bool:
         """Whether these are the pools and the catalogue that facts were worked out with."""
@@ -49,16 +52,13 @@ class NodeBook:
         return same and all(pool is self._pools[name] for name, pool in pools.items())
 
     def forget(self, rows: Collection[int]) -> None:
-        """Nodes have changed, came or went."""
+        """Nodes may have changed, come or gone."""
         self._stale.update(rows)
-        for row in rows:
-            self._held.pop(row, None)
 
     def of(self, row: int) -> NodeFacts:
         """The facts of a node."""
-        found = self._held.get(row)
-        if found is None:
-            state = self._nodes.get(row)
+        found, state = self._held.get(row), self._nodes.get(row)
+        if found is None or found.state is not state:
             entry = self._catalog.by_name.get(state.labels.get(INSTANCE_TYPE, ""))
             price = node_price(self._catalog, state.labels)
             found = self._held[row] = NodeFacts(state, self._pools.get(state.pool), state.pool, entry, price)
@@ -75,10 +75,20 @@ class NodeBook:
         self._catch_up()
         return self._unready.copy()
 
+    def drifted(self) -> Array:
+        """Which nodes say themselves that they have drifted."""
+        self._catch_up()
+        return self._drifted
+
     def deleting(self) -> set[int]:
         """Rows of nodes that are being deleted."""
         self._catch_up()
         return self._deleting
+
+    def limited(self) -> set[int]:
+        """Rows of nodes whose pods can be made to leave in the end, whatever they say."""
+        self._catch_up()
+        return self._limited
 
     def census(self, leaving: Collection[str]) -> dict[str, tuple[int, int]]:
         """How many nodes each pool has, and how many of them are busy: not ready, or on their way out."""
@@ -93,26 +103,46 @@ class NodeBook:
 
     def _catch_up(self) -> None:
         """Write the columns of nodes that changed."""
-        size = len(self._nodes.live)
+        if not self._stale:
+            return
+        states, size = self._nodes.states, len(self._nodes.live)
         if size > len(self._opens):
             self._opens, self._unready = grown(self._opens, (size,)), grown(self._unready, (size,))
             self._pool_of, self._busy = grown(self._pool_of, (size,), -1), grown(self._busy, (size,))
+            self._drifted = grown(self._drifted, (size,))
+        self._written.extend([None] * (len(states) - len(self._written)))
         stale, self._stale = self._stale, set()
-        self._deleting -= stale
         for row in stale:
-            state = self._nodes.states[row] if row < len(self._nodes.states) else None
-            self._opens[row], self._unready[row], self._pool_of[row], self._busy[row] = (
-                (0.0, 0, -1, 0) if state is None else self._columns(state)
-            )
-            if state is not None and state.deleting:
-                self._deleting.add(row)
+            state = states[row]
+            if state is not self._written[row]:
+                self._written[row] = state
+                self._write(row, state)
 
-    def _columns(self, state: StateNode) -> tuple[float, bool, int, bool]:
+    def _write(self, row: int, state: StateNode | None) -> None:
+        self._opens[row], self._unready[row], self._pool_of[row], self._busy[row], self._drifted[row] = (
+            (0.0, 0, -1, 0, 0) if state is None else self._columns(state)
+        )
+        for rows, applies in (
+            (self._deleting, state is not None and state.deleting),
+            (self._limited, state is not None and drain_is_limited(state)),
+        ):
+            if applies:
+                rows.add(row)
+            else:
+                rows.discard(row)
+
+    def _columns(self, state: StateNode) -> tuple[float, bool, int, bool, bool]:
         claim = state.claim
         opens = 0.0 if claim is None else closed_until(claim, self._pools.get(state.pool)).timestamp()
         counts = claim is not None and state.initialized and not claim.is_true("InstanceTerminating")
         number = self._numbers.setdefault(state.pool, len(self._numbers)) if counts else -1
-        return opens, not state.initialized, number, state.deleting or not _ready(state)
+        drifted = claim is not None and claim.is_true("Drifted")
+        return opens, not state.initialized, number, state.deleting or not _ready(state), drifted
+
+
+def drain_is_limited(state: StateNode) -> bool:
+    """Whether the pods of a node can be made to leave in the end, whatever they say."""
+    return state.claim is not None and state.claim.spec.termination_grace_period is not None
 
 
 def _ready(state: StateNode) -> bool:

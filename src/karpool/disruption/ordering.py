@@ -2,17 +2,23 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 
-from karpool.disruption.costs import savings_ratio
+from karpool.disruption.costs import lifetime_cost, savings_ratio
 from karpool.disruption.settings import Order
 from karpool.disruption.situation import Standing
 
 
-def in_order(standings: Iterable[Standing], order: Order) -> list[Standing]:
+def in_order(standings: Iterable[Standing], order: Order, now: datetime) -> list[Standing]:
     """Candidates sorted: least trouble first, or most money saved for the trouble first; then by name."""
     if order is Order.COST:
-        return sorted(standings, key=lambda one: (one.lifetime_cost, one.name))
+        return sorted(standings, key=lambda one: (_lifetime_cost(one, now), one.name))
     return sorted(standings, key=lambda one: (-savings_ratio(one.price, one.cost), one.name))
+
+
+def _lifetime_cost(standing: Standing, now: datetime) -> float:
+    claim = standing.state.claim
+    return 0.0 if claim is None else lifetime_cost(standing.eviction_cost, claim, now)
 
 
 def in_turns(standings: Iterable[Standing]) -> list[Standing]:

@@ -1,5 +1,6 @@
 """What follows from a pod alone: objects are immutable, so an answer holds as long as the very same one is there."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from karpool.cluster.podtable import PodTable
@@ -11,6 +12,7 @@ from karpool.model.pod import Pod
 class PodFacts(NamedTuple):
     """What a pod is to decisions; pods with the same `labels` have the same namespace and labels."""
 
+    row: int
     pod: Pod
     key: str
     labels: int
@@ -29,17 +31,25 @@ class PodBook:
 
     def of(self, row: int) -> PodFacts:
         """The facts of a pod."""
-        held, pod = self._held, self._pods.objects[row]
-        if row >= len(held):
-            held.extend([None] * (len(self._pods.objects) - len(held)))
-        found = held[row]
-        if found is None or found.pod is not pod:
-            found = held[row] = _facts(self._pods.get(row), int(self._pods.labels_of[row]))
+        return self.of_all((row,))[0]
+
+    def of_all(self, rows: Iterable[int]) -> list[PodFacts]:
+        """The facts of pods, in the order of their rows."""
+        held, pods = self._held, self._pods.objects
+        if len(held) < len(pods):
+            held.extend([None] * (len(pods) - len(held)))
+        found = []
+        for row in rows:
+            facts = held[row]
+            if facts is None or facts.pod is not pods[row]:
+                facts = held[row] = _facts(row, self._pods.get(row), int(self._pods.labels_of[row]))
+            found.append(facts)
         return found
 
 
-def _facts(pod: Pod, labels: int) -> PodFacts:
+def _facts(row: int, pod: Pod, labels: int) -> PodFacts:
     return PodFacts(
+        row=row,
         pod=pod,
         key=pod.key,
         labels=labels,

@@ -4,10 +4,9 @@ Pods that wait for a node, and pods of nodes that are on their way out, will tak
 them the room they would find today; those who find none are left out of all decisions.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,7 +17,7 @@ from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
 from karpool.disruption.command import Cause
-from karpool.disruption.costs import lifetime_cost, reschedule_cost
+from karpool.disruption.costs import reschedule_cost
 from karpool.disruption.drifted import Drift, drift_of
 from karpool.disruption.nodebook import NodeBook
 from karpool.disruption.pdbs import Pdbs, currently_reschedulable
@@ -50,9 +49,8 @@ FLEETING: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A node and everything decisions ask about it alone."""
+class Standing(NamedTuple):
+    """A node and everything decisions ask about it alone; `cost` and `eviction_cost` are trouble, not money."""
 
     row: int
     name: str
@@ -64,7 +62,7 @@ class Standing:
     pods: tuple[int, ...]
     movers: tuple[int, ...]
     cost: float
-    lifetime_cost: float
+    eviction_cost: float
 
     @property
     def empty(self) -> bool:
@@ -102,8 +100,8 @@ class Situation:
         self.leaving: set[str] = set()
         self.stranded: list[int] = []
         self._standings: dict[int, Standing] = {}
-        self._known: dict[int, dict[object, Reason | None]] = {}
-        self._fleeting: list[tuple[int, object]] = []
+        self._answers: dict[tuple[object, ...], dict[int, Reason | None]] = {}
+        self._fleeting: list[tuple[dict[int, Reason | None], int]] = []
         self._drifts: dict[str, Drift | None] = {}
         self._holds: dict[str, Reason | None] = {}
         self._open_to: dict[int, bool] = {}
@@ -165,10 +163,10 @@ class Situation:
             self._by_name = (self.snapshot.version, [row for _, row in sorted(self.snapshot.nodes.rows.items())])
         return self._by_name[1]
 
-    def has_termination_grace_period(self, row: int) -> bool:
-        """Whether the pods of a node can be made to leave in the end, whatever they say."""
-        claim = self.snapshot.nodes.get(row).claim
-        return claim is not None and claim.spec.termination_grace_period is not None
+    def with_termination_grace_period(self) -> list[int]:
+        """The rows of nodes whose pods can be made to leave in the end, whatever they say."""
+        limited = self._node_book.limited()
+        return [row for row in self.rows() if row in limited] if limited else []
 
     def standing(self, row: int) -> Standing:
         """What is to be known of a node alone."""
@@ -179,9 +177,8 @@ class Situation:
 
     def _look_at(self, row: int) -> Standing:
         node = self._node_book.of(row)
-        here = {at: self._pod_book.of(at) for at in sorted(self.snapshot.pods_on(row))}
-        moving = [at for at, pod in here.items() if pod.reschedulable]
-        claim = node.state.claim
+        here = self._pod_book.of_all(sorted(self.snapshot.pods_on(row)))
+        moving = [pod for pod in here if pod.reschedulable]
         return Standing(
             row=row,
             name=node.state.name,
@@ -190,10 +187,10 @@ class Situation:
             pool_name=node.pool_name,
             entry=node.entry,
             price=node.price,
-            pods=tuple(moving),
-            movers=tuple([at for at in moving if self._moves(here[at])]),
-            cost=reschedule_cost(here[at].cost for at in moving),
-            lifetime_cost=lifetime_cost((pod.cost for pod in here.values()), claim, self.now) if claim else 0.0,
+            pods=tuple([pod.row for pod in moving]),
+            movers=tuple([pod.row for pod in moving if self._moves(pod)]),
+            cost=reschedule_cost([pod.cost for pod in moving]),
+            eviction_cost=sum([pod.cost for pod in here]),
         )
 
     def _moves(self, pod: PodFacts) -> bool:
@@ -202,21 +199,20 @@ class Situation:
 
     def _unhindered(self, pod: PodFacts) -> bool:
         """Whether it is plain that nothing keeps a pod where it is, or that it is not there yet."""
-        if pod.key in self.pending or pod.key in self.leaving:
-            return True
-        if pod.guarded:
-            return False
-        found = self._open_to.get(pod.labels)
-        if found is None:
-            found = self._open_to[pod.labels] = self.pdbs.open_to_all(pod.pod)
-        return found
+        if not pod.guarded:
+            found = self._open_to.get(pod.labels)
+            if found is None:
+                found = self._open_to[pod.labels] = self.pdbs.open_to_all(pod.pod)
+            if found:
+                return True
+        return pod.key in self.pending or pod.key in self.leaving
 
     def node_set(self, standing: Standing) -> NodeSet:
         """A node alone, as a scan looks at it."""
         held = self._node_sets.get(standing.row)
         if held is None or held[0] is not standing:
             pods = sorted(standing.movers, key=self.snapshot.pods.sort_keys.__getitem__)
-            flags = [self._flags(self._pod_book.of(row)) for row in pods]
+            flags = [self._flags(pod) for pod in self._pod_book.of_all(pods)]
             found = NodeSet(
                 (standing.row,), np.array(pods, dtype=np.int32), np.array(flags, dtype=np.uint8), ceiling((standing,))
             )
@@ -232,11 +228,17 @@ class Situation:
         """Nodes have changed: look at them again when asked."""
         for row in rows:
             self._standings.pop(row, None)
-            self._known.pop(row, None)
             self._node_sets.pop(row, None)
+        self.ask_again(rows)
         self._node_book.forget(rows)
         self._closed = self._unready = self._worth = self._counted = None
         self._allowances.clear()
+
+    def ask_again(self, rows: Collection[int]) -> None:
+        """Answers about nodes may be others now."""
+        for answers in self._answers.values():
+            for row in rows:
+                answers.pop(row, None)
 
     def restock(self, catalog: Catalog) -> None:
         """There is less to be had than before."""
@@ -244,23 +246,31 @@ class Situation:
         self._node_book = NodeBook(self.snapshot.nodes, self.pools, catalog)
         self.engine = Engine(self.snapshot, catalog, self.engine.options)
 
+    def unopposed(self, rows: Iterable[int], question: Callable[..., Reason | None], *details: object) -> list[int]:
+        """The rows of nodes for which a question gets no reason; each is asked once until the node changes."""
+        answers = self._answers.setdefault((question, *details), {})
+        listed = list(rows)
+        for row in [row for row in listed if row not in answers]:
+            found = answers[row] = question(self, self.standing(row), *details)
+            if found is not None and found.code in FLEETING:
+                self._fleeting.append((answers, row))
+        return [row for row in listed if answers[row] is None]
+
     def once(self, row: int, question: Callable[..., Reason | None], *details: object) -> Reason | None:
         """The answer to a question about a node alone, worked out once until the node changes."""
-        answers = self._known.get(row)
-        if answers is None:
-            answers = self._known[row] = {}
-        key = (question, *details)
-        try:
-            return answers[key]
-        except KeyError:
-            found = answers[key] = question(self, self.standing(row), *details)
-            if found is not None and found.code in FLEETING:
-                self._fleeting.append((row, key))
-            return found
+        self.unopposed((row,), question, *details)
+        return self._answers[question, *details][row]
 
     def hold(self, row: int) -> Reason | None:
         """Why a pod must not be disturbed now, if it must not; nothing holds one that only waits for its room here."""
-        pod = self._pod_book.of(row)
+        return self._hold(self._pod_book.of(row))
+
+    def holds(self, row: int) -> list[tuple[Pod, Reason]]:
+        """The pods on a node that must not be disturbed now, and why."""
+        here = self._pod_book.of_all(self.snapshot.pods_on(row))
+        return [(pod.pod, why) for pod in here if (why := self._hold(pod)) is not None]
+
+    def _hold(self, pod: PodFacts) -> Reason | None:
         if self._unhindered(pod):
             return None
         if pod.key not in self._holds:
