@@ -9,16 +9,22 @@ from tests.packing.test_what_ifs import columns
 from tests.strategies import Cluster
 
 from karpool.disruption.alone import entering
-from karpool.disruption.evaluate import Evaluator, footprint_of
+from karpool.disruption.evaluate import Evaluator, Footprint, footprint_of
 from karpool.disruption.settings import Settings
 from karpool.disruption.situation import Situation, Standing
+from karpool.packing.scan import Scan
 
 
-def sets_of(held: Situation, chance: Random) -> list[list[Standing]]:
-    """Every node alone, and a few of them together."""
+def looks(held: Situation, chance: Random) -> list[tuple[Scan, list[list[Standing]]]]:
+    """A scan of every node alone, and one of several prefixes of a list, each with the sets that it looks at."""
+    evaluator = Evaluator(held)
     every = [held.standing(row) for row in held.rows()]
-    several = [chance.sample(every, min(len(every), chance.randint(2, 4))) for _ in range(4)] if every else []
-    return [[one] for one in every] + several
+    made = [(evaluator.scan(every), [[one] for one in every])]
+    if every:
+        listed = chance.sample(every, len(every))
+        lengths = sorted({chance.randint(1, len(every)) for _ in range(4)}, reverse=True)
+        made.append((evaluator.scan_prefixes(listed, lengths), [listed[:length] for length in lengths]))
+    return made
 
 
 @CALM
@@ -27,13 +33,20 @@ def test_a_set_that_is_passed_over_is_refused_when_looked_at_closely(
     given_: tuple[Cluster, Settings], chance: Random
 ) -> None:
     held = situation(*given_)
-    evaluator, sets = Evaluator(held), sets_of(held, chance)
-    look = evaluator.scan(sets)
-    promising = set(look.promising())
-    for number, standings in enumerate(sets):
-        outcome = evaluator.consolidate(standings)
-        assert number in promising or outcome.reason is not None
-        assert footprint_of(look, number) == outcome.footprint
+    evaluator = Evaluator(held)
+    for look, sets in looks(held, chance):
+        promising = set(look.promising())
+        rests = Footprint(frozenset(), frozenset(), frozenset(), opened=False)
+        for number, standings in enumerate(sets):
+            outcome = evaluator.consolidate(standings)
+            assert number in promising or outcome.reason is not None
+            rests = Footprint(
+                rests.nodes | outcome.footprint.nodes,
+                rests.groups | outcome.footprint.groups,
+                rests.classes | outcome.footprint.classes,
+                rests.opened or outcome.footprint.opened,
+            )
+            assert footprint_of(look, number + 1) == rests
 
 
 @CALM
@@ -42,7 +55,8 @@ def test_a_scan_leaves_every_array_as_it_was(given_: tuple[Cluster, Settings], c
     held = situation(*given_)
     held.engine.refresh()
     untouched = columns(held.engine)
-    list(Evaluator(held).scan(sets_of(held, chance)).promising())
+    for look, _ in looks(held, chance):
+        list(look.promising())
     assert columns(held.engine) == untouched
 
 
@@ -50,13 +64,14 @@ def test_a_scan_leaves_every_array_as_it_was(given_: tuple[Cluster, Settings], c
 @given(moody(in_motion=True), st.randoms(use_true_random=False))
 def test_a_look_in_between_changes_nothing(given_: tuple[Cluster, Settings], chance: Random) -> None:
     held = situation(*given_)
-    evaluator, sets = Evaluator(held), sets_of(held, chance)
-    undisturbed = list(evaluator.scan(sets).promising())
-    disturbed = []
-    for number in evaluator.scan(sets).promising():
-        evaluator.consolidate(sets[number])
-        disturbed.append(number)
-    assert disturbed == undisturbed
+    evaluator, seed = Evaluator(held), chance.random()
+    for (quiet, _), (look, sets) in zip(looks(held, Random(seed)), looks(held, Random(seed)), strict=True):
+        undisturbed = list(quiet.promising())
+        disturbed = []
+        for number in look.promising():
+            evaluator.consolidate(sets[number])
+            disturbed.append(number)
+        assert disturbed == undisturbed
 
 
 def naively(held: Situation, row: int, number: int) -> bool:

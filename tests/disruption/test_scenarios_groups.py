@@ -1,9 +1,12 @@
 """Several nodes at once, one node after the other, and whether a move is worth it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.disruption.scenes import CATALOG, MIXED, Box, Scene, ago, box, names, pool_of
 from tests.factories import Z1, Z2, instance_type, pdb
 
@@ -195,13 +198,41 @@ def test_both_orders_of_candidates(order: Order, first: str) -> None:
 def test_halving_finds_the_longest_prefix_that_works(length: int, works: int, found: int | None) -> None:
     tried: list[int] = []
 
-    def attempt(members: Any) -> int | None:
-        tried.append(len(members))
-        return len(members) if len(members) <= works else None
+    def first_working(lengths: Sequence[int]) -> tuple[int, int] | None:
+        for at, size in enumerate(lengths):
+            tried.append(size)
+            if size <= works:
+                return at, size
+        return None
 
-    assert longest_prefix(range(length), attempt) == found
+    assert longest_prefix(length, first_working) == found
     assert len(tried) <= 7
     assert all(size >= 2 for size in tried)
+
+
+@given(st.integers(0, 30), st.sets(st.integers(2, 30)))
+def test_lengths_are_tried_one_by_one_as_halving_does(count: int, working: set[int]) -> None:
+    """Whether a prefix works need not depend on its length in any orderly way."""
+    tried: list[int] = []
+
+    def first_working(lengths: Sequence[int]) -> tuple[int, int] | None:
+        for at, size in enumerate(lengths):
+            tried.append(size)
+            if size in working:
+                return at, size
+        return None
+
+    halved: list[int] = []
+    best, low, high = None, 1, count - 1
+    while low <= high:
+        middle = (low + high) // 2
+        halved.append(middle + 1)
+        if middle + 1 in working:
+            best, low = middle + 1, middle + 1
+        else:
+            high = middle - 1
+    assert longest_prefix(count, first_working) == best
+    assert tried == halved
 
 
 def balanced(k: str | None = None, **rest: Any) -> Any:

@@ -36,13 +36,13 @@ class Outcome:
     footprint: Footprint
 
 
-def footprint_of(look: Scan, number: int) -> Footprint:
-    """What the answer to one set of a scan rests on."""
+def footprint_of(look: Scan, count: int) -> Footprint:
+    """What the answers to the first sets of a scan rest on."""
     nodes, groups, classes = (
-        frozenset(np.flatnonzero(np.unpackbits(bits[number], bitorder="little")).tolist())
+        frozenset(np.flatnonzero(np.unpackbits(np.bitwise_or.reduce(bits[:count]), bitorder="little")).tolist())
         for bits in (look.on_nodes, look.on_groups, look.on_classes)
     )
-    return Footprint(nodes, groups, classes, bool(look.opened[number]))
+    return Footprint(nodes, groups, classes, bool(look.opened[:count].any()))
 
 
 class Evaluator:
@@ -92,22 +92,35 @@ class Evaluator:
                     return about(standings, Code.REPLACEMENT_CHANGED, f"its pods no longer suit type {unfit[0]}")
             return replace(command, moves=self._moves(found))
 
-    def scan(self, sets: Sequence[Sequence[Standing]]) -> Scan:
-        """Look at many sets of nodes: which have to stay for sure, and which may go or be replaced by a cheaper node.
+    def scan(self, standings: Sequence[Standing]) -> Scan:
+        """Look at nodes alone: which have to stay for sure, and which may go or be replaced by a cheaper node.
 
         Every set that `consolidate` gives a command for is among the promising ones.
         """
-        situation = self.situation
-        alone = situation.node_set
-        listed = [alone(one[0]) if len(one) == 1 else self._node_set(one) for one in sets]
-        return Scan(situation.engine, listed, closed=situation.closed, unready=situation.unready)
+        return self._scan([self.situation.node_set(one) for one in standings])
 
-    def _node_set(self, standings: Sequence[Standing]) -> NodeSet:
-        alone = [self.situation.node_set(one) for one in standings]
+    def scan_prefixes(self, standings: Sequence[Standing], lengths: Sequence[int]) -> Scan:
+        """Look at sets of nodes: the first so many of a list, for several lengths."""
+        most = max(lengths)
+        alone = [self.situation.node_set(one) for one in standings[:most]]
         pods, flags = np.concatenate([one.pods for one in alone]), np.concatenate([one.flags for one in alone])
         keys = self.situation.snapshot.pods.sort_keys
         order = sorted(range(len(pods)), key=[keys[row] for row in pods.tolist()].__getitem__)
-        return NodeSet([one.row for one in standings], pods[order], flags[order], ceiling(standings))
+        pods, flags, member = (
+            pods[order],
+            flags[order],
+            np.repeat(np.arange(most), [len(one.pods) for one in alone])[order],
+        )
+        rows = [one.row for one in standings[:most]]
+        sets = []
+        for length in lengths:
+            among = member < length
+            sets.append(NodeSet(rows[:length], pods[among], flags[among], ceiling(standings[:length])))
+        return self._scan(sets)
+
+    def _scan(self, sets: Sequence[NodeSet]) -> Scan:
+        situation = self.situation
+        return Scan(situation.engine, sets, closed=situation.closed, unready=situation.unready)
 
     # -- where pods go -------------------------------------------------------------------------------------------
 

@@ -180,7 +180,7 @@ class Pass:
                 continue
             rests: list[Footprint] = []
             disliked: list[Reason] = []
-            found = longest_prefix(members, partial(self._together, rests=rests, disliked=disliked))
+            found = longest_prefix(len(members), partial(self._together, members, rests=rests, disliked=disliked))
             if found is not None:
                 return (found,)
             said = f"no group of the {len(members)} candidates it could be combined with can go for less"
@@ -191,18 +191,21 @@ class Pass:
         return ()
 
     def _together(
-        self, standings: Sequence[Standing], *, rests: list[Footprint], disliked: list[Reason]
-    ) -> Command | None:
-        look = self.evaluator.scan([standings])
-        if next(look.promising(), None) is None:
-            rests.append(footprint_of(look, 0))
-            return None
-        outcome = self.evaluator.consolidate(standings)
-        rests.append(outcome.footprint)
-        refused = None if outcome.command is None else self.unworthy(outcome.command, standings)
-        if refused is not None:
-            disliked.append(refused)
-        return None if refused is not None else outcome.command
+        self, members: Sequence[Standing], lengths: Sequence[int], *, rests: list[Footprint], disliked: list[Reason]
+    ) -> tuple[int, Command] | None:
+        """The first of some lengths at which so many members can go together, by its place, and the command."""
+        look = self.evaluator.scan_prefixes(members, lengths)
+        for at in look.promising():
+            standings = members[: lengths[at]]
+            outcome = self.evaluator.consolidate(standings)
+            refused = None if outcome.command is None else self.unworthy(outcome.command, standings)
+            if refused is not None:
+                disliked.append(refused)
+            elif outcome.command is not None:
+                rests.append(footprint_of(look, at + 1))
+                return at, outcome.command
+        rests.append(footprint_of(look, len(lengths)))
+        return None
 
     def single_node(self) -> tuple[Command, ...]:
         """The first node that can go alone; every pool gets its turn."""
@@ -219,7 +222,7 @@ class Pass:
     def _first_alone(self, standings: Sequence[Standing]) -> Command | None:
         """The first of some nodes that can go alone; those before it that cannot are remembered."""
         alone, rows = self.recall.alone, [one.row for one in standings]
-        look = self.evaluator.scan([[one] for one in standings])
+        look = self.evaluator.scan(standings)
         seen = 0
         for at in look.promising():
             alone.put(look, rows, slice(seen, at))
