@@ -18,12 +18,9 @@ from karpool.disruption.recall import Recall
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.since import Since
 from karpool.disruption.situation import Situation
-from karpool.disruption.windows import reference_time
 from karpool.execution.beginning import NotStartedError, begin, destinations
 from karpool.execution.state import nominate, nominated
 from karpool.execution.tickets import in_command
-from karpool.model.labels import NODEPOOL
-from karpool.model.nodepool import NodePool, grace_period
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 
@@ -85,9 +82,9 @@ class Disruptor:
             commands = look.decide()
             for observer in self.session.observers:
                 observer.looked(look, commands)
+            self._believed_until = None if commands else self._next_opening(situation)
         # Putting pods back is no change.
         self._seen = seen
-        self._believed_until = None if commands else self._next_opening()
         return commands
 
     def _validate(self, commands: tuple[Command, ...]) -> None:
@@ -156,19 +153,14 @@ class Disruptor:
         covered = self.session.guard.covered(budgets) if budgets else ()
         return {int(pods.node_of[pods.rows[key]]) for key in covered if key in pods.rows} - {NOWHERE}
 
-    def _next_opening(self) -> datetime:
+    def _next_opening(self, situation: LivingSituation) -> datetime:
         """When the next node may take part again; at the latest after a while."""
         now = self.clock.moment
-        lengths = {pool.name: _windows(pool) for pool in self.store.pools}
-        refresh = now + timedelta(seconds=self.session.pace.refresh)
-        earliest = min((until for until in self.session.state.nominations.values() if until > now), default=refresh)
-        earliest = min(earliest, refresh)
-        for claim in self.store.claims:
-            start = reference_time(claim)
-            for length in lengths.get(claim.metadata.labels.get(NODEPOOL, ""), ()) if start is not None else ():
-                if start is not None and now < start + length < earliest:
-                    earliest = start + length
-        return earliest
+        moments = [until for until in self.session.state.nominations.values() if until > now]
+        opening = situation.next_opening()
+        return min(
+            now + timedelta(seconds=self.session.pace.refresh), *moments, *([] if opening is None else [opening])
+        )
 
     # -- commands ------------------------------------------------------------------------------------------------
 
@@ -210,8 +202,3 @@ class Disruptor:
     def _dropped(self, command: Command, reason: Reason) -> None:
         for observer in self.session.observers:
             observer.dropped(command, reason)
-
-
-def _windows(pool: NodePool) -> tuple[timedelta, ...]:
-    lengths = (pool.spec.disruption.consolidate_after, grace_period(pool))
-    return tuple(length.delta for length in lengths if length.delta is not None)

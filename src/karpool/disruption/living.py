@@ -51,7 +51,8 @@ class LivingSituation(Situation):
         self.ask_again({*guarded, *(rows[name] for name in others if name in rows)})
         self._forget_fleeting()
         self._seat_waiting_pods()
-        also = self._seated_rows() | self._guarded_rows()
+        # A pod that must not be disrupted for a while may be over it.
+        also = self._seated_rows() | self._guarded
         self.forget(also)
         self.changed = also.union(touched)
 
@@ -60,6 +61,10 @@ class LivingSituation(Situation):
         drifted = self._node_book.drifted()
         shut = (self.closed > drifted).tolist()
         return [row for row in self.snapshot.nodes.rows.values() if not shut[row]]
+
+    def next_opening(self) -> datetime | None:
+        """When the next node whose window is shut may take part again."""
+        return self._node_book.next_opening(self.now)
 
     changed: set[int] = set()
     """Rows that the last renewal looked at anew."""
@@ -73,11 +78,3 @@ class LivingSituation(Situation):
     def _seated_rows(self) -> set[int]:
         pods = self.snapshot.pods
         return {int(pods.node_of[pods.rows[key]]) for key in self.pending | self.leaving}
-
-    def _guarded_rows(self) -> set[int]:
-        """Nodes with a pod that must not be disrupted for a while: it may be over."""
-        return {
-            one.row
-            for one in self._standings.values()
-            if len(one.pods) != len(one.movers) and any(self._pod_book.of(row).guarded for row in one.pods)
-        }

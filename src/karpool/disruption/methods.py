@@ -120,8 +120,7 @@ class Pass:
     def _drifting(self) -> list[tuple[Standing, Drift]]:
         """Nodes that have drifted and may be disrupted, each with how it has drifted."""
         if self._drifted is None:
-            fitting = (*self.eligible(), *self._overruled())
-            drifted = [(one, how) for one in fitting if (how := self.drifted(one)) is not None]
+            drifted = self.situation.drifting((*self.eligible(), *self._overruled()))
             self._drifted = sorted(drifted, key=lambda entry: entry[0].name)
         return self._drifted
 

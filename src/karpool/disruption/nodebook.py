@@ -1,7 +1,7 @@
 """What follows from nodes and their pools alone, their pods aside; worked out anew for nodes that changed."""
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +69,12 @@ class NodeBook:
         self._catch_up()
         shut: Array = (self._opens > now.timestamp()).astype(np.uint8)
         return shut
+
+    def next_opening(self, now: datetime) -> datetime | None:
+        """When the next node that takes no such pods at a moment will take them again."""
+        self._catch_up()
+        later = self._opens[self._opens > now.timestamp()]
+        return datetime.fromtimestamp(float(later.min()), UTC) if len(later) else None
 
     def unready(self) -> Array:
         """Which nodes are not up yet."""

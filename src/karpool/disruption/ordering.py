@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from operator import attrgetter
 
-from karpool.disruption.costs import lifetime_cost, savings_ratio
+from karpool.disruption.costs import lifetime_cost
 from karpool.disruption.settings import Order
 from karpool.disruption.situation import Standing
 
@@ -13,7 +14,7 @@ def in_order(standings: Iterable[Standing], order: Order, now: datetime) -> list
     """Candidates sorted: least trouble first, or most money saved for the trouble first; then by name."""
     if order is Order.COST:
         return sorted(standings, key=lambda one: (_lifetime_cost(one, now), one.name))
-    return sorted(standings, key=lambda one: (-savings_ratio(one.price, one.cost), one.name))
+    return sorted(standings, key=attrgetter("by_ratio"))
 
 
 def _lifetime_cost(standing: Standing, now: datetime) -> float:

@@ -13,7 +13,7 @@ def bins(standings: Sequence[Standing], partition: Partition) -> list[list[Stand
     """Candidates split into bins, the one with most nodes first; inside a bin their order stays."""
     found: dict[Hashable, list[Standing]] = defaultdict(list)
     pools = {standing.pool.name: standing.pool for standing in standings if standing.pool is not None}
-    kinds = {name: _kind_of(pool, partition) for name, pool in pools.items()}
+    kinds = {name: name if len(pools) == 1 else _kind_of(pool, partition) for name, pool in pools.items()}
     for standing in standings:
         whole = partition is Partition.NONE or standing.pool is None
         bin_ = () if whole else (standing.state.labels.get(ARCH, ""), kinds[standing.pool_name])

@@ -17,7 +17,7 @@ from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
 from karpool.disruption.command import Cause
-from karpool.disruption.costs import reschedule_cost
+from karpool.disruption.costs import reschedule_cost, savings_ratio
 from karpool.disruption.drifted import Drift, drift_of
 from karpool.disruption.nodebook import NodeBook
 from karpool.disruption.pdbs import Pdbs, currently_reschedulable
@@ -50,7 +50,10 @@ FLEETING: Final = frozenset(
 
 
 class Standing(NamedTuple):
-    """A node and everything decisions ask about it alone; `cost` and `eviction_cost` are trouble, not money."""
+    """A node and everything decisions ask about it alone; `cost` and `eviction_cost` are trouble, not money.
+
+    `by_ratio` sorts nodes: the one that saves most money for the trouble first, then by name.
+    """
 
     row: int
     name: str
@@ -63,6 +66,7 @@ class Standing(NamedTuple):
     movers: tuple[int, ...]
     cost: float
     eviction_cost: float
+    by_ratio: tuple[float, str]
 
     @property
     def empty(self) -> bool:
@@ -100,6 +104,7 @@ class Situation:
         self.leaving: set[str] = set()
         self.stranded: list[int] = []
         self._standings: dict[int, Standing] = {}
+        self._guarded: set[int] = set()
         self._answers: dict[tuple[object, ...], dict[int, Reason | None]] = {}
         self._fleeting: list[tuple[dict[int, Reason | None], int]] = []
         self._drifts: dict[str, Drift | None] = {}
@@ -178,7 +183,11 @@ class Situation:
     def _look_at(self, row: int) -> Standing:
         node = self._node_book.of(row)
         here = self._pod_book.of_all(sorted(self.snapshot.pods_on(row)))
-        moving = [pod for pod in here if pod.reschedulable]
+        pods = [pod for pod in here if pod.reschedulable]
+        movers = [pod for pod in pods if self._moves(pod)]
+        if len(movers) < len(pods) and any(pod.guarded for pod in pods):
+            self._guarded.add(row)
+        cost = reschedule_cost([pod.cost for pod in pods])
         return Standing(
             row=row,
             name=node.state.name,
@@ -187,10 +196,11 @@ class Situation:
             pool_name=node.pool_name,
             entry=node.entry,
             price=node.price,
-            pods=tuple([pod.row for pod in moving]),
-            movers=tuple([pod.row for pod in moving if self._moves(pod)]),
-            cost=reschedule_cost([pod.cost for pod in moving]),
+            pods=tuple([pod.row for pod in pods]),
+            movers=tuple([pod.row for pod in movers]),
+            cost=cost,
             eviction_cost=sum([pod.cost for pod in here]),
+            by_ratio=(-savings_ratio(node.price, cost), node.state.name),
         )
 
     def _moves(self, pod: PodFacts) -> bool:
@@ -229,6 +239,7 @@ class Situation:
         for row in rows:
             self._standings.pop(row, None)
             self._node_sets.pop(row, None)
+        self._guarded.difference_update(rows)
         self.ask_again(rows)
         self._node_book.forget(rows)
         self._closed = self._unready = self._worth = self._counted = None
@@ -279,12 +290,18 @@ class Situation:
 
     def drift(self, standing: Standing) -> Drift | None:
         """How a node has drifted from its pool, if it has; moving pods does not change that."""
-        if standing.name not in self._drifts:
-            claim = _with_node_labels(standing.state)
-            catalog = self.catalog if self.settings.complete_catalog else None
-            found = None if claim is None else drift_of(claim, standing.pool, catalog, self.now)
-            self._drifts[standing.name] = found
+        self.drifting((standing,))
         return self._drifts[standing.name]
+
+    def drifting(self, standings: Collection[Standing]) -> list[tuple[Standing, Drift]]:
+        """The nodes that have drifted from their pools, each with how it has."""
+        drifts = self._drifts
+        for one in standings:
+            if one.name not in drifts:
+                claim = _with_node_labels(one.state)
+                catalog = self.catalog if self.settings.complete_catalog else None
+                drifts[one.name] = None if claim is None else drift_of(claim, one.pool, catalog, self.now)
+        return [(one, how) for one in standings if (how := drifts[one.name]) is not None]
 
     @property
     def closed(self) -> Array:
