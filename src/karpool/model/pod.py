@@ -148,7 +148,7 @@ class Pod(Object):
     @property
     def active(self) -> bool:
         """Whether the pod runs, or will run, and stays."""
-        return not self.terminal and not self.terminating
+        return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
 
     @property
     def bound(self) -> bool:
@@ -157,7 +157,7 @@ class Pod(Object):
 
     def owned_by(self, kind: str) -> bool:
         """Whether an object of this kind owns the pod."""
-        return any(owner.kind == kind for owner in self.metadata.owner_references)
+        return kind in [owner.kind for owner in self.metadata.owner_references]
 
     @property
     def is_daemon(self) -> bool:

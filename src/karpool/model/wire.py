@@ -69,7 +69,8 @@ class Object(Wire):
     @property
     def key(self) -> str:
         """`namespace/name`, or the name alone for objects without a namespace."""
-        return f"{self.metadata.namespace}/{self.metadata.name}" if self.metadata.namespace else self.metadata.name
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
@@ -82,8 +83,10 @@ def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
 
 def is_true(conditions: tuple[Condition, ...], kind: str) -> bool:
     """Whether the condition of a type is there and True."""
-    found = condition(conditions, kind)
-    return found is not None and found.status == "True"
+    for entry in conditions:
+        if entry.type == kind:
+            return entry.status == "True"
+    return False
 
 
 def decode_value(kind: type, value: Any) -> Any:

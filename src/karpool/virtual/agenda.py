@@ -18,11 +18,13 @@ class Agenda:
         self.done = 0
         self._heap: list[tuple[float, int, Deed]] = []
         self._sequence = 0
-        self._moment = start
+        self._moment: datetime | None = start
 
     @property
     def moment(self) -> datetime:
         """The time now, as objects carry it."""
+        if self._moment is None:
+            self._moment = self.moment_at(self.time)
         return self._moment
 
     def moment_at(self, time: float) -> datetime:
@@ -57,4 +59,4 @@ class Agenda:
     def _set(self, time: float) -> None:
         if time > self.time:
             self.time = time
-            self._moment = self.moment_at(time)
+            self._moment = None

@@ -25,27 +25,31 @@ class DeploymentOwner(Owner):
     def __init__(self, world: World, api: Api, workload: Workload) -> None:
         super().__init__(world, api, workload)
         self._of_revision: Counter[str] = Counter()
+        self._serving: Counter[str] = Counter()
+        self._luck: dict[str, float] = {}
+        self._shared_labels: dict[str, str] = {}
 
     @property
     def replica_set(self) -> str:
         """The name of the ReplicaSet of the newest revision."""
         return f"{self.workload.name}-{self.revision}"
 
-    def notice(self, old: Pod | None, new: Pod | None) -> None:
-        """Take note of a change of one of its pods, and count revisions."""
-        pod = new if new is not None else old
-        before = None if pod is None else self.pods.get(pod.key)
-        super().notice(old, new)
-        after = None if pod is None else self.pods.get(pod.key)
+    def hold(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        """Know a live pod, and count pods, and those that serve, by revision."""
+        super().hold(key, before, after)
         for held, change in ((before, -1), (after, 1)):
             if held is not None:
-                self._of_revision[_revision(held)] += change
+                revision = _revision(held)
+                self._of_revision[revision] += change
+                self._serving[revision] += change * ready(held)
+        if after is None:
+            self._luck.pop(key, None)
 
     def reconcile(self) -> None:
         """Scale the newest revision, or roll it out a little further."""
         revision = str(self.revision)
         newest = self._of_revision[revision]
-        old = [pod for pod in self.pods.values() if _revision(pod) != revision] if newest < len(self.pods) else []
+        old = len(self.pods) - newest
         if newest > self.wanted:
             young = [pod for pod in self.pods.values() if _revision(pod) == revision]
             self._delete(self._first_to_go(young)[: newest - self.wanted])
@@ -54,24 +58,30 @@ class DeploymentOwner(Owner):
         for _ in range(max(0, missing)):
             self._create()
         if old:
-            self._retire(old)
+            self._retire(old, revision)
 
-    def _retire(self, old: list[Pod]) -> None:
+    def _retire(self, count: int, newest: str) -> None:
         """Delete old pods that do not serve, and as many that do as others can stand in for."""
+        serving = self._serving.total()
+        spare = max(0, serving - (self.wanted - math.floor(SURGE * self.wanted)))
+        if not spare and serving - self._serving[newest] == count:
+            return
+        old = [pod for pod in self.pods.values() if _revision(pod) != newest]
         idle = [pod for pod in old if not ready(pod)]
-        serving = sum(ready(pod) for pod in self.pods.values())
-        spare = serving - (self.wanted - math.floor(SURGE * self.wanted))
-        busy = [pod for pod in self._first_to_go(old) if ready(pod)]
+        busy = [pod for pod in self._first_to_go(old) if ready(pod)] if spare else []
         self._delete(idle)
-        self._delete(busy[: max(0, spare)])
+        self._delete(busy[:spare])
 
     def adopt(self, pod: Pod) -> None:
         """A pod that was there before counts as one of the newest revision."""
         super().adopt(with_label(pod, REVISION, str(self.revision)))
 
     def _create(self) -> None:
-        labels = {**self.labels, REVISION: str(self.revision)}
-        self.create(self.next_name(self.replica_set), reference("ReplicaSet", self.replica_set), labels=labels)
+        # Pods of a revision share one dictionary: whoever has seen it knows the labels of them all.
+        if self._shared_labels.get(REVISION) != str(self.revision):
+            self._shared_labels = {**self.labels, REVISION: str(self.revision)}
+        owner = reference("ReplicaSet", self.replica_set)
+        self.create(self.next_name(self.replica_set), owner, labels=self._shared_labels)
 
     def _delete(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
@@ -94,10 +104,17 @@ class DeploymentOwner(Owner):
                 deletion_cost(pod) or 0.0,
                 -crowd[pod.spec.node_name],
                 int(math.log2(age)),
-                share(self.world.seed, "scale-down", pod.key),
+                self._luck_of(pod.key),
             )
 
         return sorted(pods, key=rank)
+
+    def _luck_of(self, key: str) -> float:
+        """What chance says of a pod; drawn once, as scaling asks again and again."""
+        found = self._luck.get(key)
+        if found is None:
+            found = self._luck[key] = share(self.world.seed, "scale-down", key)
+        return found
 
 
 def _revision(pod: Pod) -> str:

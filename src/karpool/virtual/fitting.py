@@ -18,9 +18,10 @@ def fitting(snapshot: Snapshot, pod: int, usable: Array) -> Array:
     level = int(snapshot.pods.class_of[pod])
     while True:
         mask = _on_level(snapshot, pod, level, usable)
-        if mask.any() or snapshot.classes.next[level] == NO_CLASS:
+        following = int(snapshot.classes.next[level])
+        if following == NO_CLASS or mask.any():
             return mask
-        level = int(snapshot.classes.next[level])
+        level = following
 
 
 def has_plain_rules(snapshot: Snapshot, pod: int) -> bool:
@@ -40,7 +41,8 @@ def _on_level(snapshot: Snapshot, pod: int, level: int, usable: Array) -> Array:
     if classes.refused[level]:
         return np.zeros(size, dtype=np.bool_)
     mask: Array = usable[:size] & snapshot.shapes.suits[classes.signature[level], nodes.shape[:size]] == 1
-    mask &= (nodes.free[:size, :width] >= classes.requests[level, :width]).all(axis=1)
+    for free, wanted in zip(nodes.free[:size, :width].T, classes.requests[level, :width].tolist(), strict=True):
+        mask &= free >= wanted
     hosts = classes.levels[level].requirements.get(HOSTNAME)
     if hosts is not None:
         mask &= np.array([s is not None and hosts.has(s.labels[HOSTNAME]) for s in nodes.states], dtype=np.bool_)

@@ -1,5 +1,6 @@
 """Kubelets: pods start and stop after a while, nodes become ready after a while."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
@@ -27,12 +28,15 @@ class Kubelets:
         self._start_time = start_time
         self._stop_time = stop_time
         self._run_time = run_time
+        self._arrivals: dict[str, int] = {}
+        self._on: dict[str, set[str]] = defaultdict(set)
         world.store.pods.watch(self._pod)
         world.store.nodes.watch(self._node)
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        self._note_place(old, new)
         if new is None or not new.bound or new.terminal:
             return
         meta = new.metadata
@@ -43,6 +47,19 @@ class Kubelets:
             wait = self._start_time(new) or self.world.timings.pod_start
             delay = self.world.strayed(wait, "start", new.key)
             self.world.agenda.after(delay, partial(self._ready, new.key, meta.uid))
+
+    def _note_place(self, old: Pod | None, new: Pod | None) -> None:
+        """Know which pods are on a node, and in which order pods came."""
+        if old is None and new is not None:
+            self._arrivals[new.key] = self.world.store.version
+        elif new is None and old is not None:
+            del self._arrivals[old.key]
+        left, entered = "" if old is None else old.spec.node_name, "" if new is None else new.spec.node_name
+        if left != entered:
+            if old is not None and left:
+                self._on[left].discard(old.key)
+            if new is not None and entered:
+                self._on[entered].add(new.key)
 
     def _held(self, key: str, uid: str) -> Pod | None:
         pod = self.world.store.pods.get(key)
@@ -94,8 +111,9 @@ class Kubelets:
         """Pods of a node that is gone go too."""
         if name in self.world.store.nodes:
             return
-        for pod in [pod for pod in self.world.store.pods if pod.spec.node_name == name]:
-            self.world.store.pods.remove(pod.key)
+        for key in sorted(self._on[name], key=self._arrivals.__getitem__):
+            self.world.store.pods.remove(key)
+        del self._on[name]
 
     def _node_ready(self, name: str) -> None:
         node = self.world.store.nodes.get(name)

@@ -45,6 +45,8 @@ class Owner(ABC):
         self.api = api
         self.workload = workload
         self.spec = pod_spec(workload)
+        self.controller = f"{workload.namespace}/{workload.kind}/{workload.name}"
+        """The name of what scales these pods."""
         self.labels = {APP: workload.name, **workload.labels}
         self.annotations = {**workload.annotations, OWNER: self.controller}
         self.pods: dict[str, Pod] = {}
@@ -74,7 +76,7 @@ class Owner(ABC):
         if count != self.wanted:
             self.wanted = count
             if self.on_scale is not None:
-                self.on_scale(self.workload.namespace)
+                self.on_scale(self.controller)
             self.soon()
 
     def deploy(self) -> None:
@@ -86,16 +88,21 @@ class Owner(ABC):
 
     def notice(self, old: Pod | None, new: Pod | None) -> None:
         """Take note of a change of one of its pods."""
-        if new is not None and new.active:
-            before = self.pods.get(new.key)
-            self.pods[new.key] = new
-            if before is None or ready(before) != ready(new):
-                self.soon()
+        pod = new if new is not None else old
+        if pod is None:
             return
-        gone = new if new is not None else old
-        if gone is not None:
-            self.pods.pop(gone.key, None)
+        key = pod.key
+        before, after = self.pods.get(key), new if new is not None and new.active else None
+        self.hold(key, before, after)
+        if before is None or after is None or ready(before) != ready(after):
             self.soon()
+
+    def hold(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        """Know a live pod as it is after a change, or forget it."""
+        if after is not None:
+            self.pods[key] = after
+        elif before is not None:
+            del self.pods[key]
 
     def soon(self) -> None:
         """Put things right in a moment."""
@@ -142,11 +149,6 @@ class Owner(ABC):
                 pod, labels={**held.labels, **self.labels}, annotations={**held.annotations, OWNER: self.controller}
             )
         )
-
-    @property
-    def controller(self) -> str:
-        """The name of what scales these pods."""
-        return f"{self.workload.namespace}/{self.workload.kind}/{self.workload.name}"
 
 
 def reference(kind: str, name: str) -> OwnerReference:

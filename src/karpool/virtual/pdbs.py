@@ -47,7 +47,7 @@ class Watchman:
         self._controller_of = controller_of
         self._scale = scale
         self._budgets = Pdbs(store.pdbs.listed())
-        self._matching: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[str, ...]] = {}
+        self._matching: dict[tuple[str, int], tuple[dict[str, str], tuple[str, ...]]] = {}
         self._tallies: dict[str, _Tally] = {pdb.key: _Tally() for pdb in store.pdbs}
         self._counted: dict[str, _Entry] = {}
         store.pods.watch(self._pod)
@@ -57,31 +57,38 @@ class Watchman:
             self._write(key)
 
     def covering(self, pod: Pod) -> tuple[str, ...]:
-        """The keys of the budgets that cover a pod; pods with the same labels share the answer."""
-        name = (pod.metadata.namespace, tuple(pod.metadata.labels.items()))
+        """The keys of the budgets that cover a pod, by name; pods that share their labels share the answer."""
+        labels = pod.metadata.labels
+        name = (pod.metadata.namespace, id(labels))
         found = self._matching.get(name)
         if found is None:
-            found = self._matching[name] = tuple(pdb.key for pdb in self._budgets.matching(pod))
-        return found
+            # The labels are kept, too, so that no others ever get their id.
+            found = self._matching[name] = labels, tuple(pdb.key for pdb in self._budgets.matching(pod))
+        return found[1]
 
     # -- counting ------------------------------------------------------------------------------------------------
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         if not self._tallies:
             return
-        before = None if old is None else self._counted.pop(old.key, None)
-        after = None
-        if new is not None and not new.terminal:
-            keys = self.covering(new)
-            if keys:
-                after = self._counted[new.key] = (keys, _healthy(new), self._controller_of(new))
+        pod = new if new is not None else old
+        if pod is None:
+            return
+        key = pod.key
+        before, after = self._counted.pop(key, None), self._entry(new)
+        if after is not None:
+            self._counted[key] = after
         if before == after:
             return
-        for entry, pod, change in ((before, old, -1), (after, new, 1)):
-            if entry is not None and pod is not None:
-                self._count(entry, pod.key, change)
-        for key in sorted({*(before[0] if before else ()), *(after[0] if after else ())}):
-            self._write(key)
+        for entry, change in ((before, -1), (after, 1)):
+            if entry is not None:
+                self._count(entry, key, change)
+        for budget in sorted({*(before[0] if before else ()), *(after[0] if after else ())}):
+            self._write(budget)
+
+    def _entry(self, pod: Pod | None) -> _Entry | None:
+        keys = () if pod is None or pod.terminal else self.covering(pod)
+        return (keys, _healthy(pod), self._controller_of(pod)) if pod is not None and keys else None
 
     def _count(self, entry: _Entry, pod: str, change: int) -> None:
         keys, healthy, controller = entry
@@ -103,11 +110,10 @@ class Watchman:
         """The budgets as they stand at any moment."""
         return KnownPdbs(self)
 
-    def scaled(self, namespace: str) -> None:
-        """Take note that an owner of pods in a namespace wants another number of them."""
-        prefix = f"{namespace}/"
+    def scaled(self, controller: str) -> None:
+        """Take note that an owner of pods wants another number of them."""
         for key, tally in self._tallies.items():
-            if key.startswith(prefix) and self._expected(tally) != tally.expected:
+            if tally.controllers[controller] and self._expected(tally) != tally.expected:
                 self._write(key)
 
     def _write(self, key: str) -> None:

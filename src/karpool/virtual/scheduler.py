@@ -14,6 +14,8 @@ from karpool.virtual.world import World
 
 MOST_ALLOCATED = "MostAllocated"
 _LATENCY = 0.1
+_SCORED = 1 + max(CPU, MEMORY)
+"""Columns of resources from the first to the last that nodes are scored by."""
 
 
 class Scheduler:
@@ -35,10 +37,9 @@ class Scheduler:
                 self._waiting[new.key] = None
                 self._wake()
             return
-        gone = new if new is not None else old
-        if gone is not None:
-            self._waiting.pop(gone.key, None)
-            self._told.discard(gone.key)
+        if old is not None and not old.bound:
+            self._waiting.pop(old.key, None)
+            self._told.discard(old.key)
         if new is None and self._waiting:
             self._wake()
 
@@ -77,20 +78,20 @@ class Scheduler:
     def choose(self, pod: int) -> str | None:
         """The best node for the pod of a row of the snapshot; of equals the first by name."""
         snapshot = self.mirror.snapshot
-        mask = fitting(snapshot, pod, self.mirror.open)
-        if not mask.any():
-            return None
         order = snapshot.nodes.order
-        rows = order[mask[order]]
-        return snapshot.nodes.get(int(rows[np.argmax(self._scores(rows))])).name
+        rows = order[fitting(snapshot, pod, self.mirror.open)[order]]
+        if not len(rows):
+            return None
+        used = self._used(rows)
+        best = used.argmax() if self.packs else used.argmin()
+        return snapshot.nodes.get(int(rows[best])).name
 
-    def _scores(self, rows: Array) -> Array:
-        """How much of a node is free, on average over cpu and memory; the other way round for packing."""
+    def _used(self, rows: Array) -> Array:
+        """How much of a node is taken, on average over cpu and memory, in whole millionths."""
         nodes = self.mirror.snapshot.nodes
-        used = [nodes.taken[rows, column] / np.maximum(nodes.room[rows, column], 1) for column in (CPU, MEMORY)]
-        shares = (used[0] + used[1]) / 2
-        scores: Array = np.round(shares if self.packs else -shares, 6)
-        return scores
+        shares = nodes.taken[rows, :_SCORED] / np.maximum(nodes.room[rows, :_SCORED], 1)
+        millionths: Array = np.rint((shares[:, CPU] + shares[:, MEMORY]) / 2 * 1e6)
+        return millionths
 
     def _bind(self, pod: Pod, node: str) -> None:
         now = self.world.agenda.moment
