@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from karpool.cluster.podtable import NOWHERE
 from karpool.controller.session import Session

@@ -1,8 +1,9 @@
 """The controller's provisioning: pods without a node are gathered for a moment, then get NodeClaims."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+
+from msgspec.structs import replace
 
 from karpool.controller.caretaker import Caretaker
 from karpool.controller.session import Session
