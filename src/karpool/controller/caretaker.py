@@ -4,7 +4,6 @@ Execution looks at objects; here it is shown those that changed or whose time ha
 changed, not what the cluster holds.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 
@@ -158,7 +157,7 @@ class Caretaker:
         if claim is None or not self.session.alive:
             self._wakes.pop(name, None)
             return
-        found = lifecycle(self._around((claim,)), self.clock.moment, settings=self.session.execution)
+        found = lifecycle(self._around(claim), self.clock.moment, settings=self.session.execution)
         self.session.carry_out(found.actions)
         if found.wake is not None and self._wakes.get(name) != found.wake:
             self._wakes[name] = found.wake
@@ -169,20 +168,18 @@ class Caretaker:
             del self._wakes[name]
             self._look_after(name)
 
-    def _around(self, claims: Iterable[NodeClaim]) -> Objects:
-        """Claims with their nodes and pools."""
-        listed = tuple(claims)
-        nodes = (self.store.nodes.get(self._node_name(claim)) for claim in listed)
-        pools = dict.fromkeys(claim.metadata.labels.get(NODEPOOL, "") for claim in listed)
+    def _around(self, claim: NodeClaim) -> Objects:
+        """A claim with its node and its pool."""
+        node = self._node_of(claim)
+        pool = self.store.pools.get(claim.metadata.labels.get(NODEPOOL, ""))
         return Objects(
-            node_claims=listed,
-            nodes=tuple(node for node in nodes if node is not None),
-            node_pools=tuple(pool for name in pools if (pool := self.store.pools.get(name)) is not None),
-            pod_disruption_budgets=self.store.pdbs.listed(),
+            node_claims=(claim,),
+            nodes=() if node is None else (node,),
+            node_pools=() if pool is None else (pool,),
         )
 
-    def _node_name(self, claim: NodeClaim) -> str:
-        return claim.status.node_name or self.session.mirror.node_name(claim)
+    def _node_of(self, claim: NodeClaim) -> Node | None:
+        return self.store.nodes.get(claim.status.node_name or self.session.mirror.node_name(claim))
 
     # -- commands and departures ---------------------------------------------------------------------------------
 
@@ -223,19 +220,18 @@ class Caretaker:
             if ticket is not None:
                 names.update(ticket.replacements)
                 names.update(map(self._claim_name, ticket.nodes))
-        ordered = sorted(names)
-        claims = [claim for name in ordered if (claim := self.store.claims.get(name)) is not None]
-        around = self._around(claims)
-        bare = tuple(
-            node
-            for name in ordered
-            if name not in self.store.claims and (node := self.store.nodes.get(name)) is not None
-        )
+        claims, nodes, bare = [], [], []
+        for name in sorted(names):
+            claim = self.store.claims.get(name)
+            if claim is None:
+                bare.append(self.store.nodes.get(name))
+            else:
+                claims.append(claim)
+                nodes.append(self._node_of(claim))
         return Objects(
-            node_claims=around.node_claims,
-            nodes=(*around.nodes, *bare),
-            node_pools=around.node_pools,
-            pod_disruption_budgets=around.pod_disruption_budgets,
+            node_claims=tuple(claims),
+            nodes=tuple([node for node in (*nodes, *bare) if node is not None]),
+            pod_disruption_budgets=self.store.pdbs.listed(),
             persistent_volume_claims=self.store.volume_claims.listed(),
             persistent_volumes=self.store.volumes.listed(),
             volume_attachments=self.store.volume_attachments.listed(),

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Literal
 
-from karpool.cluster.nodes import join
+from karpool.cluster.nodes import with_claims
 from karpool.disruption.pdbs import Pdbs
 from karpool.execution.actions import Action, Kind, RecordEvent, SetClaimCondition
 from karpool.execution.settings import Settings
@@ -35,13 +35,6 @@ class Turn:
         self._deeds: list[Action] = []
         self._events: list[Action] = []
         self.wake: datetime | None = None
-        self.claims = {claim.name: claim for claim in objects.node_claims}
-        self.claim_of: dict[str, NodeClaim] = {}
-        self.nodes_of: dict[str, list[Node]] = {}
-        for joined in join(objects.nodes, objects.node_claims):
-            if joined.node is not None and joined.claim is not None:
-                self.claim_of[joined.node.name] = joined.claim
-                self.nodes_of.setdefault(joined.claim.name, []).append(joined.node)
         self.evictions: dict[str, Attempt] = {}
         self.terminations: dict[str, datetime] = {}
         self.missing: dict[str, datetime] = {}
@@ -56,6 +49,27 @@ class Turn:
         for pod in self.objects.pods:
             if pod.spec.node_name:
                 found[pod.spec.node_name].append(pod)
+        return found
+
+    @cached_property
+    def claims(self) -> dict[str, NodeClaim]:
+        """The claims by name."""
+        return {claim.name: claim for claim in self.objects.node_claims}
+
+    @cached_property
+    def claim_of(self) -> dict[str, NodeClaim]:
+        """The claims by the names of their nodes."""
+        paired = with_claims(self.objects.nodes, self.objects.node_claims)
+        return {node.name: claim for node, claim in paired if claim is not None}
+
+    @cached_property
+    def nodes_of(self) -> dict[str, list[Node]]:
+        """The nodes by the names of their claims."""
+        found: dict[str, list[Node]] = {}
+        for node in self.objects.nodes:
+            claim = self.claim_of.get(node.name)
+            if claim is not None:
+                found.setdefault(claim.name, []).append(node)
         return found
 
     @cached_property
