@@ -36,7 +36,8 @@ class Caretaker:
         self._changed: dict[str, None] = {}
         self._events: dict[str, datetime] = {}
         self._tending = False
-        self._advancing = False
+        self._gathering = False
+        self._to_advance = False
         self._wakes: dict[str, datetime] = {}
         self._next_advance: datetime | None = None
 
@@ -108,9 +109,12 @@ class Caretaker:
             self.session.carry_out(stamps)
 
     def budget(self) -> None:
-        """Note that a PodDisruptionBudget changed: somebody may wait for it."""
-        if self.marked:
+        """Note that a PodDisruptionBudget changed: a command may wait for it; drains ask again by themselves."""
+        if self.session.state.held_by_budget:
             self.advance_soon()
+        elif self.marked:
+            # Pods that it counts have changed, and more may follow: what is on nodes that go is looked at together.
+            self._gather()
 
     def _claim_name(self, node: str) -> str:
         row = self.session.mirror.snapshot.nodes.rows.get(node)
@@ -185,18 +189,32 @@ class Caretaker:
 
     def advance_soon(self) -> None:
         """Look at what is under way in a moment."""
-        if not self._advancing:
-            self._advancing = True
-            self.clock.after(self.session.pace.latency, self._advance)
+        self._to_advance = True
+        self._gather()
+
+    def _gather(self) -> None:
+        if not self._gathering:
+            self._gathering = True
+            self.clock.after(self.session.pace.latency, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = False
+        if self._to_advance:
+            self._advance()
 
     def _advance(self) -> None:
-        self._advancing = False
+        self._gathering = self._to_advance = False
         session = self.session
         if not session.alive:
             return
         now = self.clock.moment
         session.state, actions = advance(
-            self.under_way(), session.state, now, settings=session.execution, pods_on=session.pods_on
+            self.under_way(),
+            session.state,
+            now,
+            settings=session.execution,
+            pods_on=session.pods_on,
+            pdbs=session.guard.pdbs(),
         )
         wake = session.state.wake
         if wake is not None and wake != self._next_advance:
@@ -231,7 +249,6 @@ class Caretaker:
         return Objects(
             node_claims=tuple(claims),
             nodes=tuple([node for node in (*nodes, *bare) if node is not None]),
-            pod_disruption_budgets=self.store.pdbs.listed(),
             persistent_volume_claims=self.store.volume_claims.listed(),
             persistent_volumes=self.store.volumes.listed(),
             volume_attachments=self.store.volume_attachments.listed(),

@@ -25,15 +25,24 @@ class Turn:
     """Collects the actions of one look; memory goes on into the next state as far as it is still needed."""
 
     def __init__(
-        self, objects: Objects, state: State, now: datetime, settings: Settings, pods_on: PodsOn | None = None
+        self,
+        objects: Objects,
+        state: State,
+        now: datetime,
+        settings: Settings,
+        *,
+        pods_on: PodsOn | None = None,
+        pdbs: Pdbs | None = None,
     ) -> None:
         self.objects = objects
         self.state = state
         self.now = now
         self.settings = settings
         self.pods_on = pods_on or self._find_pods
+        self._pdbs = pdbs
         self._deeds: list[Action] = []
         self._events: list[Action] = []
+        self.held_by_budget = False
         self.wake: datetime | None = None
         self.evictions: dict[str, Attempt] = {}
         self.terminations: dict[str, datetime] = {}
@@ -75,7 +84,7 @@ class Turn:
     @cached_property
     def pdbs(self) -> Pdbs:
         """The PodDisruptionBudgets."""
-        return Pdbs(self.objects.pod_disruption_budgets)
+        return self._pdbs or Pdbs(self.objects.pod_disruption_budgets)
 
     def do(self, *actions: Action) -> None:
         """Have something done now."""
@@ -126,5 +135,6 @@ class Turn:
             missing=self.missing,
             nominations={name: until for name, until in self.state.nominations.items() if self.now < until},
             told=self.told,
+            held_by_budget=self.held_by_budget,
             wake=self.wake,
         )
