@@ -107,7 +107,7 @@ def clusters(
     wanted = [made for index in range(draw(st.integers(0, max_workloads))) for made in draw(workloads(index))]
     budgets = tuple(draw(pod_disruption_budgets(max_workloads)))
     pods = _settled(bare, _daemon_pods(draw, bare), wanted[:max_pods], first=draw(st.integers(0, 11)))
-    full = replace(bare, pods=pods, pod_disruption_budgets=budgets)
+    full = changed(bare, pods=pods, pod_disruption_budgets=budgets)
     return Cluster(_in_motion(draw, full, catalog) if in_motion else full, catalog)
 
 
@@ -125,7 +125,7 @@ def _in_motion(draw: Draw, objects: Objects, catalog: Catalog) -> Objects:
         pool, template = draw(st.sampled_from(templates))
         coming = _node(f"new-{index}", pool, draw(st.sampled_from(template.options)), initialized=False)
         claims.append(claim_for(coming, node_name="", registered=False))
-    return replace(
+    return changed(
         objects,
         nodes=nodes,
         node_claims=tuple(claims),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as changed
 
 from karpool.model.labels import HOSTNAME, ZONE
 from karpool.model.objects import Objects
@@ -235,7 +236,7 @@ def test_a_volume_must_be_reached_from_its_node(claim: str, where: str, expected
 
 
 def test_a_node_attaches_no_more_volumes_than_its_driver_allows_and_a_shared_one_once() -> None:
-    more = replace(VOLUMES, persistent_volume_claims=(pvc("a", volume="disk-a"), pvc("a2", volume="disk-a")))
+    more = changed(VOLUMES, persistent_volume_claims=(pvc("a", volume="disk-a"), pvc("a2", volume="disk-a")))
     assert place(more, (pod("x", claims=["a"]), "n1"), (pod("y", claims=["a"]), "n1")) == []
     (found,) = place(more, (pod("x", claims=["a"]), "n1"), (pod("y", claims=["a2"]), "n1"))
     assert "more than 1 volumes of csi.example.com" in found

@@ -4,10 +4,10 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from karpool.catalog.kwok_file import read_types
 from karpool.model.objects import Objects

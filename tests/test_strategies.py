@@ -1,9 +1,9 @@
 """Random clusters start legally, so that whatever is wrong afterwards is the engine's doing."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from tests.checker import Placement, state_of, violations
 from tests.strategies import Cluster, clusters

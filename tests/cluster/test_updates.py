@@ -1,7 +1,6 @@
 """A snapshot that was changed bit by bit is the same as one made from the objects that are there in the end."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -102,7 +101,7 @@ class Replay:
         claims = [s.claim for name, s in self.states.items() if name in names and s.claim is not None]
         nodes = [s.node for name, s in self.states.items() if name in names and s.node is not None]
         pods = tuple(self.running[key] for key in self.pods if key in self.running)
-        return replace(self.objects, nodes=tuple(nodes), node_claims=tuple(claims), pods=pods)
+        return changed(self.objects, nodes=tuple(nodes), node_claims=tuple(claims), pods=pods)
 
     def step(self) -> None:
         """One change: a pod comes, moves or goes, or a node comes, changes or goes."""

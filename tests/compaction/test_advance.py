@@ -46,7 +46,7 @@ def carried_out(objects: Objects, actions: tuple[Action, ...], refused: tuple[st
     written = {action.node: action for action in actions if isinstance(action, SetState)}
     nodes = tuple(_written(node, written[node.name]) if node.name in written else node for node in objects.nodes)
     gone = {key for key in evicted(actions) if key not in refused}
-    return replace(objects, nodes=nodes, pods=tuple(pod for pod in objects.pods if pod.key not in gone))
+    return changed(objects, nodes=nodes, pods=tuple(pod for pod in objects.pods if pod.key not in gone))
 
 
 def _written(node: Node, action: SetState) -> Node:
@@ -275,7 +275,7 @@ def test_in_off_hours_a_pool_shrinks_node_by_node_to_what_it_needs() -> None:
         before = {each.key: each for each in objects.pods}
         objects = carried_out(objects, actions)
         moved = [before[key] for key in evicted(actions)]
-        objects = replace(objects, pods=(*objects.pods, *_scheduled(objects, moved)))
+        objects = changed(objects, pods=(*objects.pods, *_scheduled(objects, moved)))
         objects, now = _autoscaled(objects), now + timedelta(minutes=1)
     assert len(objects.pods) == 12
     assert all(GKE in node.metadata.labels for node in objects.nodes)
@@ -312,7 +312,7 @@ def _scheduled(objects: Objects, moved: list[Any]) -> list[Any]:
 def _autoscaled(objects: Objects) -> Objects:
     """The objects without cordoned nodes that are empty."""
     used = {each.spec.node_name for each in objects.pods}
-    return replace(objects, nodes=tuple(n for n in objects.nodes if n.name in used or not n.spec.unschedulable))
+    return changed(objects, nodes=tuple(n for n in objects.nodes if n.name in used or not n.spec.unschedulable))
 
 
 def test_the_time_to_sleep_varies_by_a_quarter() -> None:

@@ -48,7 +48,7 @@ def moody(draw: st.DrawFn, *, in_motion: bool = False, choosy: bool = True) -> t
         spot_to_spot=draw(st.booleans()),
         spot_floor=draw(st.sampled_from((1, 3, 15))),
     )  # fmt: skip
-    return Cluster(replace(cluster.objects, node_pools=pools, node_claims=claims), cluster.catalog), chosen
+    return Cluster(changed(cluster.objects, node_pools=pools, node_claims=claims), cluster.catalog), chosen
 
 
 def _with_mood(draw: st.DrawFn, pool: NodePool) -> NodePool:
@@ -144,7 +144,7 @@ def _with_seats(objects: Objects, at_first: Situation) -> Objects:
             return pod
         return changed(pod, spec=changed(pod.spec, node_name=nodes.get(int(rows.node_of[rows.rows[pod.key]])).name))
 
-    return replace(objects, pods=tuple(where(pod) for pod in objects.pods))
+    return changed(objects, pods=tuple(where(pod) for pod in objects.pods))
 
 
 @CALM
@@ -222,7 +222,7 @@ def _by_name(step: Step) -> tuple[Any, ...]:
 def test_the_same_cluster_gets_the_same_plan_in_whatever_order_it_is_told(given_: tuple[Cluster, Settings]) -> None:
     cluster, chosen = given_
     told = cluster.objects
-    backwards = replace(
+    backwards = changed(
         told,
         pods=told.pods[::-1],
         nodes=told.nodes[::-1],
@@ -270,7 +270,7 @@ def test_a_fresh_command_stands_and_one_whose_node_is_gone_falls(given_: tuple[C
     for step in made.steps:
         assert revalidate(step.command, situation(cluster, chosen)) == step.command
         gone = step.command.nodes[0]
-        rest = replace(
+        rest = changed(
             cluster.objects,
             nodes=tuple(node for node in cluster.objects.nodes if node.name != gone),
             node_claims=tuple(claim for claim in cluster.objects.node_claims if claim.status.node_name != gone),

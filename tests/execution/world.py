@@ -1,7 +1,6 @@
 """A cluster small enough to read: it carries out actions, launches nodes, ends pods, and keeps budgets' status."""
 
 from collections.abc import Iterable
-from dataclasses import replace as with_fields
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -43,7 +42,7 @@ class World:
         self._count_budgets()
 
     def objects(self) -> Objects:
-        return with_fields(
+        return replace(
             self.others,
             pods=tuple(self.pods.values()),
             nodes=tuple(self.nodes.values()),

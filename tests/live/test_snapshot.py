@@ -6,7 +6,6 @@ import json
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import fields
 from tests.factories import claim_for, node, node_pool
 from tests.live.control_plane import ControlPlane
 from tests.live.example_cluster import EXAMPLES, MARK, Planter, build

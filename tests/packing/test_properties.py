@@ -1,6 +1,5 @@
 """What holds for the engine on any cluster: nobody's rules are broken, and nobody is refused for nothing."""
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -29,7 +28,7 @@ def before(cluster: Cluster, gone: set[str], moving: list[Pod]) -> State:
     """The cluster as the checker sees it without the pods that look for a place."""
     keys = {pod.key for pod in moving}
     staying = tuple(pod for pod in cluster.objects.pods if pod.key not in keys)
-    return state_of(replace(cluster.objects, pods=staying), gone=gone, types=cluster.catalog.types)
+    return state_of(changed(cluster.objects, pods=staying), gone=gone, types=cluster.catalog.types)
 
 
 def followed(cluster: Cluster, gone: set[str]) -> tuple[State, list[Placement], list[Pod]]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import replace as with_fields
 from typing import Any
 
 import numpy as np
@@ -94,7 +93,7 @@ def test_the_kernel_blames_the_same_rules_as_a_walk_over_objects(data: st.DataOb
             for row, target in zip(placement.pods, placement.targets, strict=True)
             if target >= 0
         }
-    after = with_fields(
+    after = replace(
         objects,
         pods=tuple(
             replace(one, spec=replace(one.spec, node_name=placed[one.key])) if one.key in placed else one

@@ -1,11 +1,11 @@
 """What holds for the twin on any cluster, and its few rules that need many types to show."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.factories import incremental_types, instance_type, node_pool
 from tests.packing.scenarios import Engine, pods
 from tests.strategies import Cluster, clusters

@@ -2,15 +2,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from karpool.provisioning.batching import Batch, Window, closes, complete, trigger
+from karpool.provisioning.batching import Batch, Window
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def batch(*asked: tuple[str, float]) -> Batch:
-    made = Batch()
+def batch(*asked: tuple[str, float], window: Window | None = None) -> Batch:
+    made = Batch(window)
     for uid, second in asked:
-        made = trigger(made, uid, START + timedelta(seconds=second))
+        made.trigger(uid, START + timedelta(seconds=second))
     return made
 
 
@@ -28,13 +28,13 @@ def test_a_batch_closes_when_nobody_new_comes_or_after_ten_seconds(
     asked: tuple[tuple[str, float], ...], closing: float | None
 ) -> None:
     made = batch(*asked)
-    assert closes(made) == (None if closing is None else START + timedelta(seconds=closing))
+    assert made.closes == (None if closing is None else START + timedelta(seconds=closing))
     if closing is not None:
-        assert not complete(made, START + timedelta(seconds=closing - 0.01))
-        assert complete(made, START + timedelta(seconds=closing))
+        assert not made.complete(START + timedelta(seconds=closing - 0.01))
+        assert made.complete(START + timedelta(seconds=closing))
 
 
 def test_the_window_can_be_chosen() -> None:
     slow = Window(idle=timedelta(seconds=5), longest=timedelta(seconds=7))
-    assert closes(batch(("a", 0), ("b", 4)), slow) == START + timedelta(seconds=7)
-    assert not complete(Batch(), START, slow)
+    assert batch(("a", 0), ("b", 4), window=slow).closes == START + timedelta(seconds=7)
+    assert not Batch(slow).complete(START)

@@ -2,12 +2,11 @@
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.factories import csi_node, pdb
 
 from karpool.catalog.observed import with_observed
@@ -52,7 +51,7 @@ def found(cluster: VirtualCluster, key: str) -> Pod:
 def cordon(cluster: VirtualCluster, name: str) -> None:
     node = cluster.store.nodes.get(name)
     assert node is not None
-    cluster.store.nodes.put(msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=True)))
+    cluster.store.nodes.put(replace(node, spec=replace(node.spec, unschedulable=True)))
 
 
 # -- ages --------------------------------------------------------------------------------------------------------
@@ -91,7 +90,7 @@ def test_do_not_disrupt_for_a_while_counts_from_the_pods_own_start(objects: Obje
 
 
 def test_a_pod_that_says_nothing_of_itself_is_started_and_as_old_as_its_creation(objects: Objects) -> None:
-    bare = with_pods(objects, lambda one: msgspec.structs.replace(one, status=PodStatus()))
+    bare = with_pods(objects, lambda one: replace(one, status=PodStatus()))
     cluster = resumed(bare)
     cluster.run(MINUTE)
     after = found(cluster, QUEUE)
@@ -127,7 +126,7 @@ def test_owners_have_their_own_names_and_kinds(objects: Objects) -> None:
 @pytest.mark.parametrize(("asked", "numbers"), [(3, {0, 1, 2}), (2, {0, 1}), (5, {0, 1, 2, 3, 4}), (None, {0, 1, 2})])
 def test_a_stateful_set_has_as_many_pods_as_it_asks_for(objects: Objects, asked: int | None, numbers: set[int]) -> None:
     (queue,) = objects.stateful_sets
-    written = msgspec.structs.replace(queue, spec=msgspec.structs.replace(queue.spec, replicas=asked))
+    written = replace(queue, spec=replace(queue.spec, replicas=asked))
     cluster = resumed(replace(objects, stateful_sets=(written,)))
     cluster.run(10 * MINUTE)
     assert {one.name for one in cluster.store.pods if one.owned_by("StatefulSet")} == {f"queue-{n}" for n in numbers}

@@ -46,7 +46,7 @@ def cluster_from(source: ClusterInput, opener: Opener, choices: Choices, tell: T
     settings = replace(choices.settings, complete_catalog=opener.complete)
     for notice in _notices(objects, catalog, complete=opener.complete):
         click.echo(f"karpool: {one_line(notice)}", err=True)
-    return Cluster(replace(objects, node_pools=pools), catalog, settings)
+    return Cluster(changed(objects, node_pools=pools), catalog, settings)
 
 
 def _notices(objects: Objects, catalog: Catalog, *, complete: bool) -> Iterator[str]:

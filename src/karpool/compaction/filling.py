@@ -1,7 +1,6 @@
 """When a pool fills up again: pods need the room of a node that is on its way out."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -50,4 +49,4 @@ def _with_back(objects: Objects, node: Node) -> Objects:
     """The objects with a node that takes pods again."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE.key)
     open_ = changed(node, spec=changed(node.spec, unschedulable=False, taints=taints))
-    return replace(objects, nodes=tuple(open_ if each.name == node.name else each for each in objects.nodes))
+    return changed(objects, nodes=tuple(open_ if each.name == node.name else each for each in objects.nodes))

@@ -5,9 +5,10 @@ room for good. So two nodes never go that count on each other's room.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.snapshot import Snapshot

@@ -4,7 +4,6 @@ Execution looks at objects; here it is shown those that changed or whose time ha
 changed, not what the cluster holds.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 
@@ -37,7 +36,8 @@ class Caretaker:
         self._changed: dict[str, None] = {}
         self._events: dict[str, datetime] = {}
         self._tending = False
-        self._advancing = False
+        self._gathering = False
+        self._to_advance = False
         self._wakes: dict[str, datetime] = {}
         self._next_advance: datetime | None = None
 
@@ -109,9 +109,12 @@ class Caretaker:
             self.session.carry_out(stamps)
 
     def budget(self) -> None:
-        """Note that a PodDisruptionBudget changed: somebody may wait for it."""
-        if self.marked:
+        """Note that a PodDisruptionBudget changed: a command may wait for it; drains ask again by themselves."""
+        if self.session.state.held_by_budget:
             self.advance_soon()
+        elif self.marked:
+            # Pods that it counts have changed, and more may follow: what is on nodes that go is looked at together.
+            self._gather()
 
     def _claim_name(self, node: str) -> str:
         row = self.session.mirror.snapshot.nodes.rows.get(node)
@@ -158,7 +161,7 @@ class Caretaker:
         if claim is None or not self.session.alive:
             self._wakes.pop(name, None)
             return
-        found = lifecycle(self._around((claim,)), self.clock.moment, settings=self.session.execution)
+        found = lifecycle(self._around(claim), self.clock.moment, settings=self.session.execution)
         self.session.carry_out(found.actions)
         if found.wake is not None and self._wakes.get(name) != found.wake:
             self._wakes[name] = found.wake
@@ -169,37 +172,49 @@ class Caretaker:
             del self._wakes[name]
             self._look_after(name)
 
-    def _around(self, claims: Iterable[NodeClaim]) -> Objects:
-        """Claims with their nodes and pools."""
-        listed = tuple(claims)
-        nodes = (self.store.nodes.get(self._node_name(claim)) for claim in listed)
-        pools = dict.fromkeys(claim.metadata.labels.get(NODEPOOL, "") for claim in listed)
+    def _around(self, claim: NodeClaim) -> Objects:
+        """A claim with its node and its pool."""
+        node = self._node_of(claim)
+        pool = self.store.pools.get(claim.metadata.labels.get(NODEPOOL, ""))
         return Objects(
-            node_claims=listed,
-            nodes=tuple(node for node in nodes if node is not None),
-            node_pools=tuple(pool for name in pools if (pool := self.store.pools.get(name)) is not None),
-            pod_disruption_budgets=self.store.pdbs.listed(),
+            node_claims=(claim,),
+            nodes=() if node is None else (node,),
+            node_pools=() if pool is None else (pool,),
         )
 
-    def _node_name(self, claim: NodeClaim) -> str:
-        return claim.status.node_name or self.session.mirror.node_name(claim)
+    def _node_of(self, claim: NodeClaim) -> Node | None:
+        return self.store.nodes.get(claim.status.node_name or self.session.mirror.node_name(claim))
 
     # -- commands and departures ---------------------------------------------------------------------------------
 
     def advance_soon(self) -> None:
         """Look at what is under way in a moment."""
-        if not self._advancing:
-            self._advancing = True
-            self.clock.after(self.session.pace.latency, self._advance)
+        self._to_advance = True
+        self._gather()
+
+    def _gather(self) -> None:
+        if not self._gathering:
+            self._gathering = True
+            self.clock.after(self.session.pace.latency, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = False
+        if self._to_advance:
+            self._advance()
 
     def _advance(self) -> None:
-        self._advancing = False
+        self._gathering = self._to_advance = False
         session = self.session
         if not session.alive:
             return
         now = self.clock.moment
         session.state, actions = advance(
-            self.under_way(), session.state, now, settings=session.execution, pods_on=session.pods_on
+            self.under_way(),
+            session.state,
+            now,
+            settings=session.execution,
+            pods_on=session.pods_on,
+            pdbs=session.guard.pdbs(),
         )
         wake = session.state.wake
         if wake is not None and wake != self._next_advance:
@@ -223,19 +238,17 @@ class Caretaker:
             if ticket is not None:
                 names.update(ticket.replacements)
                 names.update(map(self._claim_name, ticket.nodes))
-        ordered = sorted(names)
-        claims = [claim for name in ordered if (claim := self.store.claims.get(name)) is not None]
-        around = self._around(claims)
-        bare = tuple(
-            node
-            for name in ordered
-            if name not in self.store.claims and (node := self.store.nodes.get(name)) is not None
-        )
+        claims, nodes, bare = [], [], []
+        for name in sorted(names):
+            claim = self.store.claims.get(name)
+            if claim is None:
+                bare.append(self.store.nodes.get(name))
+            else:
+                claims.append(claim)
+                nodes.append(self._node_of(claim))
         return Objects(
-            node_claims=around.node_claims,
-            nodes=(*around.nodes, *bare),
-            node_pools=around.node_pools,
-            pod_disruption_budgets=around.pod_disruption_budgets,
+            node_claims=tuple(claims),
+            nodes=tuple([node for node in (*nodes, *bare) if node is not None]),
             persistent_volume_claims=self.store.volume_claims.listed(),
             persistent_volumes=self.store.volumes.listed(),
             volume_attachments=self.store.volume_attachments.listed(),

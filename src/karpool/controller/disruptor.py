@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from karpool.cluster.podtable import NOWHERE
 from karpool.controller.session import Session
@@ -106,7 +106,7 @@ class Disruptor:
         session, now = self.session, self.clock.moment
         engine = session.engine()
         snapshot = engine.snapshot
-        snapshot.objects = self.store.objects()
+        snapshot.objects = self.store.but_pods()
         if self._living is None or self._living.engine is not engine:
             self._living = LivingSituation(snapshot, engine.catalog, engine, now=now, settings=session.settings)
             self._put_back(self._living)
@@ -183,7 +183,7 @@ class Disruptor:
     def _around(self, command: Command) -> Objects:
         """The part of the cluster that a command is about; of other nodes only the pods of DaemonSets."""
         snapshot = self.session.mirror.snapshot
-        pods, everything = snapshot.pods, self.store.objects()
+        pods, everything = snapshot.pods, self.store.but_pods()
         daemons = np.flatnonzero(pods.daemon[: len(pods.objects)]).tolist()
         moved = [pods.rows[move.pod] for move in command.moves if move.pod in pods.rows]
         held = [pods.objects[row] for row in dict.fromkeys((*daemons, *moved))]

@@ -5,9 +5,9 @@ daemon sets) makes the snapshot stale; it is built anew when somebody asks for i
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from karpool.cluster.arrays import Array, grown
 from karpool.cluster.nodes import StateNode

@@ -1,8 +1,9 @@
 """The controller's provisioning: pods without a node are gathered for a moment, then get NodeClaims."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+
+from msgspec.structs import replace
 
 from karpool.controller.caretaker import Caretaker
 from karpool.controller.session import Session
@@ -10,7 +11,7 @@ from karpool.execution.actions import CreateClaim
 from karpool.execution.departures import moving_pods
 from karpool.execution.state import nominate
 from karpool.model.pod import Pod
-from karpool.provisioning.batching import Batch, Window, closes, complete, trigger
+from karpool.provisioning.batching import Batch, Window
 from karpool.provisioning.provision import provision_on
 
 
@@ -24,7 +25,7 @@ class Provisioner:
         self.store = session.store
         pace = session.pace
         self.window = Window(timedelta(seconds=pace.batch_idle), timedelta(seconds=pace.batch_most))
-        self._batch = Batch()
+        self._batch = Batch(self.window)
         self._waiting: dict[str, str] = {}
         self._closing: datetime | None = None
 
@@ -53,8 +54,8 @@ class Provisioner:
             self._waiting.pop(old.key, None)
 
     def _trigger(self, uid: str) -> None:
-        self._batch = trigger(self._batch, uid, self.clock.moment)
-        closing = closes(self._batch, self.window)
+        self._batch.trigger(uid, self.clock.moment)
+        closing = self._batch.closes
         if closing is not None and closing != self._closing:
             self._closing = closing
             self.clock.when(closing, partial(self._close, closing))
@@ -64,13 +65,13 @@ class Provisioner:
             return
         self._closing = None
         now = self.clock.moment
-        if complete(self._batch, now, self.window):
-            self._batch = Batch()
+        if self._batch.complete(now):
+            self._batch = Batch(self.window)
             self._provision(now)
 
     def _provision(self, now: datetime) -> None:
         session = self.session
-        objects = self.store.objects()
+        objects = self.store.but_pods()
         wanted = {*self._waiting, *self._moving(now)}
         if not wanted:
             return

@@ -42,7 +42,7 @@ class Session:
         snapshot = self.mirror.current()
         rests_on = (snapshot, self.offers.catalog, self.mirror.pools())
         if self._engine is None or any(old is not new for old, new in zip(self._rests_on, rests_on, strict=True)):
-            snapshot.objects = self.store.objects()
+            snapshot.objects = self.store.but_pods()
             self._engine = Engine(snapshot, self.offers.catalog, self.options)
             self._rests_on = rests_on
         return self._engine

@@ -116,12 +116,16 @@ class Store:
     def objects(self) -> Objects:
         """Everything as decisions read it, made anew only after a change."""
         if self._built[0] != self.version:
-            self._built = (self.version, self._build())
+            self._built = (self.version, self._build(self.pods.listed()))
         return self._built[1]
 
-    def _build(self) -> Objects:
+    def but_pods(self) -> Objects:
+        """Everything but the pods, for those who read them in columns: so many change that each list of them is new."""
+        return self._build(())
+
+    def _build(self, pods: tuple[Pod, ...]) -> Objects:
         return Objects(
-            pods=self.pods.listed(),
+            pods=pods,
             nodes=self.nodes.listed(),
             node_claims=self.claims.listed(),
             node_pools=self.pools.listed(),

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from karpool.disruption.pdbs import Pdbs
 from karpool.execution.actions import Action
 from karpool.execution.commands import carry_on
 from karpool.execution.rollback import remove_leftovers
@@ -14,15 +15,21 @@ from karpool.model.objects import Objects
 
 
 def advance(
-    objects: Objects, state: State, now: datetime, *, settings: Settings | None = None, pods_on: PodsOn | None = None
+    objects: Objects,
+    state: State,
+    now: datetime,
+    *,
+    settings: Settings | None = None,
+    pods_on: PodsOn | None = None,
+    pdbs: Pdbs | None = None,
 ) -> tuple[State, tuple[Action, ...]]:
     """The next safe actions for every command under way and every node on its way out.
 
     The objects must show the effect of all actions asked for before. A part of them is enough: claims and nodes that
     carry a mark or are being deleted, with all that their tickets name, and the PodDisruptionBudgets. `pods_on` gives
-    the pods of a node where the caller keeps them by node anyway.
+    the pods of a node, and `pdbs` the budgets, where the caller keeps them so anyway.
     """
-    turn = Turn(objects, state, now, settings or Settings(), pods_on)
+    turn = Turn(objects, state, now, settings or Settings(), pods_on=pods_on, pdbs=pdbs)
     commands = underway(objects.node_claims)
     carry_on(turn, commands)
     remove_leftovers(turn, commands)

@@ -153,7 +153,10 @@ def _hold(turn: Turn, pod: Pod) -> Reason | None:
     until = protected_until(pod)
     if reason is not None and until is not None:
         turn.look_again(until)
-    return reason or turn.pdbs.eviction_blocked(pod, turn.now)
+    if reason is None:
+        reason = turn.pdbs.eviction_blocked(pod, turn.now)
+        turn.held_by_budget |= reason is not None
+    return reason
 
 
 # -- the point of no return --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Launching is the provider's part: it gives a claim its provider id, size and lab
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from karpool.catalog.instance_types import Catalog
 from karpool.execution.actions import Action
@@ -17,6 +17,8 @@ from karpool.execution.state import State
 from karpool.execution.turn import Turn
 from karpool.model.labels import NODEPOOL
 from karpool.model.objects import Objects
+
+_NO_MEMORY: Final = State()
 
 
 class Lifecycle(NamedTuple):
@@ -38,7 +40,7 @@ def lifecycle(
 
     Pass a catalogue only if it lists every type of the provider: a node of a type that it lacks counts as drifted.
     """
-    turn = Turn(objects, State(), now, settings or Settings())
+    turn = Turn(objects, _NO_MEMORY, now, settings or Settings())
     pools = {pool.name: pool for pool in objects.node_pools}
     for claim in objects.node_claims:
         if claim.metadata.deletion_timestamp is not None or (only is not None and claim.name not in only):

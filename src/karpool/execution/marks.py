@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.drifted import drift_of
 from karpool.disruption.reasons import Code
-from karpool.disruption.windows import reference_time, source_closed
+from karpool.disruption.windows import reference_time
 from karpool.execution.actions import ClearClaimCondition
-from karpool.execution.conditions import CONSOLIDATABLE, DRIFTED, LAUNCHED
+from karpool.execution.conditions import CONSOLIDATABLE, DRIFTED, INITIALIZED, LAUNCHED
 from karpool.execution.turn import Turn
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.wire import condition
@@ -23,14 +23,14 @@ def mark_consolidatable(turn: Turn, claim: NodeClaim, pool: NodePool | None) -> 
     """Say whether the node has been quiet long enough; claims of static pools are left alone."""
     if pool is None or pool.static:
         return
-    open_ = claim.is_true("Initialized") and source_closed(claim, pool, turn.now) is None
-    if open_:
+    start, length = reference_time(claim), pool.spec.disruption.consolidate_after.delta
+    quiet = None if start is None or length is None else start + length
+    if claim.is_true(INITIALIZED) and length is not None and (quiet is None or quiet <= turn.now):
         turn.note(claim, CONSOLIDATABLE, "True", CONSOLIDATABLE)
         return
     _clear(turn, claim, CONSOLIDATABLE)
-    start, length = reference_time(claim), pool.spec.disruption.consolidate_after.delta
-    if start is not None and length is not None:
-        turn.look_again(start + length)
+    if quiet is not None:
+        turn.look_again(quiet)
 
 
 def mark_drifted(turn: Turn, claim: NodeClaim, pool: NodePool | None, catalog: Catalog | None) -> None:

@@ -18,13 +18,12 @@ def follow(turn: Turn, claim: NodeClaim) -> None:
     """Take a claim one step further towards a node that may be used; what was reached once stays reached."""
     if not claim.is_true(LAUNCHED):
         return
-    nodes = turn.nodes_of.get(claim.name, [])
     if not claim.is_true(REGISTERED):
-        _register(turn, claim, nodes)
-    elif not claim.is_true(INITIALIZED) and nodes:
-        _initialize(turn, claim, nodes[0])
+        _register(turn, claim, turn.nodes_of.get(claim.name, []))
     elif claim.is_true(INITIALIZED):
         turn.note(claim, READY, "True", READY)
+    elif claim.name in turn.nodes_of:
+        _initialize(turn, claim, turn.nodes_of[claim.name][0])
 
 
 def _register(turn: Turn, claim: NodeClaim, nodes: list[Node]) -> None:

@@ -34,6 +34,8 @@ class State:
     """Until when a node is expected by pods, by its name."""
     told: Mapping[tuple[str, str, str], datetime] = field(default_factory=dict)
     """Until when an event is not told again, by kind, name and reason."""
+    held_by_budget: bool = False
+    """Whether a command waits for a PodDisruptionBudget; nothing else comes out differently when one changes."""
     wake: datetime | None = None
     """When to look again even if no object changes by then; None: not before one does."""
 

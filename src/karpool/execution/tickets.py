@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -54,8 +55,11 @@ class Underway:
 def ticket_of(claim: NodeClaim) -> Ticket | None:
     """The ticket that a claim carries; None if it carries none that can be read."""
     text = claim.metadata.annotations.get(COMMAND)
-    if text is None:
-        return None
+    return None if text is None else _read(text)
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> Ticket | None:
     try:
         return msgspec.json.decode(text, type=Ticket)
     except msgspec.DecodeError:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Literal
 
-from karpool.cluster.nodes import join
+from karpool.cluster.nodes import with_claims
 from karpool.disruption.pdbs import Pdbs
 from karpool.execution.actions import Action, Kind, RecordEvent, SetClaimCondition
 from karpool.execution.settings import Settings
@@ -25,23 +25,25 @@ class Turn:
     """Collects the actions of one look; memory goes on into the next state as far as it is still needed."""
 
     def __init__(
-        self, objects: Objects, state: State, now: datetime, settings: Settings, pods_on: PodsOn | None = None
+        self,
+        objects: Objects,
+        state: State,
+        now: datetime,
+        settings: Settings,
+        *,
+        pods_on: PodsOn | None = None,
+        pdbs: Pdbs | None = None,
     ) -> None:
         self.objects = objects
         self.state = state
         self.now = now
         self.settings = settings
         self.pods_on = pods_on or self._find_pods
+        self._pdbs = pdbs
         self._deeds: list[Action] = []
         self._events: list[Action] = []
+        self.held_by_budget = False
         self.wake: datetime | None = None
-        self.claims = {claim.name: claim for claim in objects.node_claims}
-        self.claim_of: dict[str, NodeClaim] = {}
-        self.nodes_of: dict[str, list[Node]] = {}
-        for joined in join(objects.nodes, objects.node_claims):
-            if joined.node is not None and joined.claim is not None:
-                self.claim_of[joined.node.name] = joined.claim
-                self.nodes_of.setdefault(joined.claim.name, []).append(joined.node)
         self.evictions: dict[str, Attempt] = {}
         self.terminations: dict[str, datetime] = {}
         self.missing: dict[str, datetime] = {}
@@ -59,9 +61,30 @@ class Turn:
         return found
 
     @cached_property
+    def claims(self) -> dict[str, NodeClaim]:
+        """The claims by name."""
+        return {claim.name: claim for claim in self.objects.node_claims}
+
+    @cached_property
+    def claim_of(self) -> dict[str, NodeClaim]:
+        """The claims by the names of their nodes."""
+        paired = with_claims(self.objects.nodes, self.objects.node_claims)
+        return {node.name: claim for node, claim in paired if claim is not None}
+
+    @cached_property
+    def nodes_of(self) -> dict[str, list[Node]]:
+        """The nodes by the names of their claims."""
+        found: dict[str, list[Node]] = {}
+        for node in self.objects.nodes:
+            claim = self.claim_of.get(node.name)
+            if claim is not None:
+                found.setdefault(claim.name, []).append(node)
+        return found
+
+    @cached_property
     def pdbs(self) -> Pdbs:
         """The PodDisruptionBudgets."""
-        return Pdbs(self.objects.pod_disruption_budgets)
+        return self._pdbs or Pdbs(self.objects.pod_disruption_budgets)
 
     def do(self, *actions: Action) -> None:
         """Have something done now."""
@@ -112,5 +135,6 @@ class Turn:
             missing=self.missing,
             nominations={name: until for name, until in self.state.nominations.items() if self.now < until},
             told=self.told,
+            held_by_budget=self.held_by_budget,
             wake=self.wake,
         )

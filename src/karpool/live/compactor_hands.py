@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol
 
 import structlog
@@ -140,7 +139,7 @@ class DryHands:
         self._marks = {
             name: mark for name, mark in self._marks.items() if self._annotations.get(name, "gone") == mark.before
         }
-        return replace(objects, nodes=tuple(map(self._marked, objects.nodes)))
+        return changed(objects, nodes=tuple(map(self._marked, objects.nodes)))
 
     async def carry_out(self, actions: Sequence[Action]) -> bool:
         """Say what was not said last time."""

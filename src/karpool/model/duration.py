@@ -23,11 +23,14 @@ _LONGEST: Final = 100
 class Duration:
     """A length of time in nanoseconds, or `Never`; immutable and hashable."""
 
-    __slots__ = ("nanos",)
+    __slots__ = ("delta", "nanos")
     nanos: int | None
+    delta: timedelta | None
+    """The same as a timedelta; `Never` is None."""
 
     def __init__(self, nanos: int | None) -> None:
         object.__setattr__(self, "nanos", nanos)
+        object.__setattr__(self, "delta", None if nanos is None else timedelta(microseconds=nanos // 1000))
 
     def __setattr__(self, name: str, value: object) -> None:
         message = f"{type(self).__name__} is immutable: {name}"
@@ -37,11 +40,6 @@ class Duration:
     def never(self) -> bool:
         """Whether this stands for an event that does not come."""
         return self.nanos is None
-
-    @property
-    def delta(self) -> timedelta | None:
-        """The same as a timedelta; `Never` is None."""
-        return None if self.nanos is None else timedelta(microseconds=self.nanos // 1000)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Duration) and self.nanos == other.nanos

@@ -1,6 +1,6 @@
 """The objects of a cluster, by kind: what loading gives and everything else reads."""
 
-from dataclasses import dataclass
+import msgspec
 
 from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -20,8 +20,7 @@ from karpool.model.workloads import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objects:
+class Objects(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was read, in the order it was read."""
 
     pods: tuple[Pod, ...] = ()

@@ -12,31 +12,25 @@ class Window:
     longest: timedelta = timedelta(seconds=10)
 
 
-@dataclass(frozen=True, slots=True)
 class Batch:
-    """Who asked for nodes since the first one did; empty while nobody has."""
+    """Who asked for nodes since the first one did; empty while nobody has. The next batch begins empty."""
 
-    opened: datetime | None = None
-    latest: datetime | None = None
-    seen: frozenset[str] = frozenset()
+    def __init__(self, window: Window | None = None) -> None:
+        self.window = window or Window()
+        self.closes: datetime | None = None
+        """When the batch is complete, if nobody new comes; None while it is empty."""
+        self._latest_end: datetime | None = None
+        self._seen: set[str] = set()
 
+    def trigger(self, uid: str, now: datetime) -> None:
+        """Somebody asks for a node; asking twice within a batch makes it no longer."""
+        if uid in self._seen:
+            return
+        self._seen.add(uid)
+        if self._latest_end is None:
+            self._latest_end = now + self.window.longest
+        self.closes = min(now + self.window.idle, self._latest_end)
 
-def trigger(batch: Batch, uid: str, now: datetime) -> Batch:
-    """Somebody asks for a node; asking twice within a batch makes it no longer."""
-    if uid in batch.seen:
-        return batch
-    return Batch(batch.opened or now, now, batch.seen | {uid})
-
-
-def closes(batch: Batch, window: Window | None = None) -> datetime | None:
-    """When the batch is complete, if nobody new comes; None while it is empty."""
-    window = window or Window()
-    if batch.opened is None or batch.latest is None:
-        return None
-    return min(batch.latest + window.idle, batch.opened + window.longest)
-
-
-def complete(batch: Batch, now: datetime, window: Window | None = None) -> bool:
-    """Whether it is time to provision; afterwards the next batch begins empty."""
-    closing = closes(batch, window)
-    return closing is not None and now >= closing
+    def complete(self, now: datetime) -> bool:
+        """Whether it is time to provision."""
+        return self.closes is not None and now >= self.closes

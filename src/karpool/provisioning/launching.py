@@ -3,8 +3,6 @@
 So one slow launch stops nobody: decisions count on the node that is coming, and nothing is launched twice.
 """
 
-from dataclasses import replace as with_fields
-
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
@@ -20,7 +18,7 @@ def foresee(objects: Objects, catalog: Catalog) -> Objects:
     if all(claim.status.provider_id for claim in objects.node_claims):
         return objects
     claims = tuple(_foreseen(claim, catalog) for claim in objects.node_claims)
-    return with_fields(objects, node_claims=claims)
+    return replace(objects, node_claims=claims)
 
 
 def _foreseen(claim: NodeClaim, catalog: Catalog) -> NodeClaim:
