@@ -28,6 +28,7 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.engine import Engine
+from karpool.packing.kernels import columns as c
 
 CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -77,10 +78,27 @@ def answers(engine: Engine) -> dict[str, Any]:
     return found
 
 
+def order(snapshot: Snapshot) -> list[str]:
+    """The names of nodes in the order in which they are tried."""
+    return [snapshot.nodes.get(row).name for row in snapshot.nodes.order.tolist()]
+
+
 def assert_alike(updated: Snapshot, made: Snapshot) -> None:
     assert free(updated) == free(made)
+    assert order(updated) == order(made)
     groups = set(made.topology.groups)
     assert nonzero(updated, groups) == nonzero(made, groups)
+
+
+def assert_sees_all(engine: Engine) -> None:
+    """The kernels hold the arrays that the snapshot and the tables have now, not some that were replaced."""
+    engine.refresh()
+    tables = engine.keeper.tables() | {"order": engine.snapshot.nodes.order, "host_ok": engine.keeper.host_ok}
+    made_anew = {"sizes", "domains"}
+    for name, array in (engine.cluster_columns() | tables).items():
+        held = engine.memory[name]
+        assert held is array or (name in made_anew and held[1:].tolist() == array[1:].tolist()), name
+    assert engine.memory["sizes"][c.NODES] == len(engine.snapshot.nodes.rows)
 
 
 class Replay:
@@ -146,7 +164,7 @@ def test_updates_end_where_building_anew_would(cluster: Cluster, chance: Random,
     for _ in range(steps):
         replay.step()
         if chance.random() < 0.2:
-            engine.refresh()
+            assert_sees_all(engine)
     made = Snapshot(replay.now)
     assert_alike(replay.snapshot, made)
     assert answers(engine) == answers(Engine(made, cluster.catalog))
@@ -185,6 +203,7 @@ def test_an_engine_takes_note_of_everything_that_can_be_new() -> None:
                 named = changed(thing, metadata=changed(thing.metadata, name=f"n{number + 3}"))
                 nodes.append(named)
                 updated.put_node(StateNode(named, None))
+            assert_sees_all(engine)
             made = Snapshot(base(pods, nodes))
             assert_alike(updated, made)
             assert answers(engine) == answers(Engine(made, default_catalog())), news[number][0]

@@ -1,5 +1,6 @@
 """Nodes as rows: shape, domains, and how much room each has left."""
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -53,6 +54,7 @@ class NodeTable:
         self._width = width
         self._widened: tuple[int, ...] = ()
         self._vacant: list[int] = []
+        self._queue: list[tuple[bool, str, int]] = []
         self._order: Array | None = None
 
     def __len__(self) -> int:
@@ -62,8 +64,7 @@ class NodeTable:
     def order(self) -> Array:
         """Rows in the order in which nodes are tried: initialized ones first, then by name."""
         if self._order is None:
-            known = sorted((not s.initialized, s.name, row) for row, s in enumerate(self.states) if s is not None)
-            self._order = np.array([row for _, _, row in known], dtype=np.int32)
+            self._order = np.array([row for _, _, row in self._queue], dtype=np.int32)
         return self._order
 
     def get(self, row: int) -> StateNode:
@@ -86,7 +87,6 @@ class NodeTable:
         for row in rows:
             self._measure(row)
             self.enter_domains(row)
-        self._order = None
         return rows
 
     def _row(self) -> int:
@@ -98,6 +98,8 @@ class NodeTable:
     def _seat(self, row: int, state: StateNode) -> None:
         self.states[row] = state
         self.rows[state.name] = row
+        insort(self._queue, _place_in_queue(state, row))
+        self._order = None
         self.live[row] = GONE if state.deleting else EXPECTED if state.node is None else PRESENT
         self.head[row] = END
         self.shape[row] = self.shapes.shape(state)
@@ -115,9 +117,10 @@ class NodeTable:
         self._see(row, -1)
         self.states[row] = None
         del self.rows[state.name]
+        del self._queue[bisect_left(self._queue, _place_in_queue(state, row))]
+        self._order = None
         self.live[row] = GONE
         self._vacant.append(row)
-        self._order = None
 
     def _grow(self, size: int) -> None:
         self.live = grown(self.live, (size,))
@@ -219,3 +222,7 @@ class NodeTable:
             domain = self.domain[row, key]
             if domain >= 0:
                 self.topology.nodes_seen[:size, key, domain] += seen
+
+
+def _place_in_queue(state: StateNode, row: int) -> tuple[bool, str, int]:
+    return (not state.initialized, state.name, row)

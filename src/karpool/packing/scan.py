@@ -52,7 +52,7 @@ class Scan:
     def _limits(self, sets: Sequence[NodeSet]) -> Array:
         """What is left of pools' limits without each set; the same for all where no pool has any."""
         engine = self.engine
-        if not engine.keeper.pools.limited.any():
+        if not engine.keeper.pools.has_limits:
             return engine.limits[None]
         return np.stack([engine.limits_without(one.nodes) for one in sets])
 
