@@ -26,7 +26,8 @@ from karpool.cluster.nodes import StateNode, join
 from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
-from karpool.model.pod import Pod
+from karpool.model.pod import ContainerStatus, Pod
+from karpool.model.quantity import parse_quantity
 from karpool.packing.engine import Engine
 from karpool.packing.kernels import columns as c
 
@@ -147,7 +148,9 @@ class Replay:
         if one.is_daemon or self.chance.random() < 0.5:
             return one
         node_name = self.chance.choice([*sorted(self.states), ""])
-        return changed(one, spec=changed(one.spec, node_name=node_name))
+        leaves = one.metadata.creation_timestamp if self.chance.random() < 0.2 else None
+        metadata = changed(one.metadata, deletion_timestamp=leaves)
+        return changed(one, metadata=metadata, spec=changed(one.spec, node_name=node_name))
 
     def _changed(self, state: StateNode) -> StateNode:
         if state.node is None or self.chance.random() < 0.6:
@@ -226,6 +229,18 @@ def base(pods: Any, nodes: Any) -> Objects:
             *pods,
         ),
     )
+
+
+def test_a_pod_that_is_bound_keeps_its_row_and_one_that_is_resized_takes_more() -> None:
+    snapshot = Snapshot(base([pod("web", cpu="1")], ()))
+    row = snapshot.pods.rows["default/web"]
+    bound = pod("web", cpu="1", node="n1")
+    resized = ContainerStatus(name=bound.spec.containers[0].name, allocated_resources={"cpu": parse_quantity(2)})
+    for one in (bound, changed(bound, status=changed(bound.status, container_statuses=(resized,)))):
+        snapshot.put_pod(one)
+        assert snapshot.pods.rows["default/web"] == row
+        assert snapshot.pods.get(row) is one
+        assert_alike(snapshot, Snapshot(base([one], ())))
 
 
 def test_a_change_of_a_pod_that_was_not_known_is_no_change() -> None:

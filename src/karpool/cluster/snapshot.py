@@ -15,7 +15,7 @@ from karpool.cluster.constraints import Preferences
 from karpool.cluster.daemons import daemons
 from karpool.cluster.nodes import StateNode, join
 from karpool.cluster.nodetable import NodeTable
-from karpool.cluster.podtable import END, NOWHERE, PodTable, claims_of
+from karpool.cluster.podtable import END, NOWHERE, PodTable, claims_of, reads_alike
 from karpool.cluster.resources import ATTACH, ResourceTable
 from karpool.cluster.shapes import ShapeTable
 from karpool.cluster.topology import Topology
@@ -209,10 +209,17 @@ class Snapshot:
 
     def put_pod(self, pod: Pod) -> None:
         """Take note of a pod that is new or has changed; a finished one goes."""
-        if pod.key in self.pods.rows:
+        row = self.pods.rows.get(pod.key)
+        if row is not None:
+            if not pod.terminal and reads_alike(self.pods.get(row), pod):
+                self._reseat(row, pod)
+                return
             self.remove_pod(pod.key)
         if pod.terminal:
             return
+        self._add(pod)
+
+    def _add(self, pod: Pod) -> None:
         self._note_claims(pod)
         row = self.pods.add(pod)
         self._absorb_rules()
@@ -220,22 +227,37 @@ class Snapshot:
             self._bind(row, pod.spec.node_name)
         self.version += 1
 
+    def _reseat(self, row: int, pod: Pod) -> None:
+        """Take note of a pod that is on another node now, or on its way out."""
+        self._leave(row)
+        self.pods.replace(row, pod)
+        if pod.spec.node_name:
+            self._bind(row, pod.spec.node_name)
+        self.version += 1
+
+    def _leave(self, row: int) -> None:
+        """Take a pod away from where it is, or from where it waits for a node to come back."""
+        if self.pods.node_of[row] >= 0:
+            self._unbind(row)
+        waiting = self._homeless.get(self.pods.get(row).spec.node_name)
+        if waiting is not None:
+            waiting.discard(row)
+
     def remove_pod(self, key: str) -> None:
         """Forget a pod."""
         row = self.pods.rows.get(key)
         if row is None:
             return
-        pod = self.pods.get(row)
-        if self.pods.node_of[row] >= 0:
-            self._unbind(row)
-        self._homeless.get(pod.spec.node_name, set()).discard(row)
-        for name in claims_of(pod):
+        self._leave(row)
+        for name in claims_of(self.pods.get(row)):
             self.pods.claim_users[name].discard(key)
         self.pods.drop(row)
         self.version += 1
 
     def _note_claims(self, pod: Pod) -> None:
         """A claim that a second pod begins to use is shared from now on: its first user is classed anew."""
+        if not pod.spec.volumes:
+            return
         others = [self.pods.claim_users.get(name, set()) - {pod.key} for name in claims_of(pod)]
         alone = dict.fromkeys(next(iter(users)) for users in others if len(users) == 1)
         self.pods.note_claims((pod,))
@@ -317,7 +339,8 @@ class Snapshot:
         self.pods.soft_taints = True
         self.pods.forget_classes()
         for pod in [pod for pod in self.pods.objects if pod is not None]:
-            self.put_pod(pod)
+            self.remove_pod(pod.key)
+            self._add(pod)
 
     def remove_node(self, name: str) -> None:
         """Forget a node; pods that still name it wait for it to come back or to go themselves."""
