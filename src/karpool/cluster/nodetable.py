@@ -40,6 +40,8 @@ class NodeTable:
         self.attach_limits = attach_limits
         self.states: list[StateNode | None] = []
         self.rows: dict[str, int] = {}
+        self.pods: list[dict[int, None]] = []
+        """The rows of the pods on each node, the latest last; `head` begins the same list the other way round."""
         width = len(resources)
         self.live = np.zeros(16, dtype=np.uint8)
         self.shape = np.zeros(16, dtype=np.int32)
@@ -93,6 +95,7 @@ class NodeTable:
         if self._vacant:
             return self._vacant.pop()
         self.states.append(None)
+        self.pods.append({})
         return len(self.states) - 1
 
     def _seat(self, row: int, state: StateNode) -> None:
@@ -102,6 +105,7 @@ class NodeTable:
         self._order = None
         self.live[row] = GONE if state.deleting else EXPECTED if state.node is None else PRESENT
         self.head[row] = END
+        self.pods[row].clear()
         self.shape[row] = self.shapes.shape(state)
 
     def judge(self) -> None:

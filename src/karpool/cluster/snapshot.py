@@ -113,28 +113,27 @@ class Snapshot:
         self.pods.node_of[row] = node
         self.pods.next[row] = self.nodes.head[node]
         self.nodes.head[node] = row
+        self.nodes.pods[node][row] = None
         return node
 
     def _unlink(self, row: int) -> None:
-        node = self.pods.node_of[row]
+        node = int(self.pods.node_of[row])
+        here = self.nodes.pods[node]
         before = END
-        at = self.nodes.head[node]
-        while at != row:
-            before, at = at, self.pods.next[at]
+        for at in reversed(here):
+            if at == row:
+                break
+            before = at
         if before == END:
             self.nodes.head[node] = self.pods.next[row]
         else:
             self.pods.next[before] = self.pods.next[row]
+        del here[row]
         self.pods.node_of[row], self.pods.next[row] = NOWHERE, END
 
     def pods_on(self, node: int) -> list[int]:
         """The rows of the pods on a node, in no order that means anything."""
-        rows = []
-        at = int(self.nodes.head[node])
-        while at != END:
-            rows.append(at)
-            at = int(self.pods.next[at])
-        return rows
+        return list(reversed(self.nodes.pods[node]))
 
     # -- counts --------------------------------------------------------------------------------------------------
 
@@ -194,11 +193,10 @@ class Snapshot:
     def _occupy(self, number: int, node: int, change: int) -> None:
         """Note ports and shared volumes that a pod of a class brings to a node, or takes away."""
         classes, by_host = self.classes, self.topology.by_host
-        if classes.taken_rows.length[number]:
-            for row in classes.taken_rows.row(number):
-                by_host[row, node] += change
-        if not classes.shared_rows.length[number]:
+        if not classes.taken_rows.length[number]:
             return
+        for row in classes.taken_rows.row(number):
+            by_host[row, node] += change
         # A shared volume is attached with its first pod and detached with its last.
         alone = 1 if change > 0 else 0
         for row, column in zip(classes.shared_rows.row(number), classes.shared_columns.row(number), strict=True):
@@ -229,10 +227,16 @@ class Snapshot:
 
     def _reseat(self, row: int, pod: Pod) -> None:
         """Take note of a pod that is on another node now, or on its way out."""
-        self._leave(row)
-        self.pods.replace(row, pod)
-        if pod.spec.node_name:
-            self._bind(row, pod.spec.node_name)
+        node = self.pods.node_of[row]
+        if node >= 0 and node == self.nodes.rows.get(pod.spec.node_name):
+            self._count(row, -1)
+            self.pods.replace(row, pod)
+            self._count(row, 1)
+        else:
+            self._leave(row)
+            self.pods.replace(row, pod)
+            if pod.spec.node_name:
+                self._bind(row, pod.spec.node_name)
         self.version += 1
 
     def _leave(self, row: int) -> None:
@@ -292,18 +296,20 @@ class Snapshot:
 
     def _take(self, row: int, node: int, sign: int) -> None:
         width, nodes = len(self.resources), self.nodes
-        amounts = self.classes.requests[self.pods.class_of[row], :width]
+        amounts = self.classes.requests[int(self.pods.class_of[row]), :width]
+        # Views, changed in place: an item that is assigned would be copied once more.
+        taken, free = nodes.taken[node, :width], nodes.free[node, :width]
         if self.pods.daemon[row] or self.resources.attach:
-            nodes.taken[node, :width] += sign * amounts
+            taken += sign * amounts
             if self.pods.daemon[row]:
                 nodes.daemon_taken[node, :width] += sign * amounts
             nodes.refresh(node)
         elif sign > 0:
-            nodes.taken[node, :width] += amounts
-            nodes.free[node, :width] -= amounts
+            taken += amounts
+            free -= amounts
         else:
-            nodes.taken[node, :width] -= amounts
-            nodes.free[node, :width] += amounts
+            taken -= amounts
+            free += amounts
 
     def move(self, row: int, name: str) -> None:
         """Bind a pod to a node, wherever it is now."""

@@ -70,7 +70,7 @@ class Engine:
         """Hand the kernels all arrays anew: there is more of something than before."""
         self.keeper.sync()
         self.limits = self.keeper.pools.limits()
-        self.memory.put(**self.cluster_columns(), **self.keeper.tables(), limits=self.limits)
+        self.memory.put(**self.cluster_columns(), **self.keeper.tables(), limits=self.limits.copy())
         self.space.fit(self)
         self._fitted = self._extents()
         self.memory.check(self._fitted)
