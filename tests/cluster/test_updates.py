@@ -25,8 +25,10 @@ from karpool.cluster.nodes import StateNode, join
 from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
-from karpool.model.pod import Pod
+from karpool.model.pod import ContainerStatus, Pod
+from karpool.model.quantity import parse_quantity
 from karpool.packing.engine import Engine
+from karpool.packing.kernels import columns as c
 
 CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -76,10 +78,27 @@ def answers(engine: Engine) -> dict[str, Any]:
     return found
 
 
+def order(snapshot: Snapshot) -> list[str]:
+    """The names of nodes in the order in which they are tried."""
+    return [snapshot.nodes.get(row).name for row in snapshot.nodes.order.tolist()]
+
+
 def assert_alike(updated: Snapshot, made: Snapshot) -> None:
     assert free(updated) == free(made)
+    assert order(updated) == order(made)
     groups = set(made.topology.groups)
     assert nonzero(updated, groups) == nonzero(made, groups)
+
+
+def assert_sees_all(engine: Engine) -> None:
+    """The kernels hold the arrays that the snapshot and the tables have now, not some that were replaced."""
+    engine.refresh()
+    tables = engine.keeper.tables() | {"order": engine.snapshot.nodes.order, "host_ok": engine.keeper.host_ok}
+    made_anew = {"sizes", "domains"}
+    for name, array in (engine.cluster_columns() | tables).items():
+        held = engine.memory[name]
+        assert held is array or (name in made_anew and held[1:].tolist() == array[1:].tolist()), name
+    assert engine.memory["sizes"][c.NODES] == len(engine.snapshot.nodes.rows)
 
 
 class Replay:
@@ -128,7 +147,9 @@ class Replay:
         if one.is_daemon or self.chance.random() < 0.5:
             return one
         node_name = self.chance.choice([*sorted(self.states), ""])
-        return changed(one, spec=changed(one.spec, node_name=node_name))
+        leaves = one.metadata.creation_timestamp if self.chance.random() < 0.2 else None
+        metadata = changed(one.metadata, deletion_timestamp=leaves)
+        return changed(one, metadata=metadata, spec=changed(one.spec, node_name=node_name))
 
     def _changed(self, state: StateNode) -> StateNode:
         if state.node is None or self.chance.random() < 0.6:
@@ -145,7 +166,7 @@ def test_updates_end_where_building_anew_would(cluster: Cluster, chance: Random,
     for _ in range(steps):
         replay.step()
         if chance.random() < 0.2:
-            engine.refresh()
+            assert_sees_all(engine)
     made = Snapshot(replay.now)
     assert_alike(replay.snapshot, made)
     assert answers(engine) == answers(Engine(made, cluster.catalog))
@@ -184,6 +205,7 @@ def test_an_engine_takes_note_of_everything_that_can_be_new() -> None:
                 named = changed(thing, metadata=changed(thing.metadata, name=f"n{number + 3}"))
                 nodes.append(named)
                 updated.put_node(StateNode(named, None))
+            assert_sees_all(engine)
             made = Snapshot(base(pods, nodes))
             assert_alike(updated, made)
             assert answers(engine) == answers(Engine(made, default_catalog())), news[number][0]
@@ -206,6 +228,18 @@ def base(pods: Any, nodes: Any) -> Objects:
             *pods,
         ),
     )
+
+
+def test_a_pod_that_is_bound_keeps_its_row_and_one_that_is_resized_takes_more() -> None:
+    snapshot = Snapshot(base([pod("web", cpu="1")], ()))
+    row = snapshot.pods.rows["default/web"]
+    bound = pod("web", cpu="1", node="n1")
+    resized = ContainerStatus(name=bound.spec.containers[0].name, allocated_resources={"cpu": parse_quantity(2)})
+    for one in (bound, changed(bound, status=changed(bound.status, container_statuses=(resized,)))):
+        snapshot.put_pod(one)
+        assert snapshot.pods.rows["default/web"] == row
+        assert snapshot.pods.get(row) is one
+        assert_alike(snapshot, Snapshot(base([one], ())))
 
 
 def test_a_change_of_a_pod_that_was_not_known_is_no_change() -> None:

@@ -1,5 +1,6 @@
 """Nodes as rows: shape, domains, and how much room each has left."""
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -39,6 +40,8 @@ class NodeTable:
         self.attach_limits = attach_limits
         self.states: list[StateNode | None] = []
         self.rows: dict[str, int] = {}
+        self.pods: list[dict[int, None]] = []
+        """The rows of the pods on each node, the latest last; `head` begins the same list the other way round."""
         width = len(resources)
         self.live = np.zeros(16, dtype=np.uint8)
         self.shape = np.zeros(16, dtype=np.int32)
@@ -53,6 +56,7 @@ class NodeTable:
         self._width = width
         self._widened: tuple[int, ...] = ()
         self._vacant: list[int] = []
+        self._queue: list[tuple[bool, str, int]] = []
         self._order: Array | None = None
 
     def __len__(self) -> int:
@@ -62,8 +66,7 @@ class NodeTable:
     def order(self) -> Array:
         """Rows in the order in which nodes are tried: initialized ones first, then by name."""
         if self._order is None:
-            known = sorted((not s.initialized, s.name, row) for row, s in enumerate(self.states) if s is not None)
-            self._order = np.array([row for _, _, row in known], dtype=np.int32)
+            self._order = np.array([row for _, _, row in self._queue], dtype=np.int32)
         return self._order
 
     def get(self, row: int) -> StateNode:
@@ -86,20 +89,23 @@ class NodeTable:
         for row in rows:
             self._measure(row)
             self.enter_domains(row)
-        self._order = None
         return rows
 
     def _row(self) -> int:
         if self._vacant:
             return self._vacant.pop()
         self.states.append(None)
+        self.pods.append({})
         return len(self.states) - 1
 
     def _seat(self, row: int, state: StateNode) -> None:
         self.states[row] = state
         self.rows[state.name] = row
+        insort(self._queue, _place_in_queue(state, row))
+        self._order = None
         self.live[row] = GONE if state.deleting else EXPECTED if state.node is None else PRESENT
         self.head[row] = END
+        self.pods[row].clear()
         self.shape[row] = self.shapes.shape(state)
 
     def judge(self) -> None:
@@ -115,9 +121,10 @@ class NodeTable:
         self._see(row, -1)
         self.states[row] = None
         del self.rows[state.name]
+        del self._queue[bisect_left(self._queue, _place_in_queue(state, row))]
+        self._order = None
         self.live[row] = GONE
         self._vacant.append(row)
-        self._order = None
 
     def _grow(self, size: int) -> None:
         self.live = grown(self.live, (size,))
@@ -219,3 +226,7 @@ class NodeTable:
             domain = self.domain[row, key]
             if domain >= 0:
                 self.topology.nodes_seen[:size, key, domain] += seen
+
+
+def _place_in_queue(state: StateNode, row: int) -> tuple[bool, str, int]:
+    return (not state.initialized, state.name, row)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
+from msgspec.structs import replace
 
 from karpool.cluster.arrays import grown
 from karpool.cluster.classes import ClassTable, requests_key, rules_key
@@ -105,6 +106,11 @@ class PodTable:
         self.counted = grown(self.counted, (size,))
         self.daemon = grown(self.daemon, (size,))
 
+    def replace(self, row: int, pod: Pod) -> None:
+        """Put a pod in the place of one that reads alike."""
+        self.objects[row] = pod
+        self.counted[row] = pod.metadata.deletion_timestamp is None
+
     def drop(self, row: int) -> None:
         """Take a pod's row away."""
         pod = self.objects[row]
@@ -159,6 +165,24 @@ class PodTable:
         if not needs.attached:
             return frozenset()
         return frozenset(claim for _, claim in needs.attached if len(self.claim_users.get(claim, ())) > 1)
+
+
+def reads_alike(old: Pod, new: Pod) -> bool:
+    """Whether a pod only has another node than before, or is on its way out now: its class, labels and age stay.
+
+    With volumes it may get another class, because others begin and cease to share them.
+    """
+    before, after = old.metadata, new.metadata
+    return (
+        not new.spec.volumes
+        and before.uid == after.uid
+        and before.creation_timestamp == after.creation_timestamp
+        and before.labels == after.labels
+        and before.owner_references == after.owner_references
+        and old.status.container_statuses == new.status.container_statuses
+        and old.status.init_container_statuses == new.status.init_container_statuses
+        and replace(old.spec, node_name=new.spec.node_name) == new.spec
+    )
 
 
 def claims_of(pod: Pod) -> list[str]:

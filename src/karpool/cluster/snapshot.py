@@ -15,7 +15,7 @@ from karpool.cluster.constraints import Preferences
 from karpool.cluster.daemons import daemons
 from karpool.cluster.nodes import StateNode, join
 from karpool.cluster.nodetable import NodeTable
-from karpool.cluster.podtable import END, NOWHERE, PodTable, claims_of
+from karpool.cluster.podtable import END, NOWHERE, PodTable, claims_of, reads_alike
 from karpool.cluster.resources import ATTACH, ResourceTable
 from karpool.cluster.shapes import ShapeTable
 from karpool.cluster.topology import Topology
@@ -113,28 +113,27 @@ class Snapshot:
         self.pods.node_of[row] = node
         self.pods.next[row] = self.nodes.head[node]
         self.nodes.head[node] = row
+        self.nodes.pods[node][row] = None
         return node
 
     def _unlink(self, row: int) -> None:
-        node = self.pods.node_of[row]
+        node = int(self.pods.node_of[row])
+        here = self.nodes.pods[node]
         before = END
-        at = self.nodes.head[node]
-        while at != row:
-            before, at = at, self.pods.next[at]
+        for at in reversed(here):
+            if at == row:
+                break
+            before = at
         if before == END:
             self.nodes.head[node] = self.pods.next[row]
         else:
             self.pods.next[before] = self.pods.next[row]
+        del here[row]
         self.pods.node_of[row], self.pods.next[row] = NOWHERE, END
 
     def pods_on(self, node: int) -> list[int]:
         """The rows of the pods on a node, in no order that means anything."""
-        rows = []
-        at = int(self.nodes.head[node])
-        while at != END:
-            rows.append(at)
-            at = int(self.pods.next[at])
-        return rows
+        return list(reversed(self.nodes.pods[node]))
 
     # -- counts --------------------------------------------------------------------------------------------------
 
@@ -194,11 +193,10 @@ class Snapshot:
     def _occupy(self, number: int, node: int, change: int) -> None:
         """Note ports and shared volumes that a pod of a class brings to a node, or takes away."""
         classes, by_host = self.classes, self.topology.by_host
-        if classes.taken_rows.length[number]:
-            for row in classes.taken_rows.row(number):
-                by_host[row, node] += change
-        if not classes.shared_rows.length[number]:
+        if not classes.taken_rows.length[number]:
             return
+        for row in classes.taken_rows.row(number):
+            by_host[row, node] += change
         # A shared volume is attached with its first pod and detached with its last.
         alone = 1 if change > 0 else 0
         for row, column in zip(classes.shared_rows.row(number), classes.shared_columns.row(number), strict=True):
@@ -209,10 +207,17 @@ class Snapshot:
 
     def put_pod(self, pod: Pod) -> None:
         """Take note of a pod that is new or has changed; a finished one goes."""
-        if pod.key in self.pods.rows:
+        row = self.pods.rows.get(pod.key)
+        if row is not None:
+            if not pod.terminal and reads_alike(self.pods.get(row), pod):
+                self._reseat(row, pod)
+                return
             self.remove_pod(pod.key)
         if pod.terminal:
             return
+        self._add(pod)
+
+    def _add(self, pod: Pod) -> None:
         self._note_claims(pod)
         row = self.pods.add(pod)
         self._absorb_rules()
@@ -220,22 +225,43 @@ class Snapshot:
             self._bind(row, pod.spec.node_name)
         self.version += 1
 
+    def _reseat(self, row: int, pod: Pod) -> None:
+        """Take note of a pod that is on another node now, or on its way out."""
+        node = self.pods.node_of[row]
+        if node >= 0 and node == self.nodes.rows.get(pod.spec.node_name):
+            self._count(row, -1)
+            self.pods.replace(row, pod)
+            self._count(row, 1)
+        else:
+            self._leave(row)
+            self.pods.replace(row, pod)
+            if pod.spec.node_name:
+                self._bind(row, pod.spec.node_name)
+        self.version += 1
+
+    def _leave(self, row: int) -> None:
+        """Take a pod away from where it is, or from where it waits for a node to come back."""
+        if self.pods.node_of[row] >= 0:
+            self._unbind(row)
+        waiting = self._homeless.get(self.pods.get(row).spec.node_name)
+        if waiting is not None:
+            waiting.discard(row)
+
     def remove_pod(self, key: str) -> None:
         """Forget a pod."""
         row = self.pods.rows.get(key)
         if row is None:
             return
-        pod = self.pods.get(row)
-        if self.pods.node_of[row] >= 0:
-            self._unbind(row)
-        self._homeless.get(pod.spec.node_name, set()).discard(row)
-        for name in claims_of(pod):
+        self._leave(row)
+        for name in claims_of(self.pods.get(row)):
             self.pods.claim_users[name].discard(key)
         self.pods.drop(row)
         self.version += 1
 
     def _note_claims(self, pod: Pod) -> None:
         """A claim that a second pod begins to use is shared from now on: its first user is classed anew."""
+        if not pod.spec.volumes:
+            return
         others = [self.pods.claim_users.get(name, set()) - {pod.key} for name in claims_of(pod)]
         alone = dict.fromkeys(next(iter(users)) for users in others if len(users) == 1)
         self.pods.note_claims((pod,))
@@ -270,18 +296,20 @@ class Snapshot:
 
     def _take(self, row: int, node: int, sign: int) -> None:
         width, nodes = len(self.resources), self.nodes
-        amounts = self.classes.requests[self.pods.class_of[row], :width]
+        amounts = self.classes.requests[int(self.pods.class_of[row]), :width]
+        # Views, changed in place: an item that is assigned would be copied once more.
+        taken, free = nodes.taken[node, :width], nodes.free[node, :width]
         if self.pods.daemon[row] or self.resources.attach:
-            nodes.taken[node, :width] += sign * amounts
+            taken += sign * amounts
             if self.pods.daemon[row]:
                 nodes.daemon_taken[node, :width] += sign * amounts
             nodes.refresh(node)
         elif sign > 0:
-            nodes.taken[node, :width] += amounts
-            nodes.free[node, :width] -= amounts
+            taken += amounts
+            free -= amounts
         else:
-            nodes.taken[node, :width] -= amounts
-            nodes.free[node, :width] += amounts
+            taken -= amounts
+            free += amounts
 
     def move(self, row: int, name: str) -> None:
         """Bind a pod to a node, wherever it is now."""
@@ -317,7 +345,8 @@ class Snapshot:
         self.pods.soft_taints = True
         self.pods.forget_classes()
         for pod in [pod for pod in self.pods.objects if pod is not None]:
-            self.put_pod(pod)
+            self.remove_pod(pod.key)
+            self._add(pod)
 
     def remove_node(self, name: str) -> None:
         """Forget a node; pods that still name it wait for it to come back or to go themselves."""

@@ -45,6 +45,7 @@ class Engine:
         self._worst: dict[Requirements, Prices] = {}
         self._zones: dict[tuple[int, Requirements], str] = {}
         self._version = c.UNSET
+        self._fitted: dict[str, int] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -54,13 +55,25 @@ class Engine:
         if self.space.ready:
             self.space.forget_candidates()
         self._type_names.clear()
+        # Columns are replaced only when they are too small for what they hold: while nothing is more, they stay.
+        if self._extents() != self._fitted:
+            self._fit()
+        elif self.keeper.pools.has_limits:
+            self.limits = self.keeper.pools.limits()
+        self.keeper.judge_hosts()
+        order = self.snapshot.nodes.order
+        self.memory.put(order=order, host_ok=self.keeper.host_ok)
+        self.memory["sizes"][c.NODES] = len(order)
+        self._version = self.snapshot.version
+
+    def _fit(self) -> None:
+        """Hand the kernels all arrays anew: there is more of something than before."""
         self.keeper.sync()
         self.limits = self.keeper.pools.limits()
-        self.memory.put(**self.cluster_columns())
-        self.memory.put(**self.keeper.tables(), limits=self.limits)
+        self.memory.put(**self.cluster_columns(), **self.keeper.tables(), limits=self.limits.copy())
         self.space.fit(self)
-        self.memory.check(self._extents())
-        self._version = self.snapshot.version
+        self._fitted = self._extents()
+        self.memory.check(self._fitted)
 
     @contextmanager
     def what_if(self) -> Iterator["WhatIf"]:
@@ -75,11 +88,11 @@ class Engine:
                 self.space.forget_candidates()
 
     def _sizes(self) -> Array:
-        """How many of everything there are."""
+        """How many there are of everything but nodes, which come and go."""
         snapshot, pools = self.snapshot, self.keeper.pools
         names = snapshot.resources.names
         sizes = np.zeros(c.SIZES, dtype=np.int64)
-        sizes[c.NODES], sizes[c.RESOURCES] = len(snapshot.nodes.order), len(names)
+        sizes[c.RESOURCES] = len(names)
         sizes[c.ORDINARY] = next((i for i, name in enumerate(names) if name.startswith(ATTACH)), len(names))
         sizes[c.TEMPLATES], sizes[c.TYPES] = len(pools.templates), len(pools.types.types)
         sizes[c.RESERVED_OFFERINGS] = len(pools.types.reserved)
@@ -88,12 +101,11 @@ class Engine:
         return sizes
 
     def _extents(self) -> dict[str, int]:
-        """How long every axis of the kernels' arrays has to be."""
+        """How long every axis of the kernels' arrays has to be, and how many domains all keys have together."""
         snapshot, pools, table = self.snapshot, self.keeper.pools, self.keeper.requirements
         topology, classes = snapshot.topology, snapshot.classes
         keys, domains = topology.domains.size
         return {
-            "places": len(snapshot.nodes.rows),
             "nodes": len(snapshot.nodes.states),
             "pods": len(snapshot.pods.objects),
             "resources": len(snapshot.resources),
@@ -108,6 +120,7 @@ class Engine:
             "host_rows": len(topology.host_rows),
             "keys": keys,
             "domains": domains,
+            "known_domains": sum(map(len, topology.domains.values)),
             "templates": len(pools.templates),
             "types": len(pools.types.types),
             "reserved": len(pools.types.reserved),
@@ -122,7 +135,6 @@ class Engine:
         snapshot = self.snapshot
         nodes, pods, classes, topology = snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology
         return dict(  # noqa: C408 - names of columns, not keys
-            order=nodes.order,
             live=nodes.live,
             shape=nodes.shape,
             free=nodes.free,
@@ -228,7 +240,7 @@ class Engine:
     def limits_without(self, gone: Iterable[int]) -> Array:
         """What is left of pools' limits when nodes are gone."""
         limits, pools = self.limits.copy(), self.keeper.pools
-        if pools.limited.any():
+        if pools.has_limits:
             numbers = {template.name: number for number, template in enumerate(pools.templates)}
             for row in gone:
                 state = self.snapshot.nodes.get(row)

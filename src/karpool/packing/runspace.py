@@ -95,6 +95,7 @@ class RunSpace:
         )
         self.open = _bytes(nodes)
         self.reservations = self._reservations(engine)
+        memory.put(reservations=self.reservations.copy())
         memory["state"][:] = 0
         self.ready = True
 
@@ -150,7 +151,9 @@ class RunSpace:
             raise LayoutError("closed", "nodes", has=len(closed), needs=len(self.open))
         if pods > len(memory["pods"]):
             memory.put(**{name: grown(memory[name], (pods,)) for name in _PER_POD})
-        memory.put(closed=self.open if closed is None else closed, limits=limits, reservations=self.reservations.copy())
+        memory.put(closed=self.open if closed is None else closed)
+        memory["limits"][:] = limits
+        memory["reservations"][:] = self.reservations
 
     def set_modes(self, options: Options, *, existing_only: bool, strict_reserved: bool) -> None:
         """Tell the kernels how to run."""

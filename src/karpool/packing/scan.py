@@ -1,6 +1,7 @@
 """Sets of nodes looked at in one go: which of them have to stay for sure, and which may be worth a closer look."""
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,7 +38,9 @@ class Scan:
         self.nodes = np.array([row for one in sets for row in one.nodes], dtype=np.int64)
         self.node_start = _starts([len(one.nodes) for one in sets])
         self.pods = _joined([one.pods for one in sets], np.int32)
-        self.pod_start = _starts([len(one.pods) for one in sets])
+        counts = [len(one.pods) for one in sets]
+        self.pod_start = _starts(counts)
+        self.most_pods = max(counts, default=0)
         self.flags = _joined([one.flags for one in sets], np.uint8)
         self.below = np.array([one.below for one in sets], dtype=np.float64)
         self.limits = self._limits(sets)
@@ -52,7 +55,7 @@ class Scan:
     def _limits(self, sets: Sequence[NodeSet]) -> Array:
         """What is left of pools' limits without each set; the same for all where no pool has any."""
         engine = self.engine
-        if not engine.keeper.pools.limited.any():
+        if not engine.keeper.pools.has_limits:
             return engine.limits[None]
         return np.stack([engine.limits_without(one.nodes) for one in sets])
 
@@ -61,8 +64,7 @@ class Scan:
         engine = self.engine
         while self.progress[0] < len(self.below):
             # Others may have used the engine since the last find.
-            longest = int(np.diff(self.pod_start).max())
-            engine.space.lend(longest, self.closed, self.limits[0].copy())
+            engine.space.lend(self.most_pods, self.closed, self.limits[0])
             engine.space.set_modes(engine.options, existing_only=False, strict_reserved=False)
             while (answer := self._go_on()) not in (c.DONE, c.YES):
                 engine.supply(answer)
@@ -93,9 +95,7 @@ class Scan:
 
 
 def _starts(lengths: Sequence[int]) -> Array:
-    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts
+    return np.array([0, *accumulate(lengths)], dtype=np.int64)
 
 
 def _joined(parts: Sequence[Array], dtype: type[np.generic]) -> Array:

@@ -13,7 +13,7 @@ from karpool.cluster.groups import Group, hard
 from karpool.cluster.resources import UNLIMITED, counted
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
-from karpool.model.requirements import ANY, Requirements
+from karpool.model.requirements import ANY, Requirement, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.kernels.columns import UNSET
 from karpool.packing.question import MinValues, Options
@@ -44,6 +44,7 @@ class PoolTables:
             self.usable.append(self._usable(number))
         self._find_largest()
         self.limited = np.array([bool(t.pool.spec.limits) for t in self.templates] or [False], dtype=np.uint8)
+        self.has_limits = bool(self.limited.any())
         ids = {self.types.offerings[o].reservation_id for o in self.types.reserved}
         self.reservation_ids = sorted(name for name in ids if name is not None)
 
@@ -204,12 +205,10 @@ class TableKeeper:
             self._judge_groups(snapshot.topology.groups)
             self._judge_ports()
             self._fixed = self._tables()
-        self._judge_hosts(snapshot.classes.signatures)
 
-    def _judge_hosts(self, signatures: list[Signature]) -> None:
-        """Which nodes are hosts that pods ask for by name."""
-        nodes = self.snapshot.nodes
-        asked = [s.requirements[HOSTNAME] for s in signatures if HOSTNAME in s.requirements]
+    def judge_hosts(self) -> None:
+        """Find out which nodes are hosts that pods ask for by name."""
+        nodes, asked = self.snapshot.nodes, self._asked_hosts
         if not asked:
             return
         self.host_ok = np.zeros((len(asked), max(1, len(nodes.states))), dtype=np.uint8)
@@ -230,15 +229,15 @@ class TableKeeper:
         self.new_host = np.ones(size, dtype=np.uint8)
         self.tolerates = np.zeros((size, max(1, len(pools))), dtype=np.uint8)
         self.volumes = Ragged()
-        hosts = 0
+        self._asked_hosts: list[Requirement] = []
         for number, signature in enumerate(signatures):
             self.incoming[number] = self.requirements.incoming_number(signature.requirements.without(HOSTNAME))
             self.volumes.append([self.requirements.incoming_number(alternative) for alternative in signature.volumes])
             wanted = signature.requirements.get(HOSTNAME)
             if wanted is not None:
-                self.host[number] = hosts
+                self.host[number] = len(self._asked_hosts)
                 self.new_host[number] = wanted.complement and not wanted.bounded
-                hosts += 1
+                self._asked_hosts.append(wanted)
             for pool, template in enumerate(pools):
                 self.tolerates[number, pool] = untolerated(template.taints, signature.tolerations) is None
 
@@ -290,8 +289,8 @@ class TableKeeper:
                         self.clash[number, pool, : runs.shape[1]] |= runs[at].astype(np.uint8)
 
     def tables(self) -> dict[str, Array]:
-        """All tables as the kernels take them."""
-        return self._fixed | self.growing() | {"host_ok": self.host_ok}
+        """The tables as the kernels take them, but for the one of hosts."""
+        return self._fixed | self.growing()
 
     def _tables(self) -> dict[str, Array]:
         """The tables that are worked out anew only when rules or domains are new."""
