@@ -1,8 +1,9 @@
 """Deployments: interchangeable pods of a ReplicaSet, scaled up and down, rolled over by a new revision."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from karpool.disruption.costs import deletion_cost
@@ -26,7 +27,6 @@ class DeploymentOwner(Owner):
         super().__init__(world, api, workload)
         self._of_revision: Counter[str] = Counter()
         self._serving: Counter[str] = Counter()
-        self._luck: dict[str, float] = {}
         self._shared_labels: dict[str, str] = {}
 
     @property
@@ -42,8 +42,6 @@ class DeploymentOwner(Owner):
                 revision = _revision(held)
                 self._of_revision[revision] += change
                 self._serving[revision] += change * ready(held)
-        if after is None:
-            self._luck.pop(key, None)
 
     def reconcile(self) -> None:
         """Scale the newest revision, or roll it out a little further."""
@@ -52,7 +50,7 @@ class DeploymentOwner(Owner):
         old = len(self.pods) - newest
         if newest > self.wanted:
             young = [pod for pod in self.pods.values() if _revision(pod) == revision]
-            self._delete(self._first_to_go(young)[: newest - self.wanted])
+            self._delete(list(islice(self._first_to_go(young), newest - self.wanted)))
         surge = math.ceil(SURGE * self.wanted) if old else 0
         missing = min(self.wanted - newest, self.wanted + surge - len(self.pods))
         for _ in range(max(0, missing)):
@@ -68,9 +66,9 @@ class DeploymentOwner(Owner):
             return
         old = [pod for pod in self.pods.values() if _revision(pod) != newest]
         idle = [pod for pod in old if not ready(pod)]
-        busy = [pod for pod in self._first_to_go(old) if ready(pod)] if spare else []
+        busy = list(islice(filter(ready, self._first_to_go(old)), spare))
         self._delete(idle)
-        self._delete(busy[:spare])
+        self._delete(busy)
 
     def adopt(self, pod: Pod) -> None:
         """A pod that was there before counts as one of the newest revision."""
@@ -87,34 +85,23 @@ class DeploymentOwner(Owner):
         for pod in pods:
             self.api.delete_pod(pod.key)
 
-    def _first_to_go(self, pods: list[Pod]) -> list[Pod]:
+    def _first_to_go(self, pods: list[Pod]) -> Iterator[Pod]:
         """Pods in the order in which a ReplicaSet gives them up: not placed, not ready, crowded, then young ones.
 
         Ages count by their order of magnitude only, and of equals chance decides, as in Kubernetes.
         """
-        crowd = Counter(pod.spec.node_name for pod in pods)
+        crowd = Counter([pod.spec.node_name for pod in pods])
+        alike: defaultdict[tuple[bool, bool, float, int], list[Pod]] = defaultdict(list)
+        for pod in pods:
+            node = pod.spec.node_name
+            alike[node != "", ready(pod), deletion_cost(pod) or 0.0, -crowd[node]].append(pod)
+        for standing in sorted(alike):
+            yield from sorted(alike[standing], key=self._age_and_luck)
+
+    def _age_and_luck(self, pod: Pod) -> tuple[int, float]:
         now = self.world.agenda.moment
-
-        def rank(pod: Pod) -> tuple[bool, bool, float, int, int, float]:
-            born = pod.metadata.creation_timestamp or now
-            age = max(1.0, (now - born).total_seconds())
-            return (
-                pod.bound,
-                ready(pod),
-                deletion_cost(pod) or 0.0,
-                -crowd[pod.spec.node_name],
-                int(math.log2(age)),
-                self._luck_of(pod.key),
-            )
-
-        return sorted(pods, key=rank)
-
-    def _luck_of(self, key: str) -> float:
-        """What chance says of a pod; drawn once, as scaling asks again and again."""
-        found = self._luck.get(key)
-        if found is None:
-            found = self._luck[key] = share(self.world.seed, "scale-down", key)
-        return found
+        age = max(1.0, (now - (pod.metadata.creation_timestamp or now)).total_seconds())
+        return int(math.log2(age)), share(self.world.seed, "scale-down", pod.key)
 
 
 def _revision(pod: Pod) -> str:

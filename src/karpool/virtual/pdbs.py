@@ -173,8 +173,8 @@ class KnownPdbs(Pdbs):
 
     def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
         """The budgets that cover a pod, by name."""
-        held = (self._watchman.store.pdbs.get(key) for key in self._watchman.covering(pod))
-        return [pdb for pdb in held if pdb is not None]
+        held = self._watchman.store.pdbs
+        return [pdb for key in self._watchman.covering(pod) if (pdb := held.get(key)) is not None]
 
 
 def _lets_go(pdb: PodDisruptionBudget, pod: Pod) -> bool:
