@@ -242,6 +242,18 @@ def test_a_pod_that_is_bound_keeps_its_row_and_one_that_is_resized_takes_more() 
         assert_alike(snapshot, Snapshot(base([one], ())))
 
 
+def test_a_node_that_changes_keeps_its_pods_and_their_counts_follow_it() -> None:
+    shared = [pod(f"db-{number}", node="n3", claims=["data"], spread=[spread({"app": "db"})]) for number in (1, 2)]
+    snapshot = Snapshot(base(shared, [node("n3", zone="test-zone-1")]))
+    row = snapshot.nodes.rows["n3"]
+    here = snapshot.pods_on(row)
+    for new in (node("n3", zone="test-zone-2"), node("n3", zone="test-zone-2", taints=["x"], cpu=2)):
+        snapshot.put_node(StateNode(new, None))
+        assert snapshot.nodes.rows["n3"] == row
+        assert snapshot.pods_on(row) == here
+        assert_alike(snapshot, Snapshot(base(shared, [new])))
+
+
 def test_a_change_of_a_pod_that_was_not_known_is_no_change() -> None:
     snapshot = Snapshot(base((), ()))
     before = free(snapshot)

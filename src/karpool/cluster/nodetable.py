@@ -84,12 +84,26 @@ class NodeTable:
         rows = [self._row() for _ in coming]
         self._grow(len(self.states))
         for row, state in zip(rows, coming, strict=True):
+            self.head[row] = END
+            self.pods[row].clear()
+            self.taken[row] = self.daemon_taken[row] = 0
             self._seat(row, state)
+        self._settle(rows)
+        return rows
+
+    def replace(self, row: int, state: StateNode) -> None:
+        """Put a node in the place of what it was; its pods stay, but must not be counted in domains meanwhile."""
+        self.resources.learn(state.allocatable)
+        self.widen()
+        self._unseat(row)
+        self._seat(row, state)
+        self._settle((row,))
+
+    def _settle(self, rows: Iterable[int]) -> None:
         self.judge()
         for row in rows:
             self._measure(row)
             self.enter_domains(row)
-        return rows
 
     def _row(self) -> int:
         if self._vacant:
@@ -104,8 +118,6 @@ class NodeTable:
         insort(self._queue, _place_in_queue(state, row))
         self._order = None
         self.live[row] = GONE if state.deleting else EXPECTED if state.node is None else PRESENT
-        self.head[row] = END
-        self.pods[row].clear()
         self.shape[row] = self.shapes.shape(state)
 
     def judge(self) -> None:
@@ -117,14 +129,17 @@ class NodeTable:
 
     def drop(self, row: int) -> None:
         """Take a node's row away; its pods must be unbound before."""
+        self._unseat(row)
+        self.states[row] = None
+        self.live[row] = GONE
+        self._vacant.append(row)
+
+    def _unseat(self, row: int) -> None:
         state = self.get(row)
         self._see(row, -1)
-        self.states[row] = None
         del self.rows[state.name]
         del self._queue[bisect_left(self._queue, _place_in_queue(state, row))]
         self._order = None
-        self.live[row] = GONE
-        self._vacant.append(row)
 
     def _grow(self, size: int) -> None:
         self.live = grown(self.live, (size,))
@@ -157,7 +172,6 @@ class NodeTable:
         self.room[row, : len(own)] = own
         for driver, count in self.attach_limits.get(state.name, {}).items():
             self.room[row, self.resources.column(ATTACH + driver)] = count
-        self.taken[row] = self.daemon_taken[row] = 0
         self.refresh(row)
 
     def refresh(self, row: int) -> None:

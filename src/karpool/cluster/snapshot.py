@@ -171,13 +171,11 @@ class Snapshot:
             topology.total[group] += len(domains)
 
     def _count(self, row: int, change: int) -> None:
-        """Count a bound pod in, or out of, every group and row that it takes part in."""
+        """Count a bound pod in, or out of, every group that it takes part in."""
         pods, topology = self.pods, self.topology
-        node, number = int(pods.node_of[row]), int(pods.class_of[row])
-        self._occupy(number, node, change)
         if not pods.counted[row]:
             return
-        labels = int(pods.labels_of[row])
+        node, number, labels = int(pods.node_of[row]), int(pods.class_of[row]), int(pods.labels_of[row])
         if not topology.counted_by.length[labels] and not self.classes.declared.length[number]:
             return
         for group in topology.counted_by.row(labels) + self.classes.declared.row(number):
@@ -285,12 +283,14 @@ class Snapshot:
     def _bind(self, row: int, name: str) -> None:
         node = self._link(row, name)
         if node != NOWHERE:
+            self._occupy(int(self.pods.class_of[row]), node, 1)
             self._count(row, 1)
             self._take(row, node, 1)
 
     def _unbind(self, row: int) -> None:
-        self._count(row, -1)
         node = int(self.pods.node_of[row])
+        self._occupy(int(self.pods.class_of[row]), node, -1)
+        self._count(row, -1)
         self._unlink(row)
         self._take(row, node, -1)
 
@@ -331,14 +331,23 @@ class Snapshot:
         """Take note of a node that is new or has changed."""
         if not self.pods.soft_taints and _is_soft(state.taints):
             self._soften()
-        waiting = self._homeless.pop(state.name, set())
-        if state.name in self.nodes.rows:
-            waiting |= set(self._evacuate(state.name))
-        self.resources.learn(state.allocatable)
-        self.nodes.add((state,))
-        for row in sorted(waiting):
+        node = self.nodes.rows.get(state.name)
+        if node is None:
+            self.nodes.add((state,))
+        else:
+            self._renew(node, state)
+        for row in sorted(self._homeless.pop(state.name, ())):
             self._bind(row, state.name)
         self.version += 1
+
+    def _renew(self, node: int, state: StateNode) -> None:
+        """Take note of a change of a node; its pods may count elsewhere now."""
+        rows = self.pods_on(node)
+        for row in rows:
+            self._count(row, -1)
+        self.nodes.replace(node, state)
+        for row in rows:
+            self._count(row, 1)
 
     def _soften(self) -> None:
         """From now on pods may have to give up staying away from a taint that only asks them to: class all anew."""
@@ -350,19 +359,16 @@ class Snapshot:
 
     def remove_node(self, name: str) -> None:
         """Forget a node; pods that still name it wait for it to come back or to go themselves."""
-        if name in self.nodes.rows:
-            waiting = self._evacuate(name)
-            if waiting:
-                self._homeless[name] = set(waiting)
-            self.version += 1
-
-    def _evacuate(self, name: str) -> list[int]:
-        node = self.nodes.rows[name]
-        rows = self.pods_on(node)
-        for row in rows:
+        node = self.nodes.rows.get(name)
+        if node is None:
+            return
+        waiting = self.pods_on(node)
+        for row in waiting:
             self._unbind(row)
         self.nodes.drop(node)
-        return rows
+        if waiting:
+            self._homeless[name] = set(waiting)
+        self.version += 1
 
 
 def _rows_by(

@@ -224,14 +224,17 @@ class Mirror:
         nodes = self.snapshot.nodes
         row = nodes.rows.get(state.name)
         if row is not None and _same_to_columns(nodes.get(row), state):
+            same_node = nodes.get(row).node is state.node
             nodes.states[row] = state
         else:
+            same_node = False
             self.snapshot.put_node(state)
             self.loosened += 1
             row = nodes.rows[state.name]
         self.touched.add(row)
-        self.open = grown(self.open, nodes.live.shape)
-        self.open[row] = state.node is not None and _takes_pods(state)
+        if not same_node:
+            self.open = grown(self.open, nodes.live.shape)
+            self.open[row] = state.node is not None and _takes_pods(state)
 
     def _hide(self, name: str) -> None:
         row = self.snapshot.nodes.rows.get(name)
