@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
@@ -83,9 +84,16 @@ def order(snapshot: Snapshot) -> list[str]:
     return [snapshot.nodes.get(row).name for row in snapshot.nodes.order.tolist()]
 
 
+def queue(snapshot: Snapshot) -> list[str]:
+    """The keys of pods in the order in which they are placed."""
+    rows = np.array(list(snapshot.pods.rows.values()), dtype=np.int32)
+    return [snapshot.pods.get(row).key for row in rows[snapshot.pods.ranking.order(rows)].tolist()]
+
+
 def assert_alike(updated: Snapshot, made: Snapshot) -> None:
     assert free(updated) == free(made)
     assert order(updated) == order(made)
+    assert queue(updated) == queue(made)
     groups = set(made.topology.groups)
     assert nonzero(updated, groups) == nonzero(made, groups)
 

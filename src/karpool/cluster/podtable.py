@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from karpool.cluster.arrays import grown
 from karpool.cluster.classes import ClassTable, requests_key, rules_key
 from karpool.cluster.constraints import Constraints, Preferences, constraints
+from karpool.cluster.ranking import Ranking
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds
 from karpool.model.pod import Pod
@@ -43,6 +44,8 @@ class PodTable:
         self.objects: list[Pod | None] = []
         self.rows: dict[str, int] = {}
         self.sort_keys: list[SortKey] = []
+        self.ranking: Ranking[SortKey] = Ranking()
+        """The order in which pods are placed: largest first, then oldest."""
         self.node_of = np.full(16, NOWHERE, dtype=np.int32)
         self.class_of = np.zeros(16, dtype=np.int32)
         self.labels_of = np.zeros(16, dtype=np.int32)
@@ -69,6 +72,7 @@ class PodTable:
             self.sort_keys.append((0, 0, 0.0, "", ""))
             self._grow(row + 1)
         seat = self._seat(pod, row)
+        self.ranking.add(self.sort_keys[row], row)
         self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row] = seat
         self.node_of[row], self.next[row] = NOWHERE, END
         return row
@@ -80,6 +84,7 @@ class PodTable:
         self.sort_keys = [(0, 0, 0.0, "", "")] * count
         self._grow(count)
         seats = [self._seat(pod, row) for row, pod in enumerate(pods)]
+        self.ranking.fill(zip(self.sort_keys, range(count), strict=True))
         if seats:
             columns = np.array(seats, dtype=np.int32)
             self.class_of[:count], self.labels_of[:count] = columns[:, 0], columns[:, 1]
@@ -117,6 +122,7 @@ class PodTable:
         if pod is not None:
             self.objects[row] = None
             del self.rows[pod.key]
+            self.ranking.drop(self.sort_keys[row])
             self._vacant.append(row)
 
     def get(self, row: int) -> Pod:

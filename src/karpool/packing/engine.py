@@ -305,14 +305,14 @@ class WhatIf:
         """Find places for pods, largest first; `closed`: nodes (by row) that take only exempt pods."""
         engine, space = self.engine, self.engine.space
         self.runs += 1
-        keys = engine.snapshot.pods.sort_keys
-        order = sorted(range(len(pods)), key=lambda at: keys[pods[at]])
-        rows = [pods[at] for at in order]
-        free = [bool(exempt) and exempt[at] for at in order]
+        rows = np.array(pods, dtype=np.int32)
+        order = engine.snapshot.pods.ranking.order(rows)
+        rows = rows[order]
+        free = np.array(exempt, dtype=np.uint8)[order] if exempt else np.zeros(len(rows), dtype=np.uint8)
         space.begin(rows, free, closed, engine.limits_without(self.gone))
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
         while (answer := prepare_candidates(engine.memory.table)) != c.DONE:
             engine.supply(answer)
         while (answer := place(engine.memory.table)) != c.DONE:
             engine.supply(answer)
-        return Placement(engine, rows)
+        return Placement(engine, rows.tolist())

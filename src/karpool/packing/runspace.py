@@ -1,6 +1,5 @@
 """Scratch space of a run: allocated once, enlarged when a run asks for more."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -129,7 +128,7 @@ class RunSpace:
                     least[name] = min(count, least.get(name, count))
         return np.array([least[name] for name in pools.reservation_ids] or [0], dtype=np.int32)
 
-    def begin(self, pods: Sequence[int], exempt: Sequence[bool], closed: Array | None, limits: Array) -> None:
+    def begin(self, pods: Array, exempt: Array, closed: Array | None, limits: Array) -> None:
         """Set up the queue of a new run; the journal and the lists of candidates stay."""
         memory, count = self.memory, len(pods)
         self.lend(count, closed, limits)
