@@ -104,13 +104,9 @@ class Evaluator:
         most = max(lengths)
         alone = [self.situation.node_set(one) for one in standings[:most]]
         pods, flags = np.concatenate([one.pods for one in alone]), np.concatenate([one.flags for one in alone])
-        keys = self.situation.snapshot.pods.sort_keys
-        order = sorted(range(len(pods)), key=[keys[row] for row in pods.tolist()].__getitem__)
-        pods, flags, member = (
-            pods[order],
-            flags[order],
-            np.repeat(np.arange(most), [len(one.pods) for one in alone])[order],
-        )
+        member = np.repeat(np.arange(most), [len(one.pods) for one in alone])
+        order = self.situation.snapshot.pods.ranking.order(pods)
+        pods, flags, member = pods[order], flags[order], member[order]
         rows = [one.row for one in standings[:most]]
         sets = []
         for length in lengths:

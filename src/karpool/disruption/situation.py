@@ -221,11 +221,10 @@ class Situation:
         """A node alone, as a scan looks at it."""
         held = self._node_sets.get(standing.row)
         if held is None or held[0] is not standing:
-            pods = sorted(standing.movers, key=self.snapshot.pods.sort_keys.__getitem__)
-            flags = [self._flags(pod) for pod in self._pod_book.of_all(pods)]
-            found = NodeSet(
-                (standing.row,), np.array(pods, dtype=np.int32), np.array(flags, dtype=np.uint8), ceiling((standing,))
-            )
+            pods = np.array(standing.movers, dtype=np.int32)
+            pods = pods[self.snapshot.pods.ranking.order(pods)]
+            flags = [self._flags(pod) for pod in self._pod_book.of_all(pods.tolist())]
+            found = NodeSet((standing.row,), pods, np.array(flags, dtype=np.uint8), ceiling((standing,)))
             held = self._node_sets[standing.row] = (standing, found)
         return held[1]
 
