@@ -156,11 +156,10 @@ class Disruptor:
     def _next_opening(self, situation: LivingSituation) -> datetime:
         """When the next node may take part again; at the latest after a while."""
         now = self.clock.moment
-        moments = [until for until in self.session.state.nominations.values() if until > now]
+        moments = [now + timedelta(seconds=self.session.pace.refresh)]
+        moments += [until for until in self.session.state.nominations.values() if until > now]
         opening = situation.next_opening()
-        return min(
-            now + timedelta(seconds=self.session.pace.refresh), *moments, *([] if opening is None else [opening])
-        )
+        return min(moments if opening is None else [*moments, opening])
 
     # -- commands ------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,10 @@ class Alone:
         """Whether a node cannot go alone, as far as is known."""
         return row < len(self.stands) and bool(self.stands[row])
 
+    def rows(self) -> set[int]:
+        """The rows of nodes that cannot go alone, as far as is known."""
+        return set(np.flatnonzero(self.stands).tolist())
+
     def reason(self, row: int) -> Reason | None:
         """Why a node cannot go alone, if that was asked before and still stands."""
         return self._reasons.get(row) if self.refused(row) else None

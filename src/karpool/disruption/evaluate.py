@@ -14,7 +14,8 @@ from karpool.model.reasons import Reason
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.placement import Placement
 from karpool.packing.refusals import refusals, sentence
-from karpool.packing.scan import NodeSet, Scan
+from karpool.packing.roster import Sets
+from karpool.packing.scan import Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +98,15 @@ class Evaluator:
 
         Every set that `consolidate` gives a command for is among the promising ones.
         """
-        return self._scan([self.situation.node_set(one) for one in standings])
+        return self._scan(self.situation.roster(standings).alone([one.row for one in standings]))
 
     def scan_prefixes(self, standings: Sequence[Standing], lengths: Sequence[int]) -> Scan:
         """Look at sets of nodes: the first so many of a list, for several lengths."""
-        most = max(lengths)
-        alone = [self.situation.node_set(one) for one in standings[:most]]
-        pods, flags = np.concatenate([one.pods for one in alone]), np.concatenate([one.flags for one in alone])
-        member = np.repeat(np.arange(most), [len(one.pods) for one in alone])
-        order = self.situation.snapshot.pods.ranking.order(pods)
-        pods, flags, member = pods[order], flags[order], member[order]
-        rows = [one.row for one in standings[:most]]
-        sets = []
-        for length in lengths:
-            among = member < length
-            sets.append(NodeSet(rows[:length], pods[among], flags[among], ceiling(standings[:length])))
-        return self._scan(sets)
+        roster = self.situation.roster(standings[: max(lengths)])
+        rows, below = [one.row for one in standings], [ceiling(standings[:length]) for length in lengths]
+        return self._scan(roster.prefixes(rows, lengths, below, self.situation.snapshot.pods.ranking.order))
 
-    def _scan(self, sets: Sequence[NodeSet]) -> Scan:
+    def _scan(self, sets: Sets) -> Scan:
         situation = self.situation
         return Scan(situation.engine, sets, closed=situation.closed, unready=situation.unready)
 

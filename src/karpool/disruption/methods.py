@@ -107,6 +107,11 @@ class Pass:
         allowance = self.situation.allowance(standing.pool, cause)
         return None if allowance.remaining > 0 else allowance.exhausted(standing.pool)
 
+    def _spent_pools(self, cause: Cause) -> set[str]:
+        """The names of pools whose budgets let no node go."""
+        allowances = {name: self.situation.allowance(pool, cause) for name, pool in self.situation.pools.items()}
+        return {name for name, allowance in allowances.items() if allowance.remaining <= 0}
+
     # -- drift ---------------------------------------------------------------------------------------------------
 
     def drifted(self, standing: Standing) -> Drift | None:
@@ -208,9 +213,9 @@ class Pass:
 
     def single_node(self) -> tuple[Command, ...]:
         """The first node that can go alone; every pool gets its turn."""
-        alone = self.recall.alone
-        waiting = [one for one in in_turns(self.consolidatable()) if not alone.refused(one.row)]
-        open_ = [one for one in waiting if self.allowed(one, Cause.UNDERUTILIZED) is None]
+        refused, spent = self.recall.alone.rows(), self._spent_pools(Cause.UNDERUTILIZED)
+        waiting = [one for one in in_turns(self.consolidatable()) if one.row not in refused]
+        open_ = [one for one in waiting if one.pool_name not in spent]
         for done in range(0, len(open_), _AT_ONCE):
             self.progress(done, len(open_))
             found = self._first_alone(open_[done : done + _AT_ONCE])

@@ -27,5 +27,7 @@ def in_turns(standings: Iterable[Standing]) -> list[Standing]:
     by_pool: dict[str, list[Standing]] = defaultdict(list)
     for standing in standings:
         by_pool[standing.pool_name].append(standing)
+    if len(by_pool) == 1:
+        return next(iter(by_pool.values()))
     rounds = max(map(len, by_pool.values()), default=0)
     return [pool[turn] for turn in range(rounds) for pool in by_pool.values() if turn < len(pool)]

@@ -33,7 +33,7 @@ from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.kernels.scan import EXEMPT, PATIENT
-from karpool.packing.scan import NodeSet
+from karpool.packing.roster import Roster
 
 # Refusals that time, other nodes or budgets of pods may lift while the node itself stays as it is.
 FLEETING: Final = frozenset(
@@ -112,7 +112,8 @@ class Situation:
         self._open_to: dict[int, bool] = {}
         self._pod_book = PodBook(snapshot.pods)
         self._node_book = NodeBook(snapshot.nodes, self.pools, catalog)
-        self._node_sets: dict[int, tuple[Standing, NodeSet]] = {}
+        self._roster = Roster()
+        self._enlisted: dict[int, Standing] = {}
         self._by_name: tuple[int, list[int]] = (-1, [])
         self._closed: Array | None = None
         self._unready: Array | None = None
@@ -217,16 +218,16 @@ class Situation:
                 return True
         return pod.key in self.pending or pod.key in self.leaving
 
-    def node_set(self, standing: Standing) -> NodeSet:
-        """A node alone, as a scan looks at it."""
-        held = self._node_sets.get(standing.row)
-        if held is None or held[0] is not standing:
-            pods = np.array(standing.movers, dtype=np.int32)
-            pods = pods[self.snapshot.pods.ranking.order(pods)]
-            flags = [self._flags(pod) for pod in self._pod_book.of_all(pods.tolist())]
-            found = NodeSet((standing.row,), pods, np.array(flags, dtype=np.uint8), ceiling((standing,)))
-            held = self._node_sets[standing.row] = (standing, found)
-        return held[1]
+    def roster(self, standings: Sequence[Standing]) -> Roster:
+        """Who would move from nodes, as a scan looks at it."""
+        for one in standings:
+            if self._enlisted.get(one.row) is not one:
+                self._enlisted[one.row] = one
+                pods = np.array(one.movers, dtype=np.int32)
+                pods = pods[self.snapshot.pods.ranking.order(pods)]
+                flags = [self._flags(pod) for pod in self._pod_book.of_all(pods.tolist())]
+                self._roster.put(one.row, pods, flags, ceiling((one,)))
+        return self._roster
 
     def _flags(self, pod: PodFacts) -> int:
         if pod.key in self.pending or pod.key in self.leaving:
@@ -237,7 +238,6 @@ class Situation:
         """Nodes have changed: look at them again when asked."""
         for row in rows:
             self._standings.pop(row, None)
-            self._node_sets.pop(row, None)
         self._guarded.difference_update(rows)
         self.ask_again(rows)
         self._node_book.forget(rows)

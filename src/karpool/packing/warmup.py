@@ -14,7 +14,8 @@ from karpool.model.requirements import Requirements
 from karpool.model.wire import Metadata
 from karpool.packing.engine import Engine
 from karpool.packing.refusals import refusals
-from karpool.packing.scan import NodeSet, Scan
+from karpool.packing.roster import Roster
+from karpool.packing.scan import Scan
 
 _SIZE = {"cpu": parse_quantity(1), "memory": parse_quantity("1Gi"), "pods": parse_quantity(1)}
 
@@ -29,9 +30,10 @@ def warm_up() -> None:
         trial.uncount(rows)
         for pod in trial.place(rows).unplaced:
             refusals(engine, pod)
-    pods, flags = np.array(rows[:1], dtype=np.int32), np.zeros(1, dtype=np.uint8)
+    roster = Roster()
+    roster.put(0, np.array(rows[:1], dtype=np.int32), [0], 1.0)
     shut = np.zeros(len(snapshot.nodes.live), dtype=np.uint8)
-    list(Scan(engine, [NodeSet([0], pods, flags, 1.0)], closed=shut, unready=shut).promising())
+    list(Scan(engine, roster.alone([0]), closed=shut, unready=shut).promising())
 
 
 def _cluster() -> Objects:

@@ -28,13 +28,13 @@ def scan(
     node_start: Array,
     nodes: Array,
     pod_start: Array,
+    pod_count: Array,
     pods: Array,
     flags: Array,
     below: Array,
     limits: Array,
     reservations: Array,
     unready: Array,
-    targets: Array,
     opened: Array,
     on_nodes: Array,
     on_classes: Array,
@@ -43,7 +43,7 @@ def scan(
     """Look at sets until one may be worth it (c.YES, `progress` is past it); c.DONE, or what is missing to go on."""
     while progress[AT] < len(below):
         at = progress[AT]
-        first, count = pod_start[at], pod_start[at + 1] - pod_start[at]
+        first, count = pod_start[at], pod_count[at]
         if not progress[PLACING]:
             for place_ in range(node_start[at], node_start[at + 1]):
                 if remove(m, nodes[place_]) != c.DONE:
@@ -63,7 +63,6 @@ def scan(
             mark(on_nodes, at, nodes[place_])
         for item in range(count):
             target = c.target(m)[item]
-            targets[first + item] = target
             if target >= 0:
                 mark(on_nodes, at, target)
             elif target == c.UNPLACED:
