@@ -197,6 +197,14 @@ def test_a_node_that_could_not_be_drained_now_is_not_deleted() -> None:
     assert events(actions) == [("a", "DisruptionBlocked")]
 
 
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_it_is_remembered_whether_a_command_waits_for_a_budget(allowed: int) -> None:
+    world, _ = started(delete_command)
+    budget = world.pdbs["default/web"]
+    world.pdbs["default/web"] = replace(budget, status=replace(budget.status, disruptions_allowed=allowed))
+    assert advance(world.objects(), State(), world.now)[0].held_by_budget is (allowed == 0)
+
+
 def test_a_pod_that_must_not_be_disturbed_holds_a_command_until_its_time_is_over() -> None:
     world, _ = started(delete_command)
     held = pod("web-a1", node="a", started=START, annotations={"karpenter.sh/do-not-disrupt": "1m"})

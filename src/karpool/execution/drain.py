@@ -4,6 +4,7 @@ A pod that was asked and stays is asked again, later and later. Whether the Evic
 for another reason makes no difference, so nobody has to report its answer.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
@@ -40,15 +41,16 @@ def tier(pod: Pod) -> int:
 
 def _first_tier(pods: Iterable[Pod]) -> list[Pod]:
     """The pods whose turn it is: terminating ones, too, hold back the tiers after theirs."""
-    listed = list(pods)
-    first = min(map(tier, listed), default=0)
-    return sorted((pod for pod in listed if tier(pod) == first), key=lambda pod: pod.key)
+    tiers: defaultdict[int, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        tiers[tier(pod)].append(pod)
+    return sorted(tiers[min(tiers)], key=lambda pod: pod.key) if tiers else []
 
 
 def _evict(turn: Turn, node: Node, pod: Pod) -> None:
     if not evictable(pod, turn.now):
-        until = protected_until(pod)
-        if pod.active and until is not None:
+        until = protected_until(pod) if pod.active else None
+        if until is not None:
             turn.look_again(until)
         return
     if turn.attempt(pod):

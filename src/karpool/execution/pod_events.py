@@ -25,7 +25,7 @@ def pod_event(before: Pod | None, after: Pod | None) -> str | None:
     `before` None: the pod is new; `after` None: it is gone. Pods of DaemonSets never count.
     """
     pod = after or before
-    if pod is None or pod.is_daemon or not pod.spec.node_name:
+    if pod is None or not pod.spec.node_name:
         return None
     if after is None:
         happened = before is not None and before.active
@@ -36,7 +36,7 @@ def pod_event(before: Pod | None, after: Pod | None) -> str | None:
             or (after.terminal and not before.terminal)
             or (after.terminating and not before.terminating)
         )
-    return pod.spec.node_name if happened else None
+    return pod.spec.node_name if happened and not pod.is_daemon else None
 
 
 def restart_quiet_time(claim: NodeClaim, event: datetime) -> SetPodEventTime | None:

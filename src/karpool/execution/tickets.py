@@ -70,8 +70,8 @@ def underway(claims: Iterable[NodeClaim]) -> list[Underway]:
     """The commands that have begun, oldest first; one is committed as soon as one member says so."""
     tickets: dict[str, Ticket] = {}
     members: dict[str, list[NodeClaim]] = {}
-    for claim in claims:
-        ticket = ticket_of(claim) if COMMAND in claim.metadata.annotations else None
+    for claim in [claim for claim in claims if COMMAND in claim.metadata.annotations]:
+        ticket = ticket_of(claim)
         if ticket is not None:
             known = tickets.get(ticket.id)
             tickets[ticket.id] = known if known is not None and known.committed else ticket
