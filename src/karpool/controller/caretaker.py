@@ -36,8 +36,7 @@ class Caretaker:
         self._changed: dict[str, None] = {}
         self._events: dict[str, datetime] = {}
         self._tending = False
-        self._gathering = False
-        self._to_advance = False
+        self._advancing = False
         self._wakes: dict[str, datetime] = {}
         self._next_advance: datetime | None = None
 
@@ -112,9 +111,6 @@ class Caretaker:
         """Note that a PodDisruptionBudget changed: a command may wait for it; drains ask again by themselves."""
         if self.session.state.held_by_budget:
             self.advance_soon()
-        elif self.marked:
-            # Pods that it counts have changed, and more may follow: what is on nodes that go is looked at together.
-            self._gather()
 
     def _claim_name(self, node: str) -> str:
         row = self.session.mirror.snapshot.nodes.rows.get(node)
@@ -189,21 +185,12 @@ class Caretaker:
 
     def advance_soon(self) -> None:
         """Look at what is under way in a moment."""
-        self._to_advance = True
-        self._gather()
-
-    def _gather(self) -> None:
-        if not self._gathering:
-            self._gathering = True
-            self.clock.after(self.session.pace.latency, self._gathered)
-
-    def _gathered(self) -> None:
-        self._gathering = False
-        if self._to_advance:
-            self._advance()
+        if not self._advancing:
+            self._advancing = True
+            self.clock.after(self.session.pace.latency, self._advance)
 
     def _advance(self) -> None:
-        self._gathering = self._to_advance = False
+        self._advancing = False
         session = self.session
         if not session.alive:
             return
