@@ -323,8 +323,8 @@ def test_marks_without_a_command_are_removed() -> None:
 def test_destinations_are_nominated_for_twenty_seconds() -> None:
     world = small_world()
     state = nominate(State(), destinations(delete_command(world)), START)
-    assert nominated(state, world.objects(), START + 19 * SECOND) == {"c"}
-    assert nominated(state, world.objects(), START + 20 * SECOND) == frozenset()
+    assert nominated(state, world.claims.get, START + 19 * SECOND) == {"c"}
+    assert nominated(state, world.claims.get, START + 20 * SECOND) == frozenset()
 
 
 def test_pods_of_nodes_in_a_command_need_room_elsewhere() -> None:

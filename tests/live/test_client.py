@@ -42,7 +42,7 @@ NOT_DECODABLE = {"spec": {"taints": "none"}}
 
 
 def test_every_field_of_the_objects_has_one_resource() -> None:
-    assert sorted(resource.collection for resource in WATCHED) == sorted(Objects.__dataclass_fields__)
+    assert sorted(resource.collection for resource in WATCHED) == sorted(Objects.__struct_fields__)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class Compared(VirtualCluster):
             Engine(snapshot, CATALOG, session.options),
             now=now,
             in_command=in_command(objects),
-            nominated=nominated(session.state, objects, now),
+            nominated=nominated(session.state, self.store.claims.get, now),
         )
         expected = Pass(fresh, Recall()).decide()
         with disruptor._situation() as living:

@@ -82,7 +82,7 @@ class Controller:
         )
         self._caretaker = Caretaker(session, tends=self.duties.tends)
         self._provisioner = Provisioner(session, self._caretaker)
-        self._disruptor = Disruptor(session)
+        self._disruptor = Disruptor(session, self._caretaker)
         self._caretaker.start()
         if self.duties.provisions:
             self._provisioner.start()

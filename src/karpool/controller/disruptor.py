@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-import numpy as np
 from msgspec.structs import replace
 
 from karpool.cluster.podtable import NOWHERE
+from karpool.controller.caretaker import Caretaker
 from karpool.controller.session import Session
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.living import LivingSituation
@@ -30,8 +30,9 @@ _AGAIN: Final = 1.0
 class Disruptor:
     """Makes a pass whenever the poll comes round and something may have changed since the last fruitless one."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, caretaker: Caretaker) -> None:
         self.session = session
+        self.caretaker = caretaker
         self.clock = session.clock
         self.store = session.store
         self.passes = 0
@@ -115,8 +116,8 @@ class Disruptor:
             session.guard.pdbs(),
             guarded=self._guarded(),
             touched=self._touched(),
-            in_command=in_command(snapshot.objects),
-            nominated=nominated(session.state, snapshot.objects, now),
+            in_command=in_command(self.caretaker.under_way()),
+            nominated=nominated(session.state, self.store.claims.get, now),
         )
         self._changed |= self._living.changed
         try:
@@ -168,7 +169,8 @@ class Disruptor:
         for command in commands:
             now = self.clock.moment
             try:
-                actions = begin(command, self._around(command), now, settings=session.execution)
+                system = session.mirror.snapshot.daemons
+                actions = begin(command, self._around(command), now, settings=session.execution, system=system)
             except NotStartedError as error:
                 self._dropped(command, error.reason)
                 continue
@@ -180,14 +182,12 @@ class Disruptor:
         self.clock.after(_AGAIN if commands else self._poll, self._look)
 
     def _around(self, command: Command) -> Objects:
-        """The part of the cluster that a command is about; of other nodes only the pods of DaemonSets."""
+        """The part of the cluster that a command is about."""
         snapshot = self.session.mirror.snapshot
         pods, everything = snapshot.pods, self.store.but_pods()
-        daemons = np.flatnonzero(pods.daemon[: len(pods.objects)]).tolist()
-        moved = [pods.rows[move.pod] for move in command.moves if move.pod in pods.rows]
-        held = [pods.objects[row] for row in dict.fromkeys((*daemons, *moved))]
+        moved = [pods.get(pods.rows[move.pod]) for move in command.moves if move.pod in pods.rows]
         here = [pod for name in command.nodes for pod in self.session.pods_on(name)]
-        listed = {pod.key: pod for pod in (*held, *here) if pod is not None}
+        listed = {pod.key: pod for pod in (*moved, *here)}
         states = [
             snapshot.nodes.get(row) for name in command.nodes if (row := snapshot.nodes.rows.get(name)) is not None
         ]

@@ -7,7 +7,7 @@ a ticket is not on all candidates, or a replacement is missing, the command is r
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from karpool.cluster.daemons import daemons
+from karpool.cluster.daemons import Daemon, daemons
 from karpool.cluster.nodes import StateNode, join
 from karpool.disruption.command import Cause, Command
 from karpool.execution.actions import Action, AddTaint, CreateClaim, SetClaimCondition
@@ -29,13 +29,24 @@ class NotStartedError(Exception):
         self.reason = reason
 
 
-def begin(command: Command, objects: Objects, now: datetime, *, settings: Settings | None = None) -> tuple[Action, ...]:
-    """The actions that start a command; `advance` carries on from what they leave on the objects."""
+def begin(
+    command: Command,
+    objects: Objects,
+    now: datetime,
+    *,
+    settings: Settings | None = None,
+    system: Sequence[Daemon] | None = None,
+) -> tuple[Action, ...]:
+    """The actions that start a command; `advance` carries on from what they leave on the objects.
+
+    `system`: what runs on every node, where the caller knows that; else the objects have to show it.
+    """
     settings = settings or Settings()
+    system = daemons(objects.daemon_sets, objects.pods) if system is None else system
     candidates = _candidates(command, objects)
     _refuse_newcomers(command, candidates, objects)
     identity = command_id(command, now)
-    created = tuple(_replacements(command, identity, objects))
+    created = tuple(_replacements(command, identity, objects, system))
     ticket = Ticket(
         id=identity,
         created=now,
@@ -87,12 +98,9 @@ def _refuse_newcomers(command: Command, candidates: Sequence[StateNode], objects
             raise NotStartedError(Reason("PodArrived", said, f"Pod {pod.key}"))
 
 
-def _replacements(command: Command, identity: str, objects: Objects) -> Iterator[NodeClaim]:
-    if not command.replacements:
-        return
+def _replacements(command: Command, identity: str, objects: Objects, system: Sequence[Daemon]) -> Iterator[NodeClaim]:
     pools = {pool.name: pool for pool in objects.node_pools}
     pods = {pod.key: pod for pod in objects.pods}
-    system = daemons(objects.daemon_sets, objects.pods)
     for number, replacement in enumerate(command.replacements):
         pool = pools.get(replacement.pool)
         if pool is None or not pool.ready:

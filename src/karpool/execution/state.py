@@ -1,12 +1,12 @@
 """What execution remembers between two looks: when to try again. All of it may be lost at any moment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from karpool.execution.settings import Settings
-from karpool.model.objects import Objects
+from karpool.model.nodepool import NodeClaim
 
 FIRST_RETRY: Final = timedelta(milliseconds=100)
 LAST_RETRY: Final = timedelta(seconds=10)
@@ -52,10 +52,8 @@ def nominate(state: State, nodes: Iterable[str], now: datetime, *, settings: Set
     return replace(state, nominations={**state.nominations, **dict.fromkeys(nodes, until)})
 
 
-def nominated(state: State, objects: Objects, now: datetime) -> frozenset[str]:
+def nominated(state: State, claim_of: Callable[[str], NodeClaim | None], now: datetime) -> frozenset[str]:
     """The nodes that pods are on their way to; one nominated before it had a node is found by its claim's name."""
     names = frozenset(name for name, until in state.nominations.items() if now < until)
-    if not names:
-        return names
-    claims = [claim for claim in objects.node_claims if claim.metadata.name in names]
+    claims = [claim for name in names if (claim := claim_of(name)) is not None]
     return names.union(claim.status.node_name for claim in claims if claim.status.node_name)

@@ -50,6 +50,7 @@ class Watchman:
         self._matching: dict[tuple[str, int], tuple[dict[str, str], tuple[str, ...]]] = {}
         self._tallies: dict[str, _Tally] = {pdb.key: _Tally() for pdb in store.pdbs}
         self._counted: dict[str, _Entry] = {}
+        self._known = KnownPdbs(self)
         store.pods.watch(self._pod)
         for pod in store.pods:
             self._pod(None, pod)
@@ -108,7 +109,7 @@ class Watchman:
 
     def pdbs(self) -> Pdbs:
         """The budgets as they stand at any moment."""
-        return KnownPdbs(self)
+        return self._known
 
     def scaled(self, controller: str) -> None:
         """Take note that an owner of pods wants another number of them."""
