@@ -3,6 +3,7 @@
 import numpy as np
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
+from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, ZONE
 from karpool.model.node import Node, NodeStatus
@@ -13,6 +14,7 @@ from karpool.model.quantity import parse_quantity
 from karpool.model.requirements import Requirements
 from karpool.model.wire import Metadata
 from karpool.packing.engine import Engine
+from karpool.packing.kernels.fullness import best, roomy
 from karpool.packing.refusals import refusals
 from karpool.packing.roster import Roster
 from karpool.packing.scan import Scan
@@ -34,6 +36,16 @@ def warm_up() -> None:
     roster.put(0, np.array(rows[:1], dtype=np.int32), [0], 1.0)
     shut = np.zeros(len(snapshot.nodes.live), dtype=np.uint8)
     list(Scan(engine, roster.alone([0]), closed=shut, unready=shut).promising())
+    _fill(snapshot)
+
+
+def _fill(snapshot: Snapshot) -> None:
+    """Run the kernels of a plain scheduler."""
+    nodes, classes = snapshot.nodes, snapshot.classes
+    usable, mask = np.ones(len(nodes.live), dtype=np.uint8), np.zeros(len(nodes.states), dtype=np.bool_)
+    suited, wanted = snapshot.shapes.suits[classes.signature[0]], classes.requests[0, : len(snapshot.resources)]
+    roomy(usable, suited, nodes.shape, nodes.free, wanted, mask)
+    best(nodes.order, mask, nodes.taken, nodes.room, np.array([CPU, MEMORY]), False)  # noqa: FBT003 - as in the kernel
 
 
 def _cluster() -> Objects:

@@ -11,6 +11,7 @@ from karpool.cluster.groups import Kind
 from karpool.cluster.nodetable import PRESENT
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
+from karpool.packing.kernels.fullness import roomy
 
 
 def fitting(snapshot: Snapshot, pod: int, usable: Array) -> Array:
@@ -38,11 +39,10 @@ def has_plain_rules(snapshot: Snapshot, pod: int) -> bool:
 def _on_level(snapshot: Snapshot, pod: int, level: int, usable: Array) -> Array:
     nodes, classes = snapshot.nodes, snapshot.classes
     size, width = len(nodes.states), len(snapshot.resources)
-    if classes.refused[level]:
-        return np.zeros(size, dtype=np.bool_)
-    mask: Array = usable[:size] & snapshot.shapes.suits[classes.signature[level], nodes.shape[:size]] == 1
-    for free, wanted in zip(nodes.free[:size, :width].T, classes.requests[level, :width].tolist(), strict=True):
-        mask &= free >= wanted
+    mask: Array = np.zeros(size, dtype=np.bool_)
+    suited, wanted = snapshot.shapes.suits[classes.signature[level]], classes.requests[level, :width]
+    if classes.refused[level] or not roomy(usable, suited, nodes.shape, nodes.free, wanted, mask):
+        return mask
     hosts = classes.levels[level].requirements.get(HOSTNAME)
     if hosts is not None:
         mask &= np.array([s is not None and hosts.has(s.labels[HOSTNAME]) for s in nodes.states], dtype=np.bool_)

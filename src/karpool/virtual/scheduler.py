@@ -3,18 +3,18 @@
 import numpy as np
 from msgspec.structs import replace
 
-from karpool.cluster.arrays import Array
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.controller.mirror import Mirror
 from karpool.model.node import Node
 from karpool.model.pod import Pod
+from karpool.packing.kernels.fullness import NOBODY, best
 from karpool.virtual.changes import pod_fares, set_condition
 from karpool.virtual.fitting import fitting, has_plain_rules
 from karpool.virtual.world import World
 
 MOST_ALLOCATED = "MostAllocated"
 _LATENCY = 0.1
-_SCORED = 1 + max(CPU, MEMORY)
+_SCORED = np.array([CPU, MEMORY])
 """Columns of resources from the first to the last that nodes are scored by."""
 
 
@@ -78,20 +78,9 @@ class Scheduler:
     def choose(self, pod: int) -> str | None:
         """The best node for the pod of a row of the snapshot; of equals the first by name."""
         snapshot = self.mirror.snapshot
-        order = snapshot.nodes.order
-        rows = order[fitting(snapshot, pod, self.mirror.open)[order]]
-        if not len(rows):
-            return None
-        used = self._used(rows)
-        best = used.argmax() if self.packs else used.argmin()
-        return snapshot.nodes.get(int(rows[best])).name
-
-    def _used(self, rows: Array) -> Array:
-        """How much of a node is taken, on average over cpu and memory, in whole millionths."""
-        nodes = self.mirror.snapshot.nodes
-        shares = nodes.taken[rows, :_SCORED] / np.maximum(nodes.room[rows, :_SCORED], 1)
-        millionths: Array = np.rint((shares[:, CPU] + shares[:, MEMORY]) / 2 * 1e6)
-        return millionths
+        nodes, mask = snapshot.nodes, fitting(snapshot, pod, self.mirror.open)
+        row = best(nodes.order, mask, nodes.taken, nodes.room, _SCORED, self.packs)
+        return None if row == NOBODY else nodes.get(row).name
 
     def _bind(self, pod: Pod, node: str) -> None:
         now = self.world.agenda.moment
