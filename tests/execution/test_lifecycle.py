@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from tests.execution.world import START, World
 from tests.factories import amounts, claim_for, node, node_claim, node_pool, taint
 
+from karpool.disruption.windows import source_closed
 from karpool.execution.actions import (
     Action,
     AddFinalizer,
@@ -165,6 +166,22 @@ def test_a_quiet_node_becomes_consolidatable(after: str, quiet: int, expected: t
     actions, wake = look(claim, made, consolidate_after=after)
     assert note(actions, "Consolidatable") == expected
     assert wake == (START + MINUTE if (after, quiet) == ("5m", 4) else None)
+
+
+@pytest.mark.parametrize("after", ["0s", "5m", "Never"])
+@pytest.mark.parametrize("quiet", [None, 0, 4, 5, 9])
+@pytest.mark.parametrize("up", [None, 2, 5, 9])
+def test_the_mark_says_what_decisions_find(after: str, quiet: int | None, up: int | None) -> None:
+    """`up`: for how many minutes the node has been initialized; `quiet`: how long ago its last pod event was."""
+    made = node("n1")
+    moments = {
+        "initialized_at": None if up is None else START - up * MINUTE,
+        "last_pod_event": None if quiet is None else START - quiet * MINUTE,
+    }
+    claim = claim_for(made, **moments)
+    closed = source_closed(claim, node_pool(consolidate_after=after), START)
+    actions, _ = look(claim, made, consolidate_after=after)
+    assert (note(actions, "Consolidatable") is not None) == (closed is None and up is not None)
 
 
 def test_a_node_with_a_new_pod_is_no_longer_consolidatable() -> None:

@@ -15,6 +15,8 @@ from karpool.model.workloads import BudgetStatus, PodDisruptionBudget
 ControllerOf = Callable[[Pod], str]
 Scale = Callable[[str], int | None]
 _Entry = tuple[tuple[str, ...], bool, str]
+_MOST_KNOWN = 10_000
+"""How many different labels are remembered."""
 
 
 class Verdict(StrEnum):
@@ -63,6 +65,8 @@ class Watchman:
         name = (pod.metadata.namespace, id(labels))
         found = self._matching.get(name)
         if found is None:
+            if len(self._matching) >= _MOST_KNOWN:
+                self._matching.clear()
             # The labels are kept, too, so that no others ever get their id.
             found = self._matching[name] = labels, tuple(pdb.key for pdb in self._budgets.matching(pod))
         return found[1]

@@ -15,7 +15,7 @@ from karpool.virtual.world import World
 MOST_ALLOCATED = "MostAllocated"
 _LATENCY = 0.1
 _SCORED = np.array([CPU, MEMORY])
-"""Columns of resources from the first to the last that nodes are scored by."""
+"""The columns of resources that nodes are scored by."""
 
 
 class Scheduler:
