@@ -32,7 +32,7 @@ class Mirror:
         self.snapshot = self._whole()
         self.stale = False
         """Whether the columns no longer show everything, until somebody asks for the `current` ones."""
-        self.open: Array = np.zeros(16, dtype=np.uint8)
+        self.open: Array = self._opened()
         self.loosened = 0
         """Counts changes that may let decisions find something that they did not find before."""
         self.touched: set[int] = set()
@@ -85,10 +85,14 @@ class Mirror:
 
     def _rebuild(self) -> None:
         self.snapshot, self.touched = self._whole(), set()
-        snapshot = self.snapshot
-        self.open = np.zeros(snapshot.nodes.live.shape, dtype=np.uint8)
-        for row, state in enumerate(snapshot.nodes.states):
-            self.open[row] = state is not None and state.node is not None and _takes_pods(state)
+        self.open = self._opened()
+
+    def _opened(self) -> Array:
+        nodes = self.snapshot.nodes
+        found: Array = np.zeros(nodes.live.shape, dtype=np.uint8)
+        for row, state in enumerate(nodes.states):
+            found[row] = state is not None and _takes_pods(state)
+        return found
 
     def _other(self, old: Object | None, new: Object | None) -> None:
         if old != new:
@@ -234,7 +238,7 @@ class Mirror:
         self.touched.add(row)
         if not same_node:
             self.open = grown(self.open, nodes.live.shape)
-            self.open[row] = state.node is not None and _takes_pods(state)
+            self.open[row] = _takes_pods(state)
 
     def _hide(self, name: str) -> None:
         row = self.snapshot.nodes.rows.get(name)

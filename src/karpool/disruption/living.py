@@ -9,7 +9,7 @@ from karpool.disruption.pdbs import Pdbs
 from karpool.disruption.situation import Situation
 
 REFRESH: Final = timedelta(minutes=5)
-"""How long slow changes, such as a node's age, may go unnoticed."""
+"""How long it may go unnoticed that a node drifts by its age alone."""
 
 
 class LivingSituation(Situation):
@@ -51,8 +51,8 @@ class LivingSituation(Situation):
         self.ask_again({*guarded, *(rows[name] for name in others if name in rows)})
         self._forget_fleeting()
         self._seat_waiting_pods()
-        # A pod that must not be disrupted for a while may be over it.
-        also = self._seated_rows() | self._guarded
+        # Pods may have been given room elsewhere, or not any more; and one that is guarded for a while may be over it.
+        also = self._seated_rows() | self._leaving_rows() | self._guarded
         self.forget(also)
         self.changed = also.union(touched)
 

@@ -11,7 +11,7 @@ from karpool.catalog.pricing import node_price
 from karpool.cluster.arrays import Array, grown
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.nodetable import NodeTable
-from karpool.disruption.windows import closed_until
+from karpool.disruption.windows import closed_until, settled_at
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.nodepool import NodePool
 from karpool.model.wire import condition
@@ -39,6 +39,7 @@ class NodeBook:
         self._written: list[StateNode | None] = []
         self._numbers: dict[str, int] = {}
         self._opens: Array = np.zeros(0)
+        self._settles: Array = np.zeros(0)
         self._unready: Array = np.zeros(0, dtype=np.uint8)
         self._pool_of: Array = np.zeros(0, dtype=np.int32)
         self._busy: Array = np.zeros(0, dtype=np.uint8)
@@ -71,9 +72,9 @@ class NodeBook:
         return shut
 
     def next_opening(self, now: datetime) -> datetime | None:
-        """When the next node that takes no such pods at a moment will take them again."""
+        """When the next node whose window is shut at a moment takes part in consolidation again."""
         self._catch_up()
-        later = self._opens[self._opens > now.timestamp()]
+        later = self._settles[self._settles > now.timestamp()]
         return datetime.fromtimestamp(float(later.min()), UTC) if len(later) else None
 
     def unready(self) -> Array:
@@ -115,7 +116,7 @@ class NodeBook:
         if size > len(self._opens):
             self._opens, self._unready = grown(self._opens, (size,)), grown(self._unready, (size,))
             self._pool_of, self._busy = grown(self._pool_of, (size,), -1), grown(self._busy, (size,))
-            self._drifted = grown(self._drifted, (size,))
+            self._settles, self._drifted = grown(self._settles, (size,)), grown(self._drifted, (size,))
         self._written.extend([None] * (len(states) - len(self._written)))
         stale, self._stale = self._stale, set()
         for row in stale:
@@ -125,9 +126,10 @@ class NodeBook:
                 self._write(row, state)
 
     def _write(self, row: int, state: StateNode | None) -> None:
-        self._opens[row], self._unready[row], self._pool_of[row], self._busy[row], self._drifted[row] = (
-            (0.0, 0, -1, 0, 0) if state is None else self._columns(state)
-        )
+        columns = (self._opens, self._settles, self._unready, self._pool_of, self._busy, self._drifted)
+        found = (0.0, 0.0, 0, -1, 0, 0) if state is None else self._columns(state)
+        for column, value in zip(columns, found, strict=True):
+            column[row] = value
         for rows, applies in (
             (self._deleting, state is not None and state.deleting),
             (self._limited, state is not None and drain_is_limited(state)),
@@ -137,13 +139,14 @@ class NodeBook:
             else:
                 rows.discard(row)
 
-    def _columns(self, state: StateNode) -> tuple[float, bool, int, bool, bool]:
-        claim = state.claim
-        opens = 0.0 if claim is None else closed_until(claim, self._pools.get(state.pool)).timestamp()
+    def _columns(self, state: StateNode) -> tuple[float, float, bool, int, bool, bool]:
+        claim, pool = state.claim, self._pools.get(state.pool)
+        opens = 0.0 if claim is None else closed_until(claim, pool).timestamp()
+        settles = 0.0 if claim is None else settled_at(claim, pool).timestamp()
         counts = claim is not None and state.initialized and not claim.is_true("InstanceTerminating")
         number = self._numbers.setdefault(state.pool, len(self._numbers)) if counts else -1
         drifted = claim is not None and claim.is_true("Drifted")
-        return opens, not state.initialized, number, state.deleting or not _ready(state), drifted
+        return opens, settles, not state.initialized, number, state.deleting or not _ready(state), drifted
 
 
 def drain_is_limited(state: StateNode) -> bool:

@@ -126,19 +126,21 @@ class Situation:
 
     def _seat_waiting_pods(self) -> None:
         """Give waiting pods, and those of nodes that are on their way out, the room they would find on other nodes."""
-        pods, nodes = self.snapshot.pods, self.snapshot.nodes
+        pods = self.snapshot.pods
         homeless = np.flatnonzero(pods.node_of[: len(pods.objects)] < 0).tolist()
-        leaving = sorted(
-            self._node_book.deleting() | {nodes.rows[name] for name in self.in_command if name in nodes.rows}
-        )
         waiting = [row for row in homeless if (pod := pods.objects[row]) is not None and pod.waits_for_node]
         moving = [
             row
-            for node in leaving
+            for node in sorted(self._leaving_rows())
             for row in sorted(self.snapshot.pods_on(node))
             if currently_reschedulable(pods.get(row), self.pdbs, self.now)
         ]
         self.seat(waiting, moving)
+
+    def _leaving_rows(self) -> set[int]:
+        """The rows of nodes that are on their way out."""
+        rows = self.snapshot.nodes.rows
+        return self._node_book.deleting() | {rows[name] for name in self.in_command if name in rows}
 
     def seat(self, waiting: list[int], moving: Collection[int] = ()) -> None:
         """Give pods the room they find on nodes that exist; those that wait and find none are stranded."""

@@ -83,6 +83,17 @@ def closed_until(claim: NodeClaim, pool: NodePool | None) -> datetime:
     return max(opens or _LONG_AGO, visible or _LONG_AGO)
 
 
+def settled_at(claim: NodeClaim, pool: NodePool | None) -> datetime:
+    """When the node may be emptied and filled by consolidation, as far as its window and its grace period go.
+
+    Unlike others, a node of a pool that is not ready is filled before its window opens, but not emptied.
+    """
+    opens = closed_until(claim, pool)
+    if pool is None or pool.ready or pool.static:
+        return opens
+    return max(opens, _ends(reference_time(claim), pool.spec.disruption.consolidate_after) or opens)
+
+
 def _waiting(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | None:
     """Why the node has not been quiet for long enough."""
     length = pool.spec.disruption.consolidate_after
