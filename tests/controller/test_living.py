@@ -1,0 +1,132 @@
+"""What lives on from pass to pass is what a fresh look at the cluster finds, whatever happened in between."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.controller.restless import Restless
+from tests.disruption.scenes import CATALOG
+
+from karpool.cluster.snapshot import Snapshot
+from karpool.controller.controller import Controller
+from karpool.controller.mirror import Mirror
+from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
+from karpool.disruption.command import Cause, Command
+from karpool.disruption.methods import Pass
+from karpool.disruption.recall import Recall
+from karpool.disruption.settings import Order, Settings
+from karpool.disruption.situation import Situation
+from karpool.execution.state import nominate, nominated
+from karpool.execution.tickets import in_command
+from karpool.live.guard import Guard
+from karpool.model.nodepool import NodeClaim
+from karpool.model.objects import Objects
+from karpool.packing.engine import Engine
+from karpool.packing.question import Options
+from karpool.provisioning.launching import foresee
+
+QUESTIONS = ((refusal, False), (refusal, True), (emptiness_refusal,), (consolidation_refusal,))
+
+
+class Idle:
+    """A clock that forgets what is to be done, hands that do nothing, and a provider."""
+
+    catalog = CATALOG
+
+    def __init__(self, world: Restless) -> None:
+        self._world = world
+
+    @property
+    def moment(self) -> datetime:
+        return self._world.now
+
+    def after(self, delay: float, deed: Callable[[], object]) -> None:
+        """Nothing happens by itself."""
+
+    def when(self, moment: datetime, deed: Callable[[], object]) -> None:
+        """Nothing happens by itself."""
+
+    def carry_out(self, actions: Sequence[object], *, alive: Callable[[], bool], in_order: bool = False) -> None:
+        """The world changes by chance alone."""
+
+
+def foreseen(claim: NodeClaim) -> NodeClaim:
+    return foresee(Objects(node_claims=(claim,)), CATALOG).node_claims[0]
+
+
+def controller(world: Restless, order: Order) -> Controller:
+    idle, store = Idle(world), world.store
+    made = Controller(
+        store,
+        idle,
+        Mirror(store, foreseen),
+        idle,
+        offers=idle,
+        guard=Guard(store),
+        settings=Settings(order=order),
+        options=Options(),
+    )
+    made.start()
+    return made
+
+
+def fresh(world: Restless, made: Controller) -> Situation:
+    assert made.session is not None
+    objects = foresee(world.store.objects(), CATALOG)
+    snapshot = Snapshot(objects)
+    return Situation(
+        snapshot,
+        CATALOG,
+        Engine(snapshot, CATALOG, Options()),
+        now=world.now,
+        settings=made.settings,
+        in_command=in_command(objects),
+        nominated=nominated(made.session.state, world.store.claims.get, world.now),
+    )
+
+
+def outline(commands: Sequence[Command]) -> list[Any]:
+    return [(command.method, command.nodes, len(command.replacements), command.savings) for command in commands]
+
+
+def view(situation: Situation) -> dict[str, Any]:
+    """Everything that decisions ask about each node alone, and what budgets of pools allow."""
+    snapshot, found = situation.snapshot, {}
+    for name, row in snapshot.nodes.rows.items():
+        one = situation.standing(row)
+        pods, movers = (sorted(snapshot.pods.get(at).key for at in rows) for rows in (one.pods, one.movers))
+        answers = [situation.once(row, *question) for question in QUESTIONS]
+        drift = situation.drift(one)
+        windows = int(situation.closed[row]), int(situation.unready[row])
+        costs = round(one.cost, 9), round(one.eviction_cost, 9), one.price
+        found[name] = (pods, movers, costs, one.pool_name, windows, answers, None if drift is None else drift.reason)
+    allowed = {
+        (name, cause): situation.allowance(pool, cause) for name, pool in situation.pools.items() for cause in Cause
+    }
+    return {"nodes": found, "allowed": allowed, "expected": (situation.pending, situation.leaving)}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=False), st.sampled_from(Order))
+def test_a_situation_that_lives_on_is_the_same_as_a_fresh_one(chance: Random, order: Order) -> None:
+    world = Restless(chance)
+    made = controller(world, order)
+    for _ in range(25):
+        for _ in range(chance.randrange(4)):
+            world.step()
+        world.now += timedelta(seconds=chance.choice([0, 5, 15, 60, 310]))
+        if chance.random() < 0.05:
+            made.stop()
+            made.start()
+        assert made.session is not None
+        node = chance.choice(world.store.nodes.listed()) if len(world.store.nodes) else None
+        if node is not None and chance.random() < 0.1:
+            made.session.state = nominate(made.session.state, [node.name], world.now)
+        anew = fresh(world, made)
+        expected = Pass(anew, Recall()).decide()
+        with made._disruptor._situation() as living:
+            assert outline(Pass(living, made._disruptor._recalled(living)).decide()) == outline(expected)
+            assert view(living) == view(anew)
