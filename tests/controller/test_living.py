@@ -8,14 +8,17 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.controller.restless import Restless
-from tests.disruption.scenes import CATALOG
+from tests.disruption.scenes import CATALOG, NOW, POOL, box
+from tests.factories import pdb
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.controller import Controller
 from karpool.controller.mirror import Mirror
+from karpool.controller.store import Store
 from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.methods import Pass
+from karpool.disruption.reasons import Code
 from karpool.disruption.recall import Recall
 from karpool.disruption.settings import Order, Settings
 from karpool.disruption.situation import Situation
@@ -36,12 +39,8 @@ class Idle:
 
     catalog = CATALOG
 
-    def __init__(self, world: Restless) -> None:
-        self._world = world
-
-    @property
-    def moment(self) -> datetime:
-        return self._world.now
+    def __init__(self) -> None:
+        self.moment = NOW
 
     def after(self, delay: float, deed: Callable[[], object]) -> None:
         """Nothing happens by itself."""
@@ -57,8 +56,7 @@ def foreseen(claim: NodeClaim) -> NodeClaim:
     return foresee(Objects(node_claims=(claim,)), CATALOG).node_claims[0]
 
 
-def controller(world: Restless, order: Order) -> Controller:
-    idle, store = Idle(world), world.store
+def controller(store: Store, idle: Idle, order: Order = Order.RATIO) -> Controller:
     made = Controller(
         store,
         idle,
@@ -112,12 +110,12 @@ def view(situation: Situation) -> dict[str, Any]:
 @settings(max_examples=25, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(Order))
 def test_a_situation_that_lives_on_is_the_same_as_a_fresh_one(chance: Random, order: Order) -> None:
-    world = Restless(chance)
-    made = controller(world, order)
+    world, idle = Restless(chance), Idle()
+    made = controller(world.store, idle, order)
     for _ in range(25):
         for _ in range(chance.randrange(4)):
             world.step()
-        world.now += timedelta(seconds=chance.choice([0, 5, 15, 60, 310]))
+        idle.moment = world.now = world.now + timedelta(seconds=chance.choice([0, 5, 15, 60, 310]))
         if chance.random() < 0.05:
             made.stop()
             made.start()
@@ -130,3 +128,20 @@ def test_a_situation_that_lives_on_is_the_same_as_a_fresh_one(chance: Random, or
         with made._disruptor._situation() as living:
             assert outline(Pass(living, made._disruptor._recalled(living)).decide()) == outline(expected)
             assert view(living) == view(anew)
+
+
+def test_a_budget_that_shuts_keeps_its_nodes_at_once() -> None:
+    store, held = Store(), box("a", "small", [{"labels": {"app": "web"}}])
+    assert held.node is not None
+    assert held.claim is not None
+    store.pools.put(POOL)
+    store.nodes.put(held.node)
+    store.claims.put(held.claim)
+    store.pods.put(held.pods[0])
+    store.pdbs.put(pdb("web", {"app": "web"}, allowed=1, max_unavailable=1))
+    made = controller(store, Idle())
+    for allowed in (1, 0, 1):
+        store.pdbs.put(pdb("web", {"app": "web"}, allowed=allowed, max_unavailable=1))
+        with made._disruptor._situation() as living:
+            found = living.once(living.snapshot.nodes.rows["a"], refusal, False)
+            assert (None if found is None else found.code) == (None if allowed else Code.POD_DISRUPTION_BUDGET)

@@ -188,3 +188,13 @@ def test_a_budget_that_shuts_is_noted_and_one_that_opens_loosens() -> None:
     assert not mirror.tightened
     assert mirror.loosened == 1
     assert not mirror.touched
+
+
+def test_nodes_that_were_there_before_take_pods_and_may_go() -> None:
+    store = Store()
+    for number in range(20):
+        store.nodes.put(node(f"n{number}"))
+    mirror = Mirror(store)
+    assert mirror.open.sum() == 20
+    store.nodes.remove("n19")
+    assert mirror.open.sum() == 19
