@@ -143,5 +143,5 @@ def test_a_budget_that_shuts_keeps_its_nodes_at_once() -> None:
     for allowed in (1, 0, 1):
         store.pdbs.put(pdb("web", {"app": "web"}, allowed=allowed, max_unavailable=1))
         with made._disruptor._situation() as living:
-            found = living.once(living.snapshot.nodes.rows["a"], refusal, False)
+            found = living.once(living.snapshot.nodes.rows["a"], *QUESTIONS[0])
             assert (None if found is None else found.code) == (None if allowed else Code.POD_DISRUPTION_BUDGET)
