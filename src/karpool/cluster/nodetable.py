@@ -80,7 +80,7 @@ class NodeTable:
         """Give nodes rows; no pod is on them yet."""
         coming = list(states)
         for state in coming:
-            self.resources.learn(state.allocatable)
+            self._learn_resources(state)
         rows = [self._row() for _ in coming]
         self._grow(len(self.states))
         for row, state in zip(rows, coming, strict=True):
@@ -93,11 +93,15 @@ class NodeTable:
 
     def replace(self, row: int, state: StateNode) -> None:
         """Put a node in the place of what it was; its pods stay, but must not be counted in domains meanwhile."""
-        self.resources.learn(state.allocatable)
+        self._learn_resources(state)
         self.widen()
         self._unseat(row)
         self._seat(row, state)
         self._settle((row,))
+
+    def _learn_resources(self, state: StateNode) -> None:
+        self.resources.learn(state.allocatable)
+        self.resources.learn(state.capacity)
 
     def _settle(self, rows: Iterable[int]) -> None:
         self.judge()

@@ -6,7 +6,7 @@ trial.remove(rows_of_nodes)
 placement = trial.place(rows_of_pods)
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -58,8 +58,8 @@ class Engine:
         # Columns are replaced only when they are too small for what they hold: while nothing is more, they stay.
         if self._extents() != self._fitted:
             self._fit()
-        elif self.keeper.pools.has_limits:
-            self.limits = self.keeper.pools.limits()
+        elif self.keeper.pools.usage:
+            self.limits = self.keeper.pools.usage.left()
         self.keeper.judge_hosts()
         order = self.snapshot.nodes.order
         self.memory.put(order=order, host_ok=self.keeper.host_ok)
@@ -69,7 +69,7 @@ class Engine:
     def _fit(self) -> None:
         """Hand the kernels all arrays anew: there is more of something than before."""
         self.keeper.sync()
-        self.limits = self.keeper.pools.limits()
+        self.limits = self.keeper.pools.usage.left()
         self.memory.put(**self.cluster_columns(), **self.keeper.tables(), limits=self.limits.copy())
         self.space.fit(self)
         self._fitted = self._extents()
@@ -237,16 +237,11 @@ class Engine:
             found = self._type_names[key] = tuple(self.keeper.pools.types.names[types].tolist())
         return found
 
-    def limits_without(self, gone: Iterable[int]) -> Array:
-        """What is left of pools' limits when nodes are gone."""
-        limits, pools = self.limits.copy(), self.keeper.pools
-        if pools.has_limits:
-            numbers = {template.name: number for number, template in enumerate(pools.templates)}
-            for row in gone:
-                state = self.snapshot.nodes.get(row)
-                number = numbers.get(state.pool)
-                if number is not None and pools.limited[number] and not state.deleting:
-                    limits[number] += pools.footprint(state.name)
+    def limits_without(self, nodes: Array, sets: Array, count: int) -> Array:
+        """What is left of pools' limits for each of so many sets when its nodes are gone."""
+        limits: Array = np.repeat(self.limits[None], count, axis=0)
+        if self.keeper.pools.usage:
+            self.keeper.pools.usage.give_back(limits, nodes, sets)
         return limits
 
     def supply(self, answer: int) -> None:
@@ -309,7 +304,8 @@ class WhatIf:
         order = engine.snapshot.pods.ranking.order(rows)
         rows = rows[order]
         free = np.array(exempt, dtype=np.uint8)[order] if exempt else np.zeros(len(rows), dtype=np.uint8)
-        space.begin(rows, free, closed, engine.limits_without(self.gone))
+        gone = np.array(self.gone, dtype=np.int64)
+        space.begin(rows, free, closed, engine.limits_without(gone, np.zeros_like(gone), 1)[0])
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
         while (answer := prepare_candidates(engine.memory.table)) != c.DONE:
             engine.supply(answer)

@@ -1,7 +1,6 @@
 """Sets of nodes looked at in one go: which of them have to stay for sure, and which may be worth a closer look."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,10 +36,10 @@ class Scan:
     def _limits(self, sets: Sets) -> Array:
         """What is left of pools' limits without each set; the same for all where no pool has any."""
         engine = self.engine
-        if not engine.keeper.pools.has_limits:
+        if not engine.keeper.pools.usage:
             return engine.limits[None]
-        edges = pairwise(sets.node_start.tolist())
-        return np.stack([engine.limits_without(sets.nodes[first:end].tolist()) for first, end in edges])
+        numbers = np.repeat(np.arange(self.count), np.diff(sets.node_start))
+        return engine.limits_without(sets.nodes, numbers, self.count)
 
     def promising(self) -> Iterator[int]:
         """The sets that may go, one by one as they are found; those passed over have to stay."""

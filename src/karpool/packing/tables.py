@@ -10,7 +10,7 @@ from karpool.cluster.arrays import Array, Ragged
 from karpool.cluster.classes import Signature
 from karpool.cluster.constraints import ANY_ADDRESS, Port
 from karpool.cluster.groups import Group, hard
-from karpool.cluster.resources import UNLIMITED, counted
+from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import ANY, Requirement, Requirements
@@ -20,6 +20,7 @@ from karpool.packing.question import MinValues, Options
 from karpool.packing.reqtable import RequirementTable
 from karpool.packing.templates import Template, templates
 from karpool.packing.typetable import TypeTable
+from karpool.packing.usage import Usage
 
 
 class PoolTables:
@@ -44,7 +45,7 @@ class PoolTables:
             self.usable.append(self._usable(number))
         self._find_largest()
         self.limited = np.array([bool(t.pool.spec.limits) for t in self.templates] or [False], dtype=np.uint8)
-        self.has_limits = bool(self.limited.any())
+        self.usage = Usage(snapshot, self.templates)
         ids = {self.types.offerings[o].reservation_id for o in self.types.reserved}
         self.reservation_ids = sorted(name for name in ids if name is not None)
 
@@ -118,36 +119,6 @@ class PoolTables:
                     return []
         listed: list[int] = types.tolist()
         return listed
-
-    def limits(self) -> Array:
-        """What is left of every pool's limits; the last column counts nodes."""
-        width = len(self.snapshot.resources)
-        left = np.full((max(1, len(self.templates)), width + 1), UNLIMITED, dtype=np.int64)
-        used = self._usage()
-        for number, template in enumerate(self.templates):
-            for name, amount in template.pool.spec.limits.items():
-                column = width if name == "nodes" else self.snapshot.resources.column(name)
-                most = amount.nano // (10**6 if name == "cpu" else 10**9)
-                left[number, column] = most - used.get(template.name, np.zeros(width + 1, dtype=np.int64))[column]
-        return left
-
-    def _usage(self) -> dict[str, Array]:
-        limited = {t.name for t in self.templates if t.pool.spec.limits}
-        usage: dict[str, Array] = {}
-        for state in self.snapshot.nodes.states if limited else ():
-            if state is not None and state.pool in limited and not state.deleting:
-                usage.setdefault(state.pool, np.zeros(len(self.snapshot.resources) + 1, dtype=np.int64))
-                usage[state.pool] += self.footprint(state.name)
-        return usage
-
-    def footprint(self, name: str) -> Array:
-        """What an existing node takes of its pool's limits."""
-        state = self.snapshot.nodes.get(self.snapshot.nodes.rows[name])
-        taken = np.zeros(len(self.snapshot.resources) + 1, dtype=np.int64)
-        capacity = self.snapshot.resources.room(state.capacity)
-        taken[: len(capacity)] = counted(capacity)
-        taken[-1] = 1
-        return taken
 
 
 class TableKeeper:
