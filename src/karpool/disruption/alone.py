@@ -40,12 +40,11 @@ class Alone:
         if self.refused(row):
             self._reasons[row] = reason
 
-    def put(self, look: Scan, rows: Sequence[int], chosen: slice) -> None:
+    def put(self, look: Scan, rows: Sequence[int], chosen: Sequence[int]) -> None:
         """Keep the refusals of some sets of a scan, each of one node."""
-        at = np.array(rows[chosen], dtype=np.int64)
-        if not len(at):
+        if not rows:
             return
-        size = int(at.max()) + 1
+        at, size = np.array(rows, dtype=np.int64), max(rows) + 1
         self.stands, self.opened = grown(self.stands, (size,)), grown(self.opened, (size,))
         for name in _BITS:
             found: Array = getattr(look, name)

@@ -9,7 +9,7 @@ import numpy as np
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
 from karpool.disruption.reasons import Code
 from karpool.disruption.replacements import Market, about
-from karpool.disruption.situation import Situation, Standing, ceiling
+from karpool.disruption.situation import Situation, Standing
 from karpool.model.reasons import Reason
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.placement import Placement
@@ -103,7 +103,7 @@ class Evaluator:
     def scan_prefixes(self, standings: Sequence[Standing], lengths: Sequence[int]) -> Scan:
         """Look at sets of nodes: the first so many of a list, for several lengths."""
         roster = self.situation.roster(standings[: max(lengths)])
-        rows, below = [one.row for one in standings], [ceiling(standings[:length]) for length in lengths]
+        rows, below = [one.row for one in standings], [self.situation.ceiling(standings[:length]) for length in lengths]
         return self._scan(roster.prefixes(rows, lengths, below, self.situation.snapshot.pods.ranking.order))
 
     def _scan(self, sets: Sets) -> Scan:

@@ -225,20 +225,22 @@ class Pass:
 
     def _first_alone(self, standings: Sequence[Standing]) -> Command | None:
         """The first of some nodes that can go alone; those before it that cannot are remembered."""
-        alone, rows = self.recall.alone, [one.row for one in standings]
         look = self.evaluator.scan(standings)
-        seen = 0
+        found, tried, disliked, reasons = None, len(standings), set(), {}
         for at in look.promising():
-            alone.put(look, rows, slice(seen, at))
-            seen = at + 1
             outcome = self.evaluator.consolidate([standings[at]])
             if outcome.reason is not None:
-                alone.put(look, rows, slice(at, seen))
-                alone.explain(rows[at], outcome.reason)
+                reasons[standings[at].row] = outcome.reason
             elif outcome.command is not None and self.unworthy(outcome.command, [standings[at]]) is None:
-                return outcome.command
-        alone.put(look, rows, slice(seen, len(rows)))
-        return None
+                found, tried = outcome.command, at
+                break
+            else:  # what a pool thinks of a move changes with every node that it loses
+                disliked.add(at)
+        alone, refused = self.recall.alone, [at for at in range(tried) if at not in disliked]
+        alone.put(look, [standings[at].row for at in refused], refused)
+        for row, reason in reasons.items():
+            alone.explain(row, reason)
+        return found
 
     def single_refusal(self, standing: Standing) -> Reason | None:
         """Why a node cannot go alone, if it cannot."""

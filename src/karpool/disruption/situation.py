@@ -228,8 +228,14 @@ class Situation:
                 pods = np.array(one.movers, dtype=np.int32)
                 pods = pods[self.snapshot.pods.ranking.order(pods)]
                 flags = [self._flags(pod) for pod in self._pod_book.of_all(pods.tolist())]
-                self._roster.put(one.row, pods, flags, ceiling((one,)))
+                self._roster.put(one.row, pods, flags, self.ceiling((one,)))
         return self._roster
+
+    def ceiling(self, standings: Sequence[Standing]) -> float:
+        """What a new node in the place of nodes has to stay below; infinite where that is not all there is to it."""
+        if self.settings.spot_to_spot and all(one.state.labels.get(CAPACITY_TYPE) == SPOT for one in standings):
+            return np.inf
+        return price_of(standings) - HAIR
 
     def _flags(self, pod: PodFacts) -> int:
         if pod.key in self.pending or pod.key in self.leaving:
@@ -356,13 +362,6 @@ class Situation:
                     held.price + (standing.price or 0.0), held.disruption + standing.cost
                 )
         return self._worth.get(pool, Worth(0.0, 0.0))
-
-
-def ceiling(standings: Sequence[Standing]) -> float:
-    """What a new node in the place of nodes has to stay below; infinite where that is not all there is to it."""
-    if all(standing.state.labels.get(CAPACITY_TYPE) == SPOT for standing in standings):
-        return np.inf
-    return price_of(standings) - HAIR
 
 
 def price_of(standings: Sequence[Standing]) -> float:
