@@ -63,8 +63,8 @@ EXAMPLES
   karpool simulate off-hours --output html > off-hours.html
 \b
 EXIT STATUS
-  0  done
-  2  bad input; one line on standard error names file and field
+  0    done
+  2    bad input; one line on standard error names file and field
   130  interrupted with Ctrl-C; there is no result
 """
 
