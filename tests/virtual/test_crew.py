@@ -94,5 +94,5 @@ def test_workers_do_not_hear_interrupts_and_we_do_again() -> None:
 def test_the_progress_of_all_runs_together_moves_while_they_run() -> None:
     told: list[tuple[str, int, int | None]] = []
     compare(Source(SMALL, open_catalog), ["default"], range(3), lambda *far: told.append(far), workers=2)
-    assert told[0] == ("Simulating 3 runs", 0, 150)
-    assert [done for _, done, _ in told] == list(range(151))
+    assert told[0] == ("Simulating 3 runs", 0, 1500)
+    assert [done for _, done, _ in told] == list(range(1501))

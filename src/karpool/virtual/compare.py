@@ -22,7 +22,7 @@ from karpool.virtual.resuming import with_cluster
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
 
 DEFAULT_POLICY: Final = "default"
-_CHUNKS: Final = 50
+_CHUNKS: Final = 500
 Tell = Callable[[str, int, int | None], None]
 
 
@@ -77,7 +77,7 @@ def run(
     far: Far | None = None,
     check: bool = False,
 ) -> Run:
-    """One run; `check` has every event looked at for broken rules, `far` is told how many fiftieths are done."""
+    """One run; `check` has every event looked at for broken rules, `far` is told how many of 500 parts are done."""
     cluster = VirtualCluster(scenario, catalog, policy=scenario.policies[policy], seed=seed, begins_with=begins_with)
     advance = Invariants(cluster).run if check else cluster.run
     end = seconds(scenario.warm_up) + seconds(scenario.length)
