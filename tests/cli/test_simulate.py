@@ -1,7 +1,12 @@
 """`karpool simulate` and `karpool demo`, run as a user runs them."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -136,6 +141,54 @@ def test_the_table_shows_policies_side_by_side(small: str) -> None:
     assert re.search(r"^cost +\| +[0-9.]+ \$ \| +[0-9.]+ \$ \| +[-+=]", result.stdout, re.MULTILINE)
 
 
+def test_pods_that_wait_at_the_end_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "giant.yaml"
+    file.write_text("pools: [{metadata: {name: a}}]\nworkloads: [{name: x, cpu: 9000, replicas: 4}]\nlength: 10m")
+    assert re.search(r"^pods waiting at the end +\| +4$", run("simulate", str(file)).stdout, re.MULTILINE)
+    assert "4 pods waiting at the end" in run("simulate", str(file), "--output", "html").stdout
+
+
+def test_a_table_where_all_pods_have_a_place_does_not_speak_of_waiting(small: str) -> None:
+    assert "pods waiting at the end" not in run("simulate", small).stdout
+
+
+@pytest.mark.parametrize("output", ["table", "html"])
+def test_a_scenario_in_which_nothing_runs_says_so(tmp_path: Path, output: str) -> None:
+    file = tmp_path / "idle.yaml"
+    file.write_text("pools: [{metadata: {name: a}}]\nlength: 10m")
+    result = run("simulate", str(file), "--output", output)
+    assert result.exit_code == 0
+    assert "Nothing ran: there were no pods and no nodes." in result.stdout
+
+
+@pytest.mark.parametrize("seeds", ["1", "4"])
+def test_an_interrupt_ends_the_command_at_once_with_one_line(small: str, seeds: str) -> None:
+    program = "from karpool.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "simulate", small, "--length", "2000h", "--seeds", seeds]
+    screen, theirs = os.openpty()
+    with subprocess.Popen(command, stderr=theirs, process_group=0) as process:  # noqa: S603 - our own program
+        os.close(theirs)
+        shown = b""
+        while not re.search(rb"Simulating.* [1-9][0-9]*/", shown):
+            shown += os.read(screen, 4096)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
+        since = time.monotonic()
+        while rest := _last_words(screen):
+            shown += rest
+        assert process.wait() == 130
+    os.close(screen)
+    assert time.monotonic() - since < 2
+    assert shown.endswith(b"karpool: interrupted\r\n")
+    assert shown.count(b"karpool") == 1
+
+
+def _last_words(screen: int) -> bytes:
+    try:
+        return os.read(screen, 4096)
+    except OSError:  # how Linux says that nobody holds the other end any more
+        return b""
+
+
 def test_the_page_stands_alone_and_shows_names_as_text(small: str) -> None:
     page = run("simulate", small, "--output", "html").stdout
     assert page.startswith("<!doctype html>")
@@ -174,6 +227,14 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, text: str
     assert result.stderr.startswith(f"karpool: {tmp_path}/")
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_what_only_a_run_finds_is_said_in_one_line_with_several_seeds_too(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("nodeGroups: [{name: g, instanceType: x1}]")
+    alone, together = (run("simulate", str(file), "--seeds", seeds) for seeds in ("1", "2"))
+    assert together.exit_code == 2
+    assert together.stderr == alone.stderr
 
 
 @pytest.mark.parametrize(

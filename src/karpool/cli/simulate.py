@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import AWS, KWOK
 from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.errors import INTERRUPTED, say
 from karpool.cli.progress import progress
 from karpool.model.duration import parse_duration
 from karpool.model.loading import load
@@ -62,8 +63,9 @@ EXAMPLES
   karpool simulate off-hours --output html > off-hours.html
 \b
 EXIT STATUS
-  0  done
-  2  bad input; one line on standard error names file and field
+  0    done
+  2    bad input; one line on standard error names file and field
+  130  interrupted with Ctrl-C; there is no result
 """
 
 
@@ -103,11 +105,14 @@ def simulate(
 
     SCENARIO is a file, - for standard input, or the name of a built-in scenario.
     """
-    opened = open_scenario(scenario, catalog_opener, length)
-    first = opened.story.seed if seed is None else seed
-    with progress() as tell:
-        found = opened.compare(_chosen(opened.story, policies), range(first, first + seeds), tell)
-    _print(found, output)
+    try:
+        opened = open_scenario(scenario, catalog_opener, length)
+        first = opened.story.seed if seed is None else seed
+        with progress() as tell:
+            found = opened.compare(_chosen(opened.story, policies), range(first, first + seeds), tell)
+        _print(found, output)
+    except KeyboardInterrupt:
+        click.get_current_context().exit(say("interrupted", INTERRUPTED))
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from typing import Any, Final
 from karpool.report.page import asset, embeddable, script_hash
 from karpool.report.simulation import Simulation
 from karpool.report.simulation_plots import COLOURS, MEASURES, clock, lines, measured_from, plot, times
-from karpool.report.simulation_table import Row, difference, headline, shown_rows, written
+from karpool.report.simulation_table import NOTHING_RAN, ROWS, Row, difference, headline, shown_rows, written
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import DAY
 
-_PREFERRED_ROWS: Final = ("cost", "evictions", "nodesAtEnd")
+_BIG: Final = next(row for row in ROWS if row.key == "cost")
+_SMALL: Final = ("evictions", "nodesAtEnd", "pendingPodsAtEnd")
 
 
 def simulation_page(document: Simulation, comparison: Comparison) -> str:
@@ -63,19 +64,18 @@ def _legend(document: Simulation) -> str:
 def _totals(document: Simulation) -> str:
     """A card for each policy: what it cost, and how that compares."""
     base = next(iter(document.policies.values()))
-    rows = {row.key: row for row in shown_rows(document)}
+    rows = [row for row in shown_rows(document) if row.key in _SMALL]
     return "".join(
         _card(name, numbers, base, rows, number) for number, (name, numbers) in enumerate(document.policies.items())
     )
 
 
-def _card(name: str, numbers: dict[str, Any], base: dict[str, Any], rows: dict[str, Row], number: int) -> str:
-    cost, *rest = (rows[key] for key in _PREFERRED_ROWS if key in rows)
-    change = "" if numbers is base else f" {_pill(cost, numbers, base)}"
-    facts = ", ".join(f"{written(row, numbers)} {row.title}" for row in rest)
+def _card(name: str, numbers: dict[str, Any], base: dict[str, Any], rows: list[Row], number: int) -> str:
+    change = "" if numbers is base else f" {_pill(_BIG, numbers, base)}"
+    facts = ", ".join(f"{written(row, numbers)} {row.title}" for row in rows)
     return (
         f'<div class="card"><p class="label">{_swatch(number)} {escape(name)}</p>'
-        f'<p class="big">{escape(written(cost, numbers))}{change}</p><p class="quiet">{escape(facts)}</p></div>'
+        f'<p class="big">{escape(written(_BIG, numbers))}{change}</p><p class="quiet">{escape(facts)}</p></div>'
     )
 
 
@@ -89,6 +89,8 @@ def _pill(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
 
 
 def _table(document: Simulation) -> str:
+    if not shown_rows(document):
+        return f"<p>{NOTHING_RAN}</p>"
     base = next(iter(document.policies.values()))
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in document.policies)
     rows = "".join(

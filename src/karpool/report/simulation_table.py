@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, TextIO
 from karpool.report.simulation import Simulation
 from karpool.report.words import UNKNOWN, age, amount
 
+NOTHING_RAN: Final = "Nothing ran: there were no pods and no nodes. Describe pods under workloads."
 _MANY: Final = 10
 
 
@@ -45,6 +46,7 @@ ROWS: Final = (
     Row("spot interruptions", "interruptions", whole),
     Row("nodes at the end", "nodesAtEnd", whole),
     Row("pods at the end", "podsAtEnd", whole),
+    Row("pods waiting at the end", "pendingPodsAtEnd", whole, less_is_better=True),
 )
 
 
@@ -95,6 +97,9 @@ def show_simulation(document: Simulation, file: TextIO, *, plain: bool | None = 
     if document.description:
         screen.line(document.description)
     screen.line("")
+    if not shown_rows(document):
+        screen.line(NOTHING_RAN)
+        return
     names = list(document.policies)
     base = document.policies[names[0]]
     columns = [Column(""), Column(names[0], "right")]

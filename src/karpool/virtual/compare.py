@@ -3,10 +3,8 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cache
-from multiprocessing import get_context
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -16,6 +14,7 @@ from karpool.model.duration import parse_duration
 from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.crew import Far, share_out
 from karpool.virtual.curves import seconds
 from karpool.virtual.invariants import Invariants
 from karpool.virtual.ledger import PoolShare, Sample, Summary
@@ -23,7 +22,7 @@ from karpool.virtual.resuming import with_cluster
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
 
 DEFAULT_POLICY: Final = "default"
-_CHUNKS: Final = 50
+_CHUNKS: Final = 500
 Tell = Callable[[str, int, int | None], None]
 
 
@@ -75,17 +74,17 @@ def run(
     seed: int,
     *,
     begins_with: Objects | None = None,
-    tell: Callable[[int, int], None] | None = None,
+    far: Far | None = None,
     check: bool = False,
 ) -> Run:
-    """One run; `check` has every event looked at for broken rules, `tell` is told how far it is."""
+    """One run; `check` has every event looked at for broken rules, `far` is told how many of 500 parts are done."""
     cluster = VirtualCluster(scenario, catalog, policy=scenario.policies[policy], seed=seed, begins_with=begins_with)
     advance = Invariants(cluster).run if check else cluster.run
     end = seconds(scenario.warm_up) + seconds(scenario.length)
     for chunk in range(1, _CHUNKS + 1):
         advance(end * chunk / _CHUNKS)
-        if tell is not None:
-            tell(chunk, _CHUNKS)
+        if far is not None:
+            far(chunk)
     ledger = cluster.ledger
     ledger.take_sample()
     return Run(ledger.summary(), tuple(ledger.samples), ledger.pools())
@@ -97,7 +96,7 @@ def compare(source: Source, policies: Sequence[str], seeds: Sequence[int], tell:
     scenario = source.scenario(objects)
     jobs = [(name, seed) for name in policies for seed in seeds]
     if workers > 1 and len(jobs) > 1:
-        found = _together(source, jobs, tell, min(workers, len(jobs)))
+        found = _together(source, jobs, tell, workers)
     else:
         found = _one_by_one(Stage(scenario, source.open_catalog(), objects), jobs, tell)
     runs = {name: tuple(found[name, seed] for seed in seeds) for name in policies}
@@ -119,33 +118,35 @@ class Stage(NamedTuple):
     catalog: Catalog
     begins_with: Objects
 
-    def run(self, policy: str, seed: int, tell: Callable[[int, int], None] | None = None) -> Run:
+    def run(self, job: Job, far: Far) -> Run:
         """One run."""
-        return run(self.scenario, self.catalog, policy, seed, begins_with=self.begins_with, tell=tell)
+        policy, seed = job
+        return run(self.scenario, self.catalog, policy, seed, begins_with=self.begins_with, far=far)
 
 
 def _one_by_one(stage: Stage, jobs: Sequence[Job], tell: Tell) -> dict[Job, Run]:
     found = {}
-    for number, (name, seed) in enumerate(jobs):
+    for number, job in enumerate(jobs):
 
-        def far(chunk: int, chunks: int, number: int = number, name: str = name) -> None:
-            tell(f"Simulating {name}", number * chunks + chunk, len(jobs) * chunks)
+        def far(chunk: int, number: int = number, name: str = job[0]) -> None:
+            tell(f"Simulating {name}", number * _CHUNKS + chunk, len(jobs) * _CHUNKS)
 
-        found[name, seed] = stage.run(name, seed, far)
+        found[job] = stage.run(job, far)
     return found
 
 
 def _together(source: Source, jobs: Sequence[Job], tell: Tell, workers: int) -> dict[Job, Run]:
     from karpool.packing.warmup import warm_up
 
+    done = dict.fromkeys(jobs, 0)
+
+    def heard(job: Job, chunk: int) -> None:
+        done[job] = chunk
+        tell(f"Simulating {len(jobs)} runs", sum(done.values()), len(jobs) * _CHUNKS)
+
+    heard(jobs[0], 0)
     warm_up()  # so that the workers find the kernels compiled
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        asked: dict[Future[Run], Job] = {pool.submit(_work, source, *job): job for job in jobs}
-        found = {}
-        for done, future in enumerate(as_completed(asked), start=1):
-            found[asked[future]] = future.result()
-            tell("Simulating", done, len(jobs))
-    return found
+    return share_out(partial(_work, source), jobs, workers, heard)
 
 
 @cache
@@ -154,5 +155,5 @@ def _opened(source: Source) -> Stage:
     return Stage(source.scenario(objects), source.open_catalog(), objects)
 
 
-def _work(source: Source, policy: str, seed: int) -> Run:
-    return _opened(source).run(policy, seed)
+def _work(source: Source, job: Job, far: Far) -> Run:
+    return _opened(source).run(job, far)
