@@ -191,6 +191,11 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, text: str
             f"cluster: [{ROOT / 'examples'}]\npolicies: {{a: {{pools: {{batch: {{spec: {{weight: x}}}}}}}}}}",
             "policies.a.pools.batch.spec.weight: expected a whole number, got text",
         ),
+        ("prices: {m5.larg: 1}", "prices[m5.larg]: the catalogue has no type m5.larg; did you mean m5.large?"),
+        (
+            f"cluster: [{ROOT / 'examples'}]\nprices: {{m5.larg: 1}}",
+            "prices[m5.larg]: the catalogue has no type m5.larg; did you mean m5.large?",
+        ),
         (
             "faults: [{kind: shortage, start: 1m, length: 1h, instanceTypes: [m5.larg]}]",
             "faults[0].instanceTypes[0]: the catalogue has no type m5.larg; did you mean m5.large?",

@@ -175,6 +175,15 @@ def test_a_shortage_of_machines_that_nobody_has_is_named() -> None:
     ]
 
 
+def test_a_price_of_a_machine_that_nobody_has_is_named() -> None:
+    made = scenario("prices: {x-9: 1, 'c-2x-amd64-linux:sport': 1, 'c-2x-amd64-linux:spot': 1}")
+    assert names_machines(made)
+    assert [f"{flaw.field}: {flaw.message}" for flaw in machine_flaws(made, CATALOG)] == [
+        "prices.x-9: the catalogue has no type x-9",
+        "prices[c-2x-amd64-linux:sport]: 'sport' is not a capacity type; use one of reserved, spot, on-demand",
+    ]
+
+
 # -- policies ------------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """`karpool simulate`: hours or days of a workload on a virtual cluster, under one policy or several."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -141,13 +141,18 @@ def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opene
     _refuse_first(_missing_files(written, beside), file)
     files = tuple(str(beside / entry) for entry in written.cluster)
     own = _with_own_catalog(opener, written, beside)
-    source = Source(data, OfCluster(own, files) if files else own, length, files)
+    source = Source(data, _opens(own, files), length, files)
     story = source.scenario()
     if files:
         _refuse_first(pool_flaws(story), file)
     if names_machines(story):
-        _refuse_first(machine_flaws(story, source.open_catalog()), file)
+        # Without prices: an option would be blamed for a type that the scenario misspells.
+        _refuse_first(machine_flaws(story, _opens(replace(own, prices=()), files)()), file)
     return Opened(file, source, story)
+
+
+def _opens(opener: Opener, files: tuple[str, ...]) -> Callable[[], Catalog]:
+    return OfCluster(opener, files) if files else opener
 
 
 def _refuse_first(found: Iterable[Flaw], file: str) -> None:

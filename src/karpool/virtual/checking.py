@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final, get_args
@@ -11,6 +11,7 @@ import msgspec
 
 from karpool.catalog.instance_types import Catalog
 from karpool.compaction.config import parse_config
+from karpool.model.labels import CAPACITY_TYPES
 from karpool.model.manifests.fields import Path, explain, unknown_fields, written_path
 from karpool.model.manifests.yaml_documents import YamlError, yaml_documents
 from karpool.model.nodepool import NodePool
@@ -183,24 +184,33 @@ def _compactor_flaws(written: Any, at: str) -> Iterator[Flaw]:
 
 
 def names_machines(scenario: Scenario) -> bool:
-    """Whether faults name machines that a catalogue may not have."""
-    return any(isinstance(fault, Shortage) and (fault.instance_types or fault.zones) for fault in scenario.faults)
+    """Whether prices or faults name machines that a catalogue may not have."""
+    return bool(scenario.prices) or any(
+        isinstance(fault, Shortage) and (fault.instance_types or fault.zones) for fault in scenario.faults
+    )
 
 
 def machine_flaws(scenario: Scenario, catalog: Catalog) -> Iterator[Flaw]:
-    """Types and zones of faults that no machine has, so that nothing would be missing."""
+    """Types and zones that no machine has, so that a price or a shortage of them would change nothing."""
+    for name in scenario.prices:
+        kind, _, capacity_type = name.partition(":")
+        at = written_path(("prices", name))
+        yield from _unknown_name(kind, catalog.by_name, at, "type")
+        if ":" in name and capacity_type not in CAPACITY_TYPES:
+            message = f"{capacity_type!r} is not a capacity type; use one of {', '.join(CAPACITY_TYPES)}"
+            yield Flaw(at, "CapacityType", message)
     offerings = [offering for entry in catalog.by_name.values() for offering in entry.offerings]
     zones = {offering.zone for offering in offerings}
     for number, fault in enumerate(scenario.faults):
         if isinstance(fault, Shortage):
-            yield from _unknown_names(fault.instance_types, catalog.by_name, f"faults[{number}].instanceTypes", "type")
-            yield from _unknown_names(fault.zones, zones, f"faults[{number}].zones", "zone")
+            for index, kind in enumerate(fault.instance_types):
+                yield from _unknown_name(kind, catalog.by_name, f"faults[{number}].instanceTypes[{index}]", "type")
+            for index, zone in enumerate(fault.zones):
+                yield from _unknown_name(zone, zones, f"faults[{number}].zones[{index}]", "zone")
 
 
-def _unknown_names(names: Iterable[str], known: Iterable[str], at: str, what: str) -> Iterator[Flaw]:
-    listed = sorted(known)
-    for number, name in enumerate(names):
-        if name not in listed:
-            near = get_close_matches(name, listed, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            yield Flaw(f"{at}[{number}]", "UnknownMachine", f"the catalogue has no {what} {name}{hint}")
+def _unknown_name(name: str, known: Collection[str], at: str, what: str) -> Iterator[Flaw]:
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        yield Flaw(at, "UnknownMachine", f"the catalogue has no {what} {name}{hint}")
