@@ -180,8 +180,10 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, text: str
     [
         ("nodeFee: -1", "nodeFee: is out of range; write 0 or more"),
         ("catalog: azure", "catalog: 'azure' is neither aws, aws:REGION or kwok, nor is there a file "),
+        ("catalog: ''", "catalog: '' is neither aws, aws:REGION or kwok"),
         ("catalog: aws:moon", "catalog: 'moon' is not a region; write aws:REGION"),
         ("cluster: [nothere.json]", "cluster[0]: there is no file "),
+        ("cluster: ['']", "cluster[0]: there is no file "),
         ("cluster: ['-']", "cluster[0]: there is no file "),
         (
             f"cluster: [{ROOT / 'examples'}]\npolicies: {{a: {{pools: {{nope: {{}}}}}}}}",

@@ -190,6 +190,8 @@ def test_a_price_of_a_machine_that_nobody_has_is_named() -> None:
 def test_a_patch_that_no_pool_can_have_is_named_with_its_pool() -> None:
     (one,) = said("policies: {a: {pools: {general: {spec: {disruption: {consolidateAfter: soon}}}}}}")
     assert one.startswith("policies.a.pools.general.spec.disruption.consolidateAfter: 'soon' is not a duration")
+    (one,) = said("policies: {a: {pools: {general: {spec: {limits: {memory: 1Gi, cpu: lots}}}}}}")
+    assert one.startswith("policies.a.pools.general.spec.limits.cpu: 'lots' is not a quantity")
     (one,) = said("policies: {a: {pools: {'*': {spec: {weight: 500}}}}}")
     assert one.startswith("policies.a.pools[*].spec.weight: 500 is out of range")
 

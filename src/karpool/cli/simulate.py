@@ -162,7 +162,7 @@ def _refuse_first(found: Iterable[Flaw], file: str) -> None:
 
 def _missing_files(story: Scenario, beside: Path) -> Iterator[Flaw]:
     for number, entry in enumerate(story.cluster):
-        if not (beside / entry).exists():
+        if not entry or not (beside / entry).exists():
             yield Flaw(
                 f"cluster[{number}]", "MissingFile", f"there is no file {beside / entry}; name one with a cluster"
             )
@@ -171,7 +171,7 @@ def _missing_files(story: Scenario, beside: Path) -> Iterator[Flaw]:
     region = story.catalog.removeprefix(f"{AWS}:")
     if region != story.catalog and not is_region(region):
         yield Flaw("catalog", "Region", f"{region!r} is not a region; write aws:REGION, such as aws:eu-west-1")
-    elif not _is_built_in(story.catalog) and not (beside / story.catalog).exists():
+    elif not _is_built_in(story.catalog) and not (story.catalog and (beside / story.catalog).exists()):
         message = f"{story.catalog!r} is neither aws, aws:REGION or kwok, nor is there a file {beside / story.catalog}"
         yield Flaw("catalog", "MissingFile", message)
 

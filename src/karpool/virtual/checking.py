@@ -81,6 +81,7 @@ def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
     yield from _names_flaws("pools", [pool.name for pool in scenario.pools], "metadata.name")
     yield from _names_flaws("nodeGroups", [group.name for group in scenario.node_groups])
     yield from _names_flaws("workloads", [entry.name for entry in scenario.workloads])
+    yield from _names_flaws("workloads", [entry.namespace for entry in scenario.workloads], "namespace")
     yield from _twins("pools", (pool.name for pool in scenario.pools))
     yield from _twins("nodeGroups", (group.name for group in scenario.node_groups))
     yield from _twins("workloads", (f"{entry.namespace}/{entry.name}" for entry in scenario.workloads))

@@ -8,7 +8,7 @@ from karpool.model.manifests.fields import explain, written_path
 from karpool.model.nodepool import NodePool
 from karpool.model.problems import Flaw
 from karpool.model.rules.pools import controller_flaws, weight_flaws
-from karpool.virtual.scenario import ALL_POOLS, Policy, Scenario, patched, patches_of
+from karpool.virtual.scenario import ALL_POOLS, Policy, Scenario, merged, patched, patches_of
 
 
 def pool_flaws(scenario: Scenario) -> Iterator[Flaw]:
@@ -27,10 +27,10 @@ def pool_flaws(scenario: Scenario) -> Iterator[Flaw]:
 def _change_flaws(pool: NodePool, policy: Policy, at: tuple[str, ...]) -> Iterator[Flaw]:
     """What only the changes bring in, under the first name after whose change it is there."""
     before = set(_flaws(pool, Policy()))
-    merged: dict[str, dict[str, object]] = {}
+    so_far: dict[str, dict[str, object]] = {}
     for name in patches_of(pool, policy):
-        merged[name] = policy.pools[name]
-        found = [flaw for flaw in _flaws(pool, Policy(pools=merged)) if flaw not in before]
+        so_far[name] = policy.pools[name]
+        found = [flaw for flaw in _flaws(pool, Policy(pools=so_far)) if flaw not in before]
         for flaw in found:
             yield flaw._replace(field=f"{written_path((*at, name))}.{flaw.field}")
         before.update(found)
@@ -40,7 +40,10 @@ def _flaws(pool: NodePool, policy: Policy) -> Iterator[Flaw]:
     try:
         (changed,) = patched((pool,), policy)
     except msgspec.ValidationError as error:
-        yield explain(error, NodePool, {})
+        written: object = {}
+        for name in patches_of(pool, policy):
+            written = merged(written, policy.pools[name])
+        yield explain(error, NodePool, written)
     else:
         yield from (*weight_flaws(changed.spec.weight), *controller_flaws(changed))
 
