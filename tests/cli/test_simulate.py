@@ -206,7 +206,7 @@ def test_the_page_stands_alone_and_shows_names_as_text(small: str) -> None:
         ("pools: [", "line 2, column 1"),
         ("pools: [{metadata: {name: a}}]\nworkloads: [{name: x, replica: 3}]", "workloads[0]: Object contains unknown"),
         ("pools: [{metadata: {name: a}}]\nlength: 5x", "length: '5x' is not a duration"),
-        ("pools: [{metadata: {name: a}}]\nlength: Never", "length: Never is no length"),
+        ("pools: [{metadata: {name: a}}]\nlength: Never", "length: Never is not allowed here; write 1s or more"),
         ("workloads: []", "pools: is missing"),
         ("pools: [{metadata: {name: a}}, {metadata: {name: a}}]", "pools: a is there 2 times"),
         ("pools: [{metadata: {name: a}, spec: {weight: 500}}]", "pools[0].spec.weight: 500 is out of range"),
@@ -216,7 +216,6 @@ def test_the_page_stands_alone_and_shows_names_as_text(small: str) -> None:
             "policies.p.pools.a.spec.disruption.consolidatAfter: is not a known field; did you mean consolidateAfter?",
         ),
         ("nodeGroups: [{name: g, instanceType: x1}]", "nodeGroups: node group g: the catalogue offers no"),
-        ("pools: [{metadata: {name: a}}]\ncatalog: none.json", "none.json: does not exist"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, text: str, said: str) -> None:
@@ -235,6 +234,46 @@ def test_what_only_a_run_finds_is_said_in_one_line_with_several_seeds_too(tmp_pa
     alone, together = (run("simulate", str(file), "--seeds", seeds) for seeds in ("1", "2"))
     assert together.exit_code == 2
     assert together.stderr == alone.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nodeFee: -1", "nodeFee: is out of range; write 0 or more"),
+        ("catalog: azure", "catalog: 'azure' is neither aws, aws:REGION or kwok, nor is there a file "),
+        ("catalog: ''", "catalog: '' is neither aws, aws:REGION or kwok"),
+        ("catalog: aws:moon", "catalog: 'moon' is not a region; write aws:REGION"),
+        ("cluster: [nothere.json]", "cluster[0]: there is no file "),
+        ("cluster: ['']", "cluster[0]: there is no file "),
+        ("cluster: ['-']", "cluster[0]: there is no file "),
+        (
+            f"cluster: [{ROOT / 'examples'}]\npolicies: {{a: {{pools: {{nope: {{}}}}}}}}",
+            "policies.a.pools.nope: there is no pool nope; there are a, batch, general",
+        ),
+        (
+            f"cluster: [{ROOT / 'examples'}]\npolicies: {{a: {{pools: {{batch: {{spec: {{weight: x}}}}}}}}}}",
+            "policies.a.pools.batch.spec.weight: expected a whole number, got text",
+        ),
+        ("prices: {m5.larg: 1}", "prices[m5.larg]: the catalogue has no type m5.larg; did you mean m5.large?"),
+        (
+            f"cluster: [{ROOT / 'examples'}]\nprices: {{m5.larg: 1}}",
+            "prices[m5.larg]: the catalogue has no type m5.larg; did you mean m5.large?",
+        ),
+        (
+            "faults: [{kind: shortage, start: 1m, length: 1h, instanceTypes: [m5.larg]}]",
+            "faults[0].instanceTypes[0]: the catalogue has no type m5.larg; did you mean m5.large?",
+        ),
+        ("workloads: [{name: web, replicas: {noise: {share: 1, every: 0m}}}]", "noise.every: 0s is not allowed here"),
+    ],
+)
+def test_what_is_wrong_is_said_of_the_place_in_the_scenario(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(f"pools: [{{metadata: {{name: a}}}}]\n{text}")
+    result = run("simulate", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"karpool: {file}: ")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

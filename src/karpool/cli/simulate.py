@@ -1,7 +1,7 @@
 """`karpool simulate`: hours or days of a workload on a virtual cluster, under one policy or several."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from karpool.catalog.builtin import is_region
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import AWS, KWOK
 from karpool.cli.catalog_options import Opener, catalog_opener_options
@@ -19,10 +20,11 @@ from karpool.model.duration import parse_duration
 from karpool.model.loading import load
 from karpool.model.manifests.sources import STDIN, display_name, read_source
 from karpool.model.manifests.sources import Source as FileSource
-from karpool.model.problems import InputError, Problem
+from karpool.model.problems import Flaw, InputError, Problem
 from karpool.virtual.autoscaler import UnknownMachineError
-from karpool.virtual.checking import flaws
+from karpool.virtual.checking import flaws, machine_flaws, names_machines
 from karpool.virtual.compare import Comparison, Source, Tell, compare, cores
+from karpool.virtual.policy_checking import pool_flaws
 from karpool.virtual.resuming import UnknownNodeError
 from karpool.virtual.scenario import Scenario, read_scenario
 
@@ -138,13 +140,45 @@ def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opene
     if length is not None:
         _check_length(length)
     file, data = _read(name)
-    for flaw in flaws(data):
-        raise InputError(Problem.of(flaw, file=file, about=""))
+    _refuse_first(flaws(data), file)
     written = read_scenario(data)
-    files = tuple(str(Path(name).parent / entry) for entry in written.cluster)
-    own = _with_own_catalog(opener, written, name)
-    source = Source(data, OfCluster(own, files) if files else own, length, files)
-    return Opened(file, source, source.scenario())
+    beside = Path(name).parent
+    _refuse_first(_missing_files(written, beside), file)
+    files = tuple(str(beside / entry) for entry in written.cluster)
+    own = _with_own_catalog(opener, written, beside)
+    source = Source(data, _opens(own, files), length, files)
+    story = source.scenario()
+    if files:
+        _refuse_first(pool_flaws(story), file)
+    if names_machines(story):
+        # Without prices: an option would be blamed for a type that the scenario misspells.
+        _refuse_first(machine_flaws(story, _opens(replace(own, prices=()), files)()), file)
+    return Opened(file, source, story)
+
+
+def _opens(opener: Opener, files: tuple[str, ...]) -> Callable[[], Catalog]:
+    return OfCluster(opener, files) if files else opener
+
+
+def _refuse_first(found: Iterable[Flaw], file: str) -> None:
+    for flaw in found:
+        raise InputError(Problem.of(flaw, file=file, about=""))
+
+
+def _missing_files(story: Scenario, beside: Path) -> Iterator[Flaw]:
+    for number, entry in enumerate(story.cluster):
+        if not entry or not (beside / entry).exists():
+            yield Flaw(
+                f"cluster[{number}]", "MissingFile", f"there is no file {beside / entry}; name one with a cluster"
+            )
+    if story.catalog is None or _given("catalog_source"):
+        return
+    region = story.catalog.removeprefix(f"{AWS}:")
+    if region != story.catalog and not is_region(region):
+        yield Flaw("catalog", "Region", f"{region!r} is not a region; write aws:REGION, such as aws:eu-west-1")
+    elif not _is_built_in(story.catalog) and not (story.catalog and (beside / story.catalog).exists()):
+        message = f"{story.catalog!r} is neither aws, aws:REGION or kwok, nor is there a file {beside / story.catalog}"
+        yield Flaw("catalog", "MissingFile", message)
 
 
 @dataclass(frozen=True)
@@ -168,11 +202,14 @@ def _read(name: str) -> tuple[str, bytes]:
     return display_name(at), read_source(at, sys.stdin.buffer)
 
 
-def _with_own_catalog(opener: Opener, story: Scenario, name: str) -> Opener:
+def _is_built_in(catalog: str) -> bool:
+    return catalog == KWOK or catalog.partition(":")[0] == AWS
+
+
+def _with_own_catalog(opener: Opener, story: Scenario, beside: Path) -> Opener:
     """What the scenario says about machines and fees, unless the command line says it."""
     if story.catalog is not None and not _given("catalog_source"):
-        built_in = story.catalog == KWOK or story.catalog.partition(":")[0] == AWS
-        opener = replace(opener, source=story.catalog if built_in else str(Path(name).parent / story.catalog))
+        opener = replace(opener, source=story.catalog if _is_built_in(story.catalog) else str(beside / story.catalog))
     own = tuple(f"{kind}={price}" for kind, price in story.prices.items())
     opener = replace(opener, prices=(*own, *opener.prices))
     if not _given("node_fee"):

@@ -11,10 +11,12 @@ import msgspec
 
 from karpool.model.duration import Duration, parse_duration
 from karpool.model.wire import Wire
+from karpool.virtual.spans import Delay, Interval, Stretch
 
 DAY: Final = 86400.0
 Share = Annotated[float, msgspec.Meta(ge=0.0)]
-ClockTime = Annotated[str, msgspec.Meta(pattern=r"^([01][0-9]|2[0-4]):[0-5][0-9]$")]
+ClockTime = Annotated[str, msgspec.Meta(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$")]
+AtLeastOne: Final = msgspec.Meta(min_length=1)
 
 
 class Part(Wire, forbid_unknown_fields=True):
@@ -36,15 +38,15 @@ class Hour(Part):
 class Step(Part):
     """What holds from so long after the start."""
 
-    after: Duration
+    after: Delay
     value: Share
 
 
 class Bursts(Part):
     """Sudden crowds: how often on average, for how long, how many more."""
 
-    every: Duration
-    length: Duration
+    every: Interval
+    length: Stretch
     height: Share
 
 
@@ -52,7 +54,7 @@ class Noise(Part):
     """How much the value strays, as a share of itself (one standard deviation), and how often it does."""
 
     share: Share
-    every: Duration = parse_duration("5m")
+    every: Interval = parse_duration("5m")
 
 
 class Curve(Part):
@@ -63,13 +65,13 @@ class Curve(Part):
     """
 
     base: Share = 1.0
-    hours: tuple[Hour, ...] = ()
-    steps: tuple[Step, ...] = ()
+    hours: Annotated[tuple[Hour, ...], AtLeastOne] = ()
+    steps: Annotated[tuple[Step, ...], AtLeastOne] = ()
     shape: Literal["ramps", "steps"] = "ramps"
     bursts: Bursts | None = None
     noise: Noise | None = None
     least: Share = 0.0
-    every: Duration = parse_duration("1m")
+    every: Interval = parse_duration("1m")
     """How often somebody looks at the curve, as an autoscaler of pods would."""
 
 
@@ -79,7 +81,7 @@ class Player:
     def __init__(self, curve: Curve, start: datetime, random: Random) -> None:
         self.curve = curve
         self._midnight = start.hour * 3600.0 + start.minute * 60.0 + start.second
-        self._hours = sorted((_of_day(hour.at), hour.value) for hour in curve.hours)
+        self._hours = sorted((of_day(hour.at), hour.value) for hour in curve.hours)
         self._steps = sorted((seconds(step.after), step.value) for step in curve.steps)
         self._random = random
         self._bursts: list[float] = []
@@ -125,7 +127,8 @@ class Player:
         return bursts.height * len(self._bursts)
 
 
-def _of_day(text: str) -> float:
+def of_day(text: ClockTime) -> float:
+    """A time of day in seconds since midnight."""
     hour, _, minute = text.partition(":")
     return int(hour) * 3600.0 + int(minute) * 60.0
 

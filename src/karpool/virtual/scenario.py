@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from karpool.compaction.config import Config
-from karpool.model.duration import Duration, parse_duration
+from karpool.model.duration import parse_duration
 from karpool.model.manifests.yaml_documents import yaml_documents
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import PodSpec
@@ -15,6 +15,7 @@ from karpool.model.scheduling import Taint
 from karpool.model.wire import Timestamp, decode_value, encode_value
 from karpool.model.workloads import PodDisruptionBudget
 from karpool.virtual.curves import Curve, Part
+from karpool.virtual.spans import Delay, Interval, Stretch
 
 ALL_POOLS: Final = "*"
 MONDAY: Final = datetime(2025, 1, 6, tzinfo=UTC)
@@ -45,37 +46,37 @@ class Workload(Part):
     annotations: dict[str, str] = {}
     spec: PodSpec = PodSpec()
     protection: Protection | None = None
-    runs: Duration = parse_duration("10m")
-    deploys: tuple[Duration, ...] = ()
+    runs: Stretch = parse_duration("10m")
+    deploys: tuple[Delay, ...] = ()
     deploys_per_day: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
-    start_time: Duration | None = None
+    start_time: Delay | None = None
     """How long a pod takes from its node to being ready; otherwise as the timings say."""
-    stop_time: Duration | None = None
+    stop_time: Delay | None = None
 
 
 class Shortage(Part, tag="shortage", tag_field="kind"):
     """Machines that cannot be had for a while; empty lists stand for all."""
 
-    start: Duration
-    length: Duration
+    start: Delay
+    length: Stretch
     instance_types: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
-    capacity_types: tuple[str, ...] = ()
+    capacity_types: tuple[Literal["on-demand", "spot", "reserved"], ...] = ()
 
 
 class Interruptions(Part, tag="interruptions", tag_field="kind"):
     """Spot nodes are taken away, each once in so long on average, with a short warning."""
 
-    every: Duration
-    warning: Duration = parse_duration("2m")
-    start: Duration = parse_duration("0s")
+    every: Interval
+    warning: Delay = parse_duration("2m")
+    start: Delay = parse_duration("0s")
 
 
 class Outage(Part, tag="outage", tag_field="kind"):
     """The controller is dead for a while; what it had in memory is gone."""
 
-    start: Duration
-    length: Duration
+    start: Delay
+    length: Stretch
 
 
 Fault = Shortage | Interruptions | Outage
@@ -98,33 +99,33 @@ class NodeGroup(Part):
 class Timings(Part):
     """How long things take, and how often somebody looks."""
 
-    launch: Duration = parse_duration("10s")
-    registration: Duration = parse_duration("20s")
-    readiness: Duration = parse_duration("10s")
-    termination: Duration = parse_duration("30s")
-    pod_start: Duration = parse_duration("5s")
-    pod_stop: Duration = parse_duration("2s")
+    launch: Delay = parse_duration("10s")
+    registration: Delay = parse_duration("20s")
+    readiness: Delay = parse_duration("10s")
+    termination: Delay = parse_duration("30s")
+    pod_start: Delay = parse_duration("5s")
+    pod_stop: Delay = parse_duration("2s")
     spread: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.2
     """By which share each of these strays to either side, drawn per object."""
-    reaction: Duration = parse_duration("1s")
+    reaction: Delay = parse_duration("1s")
     """How long controllers of workloads take to answer a change."""
-    poll: Duration = parse_duration("10s")
+    poll: Interval = parse_duration("10s")
     """How often the controller looks for something to do."""
-    patience: Duration = parse_duration("10s")
+    patience: Delay = parse_duration("10s")
     """Up to how long it rests after looks that found nothing, each rest twice as long; more than `poll` is quicker."""
-    batch_idle: Duration = parse_duration("1s")
-    batch_most: Duration = parse_duration("10s")
-    validation: Duration = parse_duration("15s")
-    sample: Duration = parse_duration("5m")
+    batch_idle: Delay = parse_duration("1s")
+    batch_most: Delay = parse_duration("10s")
+    validation: Delay = parse_duration("15s")
+    sample: Interval = parse_duration("5m")
 
 
 class AutoscalerSettings(Part):
     """When Cluster Autoscaler finds a node unneeded, and how often it looks."""
 
     scale_down_utilization_threshold: float = 0.5
-    scale_down_unneeded_time: Duration = parse_duration("10m")
-    scale_down_delay_after_add: Duration = parse_duration("10m")
-    scan_interval: Duration = parse_duration("10s")
+    scale_down_unneeded_time: Delay = parse_duration("10m")
+    scale_down_delay_after_add: Delay = parse_duration("10m")
+    scan_interval: Interval = parse_duration("10s")
 
 
 class Decisions(Part):
@@ -157,14 +158,14 @@ class Scenario(Part):
     name: str = ""
     description: str = ""
     start: Timestamp = MONDAY
-    length: Duration = parse_duration("24h")
-    warm_up: Duration = parse_duration("0s")
+    length: Interval = parse_duration("24h")
+    warm_up: Delay = parse_duration("0s")
     """Time before the start of measuring, in which the cluster fills."""
     seed: int = 0
     cluster: tuple[str, ...] = ()
     """Files with a real cluster to begin with, as `karpool plan -f` reads them."""
     catalog: str | None = None
-    node_fee: float = 0.0
+    node_fee: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
     prices: dict[str, Annotated[float, msgspec.Meta(ge=0.0)]] = {}
     """Prices in $/h of types (`TYPE` or `TYPE:CAPACITY_TYPE`) that differ from the catalogue's."""
     pools: tuple[NodePool, ...] = ()
@@ -192,13 +193,18 @@ def patched(pools: tuple[NodePool, ...], policy: Policy) -> tuple[NodePool, ...]
 
 
 def _patched(pool: NodePool, policy: Policy) -> NodePool:
-    patches = [policy.pools[name] for name in (ALL_POOLS, pool.name) if name in policy.pools]
+    patches = [policy.pools[name] for name in patches_of(pool, policy)]
     if not patches:
         return pool
     plain = msgspec.to_builtins(pool, enc_hook=encode_value)
     for patch in patches:
         plain = merged(plain, patch)
     return msgspec.convert(plain, type=NodePool, dec_hook=decode_value, str_keys=True)
+
+
+def patches_of(pool: NodePool, policy: Policy) -> list[str]:
+    """Under which names a policy changes a pool, in the order in which the changes are merged."""
+    return [name for name in (ALL_POOLS, pool.name) if name in policy.pools]
 
 
 def merged(value: Any, patch: Any) -> Any:

@@ -1,0 +1,87 @@
+"""Fields of a workload's pods that Kubernetes does not have either: a misspelt one would change nothing."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any, Final
+
+from karpool.model.manifests.fields import Path, unknown_fields, written_path
+from karpool.model.pod import PodSpec
+from karpool.model.problems import Flaw
+
+_CONTAINER: Final = [
+    "args",
+    "command",
+    "env",
+    "envFrom",
+    "image",
+    "imagePullPolicy",
+    "lifecycle",
+    "livenessProbe",
+    "readinessProbe",
+    "resizePolicy",
+    "restartPolicyRules",
+    "securityContext",
+    "startupProbe",
+    "stdin",
+    "stdinOnce",
+    "terminationMessagePath",
+    "terminationMessagePolicy",
+    "tty",
+    "volumeDevices",
+    "volumeMounts",
+    "workingDir",
+]
+_IGNORED: Final = {
+    "": [
+        "activeDeadlineSeconds",
+        "automountServiceAccountToken",
+        "dnsConfig",
+        "dnsPolicy",
+        "enableServiceLinks",
+        "ephemeralContainers",
+        "hostAliases",
+        "hostIPC",
+        "hostNetwork",
+        "hostPID",
+        "hostUsers",
+        "hostname",
+        "hostnameOverride",
+        "imagePullSecrets",
+        "os",
+        "preemptionPolicy",
+        "readinessGates",
+        "restartPolicy",
+        "runtimeClassName",
+        "schedulingGates",
+        "schedulingGroup",
+        "securityContext",
+        "serviceAccount",
+        "serviceAccountName",
+        "setHostnameAsFQDN",
+        "shareProcessNamespace",
+        "subdomain",
+        "workloadRef",
+    ],
+    "containers": _CONTAINER,
+    "initContainers": _CONTAINER,
+    "ports": ["name"],
+    "tolerations": ["tolerationSeconds"],
+    "resourceClaims": ["resourceClaimName", "resourceClaimTemplateName"],
+}
+"""Fields that Kubernetes knows and decisions do not need, by the field that holds them."""
+
+
+def unknown_pod_fields(written: Any, at: Path) -> Iterator[Flaw]:
+    """Fields of a pod's spec that nobody knows; volumes are of too many kinds to tell."""
+    for path, known in unknown_fields(PodSpec, written):
+        *parents, name = (part for part in path if isinstance(part, str))
+        ignored = _IGNORED.get(parents[-1] if parents else "", [])
+        if path[0] != "volumes" and name not in ignored:
+            yield unknown_field((*at, *path), (*known, *ignored))
+
+
+def unknown_field(path: Path, known: tuple[str, ...]) -> Flaw:
+    """A field that nobody knows, with the one that was probably meant."""
+    near = get_close_matches(str(path[-1]), known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    return Flaw(written_path(path), "UnknownField", f"is not a known field; {hint}")

@@ -1,0 +1,208 @@
+"""What is wrong with a scenario is found before it is run, and the field is named."""
+
+from typing import Any
+
+import pytest
+from tests.virtual.worlds import CATALOG, POOL, scenario
+
+from karpool.model.duration import Duration, parse_duration
+from karpool.virtual.checking import flaws, machine_flaws, names_machines
+from karpool.virtual.curves import Part
+from karpool.virtual.policy_checking import pool_flaws
+from karpool.virtual.spans import Delay, Interval, Limits, Stretch, limits_of
+
+
+def said(text: str, *, pools: str = POOL) -> list[str]:
+    return [f"{flaw.field}: {flaw.message}" for flaw in flaws((pools + text).encode())]
+
+
+def web(fields: str) -> str:
+    return f"workloads: [{{name: web, {fields}}}]"
+
+
+def parts(of: type[Any] = Part) -> list[type[Any]]:
+    return [kind for below in of.__subclasses__() for kind in (below, *parts(below))]
+
+
+# -- durations -----------------------------------------------------------------------------------------------------
+
+
+def test_every_duration_of_a_scenario_has_limits() -> None:
+    fields = {f"{kind.__name__}.{name}": hint for kind in parts() for name, hint in kind.__annotations__.items()}
+    durations = {name: limits_of(hint) for name, hint in fields.items() if "Duration" in str(hint)}
+    assert len(durations) > 25
+    assert all(isinstance(limits, Limits) for limits in durations.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "allowed", "refused"),
+    [
+        (Interval, ("1s", "24h"), ("0s", "1ns", "-1h", "Never")),
+        (Delay, ("0s", "24h"), ("-1ns", "Never")),
+        (Stretch, ("1s", "Never"), ("0s", "-1h")),
+    ],
+)
+def test_limits_of_durations(kind: Any, allowed: tuple[str, ...], refused: tuple[str, ...]) -> None:
+    limits = limits_of(kind)
+    assert limits is not None
+
+    def held(texts: tuple[str, ...]) -> list[bool]:
+        lengths: list[Duration] = [parse_duration(text) for text in texts]
+        return [limits.hold(length) for length in lengths]
+
+    assert all(held(allowed))
+    assert not any(held(refused))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (web("replicas: {bursts: {every: 0m, length: 5m, height: 3}}"), "workloads[0].replicas.bursts.every: 0s"),
+        (web("replicas: {bursts: {every: Never, length: 5m, height: 3}}"), "workloads[0].replicas.bursts.every: Never"),
+        (web("replicas: {bursts: {every: 5m, length: -5m, height: 3}}"), "workloads[0].replicas.bursts.length: -5m"),
+        (web("replicas: {noise: {share: 1, every: 0m}}"), "workloads[0].replicas.noise.every: 0s"),
+        (web("replicas: {every: 1ns}"), "workloads[0].replicas.every: 1ns"),
+        (web("deploys: [1h, -2h]"), "workloads[0].deploys[1]: -2h"),
+        (web("startTime: -1s"), "workloads[0].startTime: -1s"),
+        ("faults: [{kind: outage, start: -5m, length: 3m}]", "faults[0].start: -5m"),
+        ("faults: [{kind: outage, start: 5m, length: -3m}]", "faults[0].length: -3m"),
+        ("faults: [{kind: interruptions, every: 0s}]", "faults[0].every: 0s"),
+        ("timings: {launch: -5s}", "timings.launch: -5s"),
+        ("timings: {poll: 0s}", "timings.poll: 0s"),
+        ("autoscaler: {scanInterval: 0s}", "autoscaler.scanInterval: 0s"),
+        ("warmUp: Never", "warmUp: Never"),
+        ("length: 0s", "length: 0s"),
+    ],
+)
+def test_a_duration_out_of_its_limits_is_named(text: str, named: str) -> None:
+    (one,) = said(text)
+    assert one.startswith(f"{named} is not allowed here; write ")
+
+
+def test_what_never_ends_may_say_so() -> None:
+    faults = "faults: [{kind: outage, start: 0s, length: Never}, {kind: shortage, start: 0s, length: Never}]\n"
+    assert said(faults + web("kind: Job, runs: Never")) == []
+
+
+# -- workloads -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ("replicas: {hours: []}", "replicas.hours: is empty; list at least one, or leave it out"),
+        (
+            "replicas: {hours: [{at: '10:00', value: 1}, {at: '10:00', value: 2}]}",
+            "replicas.hours[1].at: 10:00 is there twice; keep one of them",
+        ),
+        (
+            "replicas: {hours: [{at: '12:00', value: 1}, {at: '10:00', value: 2}]}",
+            "replicas.hours[1].at: 10:00 comes after 12:00; list the earlier one first",
+        ),
+        (
+            "replicas: {hours: [{at: '00:00', value: 1}, {at: '24:00', value: 2}]}",
+            "replicas.hours[1].at: 24:00 is 00:00 of the next day; keep one of them",
+        ),
+        (
+            "replicas: {hours: [{at: '24:30', value: 1}]}",
+            "replicas.hours[0].at: expected a time of day from 00:00 to 24:00, such as 08:30",
+        ),
+        (
+            "replicas: {steps: [{after: 2h, value: 1}, {after: 1h, value: 2}]}",
+            "replicas.steps[1].after: 1h comes after 2h; list the earlier one first",
+        ),
+        ("replicas: -1", "replicas: is out of range; write 0 or more"),
+        ("protection: {maxUnavailable: 250%}", "protection.maxUnavailable: 250% is more than all; write 0% to 100%"),
+        (
+            "protection: {minAvailable: some}",
+            "protection.minAvailable: 'some' is not a number of pods; write 0 or more, or a percentage such as 50%",
+        ),
+        ("spec: {nodeSelectr: {a: b}}", "spec.nodeSelectr: is not a known field; did you mean nodeSelector?"),
+        (
+            "spec: {containers: [{resurces: {}}]}",
+            "spec.containers[0].resurces: is not a known field; did you mean resources?",
+        ),
+        (
+            "spec: {tolerations: [{kei: a}]}",
+            "spec.tolerations[0].kei: is not a known field; did you mean key?",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_workload_is_named(fields: str, expected: str) -> None:
+    assert said(web(fields)) == [f"workloads[0].{expected}"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "replicas: {hours: [{at: '08:00', value: 1}, {at: '24:00', value: 2}]}",
+        "protection: {maxUnavailable: 100%}",
+        "spec: {hostNetwork: true, containers: [{image: a, env: [], ports: [{name: http}]}]}",
+        "spec: {tolerations: [{key: a, operator: Exists, tolerationSeconds: 5}], volumes: [{name: a, configMap: {}}]}",
+    ],
+)
+def test_what_kubernetes_knows_is_allowed(fields: str) -> None:
+    assert said(web(fields)) == []
+
+
+@pytest.mark.parametrize("name", ["Not Valid!", "-web", "", "a_b", "a..b", "a" * 254])
+def test_names_are_those_of_objects(name: str) -> None:
+    (one,) = said(f"workloads: [{{name: '{name}'}}]")
+    assert one.startswith("workloads[0].name: ")
+    assert "is no name of an object" in one
+
+
+def test_a_name_may_have_dots() -> None:
+    assert said("workloads: [{name: web.v2}]") == []
+
+
+# -- faults --------------------------------------------------------------------------------------------------------
+
+
+def test_kinds_of_faults_are_listed() -> None:
+    expected = "faults[0].kind: 'meteor' is not allowed; use one of shortage, interruptions, outage"
+    assert said("faults: [{kind: meteor}]") == [expected]
+
+
+def test_a_shortage_of_machines_that_nobody_has_is_named() -> None:
+    made = scenario(
+        "faults: [{kind: shortage, start: 0s, length: 1h, instanceTypes: [c-2x-amd64-linx], zones: [moon]}]"
+    )
+    assert names_machines(made)
+    assert [f"{flaw.field}: {flaw.message}" for flaw in machine_flaws(made, CATALOG)] == [
+        "faults[0].instanceTypes[0]: the catalogue has no type c-2x-amd64-linx; did you mean c-2x-amd64-linux?",
+        "faults[0].zones[0]: the catalogue has no zone moon",
+    ]
+
+
+def test_a_price_of_a_machine_that_nobody_has_is_named() -> None:
+    made = scenario("prices: {x-9: 1, 'c-2x-amd64-linux:sport': 1, 'c-2x-amd64-linux:spot': 1}")
+    assert names_machines(made)
+    assert [f"{flaw.field}: {flaw.message}" for flaw in machine_flaws(made, CATALOG)] == [
+        "prices.x-9: the catalogue has no type x-9",
+        "prices[c-2x-amd64-linux:sport]: 'sport' is not a capacity type; use one of reserved, spot, on-demand",
+    ]
+
+
+# -- policies ------------------------------------------------------------------------------------------------------
+
+
+def test_a_patch_that_no_pool_can_have_is_named_with_its_pool() -> None:
+    (one,) = said("policies: {a: {pools: {general: {spec: {disruption: {consolidateAfter: soon}}}}}}")
+    assert one.startswith("policies.a.pools.general.spec.disruption.consolidateAfter: 'soon' is not a duration")
+    (one,) = said("policies: {a: {pools: {general: {spec: {limits: {memory: 1Gi, cpu: lots}}}}}}")
+    assert one.startswith("policies.a.pools.general.spec.limits.cpu: 'lots' is not a quantity")
+    (one,) = said("policies: {a: {pools: {'*': {spec: {weight: 500}}}}}")
+    assert one.startswith("policies.a.pools[*].spec.weight: 500 is out of range")
+
+
+def test_a_patch_is_not_blamed_for_what_was_wrong_before() -> None:
+    made = scenario("policies: {a: {pools: {general: {spec: {limits: {cpu: 5}}}}}}", pools=POOL + "    weight: 500\n")
+    assert list(pool_flaws(made)) == []
+
+
+def test_what_the_compactor_would_refuse_is_named() -> None:
+    (one,) = said("policies: {a: {compactor: {x: 1}}}")
+    assert one == "policies.a.compactor.x: is not a known field; there are nodePools"
+    (one,) = said("policies: {a: {compactor: {nodePools: {g: {enabled: true}}}}}")
+    assert one.startswith("policies.a.compactor.nodePools.g.scaleDownCPURequestRatioLimit: is missing")
