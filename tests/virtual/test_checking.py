@@ -206,3 +206,20 @@ def test_what_the_compactor_would_refuse_is_named() -> None:
     assert one == "policies.a.compactor.x: is not a known field; there are nodePools"
     (one,) = said("policies: {a: {compactor: {nodePools: {g: {enabled: true}}}}}")
     assert one.startswith("policies.a.compactor.nodePools.g.scaleDownCPURequestRatioLimit: is missing")
+
+
+# -- fields that nobody knows --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("lenght: 4h", "lenght: is not a known field; did you mean length?"),
+        (web("replica: 3"), "workloads[0].replica: is not a known field; did you mean replicas?"),
+        (web("replicas: {hour: []}"), "workloads[0].replicas.hour: is not a known field; did you mean hours?"),
+        ("policies: {a: {decision: {}}}", "policies.a.decision: is not a known field; did you mean decisions?"),
+        ("faults: [{kind: outage, begin: 1h}]", "faults[0]: has no field begin"),
+    ],
+)
+def test_a_misspelt_field_of_a_scenario_is_named_with_the_one_that_was_meant(text: str, expected: str) -> None:
+    assert said(text) == [expected]

@@ -26,6 +26,7 @@ from karpool.virtual.scenario import Fault, Protection, Scenario, Shortage, Work
 from karpool.virtual.spans import span_flaws
 
 _BOUND: Final = re.compile(r"Expected `\w+` ([<>])= ([0-9.]+)")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _INVALID: Final = "Invalid value "
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LONGEST_NAME: Final = 253
@@ -53,6 +54,11 @@ def _unreadable(error: msgspec.ValidationError, text: bytes) -> Flaw:
     if len(documents) != 1 or not isinstance(documents[0], dict):
         return Flaw("", "Unreadable", "expected one document, a map with pools, workloads and policies")
     found = explain(error, Scenario, documents[0])
+    unknown = _UNKNOWN.fullmatch(found.message)
+    for path, known in unknown_fields(Scenario, documents[0]) if unknown is not None else ():
+        # What a fault may have depends on its kind.
+        if unknown is not None and path[-1] == unknown["name"] and path[0] != "faults":
+            return unknown_field(path, known)
     return found._replace(message=_in_words(found.message))
 
 
@@ -65,6 +71,8 @@ def _in_words(said: str) -> str:
     if said.startswith(_INVALID):  # only faults come in kinds
         kinds = ", ".join(str(kind.__struct_config__.tag) for kind in get_args(Fault))
         return f"{said.removeprefix(_INVALID)} is not allowed; use one of {kinds}"
+    if unknown := _UNKNOWN.fullmatch(said):
+        return f"has no field {unknown['name']}"
     bound = _BOUND.fullmatch(said)
     if bound is not None:
         return f"is out of range; write {float(bound[2]):g} or {'more' if bound[1] == '>' else 'less'}"
