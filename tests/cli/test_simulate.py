@@ -204,7 +204,7 @@ def test_the_page_stands_alone_and_shows_names_as_text(small: str) -> None:
     [
         ("", "expected one document"),
         ("pools: [", "line 2, column 1"),
-        ("pools: [{metadata: {name: a}}]\nworkloads: [{name: x, replica: 3}]", "workloads[0]: Object contains unknown"),
+        ("pools: [{metadata: {name: a}}]\nworkloads: [{name: x, replica: 3}]", "workloads[0].replica: is not"),
         ("pools: [{metadata: {name: a}}]\nlength: 5x", "length: '5x' is not a duration"),
         ("pools: [{metadata: {name: a}}]\nlength: Never", "length: Never is not allowed here; write 1s or more"),
         ("workloads: []", "pools: is missing"),

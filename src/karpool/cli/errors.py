@@ -39,7 +39,7 @@ class Program(click.Group):
         except click.ClickException as error:
             return say(error.format_message(), BAD_INPUT)
         except (click.Abort, KeyboardInterrupt):
-            return INTERRUPTED
+            return say("interrupted", INTERRUPTED)
         except BrokenPipeError:
             return _leave_quietly()
         except OSError as error:

@@ -14,7 +14,6 @@ from karpool.catalog.builtin import is_region
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import AWS, KWOK
 from karpool.cli.catalog_options import Opener, catalog_opener_options
-from karpool.cli.errors import INTERRUPTED, say
 from karpool.cli.progress import progress
 from karpool.model.duration import parse_duration
 from karpool.model.loading import load
@@ -107,14 +106,11 @@ def simulate(
 
     SCENARIO is a file, - for standard input, or the name of a built-in scenario.
     """
-    try:
-        opened = open_scenario(scenario, catalog_opener, length)
-        first = opened.story.seed if seed is None else seed
-        with progress() as tell:
-            found = opened.compare(_chosen(opened.story, policies), range(first, first + seeds), tell)
-        _print(found, output)
-    except KeyboardInterrupt:
-        click.get_current_context().exit(say("interrupted", INTERRUPTED))
+    opened = open_scenario(scenario, catalog_opener, length)
+    first = opened.story.seed if seed is None else seed
+    with progress() as tell:
+        found = opened.compare(_chosen(opened.story, policies), range(first, first + seeds), tell)
+    _print(found, output)
 
 
 @dataclass(frozen=True)
