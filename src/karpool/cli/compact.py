@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
@@ -26,7 +25,7 @@ from karpool.compaction.pools import pool_of, pools_without_nodes
 from karpool.compaction.settings import DEFAULTS, Settings
 from karpool.model.manifests.sources import STDIN, Source, display_name, read_source
 from karpool.model.objects import Objects
-from karpool.model.problems import InputError, one_line
+from karpool.model.problems import InputError, one_line, suggestion
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -260,8 +259,7 @@ def _known(objects: Objects, name: str) -> str:
     """The name of a node, if there is one of it."""
     names = [node.name for node in objects.nodes]
     if name not in names:
-        near = get_close_matches(name, names, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = suggestion(name, names)
         raise InputError.at("--node", f"there is no node {name!r} among the {len(names)} that were read{hint}")
     return name
 

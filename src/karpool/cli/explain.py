@@ -1,7 +1,6 @@
 """`karpool explain`: everything about one node."""
 
 import sys
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,7 +10,7 @@ from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.progress import progress
-from karpool.model.problems import InputError
+from karpool.model.problems import InputError, suggestion
 from karpool.report.document import to_json
 from karpool.report.tables import show_explanation
 
@@ -67,7 +66,6 @@ def explain(node: str, source: ClusterInput, output: str, catalog_opener: Opener
 def _row(situation: "Situation", name: str) -> int:
     rows = situation.snapshot.nodes.rows
     if name not in rows:
-        near = get_close_matches(name, rows, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = suggestion(name, rows)
         raise InputError.at("NODE", f"there is no node {name!r} among the {len(rows)} that were read{hint}")
     return rows[name]

@@ -3,7 +3,6 @@
 It is JSON (or YAML): an object with `nodePools`, in a file of its own or under a key of a ConfigMap.
 """
 
-import difflib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -14,7 +13,7 @@ from msgspec import field
 from karpool.model.cron import parse_schedule
 from karpool.model.duration import NEVER, Duration
 from karpool.model.manifests.documents import DocumentError, documents
-from karpool.model.manifests.fields import explain, unknown_fields, without_nulls, written_path
+from karpool.model.manifests.fields import explain, unknown_field, unknown_fields, without_nulls, written_path
 from karpool.model.problems import Flaw, InputError, Problem
 from karpool.model.wire import Wire, decode_value
 
@@ -132,9 +131,7 @@ def _refused(flaw: Flaw, file: str) -> InputError:
 def _unknown(value: Any) -> Iterator[Flaw]:
     """Fields nobody knows; a misspelt limit that is ignored would drain nodes that somebody meant to keep."""
     for path, known in unknown_fields(Config, value):
-        near = difflib.get_close_matches(str(path[-1]), known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        yield Flaw(written_path(path), "UnknownField", f"is not a known field; {hint}")
+        yield unknown_field(path, known)
 
 
 def _pool_flaws(pools: Mapping[str, PoolConfig]) -> Iterator[Flaw]:

@@ -77,10 +77,8 @@ def tell(last: Pass, standing: Standing) -> NodeStory:
 
 def _pod_rulings(last: Pass, standing: Standing) -> list[Ruling]:
     """One line for each pod that must not be disturbed, or one for all if there is none."""
-    pods = last.situation.snapshot.pods
-    here = sorted(last.situation.snapshot.pods_on(standing.row), key=lambda row: pods.get(row).key)
-    held = [last.situation.hold(row) for row in here]
-    refused = [Ruling("its pods may be moved", why, passed=False) for why in held if why is not None]
+    held = sorted(last.situation.holds(standing.row), key=lambda one: one[0].key)
+    refused = [Ruling("its pods may be moved", why, passed=False) for _, why in held]
     return refused or [Ruling("its pods may be moved", None, passed=True)]
 
 

@@ -190,7 +190,8 @@ class Pass:
             said = f"no group of the {len(members)} candidates it could be combined with can go for less"
             reason = Reason(Code.NO_GROUP, said, f"NodePool {members[0].state.pool}")
             if not disliked:  # what a pool thinks of a move changes with every node that it loses
-                self.recall.put(key, reason, _joined(rests))
+                (footprint,) = rests  # nothing was found in the first scan, so that there was no second
+                self.recall.put(key, reason, footprint)
             self.tried.update((one.row, reason) for one in members)
         return ()
 
@@ -206,7 +207,6 @@ class Pass:
             if refused is not None:
                 disliked.append(refused)
             elif outcome.command is not None:
-                rests.append(footprint_of(look, at + 1))
                 return at, outcome.command
         rests.append(footprint_of(look, len(lengths)))
         return None
@@ -272,12 +272,3 @@ class Pass:
             if found is not None:
                 return found
         return None
-
-
-def _joined(rests: Sequence[Footprint]) -> Footprint:
-    return Footprint(
-        frozenset().union(*(one.nodes for one in rests)),
-        frozenset().union(*(one.groups for one in rests)),
-        frozenset().union(*(one.classes for one in rests)),
-        any(one.opened for one in rests),
-    )

@@ -141,8 +141,10 @@ class NodeBook:
 
     def _columns(self, state: StateNode) -> tuple[float, float, bool, int, bool, bool]:
         claim, pool = state.claim, self._pools.get(state.pool)
-        opens = 0.0 if claim is None else closed_until(claim, pool).timestamp()
-        settles = 0.0 if claim is None else settled_at(claim, pool).timestamp()
+        opens = settles = 0.0
+        if claim is not None:
+            opening = closed_until(claim, pool)
+            opens, settles = opening.timestamp(), settled_at(claim, pool, opening).timestamp()
         counts = claim is not None and state.initialized and not claim.is_true("InstanceTerminating")
         number = self._numbers.setdefault(state.pool, len(self._numbers)) if counts else -1
         drifted = claim is not None and claim.is_true("Drifted")

@@ -29,11 +29,7 @@ class PodBook:
         self._pods = pods
         self._held: list[PodFacts | None] = []
 
-    def of(self, row: int) -> PodFacts:
-        """The facts of a pod."""
-        return self.of_all((row,))[0]
-
-    def of_all(self, rows: Iterable[int]) -> list[PodFacts]:
+    def of(self, rows: Iterable[int]) -> list[PodFacts]:
         """The facts of pods, in the order of their rows."""
         held, pods = self._held, self._pods.objects
         if len(held) < len(pods):

@@ -185,7 +185,7 @@ class Situation:
 
     def _look_at(self, row: int) -> Standing:
         node = self._node_book.of(row)
-        here = self._pod_book.of_all(sorted(self.snapshot.pods_on(row)))
+        here = self._pod_book.of(sorted(self.snapshot.pods_on(row)))
         pods = [pod for pod in here if pod.reschedulable]
         movers = [pod for pod in pods if self._moves(pod)]
         if len(movers) < len(pods) and any(pod.guarded for pod in pods):
@@ -227,7 +227,7 @@ class Situation:
                 self._enlisted[one.row] = one
                 pods = np.array(one.movers, dtype=np.int32)
                 pods = pods[self.snapshot.pods.ranking.order(pods)]
-                flags = [self._flags(pod) for pod in self._pod_book.of_all(pods.tolist())]
+                flags = [self._flags(pod) for pod in self._pod_book.of(pods.tolist())]
                 self._roster.put(one.row, pods, flags, self.ceiling((one,)))
         return self._roster
 
@@ -279,13 +279,9 @@ class Situation:
         self.unopposed((row,), question, *details)
         return self._answers[question, *details][row]
 
-    def hold(self, row: int) -> Reason | None:
-        """Why a pod must not be disturbed now, if it must not; nothing holds one that only waits for its room here."""
-        return self._hold(self._pod_book.of(row))
-
     def holds(self, row: int) -> list[tuple[Pod, Reason]]:
-        """The pods on a node that must not be disturbed now, and why."""
-        here = self._pod_book.of_all(self.snapshot.pods_on(row))
+        """The pods on a node that must not be disturbed now, and why; one that only waits for its room is not held."""
+        here = self._pod_book.of(self.snapshot.pods_on(row))
         return [(pod.pod, why) for pod in here if (why := self._hold(pod)) is not None]
 
     def _hold(self, pod: PodFacts) -> Reason | None:

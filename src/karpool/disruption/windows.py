@@ -83,12 +83,11 @@ def closed_until(claim: NodeClaim, pool: NodePool | None) -> datetime:
     return max(opens or _LONG_AGO, visible or _LONG_AGO)
 
 
-def settled_at(claim: NodeClaim, pool: NodePool | None) -> datetime:
-    """When the node may be emptied and filled by consolidation, as far as its window and its grace period go.
+def settled_at(claim: NodeClaim, pool: NodePool | None, opens: datetime) -> datetime:
+    """When a node that takes pods from a moment on (`closed_until`) may be emptied by consolidation, too.
 
     Unlike others, a node of a pool that is not ready is filled before its window opens, but not emptied.
     """
-    opens = closed_until(claim, pool)
     if pool is None or pool.ready or pool.static:
         return opens
     return max(opens, _ends(reference_time(claim), pool.spec.disruption.consolidate_after) or opens)

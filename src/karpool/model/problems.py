@@ -4,6 +4,7 @@ A `Flaw` is found in one object by a rule; a `Problem` is a flaw with its place:
 carries a problem out of any function that cannot go on, and the command line prints it as one line.
 """
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -58,3 +59,11 @@ def one_line(text: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in text
     )
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that nobody knows: the one that was probably meant, if any is close."""
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final, get_args
 
@@ -12,15 +11,16 @@ import msgspec
 from karpool.catalog.instance_types import Catalog
 from karpool.compaction.config import parse_config
 from karpool.model.labels import CAPACITY_TYPES
-from karpool.model.manifests.fields import Path, explain, unknown_fields, written_path
+from karpool.model.manifests.fields import Path, explain, unknown_field, unknown_fields, written_path
 from karpool.model.manifests.yaml_documents import YamlError, yaml_documents
 from karpool.model.nodepool import NodePool
-from karpool.model.problems import Flaw, InputError
+from karpool.model.problems import Flaw, InputError, suggestion
+from karpool.model.rules.names import is_domain
 from karpool.model.rules.pools import controller_flaws, weight_flaws
 from karpool.model.rules.workloads import refused_budget
 from karpool.model.workloads import BudgetSpec, PodDisruptionBudget
 from karpool.virtual.curves import DAY, Curve, of_day, seconds
-from karpool.virtual.pod_fields import unknown_field, unknown_pod_fields
+from karpool.virtual.pod_fields import unknown_pod_fields
 from karpool.virtual.policy_checking import pool_flaws
 from karpool.virtual.scenario import Fault, Protection, Scenario, Shortage, Workload, read_scenario
 from karpool.virtual.spans import span_flaws
@@ -28,8 +28,6 @@ from karpool.virtual.spans import span_flaws
 _BOUND: Final = re.compile(r"Expected `\w+` ([<>])= ([0-9.]+)")
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _INVALID: Final = "Invalid value "
-_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
-_LONGEST_NAME: Final = 253
 _WHOLE: Final = 100
 
 
@@ -106,7 +104,7 @@ def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
 
 def _names_flaws(field: str, names: Iterable[str], inner: str = "name") -> Iterator[Flaw]:
     for number, name in enumerate(names):
-        if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
+        if not is_domain(name):
             message = f"{name[:60]!r} is no name of an object; write small letters, digits, - and ."
             yield Flaw(f"{field}[{number}].{inner}", "Name", message)
 
@@ -220,6 +218,4 @@ def machine_flaws(scenario: Scenario, catalog: Catalog) -> Iterator[Flaw]:
 
 def _unknown_name(name: str, known: Collection[str], at: str, what: str) -> Iterator[Flaw]:
     if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        yield Flaw(at, "UnknownMachine", f"the catalogue has no {what} {name}{hint}")
+        yield Flaw(at, "UnknownMachine", f"the catalogue has no {what} {name}{suggestion(name, known)}")

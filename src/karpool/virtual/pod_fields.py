@@ -1,10 +1,9 @@
 """Fields of a workload's pods that Kubernetes does not have either: a misspelt one would change nothing."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any, Final
 
-from karpool.model.manifests.fields import Path, unknown_fields, written_path
+from karpool.model.manifests.fields import Path, unknown_field, unknown_fields
 from karpool.model.pod import PodSpec
 from karpool.model.problems import Flaw
 
@@ -78,10 +77,3 @@ def unknown_pod_fields(written: Any, at: Path) -> Iterator[Flaw]:
         ignored = _IGNORED.get(parents[-1] if parents else "", [])
         if path[0] != "volumes" and name not in ignored:
             yield unknown_field((*at, *path), (*known, *ignored))
-
-
-def unknown_field(path: Path, known: tuple[str, ...]) -> Flaw:
-    """A field that nobody knows, with the one that was probably meant."""
-    near = get_close_matches(str(path[-1]), known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-    return Flaw(written_path(path), "UnknownField", f"is not a known field; {hint}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from karpool.model.problems import Flaw
+from karpool.model.problems import Flaw, suggestion
 from karpool.model.wire import decode_value
 
 _AT: Final = re.compile(r"(?P<what>.*) - at `(?P<path>\$.*)`", re.DOTALL)
@@ -158,6 +158,12 @@ def unknown_fields(kind: Any, value: Any, path: Path = ()) -> Iterator[tuple[Pat
             yield (*path, key), tuple(known)
         else:
             yield from unknown_fields(step(kind, key), held, (*path, key))
+
+
+def unknown_field(path: Path, known: tuple[str, ...]) -> Flaw:
+    """A field that nobody knows, with the one that was probably meant, or all that there are."""
+    hint = suggestion(str(path[-1]), known) or f"; there are {', '.join(known)}"
+    return Flaw(written_path(path), "UnknownField", f"is not a known field{hint}")
 
 
 def without_nulls(value: Any) -> Any:

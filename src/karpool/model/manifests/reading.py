@@ -10,7 +10,7 @@ from karpool.model import nodepool_v1beta1, provisioner
 from karpool.model.manifests.fields import explain, unknown_fields, without_nulls, written_path
 from karpool.model.manifests.kinds import KARPENTER, KINDS, Kind
 from karpool.model.nodepool import NodeClaim, NodePool
-from karpool.model.problems import Flaw
+from karpool.model.problems import Flaw, suggestion
 from karpool.model.provisioner import Provisioner
 from karpool.model.rules import pools, workloads
 from karpool.model.wire import Object
@@ -105,13 +105,5 @@ def _warnings(struct: type[Object], written: Any, api_version: str) -> Iterator[
         yield Flaw("apiVersion", "Converted", f"{api_version} is read as {_CURRENT}")
     checked = {key: value for key, value in written.items() if key not in _OWN_TOP_FIELDS}
     for path, known in unknown_fields(struct, checked):
-        yield Flaw(
-            written_path(path), "UnknownField", f"is not a known field and is ignored{_suggestion(path[-1], known)}"
-        )
-
-
-def _suggestion(name: str | int, known: tuple[str, ...]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(str(name), known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+        hint = suggestion(str(path[-1]), known)
+        yield Flaw(written_path(path), "UnknownField", f"is not a known field and is ignored{hint}")

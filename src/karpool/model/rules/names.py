@@ -16,7 +16,7 @@ _OWN_DOMAIN: Final = "karpenter.sh"
 def wrong_key(key: str) -> str | None:
     """What is wrong with the spelling of a label key, or None."""
     domain, slash, name = key.rpartition("/")
-    well_formed = _is_name(name) and (not slash or _is_domain(domain)) and len(key) <= _LONGEST_KEY
+    well_formed = _is_name(name) and (not slash or is_domain(domain)) and len(key) <= _LONGEST_KEY
     if well_formed:
         return None
     return f"{key[:60]!r} is not a label key; write a name of at most 63 characters, or domain/name"
@@ -46,5 +46,6 @@ def _is_name(text: str) -> bool:
     return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
 
 
-def _is_domain(text: str) -> bool:
+def is_domain(text: str) -> bool:
+    """Whether a text is spelled as a domain, and as names of most objects are."""
     return len(text) <= _LONGEST_DOMAIN and _DOMAIN.fullmatch(text) is not None
