@@ -10,7 +10,6 @@ import msgspec
 
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.kwok_file import read_types
-from karpool.model.duration import NEVER, parse_duration
 from karpool.model.labels import (
     ARCH,
     CAPACITY_TYPE,
@@ -28,7 +27,6 @@ from karpool.model.labels import (
 )
 from karpool.model.node import Node, NodeSpec, NodeStatus
 from karpool.model.nodepool import (
-    ClaimSpec,
     Disruption,
     NodeClaim,
     NodeClaimSpec,
@@ -37,11 +35,13 @@ from karpool.model.nodepool import (
     NodePool,
     NodePoolSpec,
     PoolRequirement,
-    Template,
+    PoolTemplate,
     TemplateMetadata,
+    TemplateSpec,
 )
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Condition, Metadata, OwnerReference
+from karpool.wire.duration import NEVER, parse_duration
+from karpool.wire.objects import Condition, Metadata, OwnerReference
 
 NOW: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ZONES: Final = ("us-east-1a", "us-east-1b", "us-east-1c")
@@ -204,9 +204,9 @@ def new_pool(pool: Pool) -> NodePool:
     return NodePool(
         metadata=Metadata(name=pool.name, uid=f"pool-{pool.name}", creation_timestamp=NOW - timedelta(days=90)),
         spec=NodePoolSpec(
-            template=Template(
+            template=PoolTemplate(
                 metadata=TemplateMetadata(labels=pool.labels),
-                spec=ClaimSpec(
+                spec=TemplateSpec(
                     requirements=tuple(_requirements(pool)),
                     taints=(pool.taint,) if pool.taint else (),
                     node_class_ref=NODE_CLASS,

@@ -21,10 +21,8 @@ from karpool.model.labels import (
 )
 from karpool.model.node import Node
 from karpool.model.pod import Container, ContainerPort, Pod, PodSpec, PodStatus, Resources
-from karpool.model.quantity import parse_quantity
 from karpool.model.scheduling import Affinity, PodAffinity, PodAffinityTerm, SpreadConstraint, Toleration
 from karpool.model.selectors import LabelSelector
-from karpool.model.wire import Condition, Metadata, OwnerReference
 from karpool.model.workloads import (
     BudgetSpec,
     BudgetStatus,
@@ -33,6 +31,8 @@ from karpool.model.workloads import (
     PodTemplate,
     WorkloadSpec,
 )
+from karpool.wire.objects import Condition, Metadata, OwnerReference
+from karpool.wire.quantity import parse_quantity
 
 MEBI: Final = 2**20
 

@@ -18,11 +18,11 @@ from cluster_pods import NAMESPACES, Filler, Slot, daemon_pods, daemon_sets, run
 
 from karpool.catalog.instance_types import Catalog
 from karpool.model.objects import Objects
-from karpool.model.wire import Metadata, encode_value
 from karpool.model.workloads import (
     DaemonSet,
     Namespace,
 )
+from karpool.wire.objects import Metadata, encode_value
 
 UNITS: Final = (("cpu", "milli"), ("memory", "units"))
 

@@ -27,9 +27,9 @@ from live_cluster import GROUP, LiveCluster
 from tests.live.control_plane import ControlPlane
 from tests.live.programs import free_port
 
+from karpool.kube.client import Client
+from karpool.kube.kubeconfig import find_target
 from karpool.live import resources as r
-from karpool.live.client import Client
-from karpool.live.kubeconfig import find_target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MB: Final = 2**20

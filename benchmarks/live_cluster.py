@@ -11,14 +11,14 @@ import msgspec
 import yaml
 
 from karpool.catalog.sources import open_catalog
+from karpool.kube.client import Client
+from karpool.kube.errors import ApiError
+from karpool.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from karpool.live import crds
 from karpool.live import resources as r
-from karpool.live.client import Client
-from karpool.live.errors import ApiError
-from karpool.live.providers.kwok import KWOK_NODE_CLASSES, PROVIDER
-from karpool.live.resources import Resource
 from karpool.model import labels as names
-from karpool.model.quantity import Quantity
+from karpool.operator.providers.kwok import KWOK_NODE_CLASSES, PROVIDER
+from karpool.wire.quantity import Quantity
 
 AT_ONCE: Final = 64
 GROUP: Final = 5
@@ -95,7 +95,7 @@ class LiveCluster:
 
     async def _definitions(self) -> None:
         for document in yaml.safe_load_all(crds.definitions()):
-            await self.client.create(r.CUSTOM_RESOURCE_DEFINITIONS, document)
+            await self.client.create(CUSTOM_RESOURCE_DEFINITIONS, document)
         for resource in (r.NODE_POOLS, r.NODE_CLAIMS, KWOK_NODE_CLASSES):
             while True:
                 try:

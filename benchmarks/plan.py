@@ -17,8 +17,8 @@ import msgspec
 from clusters import NOW, catalog_entries, generate, manifest
 
 from karpool.catalog.sources import open_catalog
-from karpool.disruption.plan import Planner, situation_of
-from karpool.disruption.settings import Settings
+from karpool.disruption.plan import Planner, context_of
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.loading import load
 from karpool.packing.question import Options
 from karpool.packing.warmup import warm_up
@@ -41,9 +41,9 @@ def measure(folder: Path, nodes: int, seed: int, steps: int | None) -> dict[str,
     objects = load([str(cluster)], stdin=sys.stdin.buffer).objects
     catalog = open_catalog(str(prices))
     mark()
-    situation = situation_of(objects, catalog, now=NOW, settings=Settings(), options=Options())
+    context = context_of(objects, catalog, now=NOW, settings=DisruptionSettings(), options=Options())
     mark()
-    plan = Planner(situation).plan(steps)
+    plan = Planner(context).plan(steps)
     mark()
     document = plan_document(plan)
     size = len(to_json(document))

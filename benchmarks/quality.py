@@ -13,7 +13,7 @@ import msgspec
 from clusters import NOW, catalog, generate
 
 from karpool.disruption.plan import plan
-from karpool.disruption.settings import Order, Partition, Settings
+from karpool.disruption.settings import DisruptionSettings, Order, Partition
 
 
 def measure(count: int, nodes: int) -> list[dict[str, object]]:
@@ -22,7 +22,7 @@ def measure(count: int, nodes: int) -> list[dict[str, object]]:
     worlds = [generate(nodes, seed) for seed in range(1, count + 1)]
     found = []
     for order, partition in product(Order, Partition):
-        settings = Settings(order=order, partition=partition, complete_catalog=True)
+        settings = DisruptionSettings(order=order, partition=partition, complete_catalog=True)
         start = time.perf_counter()
         plans = [plan(world, machines, now=NOW, settings=settings) for world in worlds]
         before = sum(made.before.price for made in plans)

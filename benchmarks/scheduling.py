@@ -18,7 +18,7 @@ from workloads import PREFERENCE_PODS, Workload, diverse, preferring
 from karpool.cluster.constraints import Preferences
 from karpool.packing import ask
 from karpool.packing.question import Answer, Options
-from karpool.packing.typetable import TypeTable
+from karpool.packing.type_table import TypeTable
 
 GROWTH: Final = (100, 500, 1000, 2000, 5000, 10000, 20000)
 DEFAULT_PODS: Final = 5000

@@ -11,11 +11,11 @@ from random import Random
 import msgspec
 
 from karpool.catalog.sources import open_catalog
-from karpool.model.quantity import parse_quantity
 from karpool.packing.warmup import warm_up
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import Curve, Hour, Noise
 from karpool.virtual.scenario import Protection, Scenario, Workload, read_scenario
+from karpool.wire.quantity import parse_quantity
 
 POOLS = """
 pools:
@@ -69,7 +69,7 @@ def measure(hours: float, scale: float) -> dict[str, object]:
     return {
         "benchmark": "simulation",
         "hours": hours,
-        "events": cluster.agenda.done,
+        "events": cluster.queue.done,
         "mostNodes": max(sample.nodes for sample in cluster.ledger.samples),
         "mostPods": max(sample.pods for sample in cluster.ledger.samples),
         "nodeHours": round(found.node_hours, 1),

@@ -7,12 +7,10 @@ from random import Random
 from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.model.duration import NEVER
 from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, OS, SPOT, ZONE
-from karpool.model.nodepool import ClaimSpec, Disruption, NodePool, NodePoolSpec, Template
+from karpool.model.nodepool import Disruption, NodePool, NodePoolSpec, PoolTemplate, TemplateSpec
 from karpool.model.objects import Objects
 from karpool.model.pod import Container, Pod, PodSpec, PodStatus, Resources
-from karpool.model.quantity import parse_quantity
 from karpool.model.requirements import DOES_NOT_EXIST, Requirement, Requirements, one_of
 from karpool.model.scheduling import (
     Affinity,
@@ -26,7 +24,9 @@ from karpool.model.scheduling import (
     WeightedPodAffinityTerm,
 )
 from karpool.model.selectors import LabelSelector
-from karpool.model.wire import Condition, Metadata
+from karpool.wire.duration import NEVER
+from karpool.wire.objects import Condition, Metadata
+from karpool.wire.quantity import parse_quantity
 
 SEED: Final = 42
 SIZES: Final = (1, 50, 100, 500, 1000, 2000, 5000, 10000, 20000)
@@ -70,7 +70,7 @@ def pool() -> NodePool:
     return NodePool(
         metadata=Metadata(name="default", uid="default"),
         spec=NodePoolSpec(
-            template=Template(spec=ClaimSpec(expire_after=NEVER)),
+            template=PoolTemplate(spec=TemplateSpec(expire_after=NEVER)),
             disruption=Disruption(consolidate_after=NEVER),
             limits=limits,
         ),

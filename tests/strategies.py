@@ -28,8 +28,8 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.requirements import Requirements, one_of
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim
-from karpool.model.wire import Condition
 from karpool.model.workloads import DaemonSet, PodDisruptionBudget
+from karpool.wire.objects import Condition
 from tests.checker import Option, Placement, could_place, seated, state_of, template_of
 from tests.factories import (
     LONG_AGO,

@@ -9,7 +9,7 @@ from karpool.model.labels import HOSTNAME, ZONE
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.requirements import Requirements
-from karpool.model.selectors import Expression, LabelSelector
+from karpool.model.selectors import LabelSelector, SelectorExpression
 from tests.checker import Machine, Placement, State, could_place, narrowed, state_of, template_of, violations
 from tests.factories import (
     affinity_to,
@@ -328,6 +328,6 @@ def test_the_default_catalogue_gives_options_for_every_type() -> None:
 
 
 def test_a_selector_by_expression_matches_like_one_by_labels() -> None:
-    wanted = LabelSelector(match_expressions=(Expression(key="app", operator="In", values=("web",)),))
+    wanted = LabelSelector(match_expressions=(SelectorExpression(key="app", operator="In", values=("web",)),))
     moves = [(pod(f"web-{i}", anti=[anti_affinity(wanted)]), "n1") for i in range(2)]
     assert len(place(ZONED, *moves)) == 1

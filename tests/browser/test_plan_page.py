@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.report import samples
 from tests.report.test_page import HOSTILE, hostile
 
-from karpool.report.document import Drawing, Plan
+from karpool.report.document import Drawing, PlanDocument
 from karpool.report.page import plan_page
 
 pytestmark = pytest.mark.browser
@@ -19,7 +19,7 @@ SIZES = {"laptop": (1280, 800), "phone": (390, 844)}
 class Opened:
     """A page in a window, with everything that went wrong in it."""
 
-    def __init__(self, browser: Browser, size: str, file: Path, document: tuple[Plan, Drawing]) -> None:
+    def __init__(self, browser: Browser, size: str, file: Path, document: tuple[PlanDocument, Drawing]) -> None:
         file.write_text(plan_page(*document), encoding="utf-8")
         width, height = SIZES[size]
         self.page: Page = browser.new_page(viewport={"width": width, "height": height})

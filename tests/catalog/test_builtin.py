@@ -9,8 +9,8 @@ from karpool.catalog.instance_types import Catalog
 from karpool.catalog.pricing import node_price
 from karpool.catalog.sources import open_catalog
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
-from karpool.model.quantity import ZERO, parse_quantity
 from karpool.model.requirements import DOES_NOT_EXIST, one_of
+from karpool.wire.quantity import ZERO, parse_quantity
 
 AWS = Catalog(aws_types())
 

@@ -10,7 +10,7 @@ from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.kwok import kwok_types
 from karpool.catalog.pricing import cheapest_launch
 from karpool.model.labels import ARCH, SPOT
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
 
 AWS = Catalog(aws_types())
 GIB = 1024**3

@@ -11,8 +11,8 @@ from tests.factories import amounts
 from karpool.catalog.instance_types import InstanceType
 from karpool.catalog.kwok_file import read_types
 from karpool.catalog.sources import open_catalog
-from karpool.model.problems import InputError
 from karpool.model.requirements import one_of
+from karpool.wire.problems import InputError
 
 
 def rule(key: str, *values: str, operator: str = "In") -> dict[str, Any]:

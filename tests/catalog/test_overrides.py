@@ -7,7 +7,7 @@ from karpool.catalog.overrides import parse_price, scaled, unknown_types
 from karpool.catalog.pricing import node_price
 from karpool.catalog.sources import open_catalog
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
 
 
 def prices(catalog: Catalog, name: str = "m5.large", zone: str = "us-east-1a") -> tuple[float | None, float | None]:

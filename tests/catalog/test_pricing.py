@@ -10,7 +10,7 @@ from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.catalog.pricing import by_price, cheapest_launch, cheapest_launch_price, node_price
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of, requirement
-from karpool.packing.typetable import TypeTable
+from karpool.packing.type_table import TypeTable
 
 OFFERS = ((ON_DEMAND, "z1", 1.0), (ON_DEMAND, "z2", 1.2), (SPOT, "z1", 0.3), (SPOT, "z2", 0.5))
 MACHINE = instance_type("m", offers=OFFERS)

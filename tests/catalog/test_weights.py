@@ -7,7 +7,7 @@ from tests.factories import node_pool
 
 from karpool.catalog.builtin import aws_types
 from karpool.catalog.instance_types import Catalog
-from karpool.catalog.weights import dear_favourites
+from karpool.catalog.weights import expensive_favourites
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT
 from karpool.model.nodepool import NodePool
 
@@ -20,7 +20,7 @@ def of(name: str, *types: str, **rest: Any) -> NodePool:
 
 
 def warned(*pools: NodePool) -> list[str]:
-    return [pool.name for pool, _ in dear_favourites(pools, AWS)]
+    return [pool.name for pool, _ in expensive_favourites(pools, AWS)]
 
 
 CHEAP = of("inexpensive", "t3.small")
@@ -28,7 +28,7 @@ DEAR = of("expensive", "p3.16xlarge", weight=100)
 
 
 def test_the_expensive_favourite_is_named_with_both_prices() -> None:
-    ((pool, flaw),) = dear_favourites([DEAR, CHEAP], AWS)
+    ((pool, flaw),) = expensive_favourites([DEAR, CHEAP], AWS)
     assert pool.name == "expensive"
     assert flaw.field == "spec.weight"
     assert "NodePool inexpensive" in flaw.message

@@ -10,10 +10,10 @@ from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool, PoolRequirement
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
-from karpool.model.quantity import Quantity
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import NodeExpression, NodeTerm, Taint
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from karpool.wire.quantity import Quantity
 
 Amounts = Mapping[str, Quantity]
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from karpool.model.labels import canonical
 from karpool.model.pod import Pod
-from karpool.model.quantity import ZERO, Quantity
 from karpool.model.requests import effective_requests
 from karpool.model.scheduling import Taint
+from karpool.wire.quantity import ZERO, Quantity
 from tests.checker.facts import Amounts, Machine, Option, State, term_holds
 
 ONE = Quantity(10**9)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from karpool.model.labels import HOSTNAME
 from karpool.model.pod import Pod
 from karpool.model.scheduling import PodAffinity, PodAffinityTerm, SpreadConstraint
-from karpool.model.selectors import Expression, LabelSelector
+from karpool.model.selectors import LabelSelector, SelectorExpression
 from tests.checker.facts import Machine, Option, Seat, State, expression_holds
 from tests.checker.nodes import label_problem, taint_problem
 
@@ -149,9 +149,11 @@ def _selects(term: PodAffinityTerm, owner: Pod, other: Pod, state: State) -> boo
     if not _in_namespaces(term, owner, other.metadata.namespace, state.namespaces) or term.label_selector is None:
         return False
     labels = owner.metadata.labels
-    same = [Expression(key=k, operator="In", values=(labels[k],)) for k in term.match_label_keys if k in labels]
+    same = [SelectorExpression(key=k, operator="In", values=(labels[k],)) for k in term.match_label_keys if k in labels]
     differs = [
-        Expression(key=k, operator="NotIn", values=(labels[k],)) for k in term.mismatch_label_keys if k in labels
+        SelectorExpression(key=k, operator="NotIn", values=(labels[k],))
+        for k in term.mismatch_label_keys
+        if k in labels
     ]
     extra = LabelSelector(match_expressions=(*same, *differs))
     return term.label_selector.matches(other.metadata.labels) and extra.matches(other.metadata.labels)

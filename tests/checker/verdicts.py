@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from karpool.model.pod import Pod
-from karpool.model.quantity import ZERO, Quantity
+from karpool.wire.quantity import ZERO, Quantity
 from tests.checker.facts import Machine, Placement, State, seated
 from tests.checker.nodes import label_problem, port_problem, resource_problem, taint_problem
 from tests.checker.topology import affinity_problem, anti_affinity_problem, spread_problem

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from karpool.cli.catalog import catalog
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
 
 
 def run(*arguments: str) -> Result:

@@ -12,7 +12,7 @@ from tests.factories import pod
 
 from karpool.cli.main import cli
 from karpool.compaction.config import KEY
-from karpool.model.wire import encode_value
+from karpool.wire.objects import encode_value
 
 CONFIG: dict[str, Any] = {
     "nodePools": {

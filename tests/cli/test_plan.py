@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 from tests.factories import claim_for, node, node_pool, pod
 
 from karpool.cli.main import cli
-from karpool.model.duration import parse_duration
 from karpool.model.nodepool import Budget, NodePool
-from karpool.model.wire import encode_value
+from karpool.wire.duration import parse_duration
+from karpool.wire.objects import encode_value
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = str(ROOT / "examples")

@@ -4,7 +4,7 @@ from tests.factories import daemon_set, pod
 
 from karpool.cluster.daemons import daemons
 from karpool.model.labels import ZONE
-from karpool.model.quantity import parse_quantity
+from karpool.wire.quantity import parse_quantity
 
 
 def test_the_newest_live_pod_speaks_for_its_daemon_set() -> None:

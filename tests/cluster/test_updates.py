@@ -27,9 +27,9 @@ from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
 from karpool.model.pod import ContainerStatus, Pod
-from karpool.model.quantity import parse_quantity
 from karpool.packing.engine import Engine
 from karpool.packing.kernels import columns as c
+from karpool.wire.quantity import parse_quantity
 
 CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 from tests.factories import node, pod
 
 from karpool.compaction.config import Config, PoolConfig
-from karpool.compaction.decide import Decision, decide
+from karpool.compaction.decide import CompactionDecision, decide
 from karpool.compaction.marks import ANNOTATION, Mark, written_mark
-from karpool.compaction.settings import DEFAULTS, Settings
+from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.node import Node
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
@@ -70,23 +70,26 @@ def config(**pools: PoolConfig) -> Config:
 
 
 def decided(
-    *boxes: tuple[Node, tuple[Pod, ...]], given: Config | None = None, settings: Settings = DEFAULTS, **others: Any
-) -> Decision:
+    *boxes: tuple[Node, tuple[Pod, ...]],
+    given: Config | None = None,
+    settings: CompactionSettings = DEFAULTS,
+    **others: Any,
+) -> CompactionDecision:
     """What is decided about boxes."""
     return decide(cluster(boxes, **others), given or config(), NOW, settings)
 
 
-def names(decision: Decision) -> list[str]:
+def names(decision: CompactionDecision) -> list[str]:
     """The chosen nodes."""
     return [chosen.node for chosen in decision.chosen]
 
 
-def codes(decision: Decision) -> dict[str, list[str]]:
+def codes(decision: CompactionDecision) -> dict[str, list[str]]:
     """Why each node is not chosen."""
     return {verdict.look.name: [str(reason.code) for reason in verdict.reasons] for verdict in decision.nodes}
 
 
-def marks(decision: Decision) -> str:
+def marks(decision: CompactionDecision) -> str:
     """The names of the nodes that are marked after the decision."""
     return " ".join(verdict.look.name for verdict in decision.nodes if verdict.look.mark.marked)
 

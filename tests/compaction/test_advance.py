@@ -11,7 +11,7 @@ from tests.compaction.situations import BUSY, GKE, MARKED, NOW, ROOMY, ago, box,
 from tests.factories import pdb, pod, taint
 
 from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
-from karpool.compaction.advance import Step, advance
+from karpool.compaction.advance import CompactionStep, advance
 from karpool.compaction.config import Config
 from karpool.compaction.marks import ANNOTATION, Mark, read_mark
 from karpool.compaction.settings import DEFAULTS, jittered
@@ -22,7 +22,7 @@ WAITING = replace(BUSY, drained_at=ago(minutes=1))
 """Drained, and waiting for the autoscaler."""
 
 
-def step(*boxes: Any, given: Config | None = None, now: datetime = NOW, **others: Any) -> Step:
+def step(*boxes: Any, given: Config | None = None, now: datetime = NOW, **others: Any) -> CompactionStep:
     return advance(cluster(boxes, **others), given or config(), now)
 
 

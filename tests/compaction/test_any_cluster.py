@@ -7,25 +7,25 @@ from hypothesis import HealthCheck, given, settings
 from tests.strategies import Cluster, clusters
 
 from karpool.compaction.config import Config, PoolConfig
-from karpool.compaction.decide import Decision, decide
+from karpool.compaction.decide import CompactionDecision, decide
 from karpool.compaction.explain import explain
 from karpool.compaction.pods import drained
-from karpool.compaction.settings import Settings
+from karpool.compaction.settings import CompactionSettings
 from karpool.model.objects import Objects
-from karpool.model.quantity import ZERO, Quantity
 from karpool.model.requests import effective_requests
+from karpool.wire.quantity import ZERO, Quantity
 
 LATER: Final = datetime(2030, 1, 1, tzinfo=UTC)
-AT_ONCE: Final = Settings(needed_marked_time=timedelta(0))
+AT_ONCE: Final = CompactionSettings(needed_marked_time=timedelta(0))
 OPEN: Final = PoolConfig(enabled=True, cpu_limit=1.0)
 
 
-def decided(objects: Objects) -> Decision:
+def decided(objects: Objects) -> CompactionDecision:
     pools = {pool.name: OPEN for pool in objects.node_pools}
     return decide(objects, Config(node_pools=pools), LATER, AT_ONCE)
 
 
-def after(objects: Objects, decision: Decision) -> dict[str, dict[str, Quantity]]:
+def after(objects: Objects, decision: CompactionDecision) -> dict[str, dict[str, Quantity]]:
     """What is requested of each node once every pod has moved."""
     moves = {place.pod: place.target for chosen in decision.chosen for place in chosen.placements}
     found: dict[str, dict[str, Quantity]] = {}

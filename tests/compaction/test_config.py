@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from karpool.compaction.config import KEY, Config, PoolConfig, Window, parse_config, reload
-from karpool.model.duration import parse_duration
-from karpool.model.problems import InputError
+from karpool.compaction.config import KEY, Config, PoolConfig, TimeWindow, parse_config, reload
+from karpool.wire.duration import parse_duration
+from karpool.wire.problems import InputError
 
 SEED = """
 {
@@ -78,7 +78,7 @@ def test_what_karpool_adds() -> None:
         cpu_limit=1.0,
         memory_limit=0.5,
         max_in_progress=2,
-        windows=(Window(schedule="0 20 * * mon-fri", duration=parse_duration("10h")),),
+        windows=(TimeWindow(schedule="0 20 * * mon-fri", duration=parse_duration("10h")),),
         respect_pdbs=False,
         check_fit=False,
         skip_system_pods=True,
@@ -90,7 +90,7 @@ def test_what_karpool_adds() -> None:
     [("2026-06-15T20:00", True), ("2026-06-16T05:59", True), ("2026-06-16T06:00", False), ("2026-06-15T19:59", False)],
 )
 def test_a_window_is_open_from_its_hit_for_its_duration(moment: str, *, is_open: bool) -> None:
-    window = Window(schedule="0 20 * * mon-fri", duration=parse_duration("10h"))
+    window = TimeWindow(schedule="0 20 * * mon-fri", duration=parse_duration("10h"))
     assert window.open(datetime.fromisoformat(moment).replace(tzinfo=UTC)) is is_open
 
 

@@ -21,11 +21,11 @@ from tests.compaction.situations import (
 )
 from tests.factories import pod, taint
 
-from karpool.compaction.config import Window
+from karpool.compaction.config import TimeWindow
 from karpool.compaction.decide import nodes_by_reason
 from karpool.compaction.marks import Mark
-from karpool.compaction.settings import Settings
-from karpool.model.duration import parse_duration
+from karpool.compaction.settings import CompactionSettings
+from karpool.wire.duration import parse_duration
 
 # -- marks -----------------------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ def test_what_a_node_itself_has_against_being_drained(rest: dict[str, Any], code
 
 
 def test_the_times_can_be_set() -> None:
-    quick = Settings(needed_marked_time=timedelta(0), minimum_node_age=timedelta(0))
+    quick = CompactionSettings(needed_marked_time=timedelta(0), minimum_node_age=timedelta(0))
     assert names(decided(box("n1", "1", mark=None, created=NOW), ROOMY, settings=quick)) == ["n1"]
 
 
@@ -152,8 +152,8 @@ def test_no_more_scale_downs_at_once_than_are_allowed() -> None:
 @pytest.mark.parametrize(("schedule", "opened"), [("0 11 * * *", True), ("0 20 * * *", False)])
 def test_scale_downs_begin_only_in_windows_but_marks_are_set_at_any_time(schedule: str, *, opened: bool) -> None:
     windows = (
-        Window(schedule="0 3 * * sun", duration=parse_duration("1h")),
-        Window(schedule=schedule, duration=parse_duration("2h")),
+        TimeWindow(schedule="0 3 * * sun", duration=parse_duration("1h")),
+        TimeWindow(schedule=schedule, duration=parse_duration("2h")),
     )
     decision = decided(box("n1", "1", mark=None), box("n2", "1"), given=config(main=pool_config(windows=windows)))
     assert names(decision) == (["n2"] if opened else [])

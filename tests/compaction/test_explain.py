@@ -19,10 +19,10 @@ from tests.compaction.situations import (
 )
 from tests.factories import pdb, pod, taint
 
-from karpool.compaction.config import Config, Window
+from karpool.compaction.config import Config, TimeWindow
 from karpool.compaction.explain import Explained, Waits, explain
 from karpool.compaction.marks import Mark
-from karpool.model.duration import parse_duration
+from karpool.wire.duration import parse_duration
 
 
 def told(name: str, *boxes: Any, given: Config | None = None, **others: Any) -> Explained:
@@ -95,7 +95,7 @@ def test_the_pods_that_find_no_place_keep_no_node_of_a_pool_that_does_not_check_
 # -- what it waits for -------------------------------------------------------------------------------------------------
 
 EMPTY = replace(BUSY, drained_at=ago(minutes=1))
-EVENING = Window(schedule="0 20 * * *", duration=parse_duration("2h"))
+EVENING = TimeWindow(schedule="0 20 * * *", duration=parse_duration("2h"))
 HELD: dict[str, Any] = {"underutilized": 1, "needed": 1}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from karpool.compaction.config import CONFIG_MAP, KEY, Config, parse_config
 from karpool.compaction.pods import SAFE_TO_EVICT
-from karpool.model.manifests.yaml_documents import yaml_documents
+from karpool.wire.yaml_documents import yaml_documents
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy" / "compactor"
 NAME: Final = "estafette-k8s-node-compactor"

@@ -13,7 +13,7 @@ from tests.compaction.situations import (
 )
 from tests.factories import pod
 
-from karpool.compaction.settings import Settings
+from karpool.compaction.settings import CompactionSettings
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,6 @@ def test_all_unfinished_pods_count_as_use() -> None:
     ],
 )
 def test_a_label_names_the_pool(labels: dict[str, str], label: str | None, pool: str) -> None:
-    decision = decided(box("n1", "1", labels=labels), ROOMY, settings=Settings(pool_label=label))
+    decision = decided(box("n1", "1", labels=labels), ROOMY, settings=CompactionSettings(pool_label=label))
     assert decision.nodes[0].look.pool == pool
     assert names(decision) == (["n1"] if pool == "main" else [])

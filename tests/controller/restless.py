@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from tests.disruption.scenes import NOW, box, pool_of
 from tests.factories import affinity_to, daemon_set, pdb, pod, spread
 
-from karpool.controller.store import Shelf, Store
+from karpool.controller.store import ClusterStore
 from karpool.execution.tickets import COMMAND, Ticket
+from karpool.kube.store import Store
 from karpool.model.labels import DO_NOT_DISRUPT, HOSTNAME, INITIALIZED
 from karpool.model.pod import Pod
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Condition, Object
+from karpool.wire.objects import Condition, Object
 
 T = TypeVar("T", bound=Object)
 SIZES = ("small", "medium", "large")
@@ -27,7 +28,7 @@ class Restless:
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
-        self.store = Store()
+        self.store = ClusterStore()
         self.now = NOW
         self._count = 0
         limits = chance.choice([None, {"cpu": "60"}])
@@ -49,8 +50,8 @@ class Restless:
     def _moment(self) -> datetime:
         return self.now - timedelta(seconds=self.chance.randrange(600))
 
-    def _one(self, shelf: Shelf[T]) -> T | None:
-        return self.chance.choice(shelf.listed()) if len(shelf) else None
+    def _one(self, store: Store[T]) -> T | None:
+        return self.chance.choice(store.listed()) if len(store) else None
 
     def step(self) -> None:
         """One change."""
@@ -98,9 +99,9 @@ class Restless:
             case 1 | 2:
                 self.store.pods.put(replace(held, metadata=replace(meta, deletion_timestamp=self.now)))
             case 3:
-                guard = {} if meta.annotations else {DO_NOT_DISRUPT: "5m"}
+                pdb_source = {} if meta.annotations else {DO_NOT_DISRUPT: "5m"}
                 status = replace(held.status, start_time=self.now)
-                self.store.pods.put(replace(held, metadata=replace(meta, annotations=guard), status=status))
+                self.store.pods.put(replace(held, metadata=replace(meta, annotations=pdb_source), status=status))
             case _:
                 self.store.pods.put(replace(held, status=replace(held.status, conditions=(self._ready(),))))
 
@@ -116,9 +117,9 @@ class Restless:
         size, managed = chance.choice(SIZES), chance.random() < 0.9
         made = box(self._name(), size, pool=chance.choice(POOLS), managed=managed, claim=told)
         parts = [(self.store.nodes, made.node), (self.store.claims, made.claim)]
-        for shelf, part in chance.sample(parts, len(parts)):
+        for store, part in chance.sample(parts, len(parts)):
             if part is not None:
-                shelf.put(part)  # type: ignore[arg-type]
+                store.put(part)  # type: ignore[arg-type]
 
     def change_node(self) -> None:
         """A node gets or loses a taint, its label, its readiness or its name, or is gone."""

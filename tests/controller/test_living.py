@@ -12,21 +12,21 @@ from tests.disruption.scenes import CATALOG, NOW, POOL, box
 from tests.factories import pdb
 
 from karpool.cluster.snapshot import Snapshot
+from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
-from karpool.controller.mirror import Mirror
-from karpool.controller.store import Store
+from karpool.controller.store import ClusterStore
 from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.methods import Pass
-from karpool.disruption.reasons import Code
-from karpool.disruption.recall import Recall
-from karpool.disruption.settings import Order, Settings
-from karpool.disruption.situation import Situation
+from karpool.disruption.context import DecisionContext
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.refusal_cache import RefusalCache
+from karpool.disruption.settings import DisruptionSettings, Order
 from karpool.execution.state import nominate, nominated
 from karpool.execution.tickets import in_command
-from karpool.live.guard import Guard
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
+from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
 from karpool.packing.question import Options
 from karpool.provisioning.launching import foresee
@@ -42,13 +42,13 @@ class Idle:
     def __init__(self) -> None:
         self.moment = NOW
 
-    def after(self, delay: float, deed: Callable[[], object]) -> None:
+    def after(self, delay: float, task: Callable[[], object]) -> None:
         """Nothing happens by itself."""
 
-    def when(self, moment: datetime, deed: Callable[[], object]) -> None:
+    def when(self, moment: datetime, task: Callable[[], object]) -> None:
         """Nothing happens by itself."""
 
-    def carry_out(self, actions: Sequence[object], *, alive: Callable[[], bool], in_order: bool = False) -> None:
+    def execute(self, actions: Sequence[object], *, alive: Callable[[], bool], in_order: bool = False) -> None:
         """The world changes by chance alone."""
 
 
@@ -56,26 +56,26 @@ def foreseen(claim: NodeClaim) -> NodeClaim:
     return foresee(Objects(node_claims=(claim,)), CATALOG).node_claims[0]
 
 
-def controller(store: Store, idle: Idle, order: Order = Order.RATIO) -> Controller:
+def controller(store: ClusterStore, idle: Idle, order: Order = Order.RATIO) -> Controller:
     made = Controller(
         store,
         idle,
-        Mirror(store, foreseen),
+        ClusterState(store, foreseen),
         idle,
         offers=idle,
-        guard=Guard(store),
-        settings=Settings(order=order),
+        pdb_source=StorePdbSource(store),
+        settings=DisruptionSettings(order=order),
         options=Options(),
     )
     made.start()
     return made
 
 
-def fresh(world: Restless, made: Controller) -> Situation:
+def fresh(world: Restless, made: Controller) -> DecisionContext:
     assert made.session is not None
     objects = foresee(world.store.objects(), CATALOG)
     snapshot = Snapshot(objects)
-    return Situation(
+    return DecisionContext(
         snapshot,
         CATALOG,
         Engine(snapshot, CATALOG, Options()),
@@ -90,21 +90,19 @@ def outline(commands: Sequence[Command]) -> list[Any]:
     return [(command.method, command.nodes, len(command.replacements), command.savings) for command in commands]
 
 
-def view(situation: Situation) -> dict[str, Any]:
+def view(context: DecisionContext) -> dict[str, Any]:
     """Everything that decisions ask about each node alone, and what budgets of pools allow."""
-    snapshot, found = situation.snapshot, {}
+    snapshot, found = context.snapshot, {}
     for name, row in snapshot.nodes.rows.items():
-        one = situation.standing(row)
+        one = context.candidate(row)
         pods, movers = (sorted(snapshot.pods.get(at).key for at in rows) for rows in (one.pods, one.movers))
-        answers = [situation.once(row, *question) for question in QUESTIONS]
-        drift = situation.drift(one)
-        windows = int(situation.closed[row]), int(situation.unready[row])
+        answers = [context.once(row, *question) for question in QUESTIONS]
+        drift = context.drift(one)
+        windows = int(context.closed[row]), int(context.unready[row])
         costs = round(one.cost, 9), round(one.eviction_cost, 9), one.price
         found[name] = (pods, movers, costs, one.pool_name, windows, answers, None if drift is None else drift.reason)
-    allowed = {
-        (name, cause): situation.allowance(pool, cause) for name, pool in situation.pools.items() for cause in Cause
-    }
-    return {"nodes": found, "allowed": allowed, "expected": (situation.pending, situation.leaving)}
+    allowed = {(name, cause): context.allowance(pool, cause) for name, pool in context.pools.items() for cause in Cause}
+    return {"nodes": found, "allowed": allowed, "expected": (context.pending, context.leaving)}
 
 
 @settings(max_examples=25, deadline=None)
@@ -124,14 +122,14 @@ def test_a_situation_that_lives_on_is_the_same_as_a_fresh_one(chance: Random, or
         if node is not None and chance.random() < 0.1:
             made.session.state = nominate(made.session.state, [node.name], world.now)
         anew = fresh(world, made)
-        expected = Pass(anew, Recall()).decide()
-        with made._disruptor._situation() as living:
-            assert outline(Pass(living, made._disruptor._recalled(living)).decide()) == outline(expected)
+        expected = DecisionPass(anew, RefusalCache()).decide()
+        with made._disruption._context() as living:
+            assert outline(DecisionPass(living, made._disruption._recalled(living)).decide()) == outline(expected)
             assert view(living) == view(anew)
 
 
 def test_a_budget_that_shuts_keeps_its_nodes_at_once() -> None:
-    store, held = Store(), box("a", "small", [{"labels": {"app": "web"}}])
+    store, held = ClusterStore(), box("a", "small", [{"labels": {"app": "web"}}])
     assert held.node is not None
     assert held.claim is not None
     store.pools.put(POOL)
@@ -142,6 +140,6 @@ def test_a_budget_that_shuts_keeps_its_nodes_at_once() -> None:
     made = controller(store, Idle())
     for allowed in (1, 0, 1):
         store.pdbs.put(pdb("web", {"app": "web"}, allowed=allowed, max_unavailable=1))
-        with made._disruptor._situation() as living:
+        with made._disruption._context() as living:
             found = living.once(living.snapshot.nodes.rows["a"], *QUESTIONS[0])
-            assert (None if found is None else found.code) == (None if allowed else Code.POD_DISRUPTION_BUDGET)
+            assert (None if found is None else found.code) == (None if allowed else ReasonCode.POD_DISRUPTION_BUDGET)

@@ -18,17 +18,17 @@ from tests.factories import (
     storage_class,
 )
 
-from karpool.controller.mirror import Mirror
-from karpool.controller.store import Store
+from karpool.controller.cluster_state import ClusterState
+from karpool.controller.store import ClusterStore
 from karpool.model.nodepool import NodeClaim
-from karpool.model.wire import Condition
 from karpool.model.workloads import PodDisruptionBudget
+from karpool.wire.objects import Condition
 
 WEB = {"app": "web"}
 
 
-def filled() -> Store:
-    store = Store()
+def filled() -> ClusterStore:
+    store = ClusterStore()
     store.nodes.put(node("a"))
     store.pods.put(pod("web", node="a", cpu="1"))
     store.pools.put(node_pool("default"))
@@ -37,7 +37,7 @@ def filled() -> Store:
     return store
 
 
-CHANGES: dict[str, Callable[[Store], object]] = {
+CHANGES: dict[str, Callable[[ClusterStore], object]] = {
     "a claim of a volume": lambda store: store.volume_claims.put(pvc("data")),
     "a volume": lambda store: store.volumes.put(pv("disk")),
     "a storage class": lambda store: store.storage_classes.put(storage_class("fast")),
@@ -48,60 +48,60 @@ CHANGES: dict[str, Callable[[Store], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_what_changes_the_meaning_of_all_pods_makes_a_new_snapshot(change: Callable[[Store], object]) -> None:
+def test_what_changes_the_meaning_of_all_pods_makes_a_new_snapshot(change: Callable[[ClusterStore], object]) -> None:
     store = filled()
-    mirror = Mirror(store)
-    before = mirror.current()
+    cluster_state = ClusterState(store)
+    before = cluster_state.current()
     change(store)
-    after = mirror.current()
+    after = cluster_state.current()
     assert after is not before
     assert after.nodes.rows.keys() == {"a"}
     assert after.pods.rows.keys() == {"default/web"}
-    assert mirror.current() is after
+    assert cluster_state.current() is after
 
 
 def test_pods_and_nodes_change_in_the_snapshot_that_is_there() -> None:
     store = filled()
-    mirror = Mirror(store)
-    before = mirror.current()
+    cluster_state = ClusterState(store)
+    before = cluster_state.current()
     store.nodes.put(node("b"))
     store.pods.put(pod("api", node="b", cpu="1"))
     store.pods.remove("default/web")
-    assert mirror.current() is before
+    assert cluster_state.current() is before
     assert before.nodes.rows.keys() == {"a", "b"}
     assert before.pods.rows.keys() == {"default/api"}
 
 
 def test_a_pod_decoded_anew_with_nothing_new_in_it_loosens_nothing() -> None:
     store = filled()
-    mirror = Mirror(store)
+    cluster_state = ClusterState(store)
     store.pods.put(pod("web", node="a", cpu="1"))
-    assert mirror.loosened == 0
+    assert cluster_state.loosened == 0
 
 
 def test_pools_are_the_same_until_one_changes_in_a_way_that_matters() -> None:
     store = filled()
-    mirror = Mirror(store)
-    before = mirror.pools()
+    cluster_state = ClusterState(store)
+    before = cluster_state.pools()
     held = store.pools.get("default")
     assert held is not None
     store.pools.put(replace(held, status=replace(held.status, conditions=(Condition(type="Ready", status="True"),))))
-    assert mirror.pools() is before
+    assert cluster_state.pools() is before
     store.pools.put(replace(held, status=replace(held.status, conditions=(Condition(type="Ready", status="False"),))))
-    assert mirror.pools() is not before
+    assert cluster_state.pools() is not before
 
 
 def test_annotations_of_a_pool_matter() -> None:
     """Budgets, grace periods and hashes may stand there."""
     store = filled()
-    mirror = Mirror(store)
-    before, loosened = mirror.pools(), mirror.loosened
+    cluster_state = ClusterState(store)
+    before, loosened = cluster_state.pools(), cluster_state.loosened
     held = store.pools.get("default")
     assert held is not None
     annotated = replace(held.metadata, annotations={"karpool.sh/budgets": "[]"})
     store.pools.put(replace(held, metadata=annotated))
-    assert mirror.pools() is not before
-    assert mirror.loosened > loosened
+    assert cluster_state.pools() is not before
+    assert cluster_state.loosened > loosened
 
 
 def _likely(claim: NodeClaim) -> NodeClaim:
@@ -114,13 +114,13 @@ def _likely(claim: NodeClaim) -> NodeClaim:
 def test_a_node_that_comes_before_its_claim_knows_it_is_not_there_yet(name: str, *, rebuilt: bool) -> None:
     """Else pods that are to go to the machine would find neither of them usable, and ask for another one."""
     store = filled()
-    mirror = Mirror(store, _likely)
+    cluster_state = ClusterState(store, _likely)
     store.claims.put(node_claim("c", launched=False))
     newcomer = node(name, taints=["karpenter.sh/unregistered:NoExecute"], registered=False, initialized=False)
     newcomer = replace(newcomer, spec=replace(newcomer.spec, provider_id="machine"))
     store.nodes.put(newcomer)
-    mirror.stale = rebuilt
-    nodes = mirror.current().nodes
+    cluster_state.stale = rebuilt
+    nodes = cluster_state.current().nodes
     assert nodes.rows.keys() == {"a", "c"}
     assert nodes.get(nodes.rows["c"]).node is None
     held = node_claim("c", launched=False)
@@ -134,16 +134,16 @@ def test_a_launch_that_is_given_up_leaves_no_trace_beside_nodes_without_a_machin
     store = filled()
     bare = node("bare")
     store.nodes.put(replace(bare, spec=replace(bare.spec, provider_id="")))
-    mirror = Mirror(store, _likely)
+    cluster_state = ClusterState(store, _likely)
     claim = node_claim("c", launched=False)
     store.claims.put(claim)
-    assert mirror.node_name(claim) == ""
+    assert cluster_state.node_name(claim) == ""
     store.claims.remove("c")
-    assert mirror.current().nodes.rows.keys() == {"a", "bare"}
+    assert cluster_state.current().nodes.rows.keys() == {"a", "bare"}
 
 
-def every_row(mirror: Mirror) -> set[int]:
-    return set(mirror.snapshot.nodes.rows.values())
+def every_row(cluster_state: ClusterState) -> set[int]:
+    return set(cluster_state.snapshot.nodes.rows.values())
 
 
 @pytest.mark.parametrize(
@@ -165,36 +165,36 @@ def test_every_node_is_looked_at_again_when_a_budget(
     store = filled()
     if before is not None:
         store.pdbs.put(before)
-    mirror = Mirror(store)
-    mirror.touched, looked = set(), mirror.loosened
+    cluster_state = ClusterState(store)
+    cluster_state.touched, looked = set(), cluster_state.loosened
     if after is None:
         store.pdbs.remove("default/web")
     else:
         store.pdbs.put(after)
-    assert mirror.touched == every_row(mirror)
-    assert mirror.loosened > looked
+    assert cluster_state.touched == every_row(cluster_state)
+    assert cluster_state.loosened > looked
 
 
 def test_a_budget_that_shuts_is_noted_and_one_that_opens_loosens() -> None:
     store = filled()
     store.pdbs.put(pdb("web", WEB, allowed=1))
-    mirror = Mirror(store)
-    mirror.touched = set()
+    cluster_state = ClusterState(store)
+    cluster_state.touched = set()
     store.pdbs.put(pdb("web", WEB, allowed=0))
-    assert mirror.tightened == {"default/web"}
-    assert mirror.loosened == 0
-    mirror.tightened = set()
+    assert cluster_state.tightened == {"default/web"}
+    assert cluster_state.loosened == 0
+    cluster_state.tightened = set()
     store.pdbs.put(pdb("web", WEB, allowed=1))
-    assert not mirror.tightened
-    assert mirror.loosened == 1
-    assert not mirror.touched
+    assert not cluster_state.tightened
+    assert cluster_state.loosened == 1
+    assert not cluster_state.touched
 
 
 def test_nodes_that_were_there_before_take_pods_and_may_go() -> None:
-    store = Store()
+    store = ClusterStore()
     for number in range(20):
         store.nodes.put(node(f"n{number}"))
-    mirror = Mirror(store)
-    assert mirror.open.sum() == 20
+    cluster_state = ClusterState(store)
+    assert cluster_state.open.sum() == 20
     store.nodes.remove("n19")
-    assert mirror.open.sum() == 19
+    assert cluster_state.open.sum() == 19

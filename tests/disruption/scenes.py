@@ -9,7 +9,7 @@ from tests.factories import Z1, Z2, Z3, claim_for, instance_type, node_of, node_
 
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.plan import Plan, plan
-from karpool.disruption.settings import Settings
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -89,7 +89,7 @@ class Scene:
     daemons: Sequence[DaemonSet] = field(default=(), kw_only=True)
     others: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     catalog: Catalog = field(default=CATALOG, kw_only=True)
-    settings: Settings = field(default=Settings(), kw_only=True)
+    settings: DisruptionSettings = field(default=DisruptionSettings(), kw_only=True)
     options: Options = field(default=Options(), kw_only=True)
     now: datetime = field(default=NOW, kw_only=True)
     by: str | None = field(default=None, kw_only=True)
@@ -124,7 +124,7 @@ class Scene:
     def verify(self) -> None:
         """Compare the first step, and why nodes stay, with what is expected."""
         made = self.plan()
-        reasons = {fate.standing.name: fate.reasons for fate in made.fates}
+        reasons = {fate.candidate.name: fate.reasons for fate in made.fates}
         gone = sorted(name for step in made.steps for name in step.command.nodes)
         assert gone == sorted(self.goes.split()), {name: [str(r) for r in found] for name, found in reasons.items()}
         assert all(reasons.values())

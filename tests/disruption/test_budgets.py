@@ -7,9 +7,9 @@ import pytest
 from tests.factories import node_pool
 
 from karpool.disruption.budgets import UNLIMITED, allowed, calendar
-from karpool.model.duration import parse_duration
 from karpool.model.labels import BUDGETS
 from karpool.model.nodepool import Budget
+from karpool.wire.duration import parse_duration
 
 MONDAY = datetime(2026, 11, 16, 14, 0, tzinfo=UTC)
 OFFICE = "0 9 * * mon-fri"

@@ -6,7 +6,7 @@ import pytest
 from tests.factories import Z1, Z2, Rule, instance_type, node_claim, node_pool
 
 from karpool.catalog.instance_types import Catalog
-from karpool.disruption.drifted import drift_of
+from karpool.disruption.drift_detection import drift_of
 from karpool.model.labels import (
     ARCH,
     CAPACITY_TYPE,
@@ -20,7 +20,7 @@ from karpool.model.labels import (
     ZONE,
 )
 from karpool.model.nodepool import NodeClaim
-from karpool.model.wire import Condition
+from karpool.wire.objects import Condition
 
 NOW = datetime(2026, 11, 16, 14, 0, tzinfo=UTC)
 LABELS = {INSTANCE_TYPE: "m", ARCH: "amd64", ZONE: Z1, CAPACITY_TYPE: ON_DEMAND, "generation": "6", "team": "shop"}

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from tests.factories import pdb, pod
 
-from karpool.disruption.pdbs import Pdbs, Waves, currently_reschedulable
+from karpool.disruption.pdbs import PdbLimits, Waves, currently_reschedulable
 from karpool.model.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from karpool.model.pod import Pod
-from karpool.model.selectors import Expression, LabelSelector
+from karpool.model.selectors import LabelSelector, SelectorExpression
 
 NOW = datetime(2026, 11, 16, 14, 0, tzinfo=UTC)
 WEB = {"app": "web"}
@@ -27,20 +27,26 @@ def web(name: str = "web-1", **rest: Any) -> Pod:
         ({}, "default", True),
         (None, "default", False),
         (
-            LabelSelector(match_expressions=(Expression(key="app", operator="In", values=("api", "web")),)),
+            LabelSelector(match_expressions=(SelectorExpression(key="app", operator="In", values=("api", "web")),)),
             "default",
             True,
         ),
-        (LabelSelector(match_expressions=(Expression(key="app", operator="In", values=("api",)),)), "default", False),
-        (LabelSelector(match_expressions=(Expression(key="app", operator="In"),)), "default", False),
-        (LabelSelector(match_expressions=(Expression(key="app", operator="Exists"),)), "default", True),
         (
-            LabelSelector(match_expressions=(Expression(key="app", operator="NotIn", values=("web",)),)),
+            LabelSelector(match_expressions=(SelectorExpression(key="app", operator="In", values=("api",)),)),
+            "default",
+            False,
+        ),
+        (LabelSelector(match_expressions=(SelectorExpression(key="app", operator="In"),)), "default", False),
+        (LabelSelector(match_expressions=(SelectorExpression(key="app", operator="Exists"),)), "default", True),
+        (
+            LabelSelector(match_expressions=(SelectorExpression(key="app", operator="NotIn", values=("web",)),)),
             "default",
             False,
         ),
         (
-            LabelSelector(match_labels=WEB, match_expressions=(Expression(key="canary", operator="DoesNotExist"),)),
+            LabelSelector(
+                match_labels=WEB, match_expressions=(SelectorExpression(key="canary", operator="DoesNotExist"),)
+            ),
             "default",
             True,
         ),
@@ -51,29 +57,29 @@ def test_a_budget_covers_pods_of_its_namespace_that_its_selector_finds(
 ) -> None:
     budget = pdb("web", selector, namespace=namespace)
     others = [pdb(f"other-{i}", {"app": f"other-{i}"}) for i in range(3)]
-    assert Pdbs([*others, budget]).matching(web()) == ([budget] if matches else [])
+    assert PdbLimits([*others, budget]).matching(web()) == ([budget] if matches else [])
 
 
 def test_a_budget_that_allows_one_at_a_time_blocks_nobody() -> None:
-    pdbs = Pdbs([pdb("web", WEB, allowed=1, healthy=5)])
+    pdbs = PdbLimits([pdb("web", WEB, allowed=1, healthy=5)])
     assert all(pdbs.eviction_blocked(web(f"web-{i}"), NOW) is None for i in range(5))
 
 
 def test_a_budget_that_allows_nothing_blocks_and_is_named() -> None:
-    reason = Pdbs([pdb("web", WEB, allowed=0, healthy=3)]).eviction_blocked(web(), NOW)
+    reason = PdbLimits([pdb("web", WEB, allowed=0, healthy=3)]).eviction_blocked(web(), NOW)
     assert reason is not None
     assert (reason.code, reason.object) == ("PodDisruptionBudget", "Pod default/web-1")
     assert "default/web allows no disruption now: 3 healthy" in reason.message
 
 
 def test_a_budget_without_a_status_counts_as_allowing_nothing_and_says_so() -> None:
-    reason = Pdbs([pdb("web", WEB, allowed=0, healthy=0, max_unavailable=1)]).eviction_blocked(web(), NOW)
+    reason = PdbLimits([pdb("web", WEB, allowed=0, healthy=0, max_unavailable=1)]).eviction_blocked(web(), NOW)
     assert reason is not None
     assert "no status yet" in reason.message
 
 
 def test_two_budgets_over_one_pod_block_it_whatever_they_allow() -> None:
-    pdbs = Pdbs(
+    pdbs = PdbLimits(
         [pdb("b", {}, allowed=5, healthy=5), pdb("a", WEB, allowed=5, healthy=5, unhealthy_policy="AlwaysAllow")]
     )
     for reason in (pdbs.eviction_blocked(web(ready=False), NOW), pdbs.fully_blocked(web(), NOW)):
@@ -95,7 +101,7 @@ def test_two_budgets_over_one_pod_block_it_whatever_they_allow() -> None:
     ],
 )
 def test_only_pods_that_would_be_evicted_are_tested(rest: dict[str, Any], *, blocked: bool) -> None:
-    pdbs = Pdbs([pdb("web", WEB, allowed=0, healthy=1, max_unavailable=0)])
+    pdbs = PdbLimits([pdb("web", WEB, allowed=0, healthy=1, max_unavailable=0)])
     assert (pdbs.eviction_blocked(web(**rest), NOW) is not None) is blocked
     assert (pdbs.fully_blocked(web(**rest), NOW) is not None) is blocked
 
@@ -105,7 +111,7 @@ def test_only_pods_that_would_be_evicted_are_tested(rest: dict[str, Any], *, blo
     [("AlwaysAllow", False, False), ("AlwaysAllow", True, True), ("IfHealthyBudget", False, True), ("", False, True)],
 )
 def test_always_allow_lets_unready_pods_go(policy: str, *, ready: bool, blocked: bool) -> None:
-    pdbs = Pdbs([pdb("web", WEB, allowed=0, healthy=1, max_unavailable=0, unhealthy_policy=policy)])
+    pdbs = PdbLimits([pdb("web", WEB, allowed=0, healthy=1, max_unavailable=0, unhealthy_policy=policy)])
     assert (pdbs.eviction_blocked(web(ready=ready), NOW) is not None) is blocked
     assert (pdbs.fully_blocked(web(ready=ready), NOW) is not None) is blocked
 
@@ -122,7 +128,7 @@ def test_always_allow_lets_unready_pods_go(policy: str, *, ready: bool, blocked:
     ],
 )
 def test_a_budget_blocks_fully_by_what_it_says_not_by_its_status(spec: dict[str, Any], *, blocked: bool) -> None:
-    pdbs = Pdbs([pdb("web", WEB, allowed=0 if not blocked else 3, healthy=3, **spec)])
+    pdbs = PdbLimits([pdb("web", WEB, allowed=0 if not blocked else 3, healthy=3, **spec)])
     assert (pdbs.fully_blocked(web(), NOW) is not None) is blocked
     assert currently_reschedulable(web(), pdbs, NOW) is not blocked
 
@@ -141,19 +147,19 @@ def test_a_budget_blocks_fully_by_what_it_says_not_by_its_status(spec: dict[str,
     ],
 )
 def test_which_pods_need_another_place_now(rest: dict[str, Any], *, counts: bool) -> None:
-    assert currently_reschedulable(web(**rest), Pdbs([]), NOW) is counts
+    assert currently_reschedulable(web(**rest), PdbLimits([]), NOW) is counts
 
 
 @pytest.mark.parametrize(("count", "allowed", "waves"), [(1, 1, 1), (3, 1, 3), (5, 2, 3), (4, 4, 1), (2, 0, None)])
 def test_pods_that_share_a_budget_leave_in_waves(count: int, allowed: int, waves: int | None) -> None:
-    pdbs = Pdbs([pdb("web", WEB, allowed=allowed, healthy=9), pdb("idle", {"app": "idle"})])
+    pdbs = PdbLimits([pdb("web", WEB, allowed=allowed, healthy=9), pdb("idle", {"app": "idle"})])
     leaving = [*(web(f"web-{i}") for i in range(count)), web("web-gone", deleted=NOW), pod("api-1", node="n1")]
     assert pdbs.waves(leaving, NOW) == {"default/web": Waves(pods=count, allowed=allowed, waves=waves)}
 
 
 def test_ninety_thousand_pods_are_looked_up_in_seconds() -> None:
     shared = {"tier": "backend"}
-    pdbs = Pdbs(pdb(f"app-{i}", {**shared, "app": f"app-{i}"}) for i in range(3000))
+    pdbs = PdbLimits(pdb(f"app-{i}", {**shared, "app": f"app-{i}"}) for i in range(3000))
     classes = [pod(f"app-{i}-x", node="n1", labels={**shared, "app": f"app-{i}", "zone": "a"}) for i in range(3000)]
     began = time.perf_counter()
     assert all(pdbs.eviction_blocked(each, NOW) is None for each in classes for _ in range(30))

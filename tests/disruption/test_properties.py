@@ -15,35 +15,35 @@ from tests.checker import Machine, Seat, State, narrowed, problems, state_of, te
 from tests.disruption.scenes import NOW, ago
 from tests.strategies import Cluster, clusters
 
-from karpool.disruption.alone import Alone
 from karpool.disruption.command import Command, Method
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.evaluate import Footprint
-from karpool.disruption.plan import Plan, Planner, Step, situation_of
+from karpool.disruption.plan import Plan, Planner, PlanStep, context_of
 from karpool.disruption.predict import predicted_node
-from karpool.disruption.recall import Recall
+from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.revalidate import revalidate
-from karpool.disruption.settings import Order, Partition, Settings
-from karpool.disruption.situation import Situation
+from karpool.disruption.settings import DisruptionSettings, Order, Partition
+from karpool.disruption.single_node_refusals import SingleNodeRefusals
 from karpool.model.labels import BALANCED_K, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, MINIMUM_SAVINGS, NODEPOOL, ZONE
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
-from karpool.model.wire import Condition
 from karpool.packing.question import Options
 from karpool.packing.scan import Scan
+from karpool.wire.objects import Condition
 
 CALM = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @st.composite
-def moody(draw: st.DrawFn, *, in_motion: bool = False, choosy: bool = True) -> tuple[Cluster, Settings]:
+def moody(draw: st.DrawFn, *, in_motion: bool = False, choosy: bool = True) -> tuple[Cluster, DisruptionSettings]:
     """A cluster with pools of every policy and some drifted nodes, and settings of a run."""
     cluster = draw(clusters(in_motion=in_motion, choosy=choosy))
     pools = tuple(_with_mood(draw, pool) for pool in cluster.objects.node_pools)
     drifted = draw(st.sets(st.integers(0, 11), max_size=2))
     claims = tuple(_drifted(claim) if n in drifted else claim for n, claim in enumerate(cluster.objects.node_claims))
-    chosen = Settings(
+    chosen = DisruptionSettings(
         order=draw(st.sampled_from(Order)), partition=draw(st.sampled_from(Partition)),
         spot_to_spot=draw(st.booleans()),
         spot_floor=draw(st.sampled_from((1, 3, 15))),
@@ -65,12 +65,12 @@ def _drifted(claim: NodeClaim) -> NodeClaim:
     return changed(claim, status=changed(claim.status, conditions=told))
 
 
-def situation(cluster: Cluster, chosen: Settings) -> Situation:
-    return situation_of(cluster.objects, cluster.catalog, now=NOW, settings=chosen, options=Options())
+def context(cluster: Cluster, chosen: DisruptionSettings) -> DecisionContext:
+    return context_of(cluster.objects, cluster.catalog, now=NOW, settings=chosen, options=Options())
 
 
-def planned(cluster: Cluster, chosen: Settings, recall: Recall | None = None) -> Plan:
-    return Planner(situation(cluster, chosen), recall=recall).plan()
+def planned(cluster: Cluster, chosen: DisruptionSettings, refusals: RefusalCache | None = None) -> Plan:
+    return Planner(context(cluster, chosen), refusals=refusals).plan()
 
 
 # -- following a plan ------------------------------------------------------------------------------------------------
@@ -79,13 +79,13 @@ def planned(cluster: Cluster, chosen: Settings, recall: Recall | None = None) ->
 class Follower:
     """The cluster after each step of a plan, as the checker sees it."""
 
-    def __init__(self, cluster: Cluster, at_first: Situation) -> None:
+    def __init__(self, cluster: Cluster, at_first: DecisionContext) -> None:
         self.cluster = cluster
-        self.situation = at_first
+        self.context = at_first
         self.pods = {pod.key: pod for pod in cluster.objects.pods}
         self.state = state_of(_with_seats(cluster.objects, at_first), types=cluster.catalog.types)
 
-    def follow(self, step: Step) -> Iterator[str]:
+    def follow(self, step: PlanStep) -> Iterator[str]:
         """Carry out a step, and tell every rule that it broke."""
         command = step.command
         machines = {name: held for name, held in self.state.machines.items() if name not in command.nodes}
@@ -102,7 +102,7 @@ class Follower:
         self._settle(step)
 
     @staticmethod
-    def _target(step: Step, target: str | int) -> str:
+    def _target(step: PlanStep, target: str | int) -> str:
         return step.replacement_names[target] if isinstance(target, int) else target
 
     def _machine(self, name: str, pool: str, requirements: Any, types: tuple[str, ...]) -> Machine:
@@ -111,10 +111,10 @@ class Follower:
         assert template is not None
         return narrowed(template, requirements, types)
 
-    def _settle(self, step: Step) -> None:
+    def _settle(self, step: PlanStep) -> None:
         """New machines become what the plan predicts: the first type, where it is cheapest."""
         for new, name in zip(step.command.replacements, step.replacement_names, strict=True):
-            labels = predicted_node(self.situation, new, name).labels
+            labels = predicted_node(self.context, new, name).labels
             open_ = self.state.machines[name]
             keys = (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
             (option, *_) = [o for o in open_.options if all(o.labels.get(k) == labels.get(k) for k in keys)]
@@ -135,7 +135,7 @@ def _alive(pod: Pod) -> Pod:
     return changed(pod, metadata=changed(pod.metadata, deletion_timestamp=None))
 
 
-def _with_seats(objects: Objects, at_first: Situation) -> Objects:
+def _with_seats(objects: Objects, at_first: DecisionContext) -> Objects:
     """Objects in which pods that wait for room have what they find."""
     rows, nodes = at_first.snapshot.pods, at_first.snapshot.nodes
 
@@ -149,9 +149,9 @@ def _with_seats(objects: Objects, at_first: Situation) -> Objects:
 
 @CALM
 @given(moody())
-def test_a_whole_plan_leaves_every_pod_placed_and_every_rule_intact(given_: tuple[Cluster, Settings]) -> None:
+def test_a_whole_plan_leaves_every_pod_placed_and_every_rule_intact(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
-    follower = Follower(cluster, situation(cluster, chosen))
+    follower = Follower(cluster, context(cluster, chosen))
     ran = {seat.pod.key for seat in follower.state.seats if seat.pod.reschedulable}
     for step in planned(cluster, chosen).steps:
         assert list(follower.follow(step)) == []
@@ -161,10 +161,10 @@ def test_a_whole_plan_leaves_every_pod_placed_and_every_rule_intact(given_: tupl
 
 @CALM
 @given(moody(in_motion=True))
-def test_each_step_lists_exactly_the_pods_that_need_another_place(given_: tuple[Cluster, Settings]) -> None:
+def test_each_step_lists_exactly_the_pods_that_need_another_place(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
     place = {pod.key: pod.spec.node_name for pod in cluster.objects.pods if pod.reschedulable}
-    taken = set(situation(cluster, chosen).leaving)
+    taken = set(context(cluster, chosen).leaving)
     for step in planned(cluster, chosen).steps:
         wanted = {key for key, node in place.items() if node in step.command.nodes} - taken
         listed = [move for move in step.command.moves if not move.leaving]
@@ -177,7 +177,7 @@ def test_each_step_lists_exactly_the_pods_that_need_another_place(given_: tuple[
 
 @CALM
 @given(moody(in_motion=True))
-def test_the_price_falls_with_every_consolidation(given_: tuple[Cluster, Settings]) -> None:
+def test_the_price_falls_with_every_consolidation(given_: tuple[Cluster, DisruptionSettings]) -> None:
     made = planned(*given_)
     price = made.before.price
     for step in made.steps:
@@ -192,10 +192,10 @@ def test_the_price_falls_with_every_consolidation(given_: tuple[Cluster, Setting
 
 @CALM
 @given(moody(in_motion=True))
-def test_no_step_takes_more_nodes_of_a_pool_than_its_budget_allows(given_: tuple[Cluster, Settings]) -> None:
+def test_no_step_takes_more_nodes_of_a_pool_than_its_budget_allows(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
-    at_first = situation(cluster, chosen)
-    nodes = {state.name: state for row in at_first.rows() if (state := at_first.standing(row).state).managed}
+    at_first = context(cluster, chosen)
+    nodes = {state.name: state for row in at_first.rows() if (state := at_first.candidate(row).state).managed}
     for step in planned(cluster, chosen).steps:
         for pool in cluster.objects.node_pools:
             mine = [state for state in nodes.values() if state.pool == pool.name and state.initialized]
@@ -213,13 +213,15 @@ def _allowed(text: str, nodes: int) -> int:
     return math.ceil(int(text[:-1]) * nodes / 100) if text.endswith("%") else int(text)
 
 
-def _by_name(step: Step) -> tuple[Any, ...]:
+def _by_name(step: PlanStep) -> tuple[Any, ...]:
     return step.command.nodes, step.command.replacements, step.command.moves
 
 
 @CALM
 @given(moody(in_motion=True))
-def test_the_same_cluster_gets_the_same_plan_in_whatever_order_it_is_told(given_: tuple[Cluster, Settings]) -> None:
+def test_the_same_cluster_gets_the_same_plan_in_whatever_order_it_is_told(
+    given_: tuple[Cluster, DisruptionSettings],
+) -> None:
     cluster, chosen = given_
     told = cluster.objects
     backwards = changed(
@@ -234,7 +236,7 @@ def test_the_same_cluster_gets_the_same_plan_in_whatever_order_it_is_told(given_
     assert list(map(_by_name, one.steps)) == list(map(_by_name, other.steps))
 
 
-class Forgetful(Recall):
+class Forgetful(RefusalCache):
     """Remembers nothing, so that everything is worked out anew in each step."""
 
     def __init__(self) -> None:
@@ -245,7 +247,7 @@ class Forgetful(Recall):
         """Forget it at once."""
 
 
-class ForgetfulAlone(Alone):
+class ForgetfulAlone(SingleNodeRefusals):
     """Remembers nothing of single nodes either."""
 
     def put(self, look: Scan, rows: Sequence[int], chosen: slice) -> None:
@@ -254,8 +256,8 @@ class ForgetfulAlone(Alone):
 
 @CALM
 @given(moody(in_motion=True))
-def test_what_is_recalled_is_what_would_be_found_again(given_: tuple[Cluster, Settings]) -> None:
-    recalled, anew = planned(*given_), planned(*given_, recall=Forgetful())
+def test_what_is_recalled_is_what_would_be_found_again(given_: tuple[Cluster, DisruptionSettings]) -> None:
+    recalled, anew = planned(*given_), planned(*given_, refusals=Forgetful())
     assert recalled.steps == anew.steps
     assert recalled.after == anew.after
     codes = [[sorted({reason.code for reason in fate.reasons}) for fate in made.fates] for made in (recalled, anew)]
@@ -264,18 +266,18 @@ def test_what_is_recalled_is_what_would_be_found_again(given_: tuple[Cluster, Se
 
 @CALM
 @given(moody(in_motion=True))
-def test_a_fresh_command_stands_and_one_whose_node_is_gone_falls(given_: tuple[Cluster, Settings]) -> None:
+def test_a_fresh_command_stands_and_one_whose_node_is_gone_falls(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
-    made = Planner(situation(cluster, chosen)).plan(1)
+    made = Planner(context(cluster, chosen)).plan(1)
     for step in made.steps:
-        assert revalidate(step.command, situation(cluster, chosen)) == step.command
+        assert revalidate(step.command, context(cluster, chosen)) == step.command
         gone = step.command.nodes[0]
         rest = changed(
             cluster.objects,
             nodes=tuple(node for node in cluster.objects.nodes if node.name != gone),
             node_claims=tuple(claim for claim in cluster.objects.node_claims if claim.status.node_name != gone),
         )
-        found = revalidate(step.command, situation(Cluster(rest, cluster.catalog), chosen))
+        found = revalidate(step.command, context(Cluster(rest, cluster.catalog), chosen))
         if step.command.method is Method.EMPTINESS:
             assert not isinstance(found, Command) or gone not in found.nodes
         elif step.command.method is not Method.DRIFT:
@@ -284,11 +286,11 @@ def test_a_fresh_command_stands_and_one_whose_node_is_gone_falls(given_: tuple[C
 
 @CALM
 @given(moody(in_motion=True))
-def test_every_node_of_today_has_a_verdict_with_a_reason(given_: tuple[Cluster, Settings]) -> None:
+def test_every_node_of_today_has_a_verdict_with_a_reason(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
-    made = Planner(situation(cluster, chosen)).plan(1)
+    made = Planner(context(cluster, chosen)).plan(1)
     assert all(fate.reasons for fate in made.fates)
-    names = {fate.standing.name for fate in made.fates}
+    names = {fate.candidate.name for fate in made.fates}
     assert {node.name for node in cluster.objects.nodes} <= names
     assert all(node.metadata.labels.get(NODEPOOL) or node.name in names for node in cluster.objects.nodes)
 
@@ -305,9 +307,9 @@ def generated(monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda nodes, seed: Cluster(generate(nodes, seed), catalog())
 
 
-OPEN = Settings(ignore_budgets=True)
+OPEN = DisruptionSettings(ignore_budgets=True)
 CHOICES = [
-    Settings(), OPEN, replace(OPEN, partition=Partition.NONE, order=Order.COST),
+    DisruptionSettings(), OPEN, replace(OPEN, partition=Partition.NONE, order=Order.COST),
     replace(OPEN, partition=Partition.POOL),
     replace(OPEN, spot_to_spot=True, spot_floor=3),
 ]  # fmt: skip
@@ -316,7 +318,7 @@ CHOICES = [
 @pytest.mark.parametrize("seed", range(5))
 def test_a_whole_plan_for_forty_nodes_breaks_no_rule(generated: Any, seed: int) -> None:
     cluster, chosen = generated(40, seed), CHOICES[seed]
-    follower = Follower(cluster, situation(cluster, chosen))
+    follower = Follower(cluster, context(cluster, chosen))
     made = planned(cluster, chosen)
     assert [problem for step in made.steps for problem in follower.follow(step)] == []
     assert made.after.pods == made.before.pods
@@ -328,4 +330,4 @@ def test_recalling_makes_no_difference_on_larger_clusters(generated: Any, seed: 
     cluster, chosen = generated(90, 20 + seed), CHOICES[seed]
     made = planned(cluster, chosen)
     assert len(made.steps) > 5
-    assert made.steps == planned(cluster, chosen, recall=Forgetful()).steps
+    assert made.steps == planned(cluster, chosen, refusals=Forgetful()).steps

@@ -10,9 +10,9 @@ from tests.disruption.scenes import NOW, Scene, ago, box, pool_of
 from tests.factories import pdb, pod
 
 from karpool.disruption.command import Command
-from karpool.disruption.plan import situation_of
+from karpool.disruption.context import DecisionContext
+from karpool.disruption.plan import context_of
 from karpool.disruption.revalidate import revalidate
-from karpool.disruption.situation import Situation
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.nodepool import Budget
 from karpool.model.reasons import Reason
@@ -21,8 +21,8 @@ KEEP = {DO_NOT_DISRUPT: "true"}
 LATER = NOW + timedelta(seconds=15)
 
 
-def situation(scene: Scene, now: datetime = LATER) -> Situation:
-    return situation_of(scene.objects, scene.catalog, now=now, settings=scene.settings, options=scene.options)
+def context(scene: Scene, now: datetime = LATER) -> DecisionContext:
+    return context_of(scene.objects, scene.catalog, now=now, settings=scene.settings, options=scene.options)
 
 
 def decided(scene: Scene) -> Command:
@@ -38,12 +38,12 @@ DRIFTED = Scene("drifted", [box("a", pods=[{"cpu": 3}], claim={"drifted": ago(ho
 
 @pytest.mark.parametrize("scene", [TWO_EMPTY, REPLACED, DELETED, TOGETHER, DRIFTED], ids=lambda scene: scene.name)
 def test_a_command_holds_while_nothing_changes(scene: Scene) -> None:
-    assert revalidate(decided(scene), situation(scene)) == decided(scene)
+    assert revalidate(decided(scene), context(scene)) == decided(scene)
 
 
 def test_a_pod_on_one_of_two_empty_nodes_leaves_the_other() -> None:
     busier = replace(TWO_EMPTY, pods=[pod("x-0", node="a")])
-    found = revalidate(decided(TWO_EMPTY), situation(busier))
+    found = revalidate(decided(TWO_EMPTY), context(busier))
     assert isinstance(found, Command)
     assert found.nodes == ("b",)
     assert found.price == pytest.approx(0.2)
@@ -51,30 +51,30 @@ def test_a_pod_on_one_of_two_empty_nodes_leaves_the_other() -> None:
 
 def test_pods_on_both_empty_nodes_leave_nothing() -> None:
     busier = replace(TWO_EMPTY, pods=[pod("x-0", node="a"), pod("x-1", node="b")])
-    found = revalidate(decided(TWO_EMPTY), situation(busier))
+    found = revalidate(decided(TWO_EMPTY), context(busier))
     assert isinstance(found, Reason)
     assert found.code == "CandidateChanged"
 
 
 def test_a_budget_that_has_shrunk_shrinks_an_emptiness_command() -> None:
     tighter = replace(TWO_EMPTY, pools=[pool_of(budgets=["1"])])
-    found = revalidate(decided(TWO_EMPTY), situation(tighter))
+    found = revalidate(decided(TWO_EMPTY), context(tighter))
     assert isinstance(found, Command)
     assert len(found.nodes) == 1
     closed = replace(TWO_EMPTY, pools=[pool_of(budgets=["0"])])
-    refused = revalidate(decided(TWO_EMPTY), situation(closed))
+    refused = revalidate(decided(TWO_EMPTY), context(closed))
     assert isinstance(refused, Reason)
     assert refused.code == "BudgetExhausted"
 
 
 def test_drift_is_not_looked_at_again() -> None:
     gone = replace(DRIFTED, boxes=[])
-    assert revalidate(decided(DRIFTED), situation(gone)) == decided(DRIFTED)
+    assert revalidate(decided(DRIFTED), context(gone)) == decided(DRIFTED)
 
 
 def test_a_pod_that_fits_the_planned_types_joins_the_command() -> None:
     more = replace(REPLACED, pods=[pod("x-0", node="a", cpu="100m")])
-    found = revalidate(decided(REPLACED), situation(more))
+    found = revalidate(decided(REPLACED), context(more))
     assert isinstance(found, Command)
     assert [move.pod for move in found.moves] == ["default/a-0", "default/x-0"]
     assert found.replacements == decided(REPLACED).replacements
@@ -120,7 +120,7 @@ CHANGES: list[tuple[str, Scene, Callable[[Scene], Scene], str]] = [
 def test_a_consolidation_is_given_up_when_its_ground_has_changed(
     name: str, scene: Scene, change: Callable[[Scene], Scene], code: str
 ) -> None:
-    found = revalidate(decided(scene), situation(change(scene)))
+    found = revalidate(decided(scene), context(change(scene)))
     assert isinstance(found, Reason), name
     assert found.code == code, found
 
@@ -135,25 +135,25 @@ def test_a_dearer_price_is_not_looked_at_again() -> None:
         tuple(instance_type(t.name, t.capacity["cpu"].units, f"{4 * t.capacity['cpu'].units}Gi", price=9.0, zones=[Z1])
               for t in REPLACED.catalog.types)
     )  # fmt: skip
-    assert isinstance(revalidate(decided(REPLACED), situation(replace(REPLACED, catalog=dearer))), Command)
+    assert isinstance(revalidate(decided(REPLACED), context(replace(REPLACED, catalog=dearer))), Command)
 
 
 def test_a_nominated_node_is_not_disrupted() -> None:
-    busy = situation(TWO_EMPTY)
-    expected = Situation(busy.snapshot, busy.catalog, busy.engine, now=LATER, nominated=["a"])
+    busy = context(TWO_EMPTY)
+    expected = DecisionContext(busy.snapshot, busy.catalog, busy.engine, now=LATER, nominated=["a"])
     found = revalidate(decided(TWO_EMPTY), expected)
     assert isinstance(found, Command)
     assert found.nodes == ("b",)
 
 
 def test_a_budget_window_that_opens_in_between_counts() -> None:
-    from karpool.model.duration import parse_duration
+    from karpool.wire.duration import parse_duration
 
     hour = Budget(nodes="0", schedule="1 12 * * *", duration=parse_duration("1h"))
     scene = replace(REPLACED, pools=[pool_of(budgets=[hour])])
     command = decided(scene)
-    assert isinstance(revalidate(command, situation(scene, NOW + timedelta(seconds=59))), Command)
-    refused = revalidate(command, situation(scene, NOW + timedelta(seconds=60)))
+    assert isinstance(revalidate(command, context(scene, NOW + timedelta(seconds=59))), Command)
+    refused = revalidate(command, context(scene, NOW + timedelta(seconds=60)))
     assert isinstance(refused, Reason)
     assert refused.code == "BudgetExhausted"
 
@@ -161,6 +161,6 @@ def test_a_budget_window_that_opens_in_between_counts() -> None:
 def test_a_claim_that_is_marked_after_the_decision_is_left_alone() -> None:
     marked = [replace(one, node=changed(one.node, metadata=changed(one.node.metadata, annotations=KEEP)))
               for one in REPLACED.boxes if one.node is not None]  # fmt: skip
-    found = revalidate(decided(REPLACED), situation(replace(REPLACED, boxes=marked)))
+    found = revalidate(decided(REPLACED), context(replace(REPLACED, boxes=marked)))
     assert isinstance(found, Reason)
     assert DO_NOT_DISRUPT in found.message

@@ -4,21 +4,21 @@ from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.disruption.test_properties import CALM, moody, situation
+from tests.disruption.test_properties import CALM, context, moody
 from tests.packing.test_what_ifs import columns
 from tests.strategies import Cluster
 
-from karpool.disruption.alone import entering
+from karpool.disruption.context import Candidate, DecisionContext
 from karpool.disruption.evaluate import Evaluator, Footprint, footprint_of
-from karpool.disruption.settings import Settings
-from karpool.disruption.situation import Situation, Standing
+from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.single_node_refusals import entering
 from karpool.packing.scan import Scan
 
 
-def looks(held: Situation, chance: Random) -> list[tuple[Scan, list[list[Standing]]]]:
+def looks(held: DecisionContext, chance: Random) -> list[tuple[Scan, list[list[Candidate]]]]:
     """A scan of every node alone, and one of several prefixes of a list, each with the sets that it looks at."""
     evaluator = Evaluator(held)
-    every = [held.standing(row) for row in held.rows()]
+    every = [held.candidate(row) for row in held.rows()]
     made = [(evaluator.scan(every), [[one] for one in every])]
     if every:
         listed = chance.sample(every, len(every))
@@ -30,15 +30,15 @@ def looks(held: Situation, chance: Random) -> list[tuple[Scan, list[list[Standin
 @CALM
 @given(moody(in_motion=True), st.randoms(use_true_random=False))
 def test_a_set_that_is_passed_over_is_refused_when_looked_at_closely(
-    given_: tuple[Cluster, Settings], chance: Random
+    given_: tuple[Cluster, DisruptionSettings], chance: Random
 ) -> None:
-    held = situation(*given_)
+    held = context(*given_)
     evaluator = Evaluator(held)
     for look, sets in looks(held, chance):
         promising = set(look.promising())
         rests = Footprint(frozenset(), frozenset(), frozenset(), opened=False)
-        for number, standings in enumerate(sets):
-            outcome = evaluator.consolidate(standings)
+        for number, candidates in enumerate(sets):
+            outcome = evaluator.consolidate(candidates)
             assert number in promising or outcome.reason is not None
             rests = Footprint(
                 rests.nodes | outcome.footprint.nodes,
@@ -51,8 +51,8 @@ def test_a_set_that_is_passed_over_is_refused_when_looked_at_closely(
 
 @CALM
 @given(moody(in_motion=True), st.randoms(use_true_random=False))
-def test_a_scan_leaves_every_array_as_it_was(given_: tuple[Cluster, Settings], chance: Random) -> None:
-    held = situation(*given_)
+def test_a_scan_leaves_every_array_as_it_was(given_: tuple[Cluster, DisruptionSettings], chance: Random) -> None:
+    held = context(*given_)
     held.engine.refresh()
     untouched = columns(held.engine)
     for look, _ in looks(held, chance):
@@ -62,8 +62,8 @@ def test_a_scan_leaves_every_array_as_it_was(given_: tuple[Cluster, Settings], c
 
 @CALM
 @given(moody(in_motion=True), st.randoms(use_true_random=False))
-def test_a_look_in_between_changes_nothing(given_: tuple[Cluster, Settings], chance: Random) -> None:
-    held = situation(*given_)
+def test_a_look_in_between_changes_nothing(given_: tuple[Cluster, DisruptionSettings], chance: Random) -> None:
+    held = context(*given_)
     evaluator, seed = Evaluator(held), chance.random()
     for (quiet, _), (look, sets) in zip(looks(held, Random(seed)), looks(held, Random(seed)), strict=True):
         undisturbed = list(quiet.promising())
@@ -74,7 +74,7 @@ def test_a_look_in_between_changes_nothing(given_: tuple[Cluster, Settings], cha
         assert disturbed == undisturbed
 
 
-def naively(held: Situation, row: int, number: int) -> bool:
+def naively(held: DecisionContext, row: int, number: int) -> bool:
     """Whether a node has room for a pod of a class at some level of its wishes."""
     classes, nodes, width = held.snapshot.classes, held.snapshot.nodes, len(held.snapshot.resources)
     while number >= 0:
@@ -87,8 +87,10 @@ def naively(held: Situation, row: int, number: int) -> bool:
 
 @CALM
 @given(moody(in_motion=True))
-def test_a_class_enters_where_a_node_has_room_for_some_of_its_levels(given_: tuple[Cluster, Settings]) -> None:
-    held = situation(*given_)
+def test_a_class_enters_where_a_node_has_room_for_some_of_its_levels(
+    given_: tuple[Cluster, DisruptionSettings],
+) -> None:
+    held = context(*given_)
     for rows in ([], held.rows()[:1], held.rows()):
         expected = [any(naively(held, row, number) for row in rows) for number in range(held.snapshot.classes.size)]
         assert entering(held, rows).tolist() == expected

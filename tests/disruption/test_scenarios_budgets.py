@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from tests.disruption.scenes import Scene, ago, box, names, pool_of
 
-from karpool.disruption.settings import Settings
-from karpool.model.duration import parse_duration
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import BUDGETS
 from karpool.model.nodepool import Budget
+from karpool.wire.duration import parse_duration
 
 
 def window(nodes: str, schedule: str, duration: str, *reasons: str) -> Budget:
@@ -98,7 +98,7 @@ def test_budgets_in_an_annotation_count_when_asked_for() -> None:
     pool = pool_of(budgets=["0"], annotations={BUDGETS: '[{"nodes": "1"}]'})
     boxes = [box("a"), box("b")]
     Scene("spec", boxes, pools=[pool]).verify()
-    Scene("annotation", boxes, "a", pools=[pool], settings=Settings(annotated_budgets=True)).verify()
+    Scene("annotation", boxes, "a", pools=[pool], settings=DisruptionSettings(annotated_budgets=True)).verify()
 
 
 def test_a_later_step_counts_the_nodes_that_remain() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.disruption.scenes import Box, Scene, ago, box, names, pool_of
 from tests.factories import node_claim, node_pool, pdb, pod, toleration
 
-from karpool.disruption.settings import Settings
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import CAPACITY_TYPE, DISRUPTED_TAINT, DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL, ZONE
 
 TRUE = {DO_NOT_DISRUPT: "true"}
@@ -52,7 +52,7 @@ NODES = [
     stage("empty, and its type is unknown: no matter", pods=0, labels={INSTANCE_TYPE: "x9"}, by="Emptiness"),
     stage("empty, without a zone: no matter", pods=0, labels={ZONE: None}),
     stage("cordoned", cordoned=True),
-    stage("not ready", ready=False, settings=Settings(ignore_budgets=True)),
+    stage("not ready", ready=False, settings=DisruptionSettings(ignore_budgets=True)),
     stage("a left-over taint of an earlier command", taints=[DISRUPTED_TAINT]),
     stage(
         "policy WhenEmpty", "", pool="e", pools=(pool_of("e", policy="WhenEmpty"), STAY), why={"a": "PolicyWhenEmpty"}
@@ -166,6 +166,6 @@ def test_every_node_that_stays_has_a_reason_with_ignored_budgets_too() -> None:
     Scene(
         "nothing to do",
         [box("a", pods=7), box("b", pods=7)],
-        settings=Settings(ignore_budgets=True),
+        settings=DisruptionSettings(ignore_budgets=True),
         why={"a": "NotCheaper", "b": "NotCheaper"},
     ).verify()

@@ -23,10 +23,10 @@ from tests.factories import (
 )
 
 from karpool.disruption.plan import Plan
-from karpool.disruption.settings import Settings
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import DO_NOT_DISRUPT, ZONE
 from karpool.model.nodepool import NodePool
-from karpool.model.wire import Condition
+from karpool.wire.objects import Condition
 
 STILL = pool_of("still", consolidate_after="Never", limits={"cpu": 0})
 KEEP = {DO_NOT_DISRUPT: "true"}
@@ -172,7 +172,7 @@ def test_totals_count_bound_pods_that_no_daemon_set_owns() -> None:
     made = Scene("totals", boxes, pods=[pod("w-0", pending=True)]).plan()
     assert made.before.pods == 3 + 6 + 2
     assert made.before.nodes == 3
-    assert {fate.standing.name: fate.pods for fate in made.fates} == {"a": 3, "b": 6, "c": 2}
+    assert {fate.candidate.name: fate.pods for fate in made.fates} == {"a": 3, "b": 6, "c": 2}
 
 
 def test_nodes_that_are_being_deleted_count_before_and_after() -> None:
@@ -199,7 +199,7 @@ def test_a_moved_pod_moves_on_from_where_it_is() -> None:
 def test_names_of_new_nodes_are_unique_and_nobody_elses() -> None:
     boxes = [box(f"new-{number}", "huge", 7, zone=zone) for number, zone in ((1, Z1), (3, Z2))]
     boxes += [box("x", "huge", [{"selector": {ZONE: Z3}, "cpu": 3}], zone=Z3)]
-    scene = Scene("names", boxes, settings=Settings(ignore_budgets=True))
+    scene = Scene("names", boxes, settings=DisruptionSettings(ignore_budgets=True))
     made = scene.plan(None)
     given = [name for step in made.steps for name in step.replacement_names]
     assert len(given) == len(set(given))
@@ -229,4 +229,4 @@ def test_nothing_goes_twice_and_every_node_that_stays_says_why() -> None:
     gone = [name for step in made.steps for name in step.command.nodes]
     assert len(gone) == len(set(gone))
     assert all(fate.reasons for fate in made.fates)
-    assert {fate.standing.name for fate in made.fates if fate.step} == set(gone) & {f"n{i}" for i in range(9)}
+    assert {fate.candidate.name for fate in made.fates if fate.step} == set(gone) & {f"n{i}" for i in range(9)}

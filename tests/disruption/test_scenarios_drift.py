@@ -8,7 +8,7 @@ from tests.disruption.scenes import CATALOG, NOW, POOL, Scene, ago, box, names, 
 from tests.factories import Z1, Z2, host_port, instance_type, node_pool, pdb, pod
 
 from karpool.catalog.instance_types import Catalog
-from karpool.disruption.settings import Settings
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import (
     CAPACITY_TYPE,
     DO_NOT_DISRUPT,
@@ -24,7 +24,7 @@ from karpool.model.nodepool import Budget
 DRIFTED = {"drifted": ago(hours=1)}
 TRUE = {DO_NOT_DISRUPT: "true"}
 NEVER = pool_of(consolidate_after="Never")
-COMPLETE = Settings(complete_catalog=True)
+COMPLETE = DisruptionSettings(complete_catalog=True)
 FULL = [{"cpu": "3500m"}]
 
 
@@ -190,12 +190,12 @@ def static(replicas: int, nodes: int, count: int, *, limit: int | None = None, *
     ids=["limit 5", "limit 6", "limit 7", "three drifted", "budget 40%", "no budget", "too many nodes", "none drifted"],
 )
 def test_drifted_nodes_of_a_static_pool_are_replaced_within_its_limit(scene: Scene, together: int) -> None:
-    from karpool.disruption.methods import Pass
-    from karpool.disruption.plan import situation_of
-    from karpool.disruption.recall import Recall
+    from karpool.disruption.decision_pass import DecisionPass
+    from karpool.disruption.plan import context_of
+    from karpool.disruption.refusal_cache import RefusalCache
 
-    situation = situation_of(scene.objects, CATALOG, now=NOW, settings=scene.settings, options=scene.options)
-    commands = Pass(situation, Recall()).decide()
+    context = context_of(scene.objects, CATALOG, now=NOW, settings=scene.settings, options=scene.options)
+    commands = DecisionPass(context, RefusalCache()).decide()
     assert len(commands) == together
     assert all(command.method == "Drift" and len(command.replacements) == 1 for command in commands)
     assert {new.pool for command in commands for new in command.replacements} <= {"fixed"}
@@ -246,7 +246,7 @@ def test_pods_that_only_the_end_of_the_grace_moves_keep_room_in_later_steps() ->
 def test_static_drift_needs_a_pool_that_can_supply() -> None:
     from msgspec.structs import replace as changed
 
-    from karpool.model.wire import Condition
+    from karpool.wire.objects import Condition
 
     scene = static(1, 1, 1)
     unready = changed(

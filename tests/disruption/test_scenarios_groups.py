@@ -12,7 +12,7 @@ from tests.factories import Z1, Z2, instance_type, pdb
 
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.search import longest_prefix
-from karpool.disruption.settings import Order, Partition, Settings
+from karpool.disruption.settings import DisruptionSettings, Order, Partition
 from karpool.model.labels import (
     ARCH,
     BALANCED_K,
@@ -26,7 +26,7 @@ from karpool.model.labels import (
 )
 from karpool.model.nodepool import PoolRequirement
 
-GATE = Settings(spot_to_spot=True)
+GATE = DisruptionSettings(spot_to_spot=True)
 LARGE = (INSTANCE_TYPE, "In", "large")
 
 
@@ -115,7 +115,7 @@ def test_bins_are_tried_from_the_one_with_most_nodes_down() -> None:
 
 def test_without_bins_tenants_stand_in_each_others_way() -> None:
     """Three tenants of two nodes: their pods never fit on one new node, so no prefix of all nodes goes at once."""
-    alone = replace(tenants(2, 2, 2, cpu="7"), settings=Settings(partition=Partition.NONE))
+    alone = replace(tenants(2, 2, 2, cpu="7"), settings=DisruptionSettings(partition=Partition.NONE))
     assert {step.command.method for step in alone.plan(None).steps} <= {"SingleNodeConsolidation"}
 
 
@@ -123,7 +123,7 @@ def equal_pools(partition: Partition, **second: Any) -> Scene:
     """A heavy pool and its fallback, each with a node that is too dear for its pod."""
     pools = [pool_of("first", weight=10), pool_of("second", **second)]
     boxes = [box("a", "huge", [{"cpu": 40}], pool="first"), box("b", "large", [{"cpu": 7}], pool="second")]
-    return Scene("alike", boxes, pools=pools, settings=Settings(partition=partition), catalog=BIG)
+    return Scene("alike", boxes, pools=pools, settings=DisruptionSettings(partition=partition), catalog=BIG)
 
 
 BIG = Catalog((*CATALOG.types, instance_type("mid", 48, "192Gi", price=2.4, zones=[Z1, Z2])))
@@ -163,7 +163,7 @@ def test_architectures_do_not_share_a_bin() -> None:
     ]
     scene = Scene("arches", boxes, "y", catalog=catalog, by="Single", to="")
     assert scene.plan().steps[0].command.nodes in (("y",), ("x",), ("y", "z"))
-    first = replace(scene, settings=Settings(partition=Partition.POOL)).plan().steps[0].command
+    first = replace(scene, settings=DisruptionSettings(partition=Partition.POOL)).plan().steps[0].command
     assert len({"arm" if name in "yz" else "amd" for name in first.nodes}) == 1
 
 
@@ -187,7 +187,7 @@ def test_both_orders_of_candidates(order: Order, first: str) -> None:
         box("old", "small", 2, claim={**life, "created": ago(hours=90)}),
         box("host", "huge", 1, annotations={"karpenter.sh/do-not-disrupt": "true"}),
     ]
-    made = Scene("order", boxes, pools=[pool_of(budgets=["1"])], settings=Settings(order=order)).plan()
+    made = Scene("order", boxes, pools=[pool_of(budgets=["1"])], settings=DisruptionSettings(order=order)).plan()
     assert made.steps[0].command.nodes == (first,)
 
 

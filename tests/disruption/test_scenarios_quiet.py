@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from tests.disruption.scenes import MIXED, NOW, Scene, ago, box, names, pool_of
 from tests.factories import pod
 
-from karpool.disruption.settings import Settings
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import GRACE_PERIOD, POD_DELETION_COST
 from karpool.model.nodepool import Budget, NodePool
-from karpool.model.wire import Condition
+from karpool.wire.objects import Condition
 
 NEVER = pool_of(consolidate_after="Never")
 MINUTE = pool_of(consolidate_after="1m")
@@ -83,7 +83,7 @@ BUDGETS = [
           pools=[pool_of(budgets=[Budget(nodes="0", reasons=("Drifted",))])]),
     Scene("a budget for this reason", empties(2), pools=[pool_of(budgets=[Budget(nodes="0", reasons=("Empty",))])]),
     Scene("budgets may be ignored", empties(2), "n0 n1", pools=[pool_of(budgets=["0"])],
-          settings=Settings(ignore_budgets=True)),
+          settings=DisruptionSettings(ignore_budgets=True)),
     Scene("a deleting node takes of the budget", [box("a"), box("b", claim={"deleted": ago(minutes=1)})],
           pools=[pool_of(budgets=["1"])], said={"a": "1 is on the way out"}),
 ]  # fmt: skip
@@ -205,7 +205,7 @@ def timeline(minutes: float, last_event: float) -> Scene:
 )  # fmt: skip
 def test_the_example_of_the_grace_period_minute_by_minute(minute: float, event_at: float, *, seen: bool) -> None:
     made = timeline(minute, event_at).plan()
-    codes = {fate.standing.name: [reason.code for reason in fate.reasons] for fate in made.fates}
+    codes = {fate.candidate.name: [reason.code for reason in fate.reasons] for fate in made.fates}
     targets = {move.target for step in made.steps for move in step.command.moves}
     if seen:
         assert made.steps[0].command.nodes == ("node-d",)

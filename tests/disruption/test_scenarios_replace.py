@@ -10,7 +10,7 @@ from tests.factories import Z1, Z2, Z3, daemon_set, instance_type, node_term, po
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.constraints import Preferences
 from karpool.disruption.plan import Plan
-from karpool.disruption.settings import Settings
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import (
     CAPACITY_TYPE,
     DO_NOT_DISRUPT,
@@ -24,7 +24,7 @@ from karpool.model.labels import (
 from karpool.model.nodepool import PoolRequirement
 from karpool.packing.question import MinValues, Options
 
-GATE = Settings(spot_to_spot=True)
+GATE = DisruptionSettings(spot_to_spot=True)
 KEEP = {DO_NOT_DISRUPT: "true"}
 
 
@@ -130,7 +130,7 @@ SPOTS = [
     Scene("the very cheapest", on(ladder(20), SPOT, "t00"), pools=[MIXED], catalog=ladder(20), settings=GATE,
           why={"a": "NotCheaper"}),
     Scene("another floor", on(ladder(20), SPOT, "t07"), "a", pools=[MIXED], catalog=ladder(20),
-          settings=Settings(spot_to_spot=True, spot_floor=5), check=lambda p: len(listed(p)) == 5),
+          settings=DisruptionSettings(spot_to_spot=True, spot_floor=5), check=lambda p: len(listed(p)) == 5),
     Scene("minValues 16: 16 types", on(ladder(20), SPOT), "a",
           pools=[pool_of("default", SPOT, requirements=[at_least(16)])],
           catalog=ladder(20), settings=GATE, check=lambda p: len(listed(p)) == 16),

@@ -9,7 +9,7 @@ from karpool.disruption.windows import destination_closed, in_grace, reference_t
 from karpool.model.labels import GRACE_PERIOD
 from karpool.model.nodepool import NodeClaim, NodePool, PoolStatus
 from karpool.model.reasons import Reason
-from karpool.model.wire import Condition
+from karpool.wire.objects import Condition
 
 T0 = datetime(2026, 11, 16, 14, 0, tzinfo=UTC)
 

@@ -10,16 +10,16 @@ from tests.factories import claim_for, node, node_pool, pdb, pod
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
 from karpool.execution.actions import Action, RecordEvent
 from karpool.execution.advance import advance
-from karpool.execution.beginning import begin
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.lifecycle import lifecycle
+from karpool.execution.starting import begin
 from karpool.execution.state import State
 from karpool.execution.tickets import COMMAND, REPLACES
 from karpool.model.labels import DISRUPTED_TAINT
 from karpool.model.objects import Objects
 from karpool.model.requirements import Requirements
-from karpool.model.wire import condition
 from karpool.model.workloads import BudgetStatus, PodDisruptionBudget
+from karpool.wire.objects import condition
 
 Crash = Callable[[int], bool]
 
@@ -40,7 +40,7 @@ class Run:
         self.count = 0
         self.least_healthy = {key: world.healthy(budget) for key, budget in world.pdbs.items()}
 
-    def carry_out(self, actions: tuple[Action, ...], *, starting: bool = False) -> bool:
+    def execute(self, actions: tuple[Action, ...], *, starting: bool = False) -> bool:
         """Whether all was carried out; a crash loses the rest of the batch and all memory."""
         for action in actions:
             self.count += 1
@@ -57,16 +57,16 @@ class Run:
         return True
 
     def start(self, command: Command) -> None:
-        self.carry_out(begin(command, self.world.objects(), self.world.now), starting=True)
+        self.execute(begin(command, self.world.objects(), self.world.now), starting=True)
 
     def look(self) -> tuple[bool, datetime | None]:
         """One look: whether something was to be done, and when to look again."""
         state = State() if self.forgetful else self.state
         self.state, actions = advance(self.world.objects(), state, self.world.now)
-        if not self.carry_out(actions):
+        if not self.execute(actions):
             return True, None
         lived = lifecycle(self.world.objects(), self.world.now)
-        finished = self.carry_out(lived.actions)
+        finished = self.execute(lived.actions)
         moments = [when for when in (self.state.wake, lived.wake, self.world.next_event) if when is not None]
         acted = any(not isinstance(action, RecordEvent) for action in (*actions, *lived.actions))
         return acted or not finished, min(moments, default=None)

@@ -20,13 +20,13 @@ from karpool.execution.actions import (
     SetClaimCondition,
 )
 from karpool.execution.advance import advance
-from karpool.execution.beginning import NotStartedError, begin, destinations
 from karpool.execution.departures import leaving_nodes, moving_pods
-from karpool.execution.settings import Settings
+from karpool.execution.settings import ExecutionSettings
+from karpool.execution.starting import NotStartedError, begin, destinations
 from karpool.execution.state import State, nominate, nominated
 from karpool.execution.tickets import COMMAND, REPLACES, in_command, ticket_of
 from karpool.model.objects import Objects
-from karpool.model.wire import Condition
+from karpool.wire.objects import Condition
 
 SECOND = timedelta(seconds=1)
 
@@ -42,7 +42,7 @@ def started(make: Callable[[World], Command], **options: bool) -> tuple[World, R
     return world, run
 
 
-def look(world: World, state: State | None = None, settings: Settings | None = None) -> tuple[Action, ...]:
+def look(world: World, state: State | None = None, settings: ExecutionSettings | None = None) -> tuple[Action, ...]:
     return advance(world.objects(), state or State(), world.now, settings=settings)[1]
 
 
@@ -68,7 +68,7 @@ def test_a_command_is_written_on_all_candidates_before_anything_else() -> None:
     ]
     created = actions[-1]
     assert isinstance(created, CreateClaim)
-    world.carry_out(actions)
+    world.execute(actions)
     ticket = ticket_of(world.claims["a"])
     assert ticket is not None
     assert ticket == ticket_of(world.claims["b"])
@@ -88,7 +88,7 @@ def test_beginning_twice_at_one_moment_asks_for_the_same() -> None:
 
 def test_the_taint_of_another_mode_is_used() -> None:
     world = small_world()
-    settings = Settings(taint_key="karpool.sh/disrupted")
+    settings = ExecutionSettings(taint_key="karpool.sh/disrupted")
     actions = begin(delete_command(world), world.objects(), world.now, settings=settings)
     assert [a.taint.key for a in actions if isinstance(a, AddTaint)] == ["karpool.sh/disrupted"] * 2
 
@@ -170,7 +170,7 @@ def test_a_replacement_that_was_ready_once_counts_as_ready() -> None:
     name = replacement_of(world)
     while not world.claims[name].is_true("Initialized"):
         world.pass_time(world.now + SECOND)
-        run.carry_out(run_lifecycle(world))
+        run.execute(run_lifecycle(world))
     status = replace(world.nodes[name].status, conditions=(Condition(type="Ready", status="False"),))
     world.nodes[name] = replace(world.nodes[name], status=status)
     assert kinds(look(world)) == ["Annotate", "Annotate"]
@@ -184,7 +184,7 @@ def run_lifecycle(world: World) -> tuple[Action, ...]:
 
 def test_a_taint_that_somebody_took_off_is_put_on_again_before_anything_is_deleted() -> None:
     world, _ = started(delete_command)
-    world.apply(RemoveTaint("a", Settings().taint))
+    world.apply(RemoveTaint("a", ExecutionSettings().taint))
     assert kinds(look(world)) == ["AddTaint"]
 
 
@@ -228,7 +228,7 @@ def test_a_missing_replacement_is_waited_for_a_moment_and_then_given_up() -> Non
         *["RemoveTaint", "ClearClaimCondition"] * 2,
         *["Annotate"] * 2,
     ]
-    world.carry_out(actions)
+    world.execute(actions)
     assert leftovers(world) == []
 
 
@@ -238,7 +238,7 @@ def test_a_roll_back_deletes_the_replacement_before_it_forgets_the_command() -> 
     world.pass_time(START + timedelta(minutes=11))
     assert look(world) == (DeleteClaim(name, f"claim-{name}"),)
     assert kinds(look(world)) == ["DeleteClaim"]
-    world.carry_out(look(world))
+    world.execute(look(world))
     assert kinds(look(world))[:1] == ["RemoveTaint"]
 
 
@@ -262,7 +262,7 @@ def test_a_command_has_ten_minutes(minutes: int, *, ended: bool) -> None:
 def test_many_candidates_have_more_time() -> None:
     world, _ = started(replace_command, launches=False)
     world.pass_time(START + timedelta(minutes=11))
-    slow = Settings(timeout_per_node=timedelta(minutes=6))
+    slow = ExecutionSettings(timeout_per_node=timedelta(minutes=6))
     assert kinds(look(world, settings=slow)) == []
 
 
@@ -303,17 +303,17 @@ def test_an_empty_node_stays_empty_until_it_goes() -> None:
 
 def test_marks_without_a_command_are_removed() -> None:
     world = small_world()
-    world.apply(AddTaint("a", Settings().taint))
+    world.apply(AddTaint("a", ExecutionSettings().taint))
     world.apply(SetClaimCondition("a", "DisruptionReason", "True", "Empty"))
     world.apply(Annotate("NodeClaim", "b", COMMAND, "not json"))
     world.apply(Annotate("NodeClaim", "c", REPLACES, "long-gone"))
     assert set(look(world)) == {
-        RemoveTaint("a", Settings().taint),
+        RemoveTaint("a", ExecutionSettings().taint),
         ClearClaimCondition("a", "DisruptionReason"),
         Annotate("NodeClaim", "b", COMMAND, None),
         Annotate("NodeClaim", "c", REPLACES, None),
     }
-    world.carry_out(look(world))
+    world.execute(look(world))
     assert look(world) == ()
 
 

@@ -23,7 +23,7 @@ from karpool.model.labels import INITIALIZED, REGISTERED, TERMINATION_FINALIZER,
 from karpool.model.node import Node
 from karpool.model.nodepool import ClaimResources, NodeClaim
 from karpool.model.objects import Objects
-from karpool.model.wire import Condition
+from karpool.wire.objects import Condition
 
 MINUTE = timedelta(minutes=1)
 
@@ -75,13 +75,13 @@ def test_a_new_node_ends_up_initialized() -> None:
     claim = node_claim("n1", created=START, taints=["team=a"], startup_taints=["cni"])
     world = World(Objects(nodes=(stranger(),), node_claims=(claim,), node_pools=(node_pool(),)))
     for _ in range(6):
-        world.carry_out(lifecycle(world.objects(), START).actions)
+        world.execute(lifecycle(world.objects(), START).actions)
     assert world.claims["n1"].is_true("Registered")
     assert not world.claims["n1"].is_true("Initialized")
     assert {t.key for t in world.nodes["n1"].spec.taints} == {"team", "cni"}
     world.apply(RemoveTaint("n1", taint("cni")))
     for _ in range(3):
-        world.carry_out(lifecycle(world.objects(), START).actions)
+        world.execute(lifecycle(world.objects(), START).actions)
     assert world.claims["n1"].is_true("Initialized")
     assert world.claims["n1"].is_true("Ready")
     assert world.nodes["n1"].metadata.labels[INITIALIZED] == "true"

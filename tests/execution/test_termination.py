@@ -21,7 +21,7 @@ from karpool.execution.actions import (
 from karpool.execution.advance import advance
 from karpool.execution.conditions import TERMINATED
 from karpool.execution.drain import tier
-from karpool.execution.settings import Settings
+from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import Attempt, State, after_attempt
 from karpool.execution.termination import deadline_of
 from karpool.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
@@ -30,10 +30,10 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.storage import VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec
-from karpool.model.wire import Condition, Metadata
+from karpool.wire.objects import Condition, Metadata
 
 SECOND = timedelta(seconds=1)
-TAINT = Settings().taint
+TAINT = ExecutionSettings().taint
 EXCLUDED = {"node.kubernetes.io/exclude-from-external-load-balancers": "karpenter"}
 
 
@@ -115,7 +115,7 @@ def test_a_claim_that_never_launched_simply_goes() -> None:
 def test_where_another_controller_terminates_nothing_is_done() -> None:
     made, claim = leaving()
     objects = Objects(nodes=(made,), node_claims=(claim,), pods=(pod("web-1", node="n1"),))
-    assert advance(objects, State(), START, settings=Settings(terminates=False))[1] == ()
+    assert advance(objects, State(), START, settings=ExecutionSettings(terminates=False))[1] == ()
 
 
 # -- the node's side ---------------------------------------------------------------------------------------------------

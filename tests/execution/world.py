@@ -15,8 +15,8 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Condition, Metadata, Object
 from karpool.model.workloads import PodDisruptionBudget
+from karpool.wire.objects import Condition, Metadata, Object
 
 START: Final = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LAUNCH: Final = timedelta(seconds=2)
@@ -113,7 +113,7 @@ class World:
 
     # -- actions -------------------------------------------------------------------------------------------------
 
-    def carry_out(self, batch: Iterable[do.Action]) -> None:
+    def execute(self, batch: Iterable[do.Action]) -> None:
         for action in batch:
             self.apply(action)
 

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from karpool.catalog.instance_types import InstanceType
-from karpool.model.duration import parse_duration
 from karpool.model.labels import (
     ARCH,
     CAPACITY_TYPE,
@@ -22,7 +21,6 @@ from karpool.model.labels import (
 from karpool.model.node import Node, NodeSpec, NodeStatus
 from karpool.model.nodepool import (
     Budget,
-    ClaimSpec,
     Disruption,
     NodeClaim,
     NodeClaimSpec,
@@ -31,13 +29,15 @@ from karpool.model.nodepool import (
     NodePool,
     NodePoolSpec,
     PoolRequirement,
-    Template,
+    PoolTemplate,
     TemplateMetadata,
+    TemplateSpec,
 )
 from karpool.model.scheduling import (
     Taint,
 )
-from karpool.model.wire import Condition, Metadata, OwnerReference
+from karpool.wire.duration import parse_duration
+from karpool.wire.objects import Condition, Metadata, OwnerReference
 from tests.factories.values import LONG_AGO, Z1, Amount, Labels, Rule, amounts, taints_of
 
 NODE_CLASS: Final = NodeClassRef(group="karpenter.kwok.sh", kind="KWOKNodeClass", name="default")
@@ -250,7 +250,7 @@ def node_pool(
         consolidation_grace_period=None if grace_period is None else parse_duration(grace_period),
         budgets=tuple(entry if isinstance(entry, Budget) else Budget(nodes=entry) for entry in budgets),
     )
-    spec = ClaimSpec(
+    spec = TemplateSpec(
         requirements=_pool_requirements(requirements),
         taints=taints_of(taints),
         startup_taints=taints_of(startup_taints),
@@ -263,7 +263,7 @@ def node_pool(
             name=name, uid=f"pool-{name}", annotations=dict(annotations or {}), creation_timestamp=LONG_AGO
         ),
         spec=NodePoolSpec(
-            template=Template(metadata=TemplateMetadata(labels=dict(labels or {})), spec=spec),
+            template=PoolTemplate(metadata=TemplateMetadata(labels=dict(labels or {})), spec=spec),
             disruption=disruption,
             limits=amounts(limits or {}),
             weight=weight,

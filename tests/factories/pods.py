@@ -23,7 +23,6 @@ from karpool.model.scheduling import (
     WeightedPodAffinityTerm,
 )
 from karpool.model.selectors import LabelSelector
-from karpool.model.wire import Condition, Metadata, OwnerReference
 from karpool.model.workloads import (
     BudgetSpec,
     BudgetStatus,
@@ -33,6 +32,7 @@ from karpool.model.workloads import (
     PodTemplate,
     WorkloadSpec,
 )
+from karpool.wire.objects import Condition, Metadata, OwnerReference
 from tests.factories.values import LONG_AGO, Amount, Labels, Rule, amounts, selecting, toleration
 
 

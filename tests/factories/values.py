@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal, cast
 
-from karpool.model.quantity import Quantity, parse_quantity
 from karpool.model.scheduling import (
     Effect,
     Taint,
     Toleration,
 )
 from karpool.model.selectors import LabelSelector
+from karpool.wire.quantity import Quantity, parse_quantity
 
 Amount = str | int | float
 Labels = Mapping[str, str]

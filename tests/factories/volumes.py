@@ -11,19 +11,19 @@ from karpool.model.scheduling import (
     NodeSelector,
     NodeTerm,
 )
-from karpool.model.storage import ClaimSpec as VolumeClaimSpec
 from karpool.model.storage import (
-    ClaimStatus,
     CSISource,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
     TopologyExpression,
     TopologyTerm,
+    VolumeClaimSpec,
+    VolumeClaimStatus,
     VolumeNodeAffinity,
     VolumeSpec,
 )
-from karpool.model.wire import Metadata
+from karpool.wire.objects import Metadata
 from tests.factories.pods import node_term
 
 
@@ -41,7 +41,7 @@ def pvc(
     return PersistentVolumeClaim(
         metadata=Metadata(name=name, namespace=namespace, annotations=bound, deletion_timestamp=deleted),
         spec=VolumeClaimSpec(volume_name=volume, storage_class_name=storage_class),
-        status=ClaimStatus(phase=phase or ("Bound" if volume else "Pending")),
+        status=VolumeClaimStatus(phase=phase or ("Bound" if volume else "Pending")),
     )
 
 

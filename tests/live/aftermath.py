@@ -10,15 +10,15 @@ from tests.live.trial import Trial, deployment, pool
 
 from karpool.execution.conditions import DISRUPTION_REASON, INSTANCE_TERMINATING
 from karpool.execution.tickets import COMMAND, REPLACES
+from karpool.kube.client import Client
+from karpool.kube.errors import ConflictError
+from karpool.kube.reflector import Reflector
 from karpool.live import resources as r
-from karpool.live.client import Client
-from karpool.live.errors import ConflictError
-from karpool.live.reflector import Reflector
 from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL, UNREGISTERED_TAINT
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
-from karpool.model.wire import Object, condition
+from karpool.wire.objects import Object, condition
 
 T = TypeVar("T", bound=Object)
 PROBE = "probe"

@@ -15,14 +15,15 @@ from tests.live.trial import MERGE, Trial
 
 from karpool.compaction.config import KEY
 from karpool.compaction.marks import Mark, read_mark
-from karpool.compaction.settings import Settings
+from karpool.compaction.settings import CompactionSettings
+from karpool.compactor.compactor import Compactor, CompactorSettings
+from karpool.kube.errors import ConflictError, NotFoundError
+from karpool.kube.resources import CONFIG_MAPS
+from karpool.kube.target import Target
 from karpool.live import resources as r
-from karpool.live.compactor import Compactor, CompactorSettings
-from karpool.live.errors import ConflictError, NotFoundError
-from karpool.live.target import Target
 from karpool.model.node import Node
 
-QUICK = Settings(
+QUICK = CompactionSettings(
     needed_marked_time=timedelta(seconds=1),
     minimum_node_age=timedelta(0),
     sleep=timedelta(seconds=1),
@@ -54,7 +55,7 @@ class CompactorTrial(Trial):
 
     async def __aexit__(self, *failure: object) -> None:
         with suppress(NotFoundError):
-            await self.client.delete(r.CONFIG_MAPS, self.config_map, namespace="default")
+            await self.client.delete(CONFIG_MAPS, self.config_map, namespace="default")
         await super().__aexit__(*failure)
 
     def start(self, *, target: Target | None = None, **settings: Any) -> asyncio.Task[None]:
@@ -75,10 +76,10 @@ class CompactorTrial(Trial):
         data = {KEY: json.dumps({"nodePools": pools}) if text is None else text}
         try:
             await self.client.create(
-                r.CONFIG_MAPS, {"metadata": {"name": self.config_map}, "data": data}, namespace="default"
+                CONFIG_MAPS, {"metadata": {"name": self.config_map}, "data": data}, namespace="default"
             )
         except ConflictError:
-            path = r.CONFIG_MAPS.path("default", self.config_map)
+            path = CONFIG_MAPS.path("default", self.config_map)
             await self.client.raw("PATCH", path, body=json.dumps({"data": data}).encode(), content_type=MERGE)
 
     async def node(self, name: str) -> Node:

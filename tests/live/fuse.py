@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from karpool.live.client import Client
-from karpool.live.target import Target
-from karpool.live.transport import Request
+from karpool.kube.client import Client
+from karpool.kube.target import Target
+from karpool.kube.transport import Request
 
 
 class Fuse:

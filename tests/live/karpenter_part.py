@@ -8,13 +8,14 @@ from typing import Any
 
 from tests.live.trial import Trial
 
-from karpool.controller.store import Shelf, Store, Versions
+from karpool.controller.store import ClusterStore
+from karpool.kube.errors import ConflictError, NotFoundError, TooManyRequestsError
+from karpool.kube.store import Store, Versions
 from karpool.live import resources as r
-from karpool.live.errors import ConflictError, NotFoundError, TooManyRequestsError
-from karpool.live.providers.kwok import Kwok, KwokNodeClass
 from karpool.model import labels as names
 from karpool.model.nodepool import NodeClaim
-from karpool.model.wire import Metadata
+from karpool.operator.providers.kwok import Kwok, KwokNodeClass
+from karpool.wire.objects import Metadata
 
 FINALIZER = names.TERMINATION_FINALIZER
 LAUNCHED = ("Launched",)
@@ -27,9 +28,9 @@ class KarpenterPart:
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._client = trial.client
-        classes: Shelf[KwokNodeClass] = Shelf(Versions())
+        classes: Store[KwokNodeClass] = Store(Versions())
         classes.put(KwokNodeClass(metadata=Metadata(name="default")))
-        self._machines = Kwok(trial.client, Store(), classes, trial.catalog, lambda: datetime.now(UTC))
+        self._machines = Kwok(trial.client, ClusterStore(), classes, trial.catalog, lambda: datetime.now(UTC))
 
     async def run(self) -> None:
         """Play until cancelled."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from karpool.live.kubeconfig import find_target
-from karpool.live.target import Target
+from karpool.kube.kubeconfig import find_target
+from karpool.kube.target import Target
 
 SECRET = "hush-hush-9c1f"  # noqa: S105 - to be looked for where it must not be
 SERVER = "https://10.0.0.1:6443"

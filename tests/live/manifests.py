@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from karpool.live.client import Client
+from karpool.kube.client import Client
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 APPLY = "application/apply-patch+yaml"

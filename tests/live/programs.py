@@ -32,7 +32,7 @@ class Program:
         self.name = Path(self.command[0]).name
         self.log = log
         self._process: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._pdb_source: subprocess.Popen[bytes] | None = None
 
     @property
     def running(self) -> bool:
@@ -44,13 +44,13 @@ class Program:
             self._process = subprocess.Popen(  # noqa: S603 - a program of our own choice
                 self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        self._guard = _guard(self._process.pid)
+        self._pdb_source = _pdb_source(self._process.pid)
 
     def stop(self, how: signal.Signals = signal.SIGTERM, patience: float = 10) -> None:
         """Ends the whole process group, by force when it takes its time."""
         if self._process is None:
             return
-        _dismiss(self._guard)
+        _dismiss(self._pdb_source)
         if self.running:
             os.killpg(self._process.pid, how)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -58,7 +58,7 @@ class Program:
         if self.running:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._process = self._guard = None
+        self._process = self._pdb_source = None
 
     def wait_until_healthy(self, url: str, context: ssl.SSLContext | None = None, patience: float = 60) -> None:
         """Returns as soon as the URL answers 200; a program that ends or takes too long is an error."""
@@ -80,7 +80,7 @@ def free_port() -> int:
     raise OSError(f"no free port in {PORTS.start} to {PORTS.stop}")
 
 
-def _guard(group: int) -> subprocess.Popen[bytes]:
+def _pdb_source(group: int) -> subprocess.Popen[bytes]:
     """A shell that kills the group once we are gone, however we went: that closes the pipe it reads from."""
     script = 'read -r line || kill -s KILL -- "-$0"'
     return subprocess.Popen(  # noqa: S603 - as written here
@@ -92,10 +92,10 @@ def _guard(group: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _dismiss(guard: subprocess.Popen[bytes] | None) -> None:
-    if guard is not None:
-        guard.kill()
-        guard.communicate()
+def _dismiss(pdb_source: subprocess.Popen[bytes] | None) -> None:
+    if pdb_source is not None:
+        pdb_source.kill()
+        pdb_source.communicate()
 
 
 def _answers(url: str, context: ssl.SSLContext | None) -> bool:

@@ -12,8 +12,8 @@ import aiohttp
 from aiohttp import web
 from tests.live.stand_in import failure
 
-from karpool.live.credentials import FixedCredentials
-from karpool.live.target import Target, tls_context
+from karpool.kube.credentials import FixedCredentials
+from karpool.kube.target import Target, tls_context
 
 _REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}
 

@@ -6,10 +6,10 @@ import sys
 from tests.live.trial import SETTINGS
 
 from karpool.catalog.sources import open_catalog
-from karpool.live.credentials import FixedCredentials
+from karpool.kube.credentials import FixedCredentials
+from karpool.kube.target import Target
 from karpool.live.process import run_until_signalled
-from karpool.live.run import Operator
-from karpool.live.target import Target
+from karpool.operator.operator import Operator
 
 if __name__ == "__main__":
     catalog = open_catalog("kwok")

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from karpool.live.client import Client
-from karpool.live.credentials import Credentials, FixedCredentials
-from karpool.live.target import Target
-from karpool.live.transport import Patience
+from karpool.kube.client import Client
+from karpool.kube.credentials import Credentials, FixedCredentials
+from karpool.kube.target import Target
+from karpool.kube.transport import Patience
 
 QUICK = Patience(answer=2, connect=1, retries=5, first_retry=0.001, longest_retry=0.01)
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -12,8 +12,8 @@ from tests.live.stand_in import (
     thing,
 )
 
-from karpool.live.client import Client
-from karpool.live.errors import (
+from karpool.kube.client import Client
+from karpool.kube.errors import (
     ApiError,
     TooManyRequestsError,
 )

@@ -1,9 +1,9 @@
 """Caches: what watches bring and what own writes answer, in whatever order they come."""
 
-from karpool.controller.store import Shelf, Versions
-from karpool.live.cache import Arrivals, Kept
+from karpool.kube.cache import CacheFeed, ChangeQueue
+from karpool.kube.store import Store, Versions
 from karpool.model.node import Node
-from karpool.model.wire import Metadata
+from karpool.wire.objects import Metadata
 
 
 def node(name: str, version: int, *, uid: str = "", **metadata: object) -> Node:
@@ -12,20 +12,20 @@ def node(name: str, version: int, *, uid: str = "", **metadata: object) -> Node:
 
 class Cached:
     def __init__(self) -> None:
-        self.arrivals = Arrivals()
-        self.shelf: Shelf[Node] = Shelf(Versions())
-        self.kept = Kept(self.shelf, self.arrivals)
+        self.changes = ChangeQueue()
+        self.store: Store[Node] = Store(Versions())
+        self.kept = CacheFeed(self.store, self.changes)
 
     def versions(self) -> dict[str, str]:
         """What is cached, after everything that arrived was taken in."""
-        self.arrivals.apply()
-        return {one.name: one.metadata.resource_version for one in self.shelf}
+        self.changes.apply()
+        return {one.name: one.metadata.resource_version for one in self.store}
 
 
 def test_changes_wait_until_they_are_applied() -> None:
     cached = Cached()
     cached.kept.put(node("a", 1))
-    assert len(cached.shelf) == 0
+    assert len(cached.store) == 0
     assert cached.versions() == {"a": "1"}
 
 

@@ -15,9 +15,10 @@ from tests.live.stand_in import (
 )
 
 from karpool import __version__
-from karpool.live.client import Client
-from karpool.live.credentials import FixedCredentials
-from karpool.live.errors import (
+from karpool.kube.api_objects import Lease, LeaseSpec
+from karpool.kube.client import Client
+from karpool.kube.credentials import FixedCredentials
+from karpool.kube.errors import (
     ApiError,
     ConflictError,
     ForbiddenError,
@@ -31,18 +32,18 @@ from karpool.live.errors import (
     UnreachableError,
     UnreadableError,
 )
-from karpool.live.objects import Lease, LeaseSpec
-from karpool.live.resources import LEASES, NODE_POOLS, NODES, PODS, WATCHED, Unreadable
-from karpool.live.target import Target
-from karpool.live.transport import Patience
+from karpool.kube.resources import LEASES, Unreadable
+from karpool.kube.target import Target
+from karpool.kube.transport import Patience
+from karpool.live.resources import NODE_POOLS, NODES, PODS, WATCHED, collection_of
 from karpool.model.objects import Objects
-from karpool.model.wire import Metadata
+from karpool.wire.objects import Metadata
 
 NOT_DECODABLE = {"spec": {"taints": "none"}}
 
 
 def test_every_field_of_the_objects_has_one_resource() -> None:
-    assert sorted(resource.collection for resource in WATCHED) == sorted(Objects.__struct_fields__)
+    assert sorted(collection_of(resource) for resource in WATCHED) == sorted(Objects.__struct_fields__)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 from tests.live.control_plane import ControlPlane
 
-from karpool.live.backoff import Backoff
-from karpool.live.client import Client
-from karpool.live.errors import (
+from karpool.kube.api_objects import ConfigMap
+from karpool.kube.backoff import Backoff
+from karpool.kube.client import Client
+from karpool.kube.errors import (
     ConflictError,
     ForbiddenError,
     GoneError,
@@ -22,11 +23,11 @@ from karpool.live.errors import (
     TooManyRequestsError,
     UnreachableError,
 )
-from karpool.live.kubeconfig import find_target
-from karpool.live.objects import ConfigMap
-from karpool.live.reflector import Reflector
-from karpool.live.resources import CONFIG_MAPS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
-from karpool.live.transport import Patience
+from karpool.kube.kubeconfig import find_target
+from karpool.kube.reflector import Reflector
+from karpool.kube.resources import CONFIG_MAPS
+from karpool.kube.transport import Patience
+from karpool.live.resources import NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 
 
 @asynccontextmanager

@@ -13,11 +13,11 @@ from tests.live.compactor_trial import ENABLED, QUICK, CompactorTrial, mounted, 
 from tests.live.control_plane import ControlPlane
 
 from karpool.compaction.config import KEY, Config, PoolConfig
-from karpool.live.compactor import Compactor
-from karpool.live.compactor_config import Configuration, config_namespace, in_file
-from karpool.live.credentials import FixedCredentials
-from karpool.live.kubeconfig import IN_CLUSTER
-from karpool.live.target import Target
+from karpool.compactor.compactor import Compactor
+from karpool.compactor.config_source import Configuration, config_namespace, in_file
+from karpool.kube.credentials import FixedCredentials
+from karpool.kube.kubeconfig import IN_CLUSTER
+from karpool.kube.target import Target
 
 BROKEN = '{"nodePools": {"small": {"enabled": "yes"}}}'
 PATIENT = {"compaction": replace(QUICK, needed_marked_time=timedelta(hours=1))}

@@ -14,10 +14,10 @@ from tests.live.control_plane import ControlPlane
 
 from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
 from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
-from karpool.controller.store import Store
+from karpool.compactor.actuator import ApiCompactionActuator, DryRunActuator
+from karpool.controller.store import ClusterStore
 from karpool.execution import actions as shared
-from karpool.live.cache import Arrivals, Kept
-from karpool.live.compactor_hands import DryHands, RealHands
+from karpool.kube.cache import CacheFeed, ChangeQueue
 from karpool.model.objects import Objects
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -95,19 +95,19 @@ def test_a_node_that_is_gone_needs_nothing_more(control_plane: ControlPlane) -> 
     play(control_plane, story)
 
 
-async def cordoned_after(change: Change, trial: CompactorTrial) -> tuple[bool, Told, Store]:
+async def cordoned_after(change: Change, trial: CompactorTrial) -> tuple[bool, Told, ClusterStore]:
     """What comes of a cordon when a node was changed after the decision."""
     await trial.make(node("a", "small"))
-    store, arrivals, told = Store(), Arrivals(), Told()
+    store, changes, told = ClusterStore(), ChangeQueue(), Told()
     store.nodes.put(await trial.node("a"))
-    hands = RealHands(trial.client, Kept(store.nodes, arrivals), told)
+    actuator = ApiCompactionActuator(trial.client, CacheFeed(store.nodes, changes), told)
     await change(trial)
-    worked = await hands.carry_out((CORDON, BEGUN))
-    arrivals.apply()
+    worked = await actuator.execute((CORDON, BEGUN))
+    changes.apply()
     return worked, told, store
 
 
-def version(store: Store) -> str:
+def version(store: ClusterStore) -> str:
     held = store.nodes.get("a")
     assert held is not None
     return held.metadata.resource_version
@@ -118,16 +118,16 @@ def test_somebody_who_writes_all_the_time_does_not_keep_the_state_from_being_wri
 ) -> None:
     async def story(trial: CompactorTrial) -> None:
         await trial.make(node("a", "small"))
-        store = Store()
+        store = ClusterStore()
         store.nodes.put(await trial.node("a"))
-        hands = RealHands(trial.client, Kept(store.nodes, Arrivals()), Told())
+        actuator = ApiCompactionActuator(trial.client, CacheFeed(store.nodes, ChangeQueue()), Told())
 
         async def write() -> None:
             for number in range(20):
                 await trial.change("Node", "a", {"metadata": {"labels": {"x": str(number)}}})
                 await asyncio.sleep(0.01)
 
-        worked, _ = await asyncio.gather(hands.carry_out((CORDON,)), write())
+        worked, _ = await asyncio.gather(actuator.execute((CORDON,)), write())
         assert worked
         assert (await trial.node("a")).spec.unschedulable
 
@@ -136,9 +136,9 @@ def test_somebody_who_writes_all_the_time_does_not_keep_the_state_from_being_wri
 
 def test_a_pod_that_is_gone_or_another_one_has_left(control_plane: ControlPlane) -> None:
     async def story(trial: CompactorTrial) -> None:
-        hands = RealHands(trial.client, Kept(Store().nodes, Arrivals()), Told())
+        actuator = ApiCompactionActuator(trial.client, CacheFeed(ClusterStore().nodes, ChangeQueue()), Told())
         actions: tuple[Action, ...] = (EvictPod("default/nobody", "uid", "a"),)
-        assert await hands.carry_out(actions)
+        assert await actuator.execute(actions)
 
     play(control_plane, story)
 
@@ -146,12 +146,12 @@ def test_a_pod_that_is_gone_or_another_one_has_left(control_plane: ControlPlane)
 def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: ControlPlane) -> None:
     async def story(trial: CompactorTrial) -> None:
         signs: list[None] = []
-        nodes = Kept(Store().nodes, Arrivals())
-        hands = RealHands(trial.client, nodes, Told(), on_done=lambda: signs.append(None))
+        nodes = CacheFeed(ClusterStore().nodes, ChangeQueue())
+        actuator = ApiCompactionActuator(trial.client, nodes, Told(), on_done=lambda: signs.append(None))
         await trial.make(node("a", "small"))
-        assert await hands.carry_out((BEGUN, EvictPod("default/nobody", "uid", "a"), BEGUN))
+        assert await actuator.execute((BEGUN, EvictPod("default/nobody", "uid", "a"), BEGUN))
         assert len(signs) == 3
-        assert not await hands.carry_out((CORDON, BEGUN))  # never seen before, so not what was decided on
+        assert not await actuator.execute((CORDON, BEGUN))  # never seen before, so not what was decided on
         assert len(signs) == 4
 
     play(control_plane, story)
@@ -169,18 +169,18 @@ def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: Contro
     ],
 )
 def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None, said: str) -> None:  # noqa: FBT001
-    hands = DryHands()
-    hands.seen(Objects(nodes=(make_node("a"),)))
+    actuator = DryRunActuator()
+    actuator.seen(Objects(nodes=(make_node("a"),)))
     with capture_logs() as logs:
-        asyncio.run(hands.carry_out((SetState("a", ANNOTATION, written_mark(mark), cordon),)))
+        asyncio.run(actuator.execute((SetState("a", ANNOTATION, written_mark(mark), cordon),)))
     assert [(line["event"], line["action"]) for line in logs] == [("would be done", said)]
 
 
 def test_every_pod_that_is_asked_to_leave_is_told_to_those_who_want_to_know(control_plane: ControlPlane) -> None:
     async def story(trial: CompactorTrial) -> None:
-        hands = RealHands(trial.client, Kept(Store().nodes, Arrivals()), Told())
+        actuator = ApiCompactionActuator(trial.client, CacheFeed(ClusterStore().nodes, ChangeQueue()), Told())
         with capture_logs() as logs:
-            await hands.carry_out((EvictPod("default/one", "uid", "a"), DeletePod("default/two", "uid", "a")))
+            await actuator.execute((EvictPod("default/one", "uid", "a"), DeletePod("default/two", "uid", "a")))
         said = [(line["log_level"], line["action"], line["pod"]) for line in logs]
         assert said == [("debug", "evict", "default/one"), ("debug", "delete", "default/two")]
 

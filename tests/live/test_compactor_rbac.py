@@ -10,11 +10,11 @@ from tests.live.control_plane import ControlPlane
 from tests.live.trial import deployment
 
 from karpool.compaction.config import CONFIG_MAP, KEY
-from karpool.live.client import Client
-from karpool.live.compactor_config import read_compactor_config
-from karpool.live.kubeconfig import find_target
+from karpool.compactor.config_source import read_compactor_config
+from karpool.kube.client import Client
+from karpool.kube.kubeconfig import find_target
+from karpool.kube.resources import CONFIG_MAPS
 from karpool.live.reading import COMPACTED, read_cluster
-from karpool.live.resources import CONFIG_MAPS
 
 NAME, NAMESPACE = "estafette-k8s-node-compactor", "estafette"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
@@ -52,7 +52,7 @@ def test_every_right_is_needed_and_none_is_missing(
     audited_cluster: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A repetition is written in another way; it is told again at once, not after two minutes.
-    monkeypatch.setattr("karpool.live.events.QUIET", 0.0)
+    monkeypatch.setattr("karpool.observability.events.QUIET", 0.0)
     begins = (audited_cluster.folder / "audit.log").stat().st_size
     own = find_target(kubeconfig=audited_cluster.user_kubeconfig(USER))
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from tests.factories import node, node_claim, pod
 from tests.factories.values import LONG_AGO
 
-from karpool.controller.store import Store
-from karpool.live.counting import Counting
-from karpool.live.metrics import Metrics
+from karpool.controller.store import ClusterStore
 from karpool.model.labels import CAPACITY_TYPE
 from karpool.model.nodepool import NodeClaim
-from karpool.model.wire import Condition
+from karpool.observability.metrics import Metrics
+from karpool.operator.lifecycle_reporter import LifecycleReporter
+from karpool.wire.objects import Condition
 
 LATER = LONG_AGO + timedelta(hours=2)
 
@@ -22,9 +22,9 @@ class Scene:
     """A store whose changes are counted, at a time that stands still."""
 
     def __init__(self, now: datetime = LATER) -> None:
-        self.store = Store()
+        self.store = ClusterStore()
         self.metrics = Metrics()
-        Counting(self.store, self.metrics, lambda: now)
+        LifecycleReporter(self.store, self.metrics, lambda: now)
 
     def value(self, name: str, **labels: str) -> float:
         """A sample of the pool `default`; 0 where there is none."""

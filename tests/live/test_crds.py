@@ -13,8 +13,8 @@ from tests.samples_nodepools import ALLOWED, CLASS, CONTROLLER, REFUSED, pool_ma
 
 from karpool.live.crds import MANAGED_BY, NAMES, OWNER, definition, definitions, is_ours
 from karpool.model.loading import read
-from karpool.model.problems import Problem
 from karpool.model.validation import validate
+from karpool.wire.problems import Problem
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POOLS = "/apis/karpenter.sh/v1/nodepools"

@@ -12,11 +12,11 @@ from tests.live import https
 from tests.live.control_plane import ControlPlane
 from tests.live.virtual_time import VirtualLoop, run_virtually
 
-from karpool.live.client import Client
-from karpool.live.election import ApiLeases, Elector, Held, LeaseTimes, new_identity
-from karpool.live.errors import ConflictError, ServerError
-from karpool.live.kubeconfig import find_target
-from karpool.live.objects import LeaseSpec
+from karpool.kube.api_objects import LeaseSpec
+from karpool.kube.client import Client
+from karpool.kube.election import ApiLeases, Elector, Held, LeaseTimes, new_identity
+from karpool.kube.errors import ConflictError, ServerError
+from karpool.kube.kubeconfig import find_target
 
 
 @dataclass

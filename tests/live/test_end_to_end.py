@@ -8,7 +8,7 @@ from tests.live.control_plane import ControlPlane
 from tests.live.trial import Trial, deployment, journal, machines, play, pool, with_journal
 
 from karpool.model.labels import NODEPOOL
-from karpool.model.wire import condition
+from karpool.wire.objects import condition
 
 STARTING = {"key": "example.com/starting", "effect": "NoSchedule"}
 

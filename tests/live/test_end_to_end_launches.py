@@ -9,9 +9,9 @@ from tests.live.aftermath import own, settles
 from tests.live.control_plane import ControlPlane
 from tests.live.trial import NODE_CLASS, SETTINGS, Trial, deployment, machines, play, pool
 
-from karpool.live.providers.kwok import FAILURES, LAUNCH_DELAY, SHORTAGES
 from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
-from karpool.model.wire import condition
+from karpool.operator.providers.kwok import FAILURES, LAUNCH_DELAY, SHORTAGES
+from karpool.wire.objects import condition
 
 IMPATIENT = replace(SETTINGS, execution=replace(SETTINGS.execution, launch_timeout=timedelta(seconds=6)))
 

@@ -14,18 +14,19 @@ from tests.live.programs import free_port
 from tests.live.trial import SETTINGS, Trial, budget, deployment, journal, machines, play, pool, with_journal
 
 from karpool.catalog.pricing import PRICE_LABEL
+from karpool.kube.resources import EVENTS
 from karpool.live import resources as r
-from karpool.live.providers.kwok import KWOK_NODE_CLASSES
-from karpool.live.serving import Address
 from karpool.model.labels import DISRUPTED_TAINT, INSTANCE_TYPE, NODEPOOL
 from karpool.model.nodepool import NodeClaim
+from karpool.observability.serving import Address
+from karpool.operator.providers.kwok import KWOK_NODE_CLASSES
 
 BUDGETS = "karpool.sh/budgets"
 TAINT = "karpool.sh/disrupted"
 HASH = "karpenter.sh/nodepool-hash"
 BESIDE_KARPENTER = replace(SETTINGS, provider="karpenter")
 # Leases are renewed all the time by those who play the kubelets.
-COMPARED = (r.PODS, r.NODES, r.NODE_CLAIMS, r.NODE_POOLS, r.EVENTS, r.DEPLOYMENTS, r.NAMESPACES, KWOK_NODE_CLASSES)
+COMPARED = (r.PODS, r.NODES, r.NODE_CLAIMS, r.NODE_POOLS, EVENTS, r.DEPLOYMENTS, r.NAMESPACES, KWOK_NODE_CLASSES)
 
 
 def test_a_dry_run_decides_and_writes_nothing(running_cluster: ControlPlane, tmp_path: Path) -> None:

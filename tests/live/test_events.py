@@ -12,12 +12,12 @@ from tests.live.control_plane import ControlPlane
 from tests.live.programs import free_port
 
 from karpool.execution.actions import RecordEvent
-from karpool.live.client import Client
-from karpool.live.credentials import FixedCredentials
-from karpool.live.events import Recorder
-from karpool.live.kubeconfig import find_target
-from karpool.live.target import Target
-from karpool.live.transport import Patience
+from karpool.kube.client import Client
+from karpool.kube.credentials import FixedCredentials
+from karpool.kube.kubeconfig import find_target
+from karpool.kube.target import Target
+from karpool.kube.transport import Patience
+from karpool.observability.events import EventRecorder
 
 BLOCKED = RecordEvent("Node", "a", "DisruptionBlocked", "Pod shop/cart-0 must not be disturbed", "Warning")
 
@@ -32,7 +32,7 @@ class Watch:
         return self.seconds
 
 
-async def settle(recorder: Recorder, results: list[str], number: int) -> None:
+async def settle(recorder: EventRecorder, results: list[str], number: int) -> None:
     """Let the recorder send until this many events have met their fate."""
     task = asyncio.create_task(recorder.run())
     async with asyncio.timeout(20):
@@ -50,7 +50,7 @@ def sent(plane: ControlPlane, events: list[RecordEvent], *, waits: tuple[float, 
     async def story() -> None:
         async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
             watch = Watch()
-            recorder = Recorder(
+            recorder = EventRecorder(
                 client,
                 uid_of=lambda kind, name: f"uid-of-{kind}-{name}",
                 instance="karpool-0",
@@ -68,7 +68,7 @@ def sent(plane: ControlPlane, events: list[RecordEvent], *, waits: tuple[float, 
     return results
 
 
-async def outcome(recorder: Recorder, results: list[str], told: int) -> int:
+async def outcome(recorder: EventRecorder, results: list[str], told: int) -> int:
     if recorder.waiting:
         await settle(recorder, results, told + 1)
     return len(results)
@@ -139,7 +139,7 @@ def test_an_event_that_somebody_deleted_is_told_anew(control_plane: ControlPlane
         results: list[str] = []
         async with Client(find_target(kubeconfig=control_plane.kubeconfig())) as client:
             watch = Watch()
-            recorder = Recorder(client, per_second=1000, on_result=results.append, clock=watch)
+            recorder = EventRecorder(client, per_second=1000, on_result=results.append, clock=watch)
             recorder.record(event)
             await settle(recorder, results, 1)
             (there,) = events_about(control_plane, "deleted")
@@ -163,7 +163,7 @@ def nobody() -> Client:
 
 def test_when_too_many_wait_the_oldest_go_and_are_told_when_they_happen_again() -> None:
     results: list[str] = []
-    recorder = Recorder(nobody(), capacity=3, on_result=results.append)
+    recorder = EventRecorder(nobody(), capacity=3, on_result=results.append)
     for number in range(5):
         recorder.record(replace(BLOCKED, name=f"n-{number}"))
     assert results == ["dropped", "dropped"]
@@ -179,7 +179,7 @@ def test_events_that_cannot_be_sent_stop_nobody_and_are_logged_once_a_minute() -
         results: list[str] = []
         async with nobody() as client:
             watch = Watch()
-            recorder = Recorder(client, per_second=1000, on_result=results.append, clock=watch)
+            recorder = EventRecorder(client, per_second=1000, on_result=results.append, clock=watch)
             for number, wait in enumerate((0, 1, 58, 2)):
                 watch.seconds += wait
                 recorder.record(BLOCKED)
@@ -196,7 +196,7 @@ def test_whoever_does_not_lead_tells_nothing() -> None:
         results: list[str] = []
         async with nobody() as client:
             client.write_gate = lambda: False
-            recorder = Recorder(client, per_second=1000, on_result=results.append)
+            recorder = EventRecorder(client, per_second=1000, on_result=results.append)
             recorder.record(BLOCKED)
             await settle(recorder, results, 1)
         return results
@@ -215,7 +215,7 @@ def test_events_are_sent_no_faster_than_asked() -> None:
     async def story() -> None:
         results: list[str] = []
         async with nobody() as client:
-            recorder = Recorder(client, per_second=4, on_result=results.append, sleep=sleep)
+            recorder = EventRecorder(client, per_second=4, on_result=results.append, sleep=sleep)
             for number in range(3):
                 recorder.record(replace(BLOCKED, name=f"n-{number}"))
             await settle(recorder, results, 3)

@@ -9,8 +9,8 @@ import pytest
 from tests.live.kubeconfigs import SECRET, SERVER, V1, answering, exec_user, found, headers_of, plugin, runs, written
 from tests.live.stand_in import StandIn, refuses, says, thing
 
-from karpool.live.errors import CredentialsError
-from karpool.live.exec_plugin import Plugin, PluginCredentials
+from karpool.kube.errors import CredentialsError
+from karpool.kube.exec_plugin import Plugin, PluginCredentials
 from karpool.live.resources import NODES
 
 

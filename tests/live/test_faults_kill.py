@@ -11,7 +11,7 @@ from tests.live.fuse import Fuse
 from tests.live.stories import prepare, replaced, shrink
 from tests.live.trial import SETTINGS, Trial, play
 
-from karpool.live.run_settings import LeaseSettings
+from karpool.operator.settings import LeaseSettings
 
 EVERY = "KARPOOL_EVERY_KILL"
 """Set it to kill before and after each call; otherwise some are chosen."""

@@ -12,8 +12,8 @@ from tests.live.control_plane import ControlPlane
 from tests.live.stories import prepare
 from tests.live.trial import Trial, play
 
-from karpool.live import resources as r
-from karpool.live.errors import NotFoundError
+from karpool.kube.errors import NotFoundError
+from karpool.kube.resources import LEASES
 
 QUICK = (
     "--provider=kwok",
@@ -34,7 +34,7 @@ def _run(kubeconfig: Path, lease: str, log: Path) -> subprocess.Popen[bytes]:
 
 async def _holder(trial: Trial, lease: str) -> str:
     try:
-        return (await trial.client.get(r.LEASES, lease, namespace="karpool")).spec.holder_identity
+        return (await trial.client.get(LEASES, lease, namespace="karpool")).spec.holder_identity
     except NotFoundError:
         return ""
 

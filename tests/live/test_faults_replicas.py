@@ -13,7 +13,7 @@ from tests.live.proxy import Proxy
 from tests.live.stories import ONE_EACH, command_begins, ends_well, grown, prepare, shrink
 from tests.live.trial import Trial, play
 
-from karpool.live import resources as r
+from karpool.kube.resources import LEASES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,7 +51,7 @@ def test_a_leader_that_slept_through_the_end_of_its_lease_writes_nothing(running
             try:
                 await settles(trial, ONE_EACH)
                 sleeper.send_signal(signal.SIGSTOP)
-                held = await trial.client.get(r.LEASES, "karpool", namespace="karpool")
+                held = await trial.client.get(LEASES, "karpool", namespace="karpool")
                 written = len(proxy.writes)
                 await shrink(trial)
                 trial.start()

@@ -11,7 +11,7 @@ from tests.live.stories import prepare, replaced, shrink
 from tests.live.trial import Trial, play
 
 from karpool.execution import actions as a
-from karpool.live.hands import Hands
+from karpool.operator.actuator import ApiActuator
 
 SPOILED = (a.CreateClaim, a.DeleteClaim, a.EvictPod, a.RemoveTaint, a.SetClaimCondition)
 LONG_ENOUGH = 5.0
@@ -31,7 +31,7 @@ def test_a_spoiled_action_shows_and_a_sound_controller_mends_it(
             await trial.stop(sound)
             for kind, name in names.items():
                 with monkeypatch.context() as patch:
-                    patch.setattr(Hands, "carry_out", _without(kind))
+                    patch.setattr(ApiActuator, "carry_out", _without(kind))
                     await _gets_nowhere(trial, name)
             trial.start()
             await replaced(trial, *limits)
@@ -41,10 +41,10 @@ def test_a_spoiled_action_shows_and_a_sound_controller_mends_it(
 
 
 def _without(kind: type) -> Any:
-    sound = Hands.carry_out
+    sound = ApiActuator.execute
 
-    def spoiled(hands: Hands, actions: Sequence[a.Action], **options: Any) -> None:
-        sound(hands, [action for action in actions if type(action) is not kind], **options)
+    def spoiled(actuator: ApiActuator, actions: Sequence[a.Action], **options: Any) -> None:
+        sound(actuator, [action for action in actions if type(action) is not kind], **options)
 
     return spoiled
 

@@ -11,13 +11,13 @@ from structlog.testing import capture_logs
 
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
 from karpool.execution.tickets import Ticket, command_id
-from karpool.live.journal import Journal
-from karpool.live.journal_lines import RolledBack
 from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
 from karpool.model.nodepool import NodeClaim, NodeClaimSpec, PoolRequirement
 from karpool.model.reasons import Reason
 from karpool.model.requirements import Requirements
-from karpool.model.wire import Metadata
+from karpool.operator.journal import Journal
+from karpool.operator.journal_records import RolledBackRecord
+from karpool.wire.objects import Metadata
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 BUSY = Reason("PodDoNotDisrupt", "must not be disturbed until 14:30 UTC", "Pod shop/cart-0")
@@ -38,8 +38,8 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def rolled_back(message: str = "", at: datetime = NOW) -> RolledBack:
-    return RolledBack(time=at, id="x", method="Drift", reason="Drifted", nodes=("a",), message=message)
+def rolled_back(message: str = "", at: datetime = NOW) -> RolledBackRecord:
+    return RolledBackRecord(time=at, id="x", method="Drift", reason="Drifted", nodes=("a",), message=message)
 
 
 def test_a_command_is_a_line_with_the_names_of_the_plan_document(tmp_path: Path) -> None:

@@ -12,15 +12,15 @@ from tests.live.certificates import Authority
 from tests.live.kubeconfigs import SECRET, SERVER, V1, exec_user, found, headers_of, written
 from tests.live.stand_in import StandIn, says
 
-from karpool.live.client import Client
-from karpool.live.credentials import TokenFile
-from karpool.live.errors import CredentialsError, UnreachableError
-from karpool.live.kubeconfig import NoClusterError, find_target
-from karpool.live.proxies import environment_proxy
+from karpool.kube.client import Client
+from karpool.kube.credentials import TokenFile
+from karpool.kube.errors import CredentialsError, UnreachableError
+from karpool.kube.kubeconfig import NoClusterError, find_target
+from karpool.kube.proxies import environment_proxy
+from karpool.kube.target import tls_context
+from karpool.kube.transport import Patience
 from karpool.live.resources import NODES
-from karpool.live.target import tls_context
-from karpool.live.transport import Patience
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
 
 with_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with openssl")
 

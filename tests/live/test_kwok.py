@@ -8,11 +8,12 @@ from tests.factories.nodes import node_claim
 from tests.live.stand_in import Answer, StandIn, refuses, says, thing
 
 from karpool.catalog.sources import open_catalog
-from karpool.controller.store import Shelf, Store, Versions
-from karpool.live.client import Client
-from karpool.live.providers.kwok import Kwok, KwokNodeClass
+from karpool.controller.store import ClusterStore
+from karpool.kube.client import Client
+from karpool.kube.store import Store, Versions
 from karpool.model.nodepool import NodeClaim
-from karpool.model.wire import Metadata, encode_value
+from karpool.operator.providers.kwok import Kwok, KwokNodeClass
+from karpool.wire.objects import Metadata, encode_value
 
 
 def made_of(*answers: Answer) -> list[str]:
@@ -31,9 +32,9 @@ def made_of(*answers: Answer) -> list[str]:
 
 
 def _kwok(client: Client, claim: NodeClaim) -> Kwok:
-    classes: Shelf[KwokNodeClass] = Shelf(Versions())
+    classes: Store[KwokNodeClass] = Store(Versions())
     classes.put(KwokNodeClass(metadata=Metadata(name=claim.spec.node_class_ref.name)))
-    return Kwok(client, Store(), classes, open_catalog("kwok"), lambda: datetime.now(UTC))
+    return Kwok(client, ClusterStore(), classes, open_catalog("kwok"), lambda: datetime.now(UTC))
 
 
 def _claim(**status: str) -> Answer:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
-from karpool.live.logs import HIDDEN, LogFormat, LogLevel, setup_logs
+from karpool.observability.logs import HIDDEN, LogFormat, LogLevel, setup_logs
 
 
 @pytest.fixture(autouse=True)

@@ -7,21 +7,21 @@ import pytest
 from tests.factories import default_catalog
 from tests.live.stand_in import StandIn, refuses
 
+from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
-from karpool.controller.ground import Duties
-from karpool.controller.mirror import Mirror
-from karpool.controller.store import Store
-from karpool.disruption.settings import Settings
+from karpool.controller.ports import Duties
+from karpool.controller.store import ClusterStore
+from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import RecordEvent, SetLabel
-from karpool.live import loop as loops
-from karpool.live.agenda import Agenda
-from karpool.live.cache import Arrivals, Kept
-from karpool.live.client import Client
-from karpool.live.guard import Guard
-from karpool.live.hands import Hands
-from karpool.live.loop import Loop
-from karpool.live.transport import Patience
-from karpool.live.writing import Shelves, Writer
+from karpool.kube.cache import CacheFeed, ChangeQueue
+from karpool.kube.client import Client
+from karpool.kube.transport import Patience
+from karpool.live.writing import CacheFeeds, Writer
+from karpool.operator import loop as loops
+from karpool.operator.actuator import ApiActuator
+from karpool.operator.loop import Loop
+from karpool.operator.pdb_source import StorePdbSource
+from karpool.operator.task_queue import TaskQueue
 from karpool.packing.question import Options
 
 IMPATIENT = Patience(answer=2, connect=1, retries=0.01, first_retry=0.001, longest_retry=0.01)
@@ -61,30 +61,30 @@ class Stage:
     """A loop with all its parts, on an API server that refuses everything."""
 
     def __init__(self, client: Client) -> None:
-        store = Store()
+        store = ClusterStore()
         self.stop = asyncio.Event()
         self.leads, self.term = True, 1
-        self.agenda, self.arrivals = Agenda(), Arrivals()
-        shelves = Shelves(
-            *(Kept(shelf, self.arrivals) for shelf in (store.nodes, store.claims, store.pools, store.pods))
+        self.queue, self.changes = TaskQueue(), ChangeQueue()
+        feeds = CacheFeeds(
+            *(CacheFeed(store, self.changes) for store in (store.nodes, store.claims, store.pools, store.pods))
         )
-        writer = Writer(client, shelves, lambda: self.agenda.moment)
-        self.hands = Hands(writer, Silent(), None, stopping=self.stop.is_set)
+        writer = Writer(client, feeds, lambda: self.queue.moment)
+        self.actuator = ApiActuator(writer, Silent(), None, stopping=self.stop.is_set)
         self.controller = Counted(
             store,
-            self.agenda,
-            Mirror(store),
-            self.hands,
+            self.queue,
+            ClusterState(store),
+            self.actuator,
             offers=Offered(),
-            guard=Guard(store),
-            settings=Settings(),
+            pdb_source=StorePdbSource(store),
+            settings=DisruptionSettings(),
             options=Options(),
             duties=Duties(disrupts=False, provisions=False, tends=False),
         )
         self.loop = Loop(
-            self.agenda,
-            self.arrivals,
-            self.hands,
+            self.queue,
+            self.changes,
+            self.actuator,
             self.controller,
             leading=lambda: self.leads,
             term=lambda: self.term,
@@ -111,7 +111,7 @@ def play(story: Callable[[Stage], Awaitable[None]]) -> None:
 
 
 def failing(stage: Stage) -> None:
-    stage.hands.carry_out([SetLabel("Node", "a", "k", "v")], alive=lambda: True)
+    stage.actuator.execute([SetLabel("Node", "a", "k", "v")], alive=lambda: True)
 
 
 def mistaken() -> None:
@@ -120,7 +120,7 @@ def mistaken() -> None:
 
 def test_everything_is_looked_at_again_after_a_write_that_failed() -> None:
     async def story(stage: Stage) -> None:
-        stage.agenda.after(0, lambda: failing(stage))
+        stage.queue.after(0, lambda: failing(stage))
         await stage.until(lambda: stage.controller.looked > 0)
 
     play(story)
@@ -131,7 +131,7 @@ def test_also_when_another_life_of_the_controller_began_meanwhile(monkeypatch: p
 
     async def story(stage: Stage) -> None:
         for life in (1, 2, 3):
-            stage.agenda.after(0, lambda: failing(stage))
+            stage.queue.after(0, lambda: failing(stage))
             await stage.until(lambda life=life: stage.controller.looked == life)  # type: ignore[misc]
             stage.term += 1
             await stage.until(lambda life=life: stage.controller.begun == life + 1)  # type: ignore[misc]
@@ -152,7 +152,7 @@ def test_who_does_not_lead_does_nothing() -> None:
         stage.leads = False
         await stage.until(lambda: not stage.controller.running)
         done: list[int] = []
-        stage.agenda.after(0, lambda: done.append(1))
+        stage.queue.after(0, lambda: done.append(1))
         await asyncio.sleep(0.1)
         assert not done
 
@@ -165,9 +165,9 @@ def test_a_mistake_ends_one_life_and_not_the_process(where: str, monkeypatch: py
 
     async def story(stage: Stage) -> None:
         if where == "a deed":
-            stage.agenda.after(0, mistaken)
+            stage.queue.after(0, mistaken)
         else:
-            stage.arrivals.add(mistaken)
+            stage.changes.add(mistaken)
         await stage.until(lambda: stage.controller.begun == 2)
 
     play(story)
@@ -177,7 +177,7 @@ def test_no_write_begins_once_the_end_is_asked_for() -> None:
     async def story(stage: Stage) -> None:
         stage.stop.set()
         failing(stage)
-        await stage.hands.settle()
-        assert stage.hands.take_failures() == 0
+        await stage.actuator.settle()
+        assert stage.actuator.take_failures() == 0
 
     play(story)

@@ -12,10 +12,10 @@ from tests.live.manifests import DEPLOY, Json
 from tests.live.trial import Trial
 
 from karpool.cli.main import cli
+from karpool.kube.client import Client
+from karpool.kube.errors import ForbiddenError
+from karpool.kube.kubeconfig import find_target
 from karpool.live import resources as r
-from karpool.live.client import Client
-from karpool.live.errors import ForbiddenError
-from karpool.live.kubeconfig import find_target
 
 VARIABLES = {
     "IMAGE": "karpool",

@@ -7,8 +7,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from karpool import __version__
-from karpool.live.metrics import Metrics, PoolFigures
-from karpool.live.series import COUNTERS, GAUGES, HISTOGRAMS, PREFIX
+from karpool.observability.metrics import Metrics, PoolSample
+from karpool.observability.series import COUNTERS, GAUGES, HISTOGRAMS, PREFIX
 
 DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
 
@@ -64,7 +64,7 @@ def test_savings_add_up_and_dearer_commands_take_nothing_away() -> None:
 def test_figures_of_a_pool_are_shown_with_their_units() -> None:
     metrics = Metrics()
     metrics.pools(
-        [PoolFigures(name="general", nodes=3, cost=0.6, unpriced=1, limits={"cpu": 100}, allowed={"Empty": 2})],
+        [PoolSample(name="general", nodes=3, cost=0.6, unpriced=1, limits={"cpu": 100}, allowed={"Empty": 2})],
     )
     assert value(metrics, "cluster_cost_dollars_per_hour", nodepool="general") == pytest.approx(0.6)
     assert value(metrics, "cluster_unpriced_nodes", nodepool="general") == 1
@@ -77,9 +77,9 @@ def test_every_series_of_a_removed_pool_ends() -> None:
     for pool in ("stays", "goes"):
         metrics.claim_created(pool, "provisioned")
         metrics.node_terminated(pool, seconds=30, age=3600)
-    metrics.pools([PoolFigures(name="stays", nodes=1), PoolFigures(name="goes", nodes=1, limits={"cpu": 1})])
+    metrics.pools([PoolSample(name="stays", nodes=1), PoolSample(name="goes", nodes=1, limits={"cpu": 1})])
     assert b'"goes"' in metrics.page()
-    metrics.pools([PoolFigures(name="stays", nodes=1)])
+    metrics.pools([PoolSample(name="stays", nodes=1)])
     assert b'"goes"' not in metrics.page()
     assert value(metrics, "nodeclaims_created_total", nodepool="stays", reason="provisioned") == 1
 

@@ -6,19 +6,20 @@ from typing import Any
 import pytest
 from tests.factories import claim_for, default_catalog, node, node_of, node_pool, pod
 
-from karpool.controller.store import Shelf, Store
-from karpool.live.pool_figures import PoolCensus
+from karpool.controller.store import ClusterStore
+from karpool.kube.store import Store
 from karpool.model.node import Node
 from karpool.model.nodepool import Budget, NodeClaim, NodePool
 from karpool.model.pod import Pod
+from karpool.operator.pool_statistics import PoolStatistics
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 TYPES = default_catalog()
 
 
-def stored(*things: Any) -> Store:
-    store = Store()
-    by_kind: dict[type, Shelf[Any]] = {
+def stored(*things: Any) -> ClusterStore:
+    store = ClusterStore()
+    by_kind: dict[type, Store[Any]] = {
         Node: store.nodes,
         NodeClaim: store.claims,
         NodePool: store.pools,
@@ -42,7 +43,7 @@ def test_figures_of_a_pool() -> None:
         pod("d", node="one", cpu="1", phase="Succeeded"),
         pod("e", node="elsewhere", cpu="1"),
     )
-    [found] = PoolCensus(store).figures(TYPES, NOW)
+    [found] = PoolStatistics(store).figures(TYPES, NOW)
     price = next(offer.price for offer in entry.offerings if offer.capacity_type == "on-demand")
     assert price is not None
     assert (found.name, found.nodes, found.unpriced) == ("default", 3, 1)
@@ -57,7 +58,7 @@ def test_figures_of_a_pool() -> None:
 
 def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
     store = stored(node_pool(), node("a", pool=None), node("b", pool="gone"))
-    found = PoolCensus(store).figures(TYPES, NOW)
+    found = PoolStatistics(store).figures(TYPES, NOW)
     assert [(one.name, one.nodes, dict(one.allowed)) for one in found] == [
         ("default", 0, {"Empty": 0, "Drifted": 0, "Underutilized": 0}),
         ("", 2, {}),
@@ -66,7 +67,7 @@ def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
 
 def test_figures_follow_pods_that_change() -> None:
     store = stored(node_pool(), node("a"), pod("p", node="a", cpu="1"))
-    census = PoolCensus(store)
+    census = PoolStatistics(store)
     before = census.figures(TYPES, NOW)[0].requested["cpu"]
     store.pods.put(pod("p", node="a", cpu="2"))
     store.pods.put(pod("q", node="a", cpu="500m"))
@@ -90,12 +91,12 @@ def test_figures_follow_pods_that_change() -> None:
 def test_what_budgets_leave(budgets: list[Any], busy: dict[str, Any], expected: dict[str, float]) -> None:
     nodes = [node("a", **busy), node("b"), node("c"), node("d")]
     store = stored(node_pool(budgets=budgets), *nodes, *map(claim_for, nodes))
-    assert PoolCensus(store, "karpool.sh/disrupted").figures(TYPES, NOW)[0].allowed == expected
+    assert PoolStatistics(store, "karpool.sh/disrupted").figures(TYPES, NOW)[0].allowed == expected
 
 
 def test_budgets_of_the_annotation_count_where_they_are_asked_for() -> None:
     pool = node_pool(budgets=["0"], annotations={"karpool.sh/budgets": '[{"nodes": "1"}]'})
     store = stored(pool, node("a"), claim_for(node("a")))
-    census = PoolCensus(store)
+    census = PoolStatistics(store)
     assert census.figures(TYPES, NOW)[0].allowed["Empty"] == 0
     assert census.figures(TYPES, NOW, annotated_budgets=True)[0].allowed["Empty"] == 1

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from tests.factories import NODE_CLASS, claim_for, node, node_claim, node_pool
 
 from karpool.cluster.nodes import StateNode, join
-from karpool.live.pool_health import Registrations
-from karpool.live.pool_status import WantedStatus, counted, pool_status, status_patch
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool, PoolStatus
-from karpool.model.problems import Flaw
-from karpool.model.quantity import parse_quantity
-from karpool.model.wire import Condition
+from karpool.operator.pool_status import WantedStatus, counted, pool_status, status_patch
+from karpool.operator.registration_health import RegistrationHealth
+from karpool.wire.objects import Condition
+from karpool.wire.problems import Flaw
+from karpool.wire.quantity import parse_quantity
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 THEN = "2026-01-01T00:00:00Z"
@@ -182,7 +182,7 @@ def outcome(name: str, fate: str) -> NodeClaim | None:
     ],
 )
 def test_two_failures_among_four_are_too_many(fates: list[str], healthy: object) -> None:
-    registrations, pools = Registrations(), [node_pool()]
+    registrations, pools = RegistrationHealth(), [node_pool()]
     registrations.look(pools, [node_claim("old", registered=True)], NOW)
     for number, fate in enumerate(fates):
         name = f"c{number}"
@@ -193,7 +193,7 @@ def test_two_failures_among_four_are_too_many(fates: list[str], healthy: object)
 
 
 def test_a_claim_that_was_deleted_early_and_goes_late_is_no_failure() -> None:
-    registrations, pools = Registrations(), [node_pool()]
+    registrations, pools = RegistrationHealth(), [node_pool()]
     registrations.look(pools, [], NOW)
     for name in ("a", "b"):
         registrations.look(pools, [node_claim(name, created=NOW - MINUTE, deleted=NOW)], NOW)
@@ -202,7 +202,7 @@ def test_a_claim_that_was_deleted_early_and_goes_late_is_no_failure() -> None:
 
 
 def test_outcomes_begin_anew_with_a_changed_pool() -> None:
-    registrations, pool = Registrations(), node_pool()
+    registrations, pool = RegistrationHealth(), node_pool()
     registrations.look([pool], [], NOW)
     registrations.look([pool], [node_claim("a", registered=True)], NOW)
     assert registrations.healthy("default") is True

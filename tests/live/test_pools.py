@@ -12,14 +12,15 @@ from tests.live import https
 from tests.live.control_plane import ControlPlane
 from tests.live.stand_in import StandIn, refuses, says
 
-from karpool.controller.store import Store
-from karpool.live.client import Client
+from karpool.controller.store import ClusterStore
+from karpool.kube.client import Client
+from karpool.kube.kubeconfig import find_target
+from karpool.kube.resources import Unreadable
+from karpool.kube.transport import Patience
 from karpool.live.crds import NAMES, definition
-from karpool.live.kubeconfig import find_target
-from karpool.live.pools import PoolKeeper
-from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, Unreadable
-from karpool.live.transport import Patience
+from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES
 from karpool.model.nodepool import NodePool
+from karpool.operator.pool_status_controller import PoolStatusController
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -33,8 +34,8 @@ def raw_pool(version: str = "5", uid: str = "pool-default") -> dict[str, Any]:
     return {"metadata": {"name": "default", "uid": uid, "resourceVersion": version, "generation": 1}}
 
 
-def one_pool() -> Store:
-    store = Store()
+def one_pool() -> ClusterStore:
+    store = ClusterStore()
     store.pools.put(node_pool())
     return store
 
@@ -44,7 +45,7 @@ def told(*answers: Any, calls: int = 1) -> list[str]:
 
     async def story() -> list[str]:
         async with StandIn(*answers) as server, server.client(patience=QUICK) as client:
-            keeper = PoolKeeper(client, one_pool(), node_classes=lambda _: True, clock=lambda: NOW)
+            keeper = PoolStatusController(client, one_pool(), node_classes=lambda _: True, clock=lambda: NOW)
             for _ in range(calls):
                 await keeper.keep()
             return [asked.method for asked in server.asked]
@@ -98,13 +99,13 @@ class Cluster:
         self.client = client
         self.admin = admin
         self.name = name
-        self.store = Store()
+        self.store = ClusterStore()
         self.classes = {"good"}
         self.writes = 0
         self.before_write: Callable[[Cluster], None] = lambda _: None
         self._asked = 0
         client.on_request = self._heard
-        self.keeper = PoolKeeper(client, self.store, node_classes=self._class_ready, clock=self._clock)
+        self.keeper = PoolStatusController(client, self.store, node_classes=self._class_ready, clock=self._clock)
 
     def _clock(self) -> datetime:
         """The time; it is asked for once before anything is read, and once between reading and writing a pool."""

@@ -8,21 +8,21 @@ import pytest
 from tests.factories import node_pool
 
 from karpool.catalog.sources import open_catalog
-from karpool.live import providers
-from karpool.live.credentials import FixedCredentials
-from karpool.live.providers import default_catalog, provider_maker, provider_names
-from karpool.live.providers.kwok import KWOK_NODE_CLASSES
-from karpool.live.run import Operator
-from karpool.live.run_settings import RunSettings
-from karpool.live.target import Target
-from karpool.model.problems import InputError
+from karpool.kube.credentials import FixedCredentials
+from karpool.kube.target import Target
+from karpool.operator import providers
+from karpool.operator.operator import Operator
+from karpool.operator.providers import default_catalog, provider_maker, provider_names
+from karpool.operator.providers.kwok import KWOK_NODE_CLASSES
+from karpool.operator.settings import RunSettings
+from karpool.wire.problems import InputError
 
 TYPES = open_catalog("kwok")
 Drop = Callable[[str], None]
 WHOLE = """
-from karpool.live.offers import SeenOffers
-from karpool.live.providers.protocol import Ground, Provider
-from karpool.live.resources import EVENTS
+from karpool.operator.observed_catalog import SeenOffers
+from karpool.operator.providers.protocol import Ground, Provider
+from karpool.kube.resources import EVENTS
 
 DEFAULT_CATALOG = "kwok"
 
@@ -42,8 +42,8 @@ def drop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Drop:
         (tmp_path / "mine.py").write_text(text)
         monkeypatch.setattr(providers, "__path__", [*providers.__path__, str(tmp_path)])
         # Set, so that what is imported meanwhile is forgotten with it.
-        monkeypatch.setitem(sys.modules, "karpool.live.providers.mine", None)
-        del sys.modules["karpool.live.providers.mine"]
+        monkeypatch.setitem(sys.modules, "karpool.operator.providers.mine", None)
+        del sys.modules["karpool.operator.providers.mine"]
 
     return put
 

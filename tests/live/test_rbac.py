@@ -13,8 +13,8 @@ from tests.live.control_plane import ControlPlane
 from tests.live.karpenter_part import karpenter
 from tests.live.trial import SETTINGS, Trial, budget, deployment, pool
 
-from karpool.live.kubeconfig import find_target
-from karpool.live.run_settings import RunSettings
+from karpool.kube.kubeconfig import find_target
+from karpool.operator.settings import RunSettings
 
 USER = "system:serviceaccount:karpool:karpool"
 CONTROLLER = manifests.DEPLOY / "controller"
@@ -23,7 +23,7 @@ CONTROLLER = manifests.DEPLOY / "controller"
 @pytest.fixture
 def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes on is told again at once, not after two minutes: a repetition is written in another way."""
-    monkeypatch.setattr("karpool.live.events.QUIET", 0.0)
+    monkeypatch.setattr("karpool.observability.events.QUIET", 0.0)
     monkeypatch.setattr("karpool.execution.turn.TOLD_FOR", timedelta(0))
 
 

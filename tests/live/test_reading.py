@@ -14,22 +14,23 @@ from tests.live.stand_in import StandIn, listed, refuses, thing
 
 from karpool.cli.main import cli
 from karpool.compaction.config import CONFIG_MAP, KEY
-from karpool.live.client import Client
-from karpool.live.kubeconfig import find_target
-from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, CannotReadError, Reading, read_cluster
-from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, POD_DISRUPTION_BUDGETS, PODS, Resource
+from karpool.kube.client import Client
+from karpool.kube.kubeconfig import find_target
+from karpool.kube.resources import Resource
+from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, CannotReadError, ClusterReading, read_cluster
+from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, POD_DISRUPTION_BUDGETS, PODS
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 Answers = dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]]
 
 
-def read_from(answers: Answers, **options: Any) -> tuple[Reading, list[str]]:
+def read_from(answers: Answers, **options: Any) -> tuple[ClusterReading, list[str]]:
     """What is read from a server with these answers by path, empty lists elsewhere; and the paths asked for."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         return await answers.get(request.path, listed())(request)
 
-    async def run() -> tuple[Reading, list[str]]:
+    async def run() -> tuple[ClusterReading, list[str]]:
         async with StandIn(answer) as server, server.client() as client:
             reading = await read_cluster(client, **options)
         return reading, sorted(asked.path for asked in server.asked)
@@ -134,7 +135,7 @@ def test_get_and_list_are_all_it_takes(control_plane: ControlPlane, node: str) -
     kubeconfig = reader(control_plane, "reads-all", DECIDED_ON)
     sent: list[tuple[str, int]] = []
 
-    async def run() -> Reading:
+    async def run() -> ClusterReading:
         target = find_target(kubeconfig=kubeconfig)
         async with Client(target, on_request=lambda verb, _, status, __: sent.append((verb, status))) as client:
             return await read_cluster(client)

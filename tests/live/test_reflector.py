@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from tests.live.stand_in import Answer, StandIn, bookmark, event, failure, listed, refuses, streams, thing
 
-from karpool.live.backoff import Backoff
-from karpool.live.errors import ApiError
-from karpool.live.reflector import Reflector
-from karpool.live.resources import NODES, Resource
-from karpool.live.transport import Patience
+from karpool.kube.backoff import Backoff
+from karpool.kube.errors import ApiError
+from karpool.kube.reflector import Reflector
+from karpool.kube.resources import Resource
+from karpool.kube.transport import Patience
+from karpool.live.resources import NODES
 from karpool.model.node import Node
 
 QUICK = Patience(answer=2, connect=1, retries=0.05, first_retry=0.001, longest_retry=0.01)

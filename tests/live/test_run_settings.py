@@ -5,17 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from karpool.live.logs import LogFormat, LogLevel
-from karpool.live.run_settings import RunSettings
-from karpool.live.serving import Address
+from karpool.observability.logs import LogFormat, LogLevel
+from karpool.observability.serving import Address
+from karpool.operator.settings import RunSettings
 
 
 def test_the_defaults_are_those_of_the_documentation() -> None:
     settings = RunSettings()
     assert settings.provider == "karpenter"
     assert not settings.dry_run
-    assert (settings.pace.batch_idle, settings.pace.batch_most) == (1, 10)
-    assert (settings.pace.poll, settings.pace.validation) == (10, 15)
+    assert (settings.intervals.batch_idle, settings.intervals.batch_most) == (1, 10)
+    assert (settings.intervals.poll, settings.intervals.validation) == (10, 15)
     times = settings.lease.times
     assert (times.duration, times.renewal, times.retry) == (15, 10, 2)
     assert (settings.journal.largest, settings.journal.old_files) == (64 * 2**20, 5)

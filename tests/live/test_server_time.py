@@ -3,7 +3,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from karpool.live.server_time import ServerTime
+from karpool.kube.server_time import ServerTime
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from aiohttp import ClientSession
 
-from karpool.live.metrics import Metrics
-from karpool.live.serving import Address, ListenError, Probe, metrics_page, probe_page, serving, serving_all
-from karpool.model.problems import InputError
+from karpool.observability.metrics import Metrics
+from karpool.observability.serving import Address, ListenError, Probe, metrics_page, probe_page, serving, serving_all
+from karpool.wire.problems import InputError
 
 ANY_PORT = Address("127.0.0.1", 0)
 

@@ -22,20 +22,21 @@ from tests.live.https import Client
 from tests.strategies import Cluster, clusters
 
 from karpool.cli.main import cli
-from karpool.disruption.plan import Planner, situation_of
-from karpool.disruption.settings import Settings
+from karpool.disruption.plan import Planner, context_of
+from karpool.disruption.settings import DisruptionSettings
 from karpool.live.reading import SIMULATED
+from karpool.live.resources import collection_of
 from karpool.live.slimming import slimmed
 from karpool.live.snapshot_file import encode_snapshot
 from karpool.model.labels import NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from karpool.model.loading import load, read
-from karpool.model.manifests.sources import Source, read_source
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.packing.question import Options
 from karpool.provisioning.pool_hash import HASH_VERSION, hash_annotations, pool_hash
 from karpool.report.assemble import plan_document
 from karpool.report.document import to_json
+from karpool.wire.sources import ManifestSource, read_source
 
 LATER = "2036-11-15T12:00:00Z"
 
@@ -62,7 +63,7 @@ def run(*arguments: str) -> bytes:
 
 
 def unpacked(file: Path) -> bytes:
-    return read_source(Source(str(file)), sys.stdin.buffer)
+    return read_source(ManifestSource(str(file)), sys.stdin.buffer)
 
 
 def taken(scene: Scene, file: Path) -> Path:
@@ -138,8 +139,8 @@ def test_files_can_be_made_smaller_and_decide_the_same(ending: str, tmp_path: Pa
 def test_any_cluster_is_planned_from_a_file_as_it_is_itself(cluster: Cluster) -> None:
     def planned(objects: Objects) -> bytes:
         now = datetime(2030, 1, 1, tzinfo=UTC)
-        situation = situation_of(objects, cluster.catalog, now=now, settings=Settings(), options=Options())
-        return to_json(plan_document(Planner(situation).plan()))
+        context = context_of(objects, cluster.catalog, now=now, settings=DisruptionSettings(), options=Options())
+        return to_json(plan_document(Planner(context).plan()))
 
     file = io.BytesIO(encode_snapshot(cluster.objects))
     assert planned(load(["-"], stdin=file).objects) == planned(cluster.objects)
@@ -176,7 +177,7 @@ def test_a_template_that_loses_annotations_does_not_seem_to_have_changed(tmp_pat
 
 
 def test_only_what_is_read_from_a_cluster_is_written() -> None:
-    kept = {resource.collection for resource in SIMULATED}
+    kept = {collection_of(resource) for resource in SIMULATED}
     everything = read_back(EXAMPLES)
     slim = slimmed(everything)
     assert everything.deployments

@@ -14,16 +14,17 @@ from tests.live.stand_in import (
     thing,
 )
 
-from karpool.live.client import Client
-from karpool.live.errors import (
+from karpool.kube.client import Client
+from karpool.kube.errors import (
     ApiError,
     GoneError,
     ServerError,
     UnreachableError,
     UnreadableError,
 )
-from karpool.live.resources import NODES, PODS, Unreadable
-from karpool.live.watching import WatchEvent
+from karpool.kube.list_watch import WatchEvent
+from karpool.kube.resources import Unreadable
+from karpool.live.resources import NODES, PODS
 
 NOT_DECODABLE = {"spec": {"taints": "none"}}
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 from tests.disruption.scenes import CATALOG, NOW, POOL, box, cluster
 
-from karpool.controller.store import Store
+from karpool.controller.store import ClusterStore
 from karpool.disruption.command import Cause, Command, Method, Replacement
-from karpool.disruption.methods import Pass
-from karpool.disruption.plan import situation_of
-from karpool.disruption.recall import Recall
-from karpool.disruption.settings import Settings
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.plan import context_of
+from karpool.disruption.refusal_cache import RefusalCache
+from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import RecordEvent
-from karpool.live.journal import Journal
-from karpool.live.metrics import Metrics
-from karpool.live.witness import Witness
 from karpool.model.requirements import Requirements
+from karpool.observability.metrics import Metrics
+from karpool.operator.decision_reporter import DecisionReporter
+from karpool.operator.journal import Journal
 from karpool.packing.question import Options
 
 REPLACE = Command(
@@ -27,10 +27,12 @@ REPLACE = Command(
 )
 
 
-def look() -> Pass:
+def look() -> DecisionPass:
     """A pass over one node that is too full to go."""
     objects = cluster([box("a", "tiny", [{"cpu": "900m"}])], pools=(POOL,))
-    return Pass(situation_of(objects, CATALOG, now=NOW, settings=Settings(), options=Options()), Recall())
+    return DecisionPass(
+        context_of(objects, CATALOG, now=NOW, settings=DisruptionSettings(), options=Options()), RefusalCache()
+    )
 
 
 class Told:
@@ -40,8 +42,8 @@ class Told:
         self.metrics = Metrics()
         self.events: list[RecordEvent] = []
         self.now = NOW
-        self.witness = Witness(
-            Store(),
+        self.reporter = DecisionReporter(
+            ClusterStore(),
             self.metrics,
             Journal(path),
             record=self.events.append,
@@ -53,10 +55,10 @@ class Told:
     def look(self, *commands: Command, after: float = 0.0) -> None:
         """Make a pass so many seconds later."""
         self.now += timedelta(seconds=after)
-        self.witness.looking()
+        self.reporter.looking()
         made = look()
         assert made.decide() == ()
-        self.witness.looked(made, commands)
+        self.reporter.looked(made, commands)
 
     def value(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"karpool_{name}", labels) or 0.0
@@ -86,7 +88,7 @@ def test_a_dry_run_that_decides_the_same_again_tells_it_once(tmp_path: Path) -> 
 
 def test_replacements_are_counted_as_created_for_the_reason_of_their_command() -> None:
     told = Told()
-    told.witness.began(REPLACE)
+    told.reporter.began(REPLACE)
     assert told.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 2
     assert told.value("saved_dollars_per_hour_total") == 0.4 - 2 * 0.1
     assert [event.reason for event in told.events] == ["DisruptionBegan"]
@@ -94,7 +96,7 @@ def test_replacements_are_counted_as_created_for_the_reason_of_their_command() -
 
 def test_a_dry_run_begins_nothing() -> None:
     told = Told(dry_run=True)
-    told.witness.began(REPLACE)
+    told.reporter.began(REPLACE)
     assert told.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
     assert told.events == []
 

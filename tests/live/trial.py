@@ -14,30 +14,30 @@ import yaml
 from tests.live.control_plane import ControlPlane
 
 from karpool.catalog.sources import open_catalog
-from karpool.controller.ground import Pace
-from karpool.execution.settings import Settings as ExecutionSettings
+from karpool.controller.ports import Intervals
+from karpool.execution.settings import ExecutionSettings
+from karpool.kube.api_objects import Event
+from karpool.kube.client import Client
+from karpool.kube.election import LeaseTimes
+from karpool.kube.errors import ApiError, ConflictError, NotFoundError
+from karpool.kube.kubeconfig import find_target
+from karpool.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, LEASES, Resource
+from karpool.kube.target import Target
 from karpool.live import crds
 from karpool.live import resources as r
-from karpool.live.client import Client
-from karpool.live.election import LeaseTimes
-from karpool.live.errors import ApiError, ConflictError, NotFoundError
-from karpool.live.kubeconfig import find_target
-from karpool.live.objects import Event
-from karpool.live.providers.kwok import KWOK_NODE_CLASSES
-from karpool.live.resources import Resource
-from karpool.live.run import Operator
-from karpool.live.run_settings import JournalSettings, LeaseSettings, RunSettings
-from karpool.live.target import Target
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
+from karpool.operator.operator import Operator
+from karpool.operator.providers.kwok import KWOK_NODE_CLASSES
+from karpool.operator.settings import JournalSettings, LeaseSettings, RunSettings
 from karpool.packing.warmup import warm_up
 
-QUICK = Pace(poll=0.3, patience=0.3, refresh=1.0, validation=0.5, batch_idle=0.3, batch_most=1.0, latency=0.02)
+QUICK = Intervals(poll=0.3, patience=0.3, refresh=1.0, validation=0.5, batch_idle=0.3, batch_most=1.0, latency=0.02)
 QUICK_LEASE = LeaseSettings(times=LeaseTimes(duration=3.0, renewal=2.0, retry=0.3))
 SETTINGS = RunSettings(
     provider="kwok",
-    pace=QUICK,
+    intervals=QUICK,
     execution=ExecutionSettings(
         nomination=timedelta(seconds=1), shortest_drain=timedelta(seconds=0.5), instance_retry=timedelta(seconds=0.5)
     ),
@@ -74,7 +74,7 @@ _LEFT: tuple[Resource[Any], ...] = (
     r.NODE_CLAIMS,
     r.NODES,
     r.PODS,
-    r.LEASES,
+    LEASES,
 )
 
 
@@ -237,7 +237,7 @@ class Trial:
 
     async def events(self, reason: str, about: str = "") -> list[Event]:
         """What Karpool told people for this reason, about one object or any."""
-        found = (await self.client.list(r.EVENTS)).items
+        found = (await self.client.list(EVENTS)).items
         ours = [event for event in found if event.reporting_component == "karpool" and event.reason == reason]
         return [event for event in ours if about in ("", event.involved_object.name)]
 
@@ -295,7 +295,7 @@ class Trial:
 
     async def _install(self) -> None:
         for document in yaml.safe_load_all(crds.definitions()):
-            await self._made(r.CUSTOM_RESOURCE_DEFINITIONS, document)
+            await self._made(CUSTOM_RESOURCE_DEFINITIONS, document)
         for resource in (r.NODE_POOLS, r.NODE_CLAIMS, KWOK_NODE_CLASSES):
             await self.until(f"{resource.plural} are served", lambda resource=resource: self._served(resource))
         await self._clean()  # of what tests without a trial left on this plane

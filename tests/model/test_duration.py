@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpool.model.duration import NEVER, Duration, parse_duration
+from karpool.wire.duration import NEVER, Duration, parse_duration
 
 
 @pytest.mark.parametrize(

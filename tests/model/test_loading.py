@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from karpool.model.loading import Loaded, load, read
-from karpool.model.problems import InputError
-from karpool.model.quantity import parse_quantity
+from karpool.wire.problems import InputError
+from karpool.wire.quantity import parse_quantity
 
 PODS: dict[str, Any] = {
     "kind": "PodList",

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from karpool.model.duration import NEVER, parse_duration
 from karpool.model.loading import load
 from karpool.model.nodepool import NodePool
-from karpool.model.problems import InputError
-from karpool.model.quantity import parse_quantity
 from karpool.model.validation import validate
+from karpool.wire.duration import NEVER, parse_duration
+from karpool.wire.problems import InputError
+from karpool.wire.quantity import parse_quantity
 
 EXAMPLES = Path(__file__).parent / "provisioners"
 DEFECTS = {

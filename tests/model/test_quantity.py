@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpool.model.quantity import NANO, ZERO, Quantity, parse_quantity
+from karpool.wire.quantity import NANO, ZERO, Quantity, parse_quantity
 
 SCALES = {
     "n": Fraction(1, 10**9),

@@ -8,8 +8,8 @@ import pytest
 
 from karpool.model.loading import load
 from karpool.model.pod import Pod
-from karpool.model.quantity import parse_quantity
 from karpool.model.requests import effective_requests
+from karpool.wire.quantity import parse_quantity
 
 
 def pod(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Pod:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from karpool.model.manifests import sources
-from karpool.model.manifests.sources import Source, find_sources, read_source
-from karpool.model.problems import InputError
+from karpool.wire import sources
+from karpool.wire.problems import InputError
+from karpool.wire.sources import ManifestSource, find_sources, read_source
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -18,7 +18,7 @@ TEXT = '{"kind": "Namespace", "metadata": {"name": "café"}}'.encode()
 
 
 def read(data: bytes) -> bytes:
-    return read_source(Source("-"), io.BytesIO(data))
+    return read_source(ManifestSource("-"), io.BytesIO(data))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_directory_without_manifests_is_refused(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_opened_is_refused(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read_source(Source(name), io.BytesIO())
+        read_source(ManifestSource(name), io.BytesIO())
 
 
 def test_standard_input_is_read_once() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from karpool.model.loading import load, read
-from karpool.model.problems import Problem
 from karpool.model.validation import validate
+from karpool.wire.problems import Problem
 
 
 def found(*objects: dict[str, Any]) -> tuple[Problem, ...]:

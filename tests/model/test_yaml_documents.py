@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpool.model.manifests.yaml_documents import YamlError, yaml_documents
+from karpool.wire.yaml_documents import YamlError, yaml_documents
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text("abcyn01:-. #\n'é", max_size=8),

@@ -12,7 +12,7 @@ from tests.strategies import Cluster, clusters
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.constraints import Constraints, Level
-from karpool.cluster.groups import Kind, labels_satisfy
+from karpool.cluster.groups import GroupKind, labels_satisfy
 from karpool.cluster.nodes import join
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
@@ -27,7 +27,7 @@ from karpool.packing.refusals import NODES, Rule, essential_levels, node_codes, 
 from karpool.packing.twin_claims import clash
 
 LOOSE = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-KINDS = {Kind.SPREAD: Rule.SPREAD, Kind.AFFINITY: Rule.AFFINITY}
+KINDS = {GroupKind.SPREAD: Rule.SPREAD, GroupKind.AFFINITY: Rule.AFFINITY}
 
 
 def twin_levels(rules: Constraints) -> list[Level]:

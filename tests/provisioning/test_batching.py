@@ -2,12 +2,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from karpool.provisioning.batching import Batch, Window
+from karpool.provisioning.batching import Batch, BatchWindow
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def batch(*asked: tuple[str, float], window: Window | None = None) -> Batch:
+def batch(*asked: tuple[str, float], window: BatchWindow | None = None) -> Batch:
     made = Batch(window)
     for uid, second in asked:
         made.trigger(uid, START + timedelta(seconds=second))
@@ -35,6 +35,6 @@ def test_a_batch_closes_when_nobody_new_comes_or_after_ten_seconds(
 
 
 def test_the_window_can_be_chosen() -> None:
-    slow = Window(idle=timedelta(seconds=5), longest=timedelta(seconds=7))
+    slow = BatchWindow(idle=timedelta(seconds=5), longest=timedelta(seconds=7))
     assert batch(("a", 0), ("b", 4), window=slow).closes == START + timedelta(seconds=7)
     assert not Batch(slow).complete(START)

@@ -5,28 +5,28 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from karpool.model.quantity import parse_quantity
 from karpool.model.reasons import Reason
 from karpool.report.document import (
-    Alternative,
+    AlternativePart,
     Drawing,
     DrawnNode,
     DrawnPod,
-    Explanation,
-    NodeFacts,
+    ExplainedNodePart,
+    ExplanationDocument,
     NodeVerdict,
-    Placement,
-    Plan,
+    PlacementPart,
+    PlanDocument,
     PlannedCommand,
     PodDestination,
-    Replacement,
+    ReplacementPart,
     RuleResult,
     Savings,
-    Totals,
+    TotalsPart,
     Unblock,
     Unschedulable,
     Utilisation,
 )
+from karpool.wire.quantity import parse_quantity
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 GIB = 2**30
@@ -119,9 +119,9 @@ def moved(before: tuple[DrawnNode, ...], commands: tuple[PlannedCommand, ...]) -
     return tuple(nodes.values())
 
 
-def _totals(nodes: tuple[DrawnNode, ...]) -> Totals:
+def _totals(nodes: tuple[DrawnNode, ...]) -> TotalsPart:
     known = [node.price_per_hour for node in nodes if node.price_per_hour is not None]
-    return Totals(
+    return TotalsPart(
         nodes=len(nodes),
         pods=sum(not pod.daemon for node in nodes for pod in node.pods),
         price_per_hour=sum(known),
@@ -131,14 +131,14 @@ def _totals(nodes: tuple[DrawnNode, ...]) -> Totals:
 
 def _plan(
     before: tuple[DrawnNode, ...], commands: tuple[PlannedCommand, ...], reasons: dict[str, tuple[Reason, ...]]
-) -> tuple[Plan, Drawing]:
+) -> tuple[PlanDocument, Drawing]:
     after = moved(before, commands)
     first, last = _totals(before), _totals(after)
     assert first.price_per_hour is not None
     assert last.price_per_hour is not None
     saved = first.price_per_hour - last.price_per_hour
     owner = {name: command for command in commands for name in command.nodes}
-    plan = Plan(
+    plan = PlanDocument(
         time=NOW,
         before=first,
         after=last,
@@ -159,10 +159,10 @@ def _plan(
     return plan, Drawing(before=before, after=after)
 
 
-def _moves(source: DrawnNode, targets: dict[str, str]) -> tuple[Placement, ...]:
+def _moves(source: DrawnNode, targets: dict[str, str]) -> tuple[PlacementPart, ...]:
     """Every pod that is no daemon's goes to the node that its workload is given."""
     return tuple(
-        Placement(pod=pod.name, source=source.name, target=targets[pod.workload.split()[1]])
+        PlacementPart(pod=pod.name, source=source.name, target=targets[pod.workload.split()[1]])
         for pod in source.pods
         if not pod.daemon
     )
@@ -196,7 +196,7 @@ def _dozen() -> dict[str, DrawnNode]:
     return {name: _node(name, pool, kind, pods, spot=pool == "spot") for name, pool, kind, pods in rows}
 
 
-def small() -> tuple[Plan, Drawing]:
+def small() -> tuple[PlanDocument, Drawing]:
     """A dozen nodes, four steps, and a node of unknown price."""
     nodes = _dozen()
     nodes["ip-10-0-4-90"] = replace(nodes["ip-10-0-4-90"], price_per_hour=None)
@@ -214,7 +214,7 @@ def small() -> tuple[Plan, Drawing]:
             ),
             0.48,
             replacements=(
-                Replacement(
+                ReplacementPart(
                     name="new-1",
                     node_pool="general",
                     capacity_type="on-demand",
@@ -240,10 +240,10 @@ def _command(
     step: int,
     method: str,
     nodes: tuple[str, ...],
-    placements: tuple[Placement, ...],
+    placements: tuple[PlacementPart, ...],
     saved: float,
     *,
-    replacements: tuple[Replacement, ...] = (),
+    replacements: tuple[ReplacementPart, ...] = (),
     waves: dict[str, int] | None = None,
 ) -> PlannedCommand:
     return PlannedCommand(
@@ -281,7 +281,7 @@ def _small_reasons() -> dict[str, tuple[Reason, ...]]:
     }
 
 
-def large(size: int) -> tuple[Plan, Drawing]:
+def large(size: int) -> tuple[PlanDocument, Drawing]:
     """Many nodes of 18 pods each; every tenth goes, its pods to the next one."""
     kinds, workloads = list(TYPES), list(WORKLOADS)
     before = tuple(
@@ -303,7 +303,9 @@ def large(size: int) -> tuple[Plan, Drawing]:
             i // 10 + 1,
             "SingleNodeConsolidation",
             (before[i].name,),
-            tuple(Placement(pod=pod.name, source=before[i].name, target=before[i + 1].name) for pod in before[i].pods),
+            tuple(
+                PlacementPart(pod=pod.name, source=before[i].name, target=before[i + 1].name) for pod in before[i].pods
+            ),
             before[i].price_per_hour or 0.0,
         )
         for i in range(0, size - 1, 10)
@@ -319,12 +321,12 @@ def _tiny(index: str, workload: str) -> DrawnPod:
     return DrawnPod(name=name, cpu=cpu / 20, memory=memory / 100, workload=f"Deployment {workload}")
 
 
-def explanation() -> Explanation:
+def explanation() -> ExplanationDocument:
     """A node that one marked pod keeps."""
     blocked = Reason("PodDoNotDisrupt", "is marked karpenter.sh/do-not-disrupt until 14:30 UTC", "Pod shop/cart-0")
-    return Explanation(
+    return ExplanationDocument(
         time=NOW,
-        node=NodeFacts(
+        node=ExplainedNodePart(
             name="ip-10-0-1-11",
             node_pool="general",
             instance_type="m6i.xlarge",
@@ -348,7 +350,7 @@ def explanation() -> Explanation:
             PodDestination(pod="shop/web-0", target="ip-10-0-1-24"),
             PodDestination(pod="shop/web-1", target="new-1"),
         ),
-        alternative=Alternative(
+        alternative=AlternativePart(
             node_pool="general",
             instance_type="m6i.large",
             zone="us-east-1b",

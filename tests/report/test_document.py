@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from tests.report import samples
 
-from karpool.model.wire import decode_value
-from karpool.report.document import Explanation, Placement, Plan, Totals, Unblock, to_json
+from karpool.report.document import ExplanationDocument, PlacementPart, PlanDocument, TotalsPart, Unblock, to_json
+from karpool.wire.objects import decode_value
 
 CONTRACT = {
     "": {
@@ -61,12 +61,12 @@ def test_a_plan_says_what_it_is() -> None:
 
 def test_a_plan_comes_back_as_it_was_written() -> None:
     plan, _ = samples.small()
-    assert msgspec.json.decode(to_json(plan), type=Plan, dec_hook=decode_value) == plan
+    assert msgspec.json.decode(to_json(plan), type=PlanDocument, dec_hook=decode_value) == plan
 
 
 def test_an_explanation_comes_back_as_it_was_written() -> None:
     explanation = samples.explanation()
-    assert msgspec.json.decode(to_json(explanation), type=Explanation, dec_hook=decode_value) == explanation
+    assert msgspec.json.decode(to_json(explanation), type=ExplanationDocument, dec_hook=decode_value) == explanation
 
 
 def test_an_explanation_names_its_fields_as_promised() -> None:
@@ -79,12 +79,14 @@ def test_an_explanation_names_its_fields_as_promised() -> None:
 
 
 def test_unknown_prices_are_null_and_known_ones_are_not_rounded() -> None:
-    assert b'"pricePerHour":null' in msgspec.json.encode(Totals(nodes=1, pods=0, price_per_hour=None))
+    assert b'"pricePerHour":null' in msgspec.json.encode(TotalsPart(nodes=1, pods=0, price_per_hour=None))
     assert b"0.1234567890123" in msgspec.json.encode(Unblock(condition="x", savings_per_hour=0.1234567890123))
 
 
 def test_a_pending_pod_comes_from_null() -> None:
-    assert msgspec.json.encode(Placement(pod="a/b", source=None, target="n")) == b'{"pod":"a/b","from":null,"to":"n"}'
+    assert (
+        msgspec.json.encode(PlacementPart(pod="a/b", source=None, target="n")) == b'{"pod":"a/b","from":null,"to":"n"}'
+    )
 
 
 def test_a_node_that_stays_has_no_step() -> None:

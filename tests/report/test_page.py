@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.report import samples
 
 from karpool.model.reasons import Reason
-from karpool.report.document import Drawing, DrawnNode, DrawnPod, Plan
+from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument
 from karpool.report.page import plan_page
 
 HOSTILE = "</script><script>alert(1)</script><!--$data&lt;\u2028"
@@ -19,7 +19,7 @@ def embedded(page: str) -> Any:
     return json.loads(found[1])
 
 
-def hostile() -> tuple[Plan, Drawing]:
+def hostile() -> tuple[PlanDocument, Drawing]:
     plan, _ = samples.small()
     node = replace(plan.nodes[0], name=HOSTILE, node_pool=HOSTILE, reasons=(Reason(HOSTILE, HOSTILE, HOSTILE),))
     pod = DrawnPod(name=HOSTILE, cpu=0.5, memory=0.5, workload=HOSTILE)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.report import samples
 
 from karpool.model.reasons import Reason
-from karpool.report.document import Explanation, Plan
+from karpool.report.document import ExplanationDocument, PlanDocument
 from karpool.report.tables import is_plain, show_explanation, show_plan
 
 
@@ -18,13 +18,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def plan_text(plan: Plan, *, every_node: bool = False, plain: bool = True, width: int = 160) -> str:
+def plan_text(plan: PlanDocument, *, every_node: bool = False, plain: bool = True, width: int = 160) -> str:
     out = Terminal()
     show_plan(plan, out, every_node=every_node, plain=plain, width=width)
     return out.getvalue()
 
 
-def explanation_text(explanation: Explanation, *, plain: bool = True) -> str:
+def explanation_text(explanation: ExplanationDocument, *, plain: bool = True) -> str:
     out = Terminal()
     show_explanation(explanation, out, plain=plain, width=160)
     return out.getvalue()

@@ -1,7 +1,7 @@
 import pytest
 
-from karpool.model.quantity import parse_quantity
 from karpool.report.words import age, amount, count, per_month, percent, resource
+from karpool.wire.quantity import parse_quantity
 
 
 @pytest.mark.parametrize(

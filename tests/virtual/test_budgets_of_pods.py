@@ -3,7 +3,7 @@
 import pytest
 from tests.virtual.worlds import HOUR, cluster, pods_of, watched
 
-from karpool.virtual.api import Code
+from karpool.virtual.api import EvictionStatus
 
 
 @pytest.mark.parametrize(
@@ -30,10 +30,10 @@ def test_a_second_eviction_waits_until_the_first_pod_is_replaced() -> None:
     made = cluster("workloads: [{name: web, cpu: 100m, replicas: 3, protection: {maxUnavailable: 1}}]")
     made.run(600.0)
     first, second, _ = sorted(pods_of(made, "web"))
-    assert made.api.evict(f"default/{first}") is Code.CREATED
-    assert made.api.evict(f"default/{second}") is Code.TOO_MANY_REQUESTS
+    assert made.api.evict(f"default/{first}") is EvictionStatus.CREATED
+    assert made.api.evict(f"default/{second}") is EvictionStatus.TOO_MANY_REQUESTS
     made.run(630.0)
-    assert made.api.evict(f"default/{second}") is Code.CREATED
+    assert made.api.evict(f"default/{second}") is EvictionStatus.CREATED
     summary = made.ledger.summary()
     assert (summary.evictions, summary.pdb_refusals, summary.pdb_wait_seconds) == (2, 1, 30.0)
 

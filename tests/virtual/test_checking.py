@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tests.virtual.worlds import CATALOG, POOL, scenario
 
-from karpool.model.duration import Duration, parse_duration
-from karpool.virtual.checking import flaws, machine_flaws, names_machines
-from karpool.virtual.curves import Part
-from karpool.virtual.policy_checking import pool_flaws
-from karpool.virtual.spans import Delay, Interval, Limits, Stretch, limits_of
+from karpool.virtual.curves import ScenarioPart
+from karpool.virtual.duration_limits import Delay, Interval, Limits, Stretch, limits_of
+from karpool.virtual.policy_checks import pool_flaws
+from karpool.virtual.scenario_checks import flaws, machine_flaws, names_machines
+from karpool.wire.duration import Duration, parse_duration
 
 
 def said(text: str, *, pools: str = POOL) -> list[str]:
@@ -20,7 +20,7 @@ def web(fields: str) -> str:
     return f"workloads: [{{name: web, {fields}}}]"
 
 
-def parts(of: type[Any] = Part) -> list[type[Any]]:
+def parts(of: type[Any] = ScenarioPart) -> list[type[Any]]:
     return [kind for below in of.__subclasses__() for kind in (below, *parts(below))]
 
 

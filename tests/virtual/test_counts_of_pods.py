@@ -29,6 +29,6 @@ def check_counts(made: VirtualCluster) -> None:
 
 def test_counts_kept_by_changes_are_those_of_a_fresh_look() -> None:
     made = cluster(TEXT)
-    made.agenda.run(HOUR, each=lambda: check_counts(made))
+    made.queue.run(HOUR, each=lambda: check_counts(made))
     assert made.workloads.owners[0].revision == 4
     assert len(made.store.nodes) > 0

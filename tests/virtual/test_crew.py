@@ -8,8 +8,8 @@ from multiprocessing import active_children
 import pytest
 
 from karpool.catalog.sources import open_catalog
-from karpool.virtual.compare import Source, compare
-from karpool.virtual.crew import Far, share_out
+from karpool.virtual.compare import ScenarioSource, compare
+from karpool.virtual.worker_processes import Far, share_out
 
 SMALL = b"""
 pools: [{metadata: {name: general}}]
@@ -93,6 +93,6 @@ def test_workers_do_not_hear_interrupts_and_we_do_again() -> None:
 
 def test_the_progress_of_all_runs_together_moves_while_they_run() -> None:
     told: list[tuple[str, int, int | None]] = []
-    compare(Source(SMALL, open_catalog), ["default"], range(3), lambda *far: told.append(far), workers=2)
+    compare(ScenarioSource(SMALL, open_catalog), ["default"], range(3), lambda *far: told.append(far), workers=2)
     assert told[0] == ("Simulating 3 runs", 0, 1500)
     assert [done for _, done, _ in told] == list(range(1501))

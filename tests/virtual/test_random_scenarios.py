@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from tests.virtual.worlds import CATALOG, HOUR, changed, scenario
 
 from karpool.execution.actions import Action
-from karpool.model.duration import Duration
-from karpool.model.quantity import parse_quantity
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.curves import Curve, Step
+from karpool.virtual.curves import Curve, CurveStep
 from karpool.virtual.invariants import Invariants
 from karpool.virtual.scenario import Fault, Interruptions, Protection, Scenario, Shortage, Workload
+from karpool.wire.duration import Duration
+from karpool.wire.quantity import parse_quantity
 
 BUSY = 1.5 * HOUR
 QUIET = 4 * HOUR
@@ -25,7 +25,7 @@ def workloads(draw: st.DrawFn) -> tuple[Workload, ...]:
     made = []
     for number in range(draw(st.integers(1, 3))):
         times = sorted(draw(st.lists(st.integers(60, int(BUSY)), max_size=3)))
-        steps = [Step(after=duration(at), value=draw(st.integers(0, 8))) for at in (0, *times)]
+        steps = [CurveStep(after=duration(at), value=draw(st.integers(0, 8))) for at in (0, *times)]
         made.append(
             Workload(
                 name=f"app{number}",
@@ -78,14 +78,14 @@ class Killer:
 
     def __call__(self, action: Action) -> None:
         del action
-        if not self.gaps or self.cluster.agenda.time > BUSY or not self.cluster.controller.running:
+        if not self.gaps or self.cluster.queue.time > BUSY or not self.cluster.controller.running:
             return
         self.left -= 1
         if self.left <= 0:
             self.gaps = self.gaps[1:]
             self.left = self.gaps[0] if self.gaps else 0
             self.cluster.controller.stop()
-            self.cluster.agenda.after(7.0, self.cluster.controller.start)
+            self.cluster.queue.after(7.0, self.cluster.controller.start)
 
 
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -93,7 +93,7 @@ class Killer:
 def test_no_rule_is_broken_and_nothing_is_left_over(made: Scenario, seed: int, gaps: list[int]) -> None:
     cluster = VirtualCluster(made, CATALOG, seed=seed)
     rules = Invariants(cluster)
-    cluster.hands.observers.append(Killer(cluster, gaps))
+    cluster.actuator.observers.append(Killer(cluster, gaps))
     rules.run(BUSY)
     if not any(isinstance(fault, Interruptions) for fault in made.faults):
         rules.run(QUIET)

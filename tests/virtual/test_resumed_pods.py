@@ -18,7 +18,7 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodStatus
 from karpool.virtual.changes import with_annotation, with_label, with_metadata
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.resuming import with_cluster
+from karpool.virtual.initial_cluster import with_cluster
 from karpool.virtual.scenario import Policy, Scenario, patched, read_scenario
 
 EXAMPLES = str(Path(__file__).parents[2] / "examples")

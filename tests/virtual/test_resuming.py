@@ -12,7 +12,7 @@ from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import run
-from karpool.virtual.resuming import UnknownNodeError, with_cluster
+from karpool.virtual.initial_cluster import UnknownNodeError, with_cluster
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
 
 EXAMPLES = str(Path(__file__).parents[2] / "examples")

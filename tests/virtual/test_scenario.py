@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from tests.virtual.worlds import POOL
 
-from karpool.model.duration import parse_duration
-from karpool.virtual.chance import stream
-from karpool.virtual.curves import Bursts, Curve, Hour, Noise, Player, Step
+from karpool.virtual.curves import Bursts, Curve, CurveStep, Hour, Noise, Player
+from karpool.virtual.random_streams import stream
 from karpool.virtual.scenario import Policy, merged, patched, read_scenario
+from karpool.wire.duration import parse_duration
 
 MIDNIGHT = datetime(2025, 1, 6, tzinfo=UTC)
 
@@ -59,7 +59,9 @@ def test_hours_may_be_steps() -> None:
 
 
 def test_steps_since_the_start_hold_until_the_next() -> None:
-    steps = Curve(base=3, steps=(Step(after=parse_duration("1h"), value=9), Step(after=parse_duration("2h"), value=0)))
+    steps = Curve(
+        base=3, steps=(CurveStep(after=parse_duration("1h"), value=9), CurveStep(after=parse_duration("2h"), value=0))
+    )
     assert values(steps, [0, 1, 1.5, 2, 30]) == [3, 9, 9, 0, 0]
 
 

@@ -9,11 +9,11 @@ from karpool.catalog.instance_types import Catalog
 from karpool.catalog.overrides import parse_prices
 from karpool.catalog.sources import open_catalog
 from karpool.cli.simulate import BUNDLED
-from karpool.model.duration import parse_duration
-from karpool.virtual.checking import flaws
 from karpool.virtual.compare import run
 from karpool.virtual.ledger import Summary
 from karpool.virtual.scenario import Scenario, read_scenario
+from karpool.virtual.scenario_checks import flaws
+from karpool.wire.duration import parse_duration
 
 FOLDER = resources.files("karpool.virtual") / "scenarios"
 

@@ -15,8 +15,8 @@ STORY = (
 def ends_well(spoiled: type | None) -> bool:
     """Whether the evening's pods end up on cheap nodes with no rule broken and nothing left over."""
     made, rules = watched(STORY)
-    carry_out = made.hands._do
-    made.hands._do = lambda action: None if type(action) is spoiled else carry_out(action)  # type: ignore[method-assign]
+    execute = made.actuator._do
+    made.actuator._do = lambda action: None if type(action) is spoiled else execute(action)  # type: ignore[method-assign]
     try:
         rules.run(1.5 * HOUR)
         rules.at_rest()

@@ -5,9 +5,9 @@ import pytest
 from tests.virtual.worlds import CATALOG, HOUR, cluster, scenario
 
 from karpool.cluster.snapshot import Snapshot
-from karpool.disruption.methods import Pass
-from karpool.disruption.recall import Recall
-from karpool.disruption.situation import Situation
+from karpool.disruption.context import DecisionContext
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.refusal_cache import RefusalCache
 from karpool.execution.state import nominated
 from karpool.execution.tickets import in_command
 from karpool.packing.engine import Engine
@@ -40,7 +40,7 @@ def test_the_mirror_shows_what_a_new_snapshot_shows(seed: int) -> None:
     for minute in range(7, 120, 7):
         made.run(minute * 60.0)
         fresh = Snapshot(foresee(made.store.objects(), made.cloud.catalog))
-        assert rows_by_name(made.mirror.snapshot) == rows_by_name(fresh)
+        assert rows_by_name(made.cluster_state.snapshot) == rows_by_name(fresh)
 
 
 class Compared(VirtualCluster):
@@ -51,10 +51,10 @@ class Compared(VirtualCluster):
     def compare(self) -> None:
         made = self.controller
         assert made.session is not None
-        disruptor, session = made._disruptor, made.session
+        disruption, session = made._disruption, made.session
         now, objects = self.now, foresee(self.store.objects(), self.cloud.catalog)
         snapshot = Snapshot(objects)
-        fresh = Situation(
+        fresh = DecisionContext(
             snapshot,
             CATALOG,
             Engine(snapshot, CATALOG, session.options),
@@ -62,9 +62,9 @@ class Compared(VirtualCluster):
             in_command=in_command(objects),
             nominated=nominated(session.state, self.store.claims.get, now),
         )
-        expected = Pass(fresh, Recall()).decide()
-        with disruptor._situation() as living:
-            found = Pass(living, disruptor._recalled(living)).decide()
+        expected = DecisionPass(fresh, RefusalCache()).decide()
+        with disruption._context() as living:
+            found = DecisionPass(living, disruption._recalled(living)).decide()
         if not in_command(objects):
             # A living situation also counts nodes that wait in a command as busy and their pods as moving.
             assert [command.nodes for command in found] == [command.nodes for command in expected]
@@ -116,7 +116,7 @@ def test_the_scheduler_knows_every_place_that_the_engine_knows() -> None:
     made = cluster(RULES)
     made.run(HOUR)
     assert all(pod.bound for pod in made.store.pods)
-    snapshot = made.mirror.snapshot
+    snapshot = made.cluster_state.snapshot
     engine = Engine(snapshot, CATALOG)
     asked = 0
     for row, pod in enumerate(list(snapshot.pods.objects)):
@@ -127,15 +127,15 @@ def test_the_scheduler_knows_every_place_that_the_engine_knows() -> None:
             (target,) = trial.place([row], exempt=[True], existing_only=True).targets
         home = pod.spec.node_name
         snapshot.remove_pod(pod.key)
-        unbound = made.mirror.store.pods.get(pod.key)
+        unbound = made.cluster_state.store.pods.get(pod.key)
         assert unbound is not None
         snapshot.put_pod(unbound)
         at = snapshot.pods.rows[pod.key]
         snapshot._unbind(at)
-        mask = fitting(snapshot, at, np.asarray(made.mirror.open))
+        mask = fitting(snapshot, at, np.asarray(made.cluster_state.open))
         snapshot._bind(at, home)
         assert mask[snapshot.nodes.rows[home]], f"{pod.key} no longer fits where it is"
-        if target != UNPLACED and made.mirror.open[target]:
+        if target != UNPLACED and made.cluster_state.open[target]:
             assert mask[target]
             asked += 1
     assert asked > 5

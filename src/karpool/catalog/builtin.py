@@ -7,12 +7,12 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
-from karpool.catalog.families import Machine, machines
+from karpool.catalog.families import MachineSpec, machines
 from karpool.catalog.instance_types import InstanceType, Offering
 from karpool.catalog.overhead import DISK, GIB, lost_disk, lost_memory, max_pods, reserved_cpu
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, REGION, SPOT, ZONE
-from karpool.model.quantity import NANO, Quantity
 from karpool.model.requirements import DOES_NOT_EXIST, Requirement, Requirements, one_of
+from karpool.wire.quantity import NANO, Quantity
 
 DEFAULT_REGION: Final = "us-east-1"
 ZONE_LETTERS: Final = "abcd"
@@ -42,7 +42,7 @@ def zones_of(region: str) -> tuple[str, ...]:
     return tuple(region + letter for letter in ZONE_LETTERS)
 
 
-def _instance_type(machine: Machine, region: str, places: dict[tuple[str, str], Requirements]) -> InstanceType:
+def _instance_type(machine: MachineSpec, region: str, places: dict[tuple[str, str], Requirements]) -> InstanceType:
     family, _, size = machine.name.partition(".")
     pods = max_pods(machine.vcpus, size if family.startswith("t") else "")
     prices = {ON_DEMAND: float(machine.price), SPOT: float(machine.price * Decimal(str(SPOT_FRACTION)))}
@@ -67,7 +67,7 @@ def _instance_type(machine: Machine, region: str, places: dict[tuple[str, str], 
     )
 
 
-def _labels(machine: Machine, region: str) -> Iterator[tuple[str, Requirement]]:
+def _labels(machine: MachineSpec, region: str) -> Iterator[tuple[str, Requirement]]:
     family, _, size = machine.name.partition(".")
     yield INSTANCE_TYPE, one_of(machine.name)
     yield ARCH, one_of(machine.arch)

@@ -15,9 +15,9 @@ from karpool.catalog.builtin import GPU
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.catalog.pricing import by_price
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, REGION, RESERVATION_ID, ZONE, canonical
-from karpool.model.problems import InputError
-from karpool.model.quantity import NANO, ZERO, parse_quantity
 from karpool.model.requirements import Requirement, requirement
+from karpool.wire.problems import InputError
+from karpool.wire.quantity import NANO, ZERO, parse_quantity
 
 _AWS: Final = "karpenter.k8s.aws/instance-"
 _KWOK: Final = "karpenter.kwok.sh/instance-"
@@ -53,7 +53,7 @@ _BETWEEN: Final = re.compile(r",(?![^(]*\))")
 
 
 @dataclass(frozen=True)
-class Expression:
+class TypeExpression:
     """One condition: on labels (any of the keys, as the type has it) or on an amount."""
 
     keys: tuple[str, ...]
@@ -93,7 +93,7 @@ def _amount(entry: InstanceType, key: str) -> float:
     return entry.capacity.get(AMOUNTS[key], ZERO).nano / NANO
 
 
-def select(catalog: Catalog, wanted: Sequence[Expression]) -> list[InstanceType]:
+def select(catalog: Catalog, wanted: Sequence[TypeExpression]) -> list[InstanceType]:
     """The types that meet every expression, with the offerings that do, cheapest first, then by name."""
     found = []
     for entry in catalog.types:
@@ -103,12 +103,12 @@ def select(catalog: Catalog, wanted: Sequence[Expression]) -> list[InstanceType]
     return by_price(found)
 
 
-def parse_expressions(texts: Iterable[str]) -> tuple[Expression, ...]:
+def parse_expressions(texts: Iterable[str]) -> tuple[TypeExpression, ...]:
     """Read expressions; one text may hold several, separated by commas."""
     return tuple(_parse(part.strip(), text) for text in texts for part in _BETWEEN.split(text))
 
 
-def _parse(part: str, text: str) -> Expression:
+def _parse(part: str, text: str) -> TypeExpression:
     if match := _SET.fullmatch(part):
         values = tuple(value.strip() for value in match["values"].split(","))
         return _made(match["key"], "NotIn" if match["negated"] else "In", values, text)
@@ -119,11 +119,11 @@ def _parse(part: str, text: str) -> Expression:
     raise _refused(text, "write KEY=VALUE, KEY!=VALUE, KEY>=NUMBER, KEY in (A,B), KEY notin (A,B), KEY or !KEY")
 
 
-def _made(key: str, op: str, values: tuple[str, ...], text: str) -> Expression:
+def _made(key: str, op: str, values: tuple[str, ...], text: str) -> TypeExpression:
     if not all(values):
         raise _refused(text, "a value is empty")
     if key in AMOUNTS or key == PRICE:
-        return Expression((key,), op, values, None, tuple(_number(key, value, text) for value in values))
+        return TypeExpression((key,), op, values, None, tuple(_number(key, value, text) for value in values))
     if key not in SHORT_NAMES and "/" not in key:
         known = ", ".join([*SHORT_NAMES, *AMOUNTS, PRICE])
         raise _refused(text, f"unknown key {key!r}; use a whole label key or one of {known}")
@@ -131,7 +131,7 @@ def _made(key: str, op: str, values: tuple[str, ...], text: str) -> Expression:
         wanted = requirement(op, values)
     except ValueError as error:
         raise _refused(text, str(error)) from None
-    return Expression(SHORT_NAMES.get(key, (canonical(key),)), op, values, wanted)
+    return TypeExpression(SHORT_NAMES.get(key, (canonical(key),)), op, values, wanted)
 
 
 def _number(key: str, value: str, text: str) -> float:

@@ -27,7 +27,7 @@ class Family(NamedTuple):
     sizes: str
 
 
-class Machine(NamedTuple):
+class MachineSpec(NamedTuple):
     """One machine: what it has and what an hour of it costs on demand."""
 
     name: str
@@ -72,26 +72,26 @@ FAMILIES: Final = (
 )
 
 MACHINES: Final = (
-    Machine("t3.small", "amd64", 2, 2, Decimal("0.0208")),
-    Machine("t3.medium", "amd64", 2, 4, Decimal("0.0416")),
-    Machine("t3.large", "amd64", 2, 8, Decimal("0.0832")),
-    Machine("t3.xlarge", "amd64", 4, 16, Decimal("0.1664")),
-    Machine("t3.2xlarge", "amd64", 8, 32, Decimal("0.3328")),
-    Machine("t3a.micro", "amd64", 2, 1, Decimal("0.0094")),
-    Machine("t3a.small", "amd64", 2, 2, Decimal("0.0188")),
-    Machine("t3a.medium", "amd64", 2, 4, Decimal("0.0376")),
-    Machine("t3a.large", "amd64", 2, 8, Decimal("0.0752")),
-    Machine("t3a.xlarge", "amd64", 4, 16, Decimal("0.1504")),
-    Machine("t3a.2xlarge", "amd64", 8, 32, Decimal("0.3008")),
-    Machine("g5.xlarge", "amd64", 4, 16, Decimal("1.006"), gpus=1),
-    Machine("g5.2xlarge", "amd64", 8, 32, Decimal("1.212"), gpus=1),
-    Machine("g5.12xlarge", "amd64", 48, 192, Decimal("5.672"), gpus=4),
-    Machine("g6.xlarge", "amd64", 4, 16, Decimal("0.8048"), gpus=1),
-    Machine("g6.2xlarge", "amd64", 8, 32, Decimal("0.9776"), gpus=1),
-    Machine("g6.12xlarge", "amd64", 48, 192, Decimal("4.6016"), gpus=4),
-    Machine("p3.8xlarge", "amd64", 32, 244, Decimal("12.24"), gpus=4),
-    Machine("p3.16xlarge", "amd64", 64, 488, Decimal("24.48"), gpus=8),
-    Machine("p4d.24xlarge", "amd64", 96, 1152, Decimal("21.957642"), gpus=8),
+    MachineSpec("t3.small", "amd64", 2, 2, Decimal("0.0208")),
+    MachineSpec("t3.medium", "amd64", 2, 4, Decimal("0.0416")),
+    MachineSpec("t3.large", "amd64", 2, 8, Decimal("0.0832")),
+    MachineSpec("t3.xlarge", "amd64", 4, 16, Decimal("0.1664")),
+    MachineSpec("t3.2xlarge", "amd64", 8, 32, Decimal("0.3328")),
+    MachineSpec("t3a.micro", "amd64", 2, 1, Decimal("0.0094")),
+    MachineSpec("t3a.small", "amd64", 2, 2, Decimal("0.0188")),
+    MachineSpec("t3a.medium", "amd64", 2, 4, Decimal("0.0376")),
+    MachineSpec("t3a.large", "amd64", 2, 8, Decimal("0.0752")),
+    MachineSpec("t3a.xlarge", "amd64", 4, 16, Decimal("0.1504")),
+    MachineSpec("t3a.2xlarge", "amd64", 8, 32, Decimal("0.3008")),
+    MachineSpec("g5.xlarge", "amd64", 4, 16, Decimal("1.006"), gpus=1),
+    MachineSpec("g5.2xlarge", "amd64", 8, 32, Decimal("1.212"), gpus=1),
+    MachineSpec("g5.12xlarge", "amd64", 48, 192, Decimal("5.672"), gpus=4),
+    MachineSpec("g6.xlarge", "amd64", 4, 16, Decimal("0.8048"), gpus=1),
+    MachineSpec("g6.2xlarge", "amd64", 8, 32, Decimal("0.9776"), gpus=1),
+    MachineSpec("g6.12xlarge", "amd64", 48, 192, Decimal("4.6016"), gpus=4),
+    MachineSpec("p3.8xlarge", "amd64", 32, 244, Decimal("12.24"), gpus=4),
+    MachineSpec("p3.16xlarge", "amd64", 64, 488, Decimal("24.48"), gpus=8),
+    MachineSpec("p4d.24xlarge", "amd64", 96, 1152, Decimal("21.957642"), gpus=8),
 )
 
 VCPUS: Final = {"medium": 1, "large": 2, "xlarge": 4}
@@ -102,11 +102,11 @@ def vcpus_of(size: str) -> int:
     return VCPUS.get(size) or 4 * int(size.removesuffix("xlarge"))
 
 
-def machines() -> Iterator[Machine]:
+def machines() -> Iterator[MachineSpec]:
     """Every built-in machine, family by family."""
     for family in FAMILIES:
         for size in family.sizes.split():
             vcpus = vcpus_of(size)
             price = Decimal(family.price_per_vcpu) * vcpus
-            yield Machine(f"{family.name}.{size}", family.arch, vcpus, vcpus * family.gib_per_vcpu, price)
+            yield MachineSpec(f"{family.name}.{size}", family.arch, vcpus, vcpus * family.gib_per_vcpu, price)
     yield from MACHINES

@@ -6,8 +6,8 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 
 from karpool.model.labels import CAPACITY_TYPE, RESERVED, WELL_KNOWN, ZONE
-from karpool.model.quantity import ZERO, Quantity
 from karpool.model.requirements import Requirements
+from karpool.wire.quantity import ZERO, Quantity
 
 Amounts = Mapping[str, Quantity]
 

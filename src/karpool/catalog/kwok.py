@@ -8,8 +8,8 @@ from typing import Final
 
 from karpool.catalog.instance_types import InstanceType, Offering
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, SPOT, ZONE
-from karpool.model.quantity import NANO, Quantity, parse_quantity
 from karpool.model.requirements import Requirement, Requirements, one_of
+from karpool.wire.quantity import NANO, Quantity, parse_quantity
 
 OVERHEAD: Final = {"cpu": parse_quantity("100m"), "memory": parse_quantity("10Mi")}
 DEFAULT_PODS: Final = parse_quantity(110)

@@ -15,9 +15,9 @@ import msgspec
 from karpool.catalog.instance_types import InstanceType, Offering
 from karpool.catalog.kwok import kwok_type
 from karpool.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, RESERVATION_ID, RESERVED, ZONE, canonical
-from karpool.model.problems import InputError, Problem
-from karpool.model.quantity import ZERO, Quantity, parse_quantity
 from karpool.model.requirements import Requirement, Requirements, one_of, requirement
+from karpool.wire.problems import InputError, Problem
+from karpool.wire.quantity import ZERO, Quantity, parse_quantity
 
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_KEY: Final = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")

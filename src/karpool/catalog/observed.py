@@ -23,8 +23,8 @@ from karpool.model.labels import (
 )
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
-from karpool.model.quantity import ZERO
 from karpool.model.requirements import Requirements, one_of
+from karpool.wire.quantity import ZERO
 
 # Labels that belong to a node and say nothing about its type.
 _OF_THE_NODE: Final = frozenset({NODEPOOL, RESERVATION_ID, ZONE, CAPACITY_TYPE})

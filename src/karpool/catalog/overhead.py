@@ -6,7 +6,7 @@ pods, an eviction threshold, and a share of the memory that the hypervisor never
 
 from typing import Final
 
-from karpool.model.quantity import NANO, Quantity
+from karpool.wire.quantity import NANO, Quantity
 
 MIB: Final = 1024**2
 GIB: Final = 1024**3

@@ -12,7 +12,7 @@ from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering, cheapest
 from karpool.model.labels import CAPACITY_TYPES, RESERVED, SPOT
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
 
 Asked = Mapping[tuple[str, str], float]
 _MARKET: Final = (SPOT, RESERVED)

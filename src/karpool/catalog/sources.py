@@ -8,8 +8,8 @@ from karpool.catalog import builtin, kwok
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.kwok_file import read_types
 from karpool.catalog.overrides import PriceChanges, checked_amount, repriced
-from karpool.model.manifests.sources import Source, display_name, read_source
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
+from karpool.wire.sources import ManifestSource, display_name, read_source
 
 AWS: Final = "aws"
 KWOK: Final = "kwok"
@@ -52,5 +52,5 @@ def _types(source: str) -> _Types:
         raise InputError.at("--catalog", f"{region!r} is not a region; write aws:REGION, such as aws:eu-west-1")
     if source == KWOK:
         return _Types(kwok.kwok_types(), kwok.SPOT_FRACTION)
-    file = Source(source)
+    file = ManifestSource(source)
     return _Types(read_types(read_source(file, sys.stdin.buffer), display_name(file)))

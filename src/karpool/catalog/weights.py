@@ -7,7 +7,7 @@ from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.pricing import cheapest_launch_price
 from karpool.model.labels import ARCH
 from karpool.model.nodepool import NodePool
-from karpool.model.problems import Flaw
+from karpool.wire.problems import Flaw
 
 # Spot costs about a third of on-demand, and preferring on-demand is no mistake.
 SEVERAL_TIMES: Final = 4.0
@@ -22,7 +22,7 @@ class _Offer(NamedTuple):
     ordinary: bool
 
 
-def dear_favourites(pools: Sequence[NodePool], catalog: Catalog) -> Iterator[tuple[NodePool, Flaw]]:
+def expensive_favourites(pools: Sequence[NodePool], catalog: Catalog) -> Iterator[tuple[NodePool, Flaw]]:
     """Pools that are preferred to one that would take the same ordinary pods for a fraction of the price."""
     offers = {pool.name: _offers(pool, catalog) for pool in pools if _open_to_all(pool)}
     for heavy in pools:

@@ -14,10 +14,10 @@ from karpool.catalog.overrides import unknown_types
 from karpool.catalog.pricing import cheapest_launch_price
 from karpool.cli.catalog_options import catalog_options
 from karpool.model.labels import ARCH, ON_DEMAND, OS, RESERVED, SPOT
-from karpool.model.problems import InputError
-from karpool.model.quantity import ZERO, Quantity
-from karpool.model.wire import encode_value
 from karpool.report.words import amount, count, resource
+from karpool.wire.objects import encode_value
+from karpool.wire.problems import InputError
+from karpool.wire.quantity import ZERO, Quantity
 
 EPILOG = """\b
 EXPRESSIONS

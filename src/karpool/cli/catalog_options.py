@@ -17,7 +17,7 @@ from karpool.cli.input_options import with_options
 from karpool.model.labels import REGION, ZONE
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
 
 R = TypeVar("R")
 KWOK_GROUP: Final = "karpenter.kwok.sh"

@@ -13,22 +13,22 @@ from karpool.cli.decision_options import Choices
 from karpool.cli.input_options import ClusterInput
 from karpool.cli.live_cluster import Purpose, read_live
 from karpool.cli.progress import Tell
-from karpool.disruption.settings import Settings
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.loading import load
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
-from karpool.model.problems import one_line
 from karpool.model.rules.pools import controller_flaws
-from karpool.model.wire import Condition
+from karpool.wire.objects import Condition
+from karpool.wire.problems import one_line
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class LoadedCluster:
     """Objects, the catalogue for them, and the settings that go with it."""
 
     objects: Objects
     catalog: Catalog
-    settings: Settings
+    settings: DisruptionSettings
 
 
 def read_objects(source: ClusterInput, tell: Tell, purpose: Purpose = Purpose.DECIDE) -> Objects:
@@ -38,7 +38,7 @@ def read_objects(source: ClusterInput, tell: Tell, purpose: Purpose = Purpose.DE
     return read_live(source.kube, tell, purpose)
 
 
-def cluster_from(source: ClusterInput, opener: Opener, choices: Choices, tell: Tell) -> Cluster:
+def cluster_from(source: ClusterInput, opener: Opener, choices: Choices, tell: Tell) -> LoadedCluster:
     """Read a cluster; pools that a controller would not accept supply no nodes."""
     objects = read_objects(source, tell)
     catalog = opener.for_cluster(objects.nodes, objects.node_claims)
@@ -46,7 +46,7 @@ def cluster_from(source: ClusterInput, opener: Opener, choices: Choices, tell: T
     settings = replace(choices.settings, complete_catalog=opener.complete)
     for notice in _notices(objects, catalog, complete=opener.complete):
         click.echo(f"karpool: {one_line(notice)}", err=True)
-    return Cluster(changed(objects, node_pools=pools), catalog, settings)
+    return LoadedCluster(changed(objects, node_pools=pools), catalog, settings)
 
 
 def _notices(objects: Objects, catalog: Catalog, *, complete: bool) -> Iterator[str]:

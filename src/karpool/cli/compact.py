@@ -18,14 +18,14 @@ from karpool.cli.progress import progress
 from karpool.cli.service import LOG_OPTIONS, run_service
 from karpool.compaction.config import CONFIG_MAP, Config, parse_config
 from karpool.compaction.decide import decide
-from karpool.compaction.document import Compaction, document, to_json
 from karpool.compaction.explain import explain
-from karpool.compaction.explain_document import CompactionNode, explanation
 from karpool.compaction.pools import pool_of, pools_without_nodes
-from karpool.compaction.settings import DEFAULTS, Settings
-from karpool.model.manifests.sources import STDIN, Source, display_name, read_source
+from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.objects import Objects
-from karpool.model.problems import InputError, one_line, suggestion
+from karpool.report.compaction_document import Compaction, document, to_json
+from karpool.report.compaction_node_document import CompactionNode, explanation
+from karpool.wire.problems import InputError, one_line, suggestion
+from karpool.wire.sources import STDIN, ManifestSource, display_name, read_source
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -201,8 +201,8 @@ def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given:
         _run(source.kube, given)
 
 
-def _settings(given: Mapping[str, Any]) -> Settings:
-    return Settings(
+def _settings(given: Mapping[str, Any]) -> CompactionSettings:
+    return CompactionSettings(
         needed_marked_time=timedelta(seconds=given["needed"]),
         minimum_node_age=timedelta(seconds=given["age"]),
         sleep=timedelta(seconds=given["sleep"]),
@@ -234,7 +234,7 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
     _show(made, given)
 
 
-def _warn(objects: Objects, config: Config, settings: Settings) -> None:
+def _warn(objects: Objects, config: Config, settings: CompactionSettings) -> None:
     """Say which pools of the configuration have no nodes; one of them may be misspelt."""
     there = {pool_of(node.metadata.labels, settings.pool_label) for node in objects.nodes} - {""}
     for name in pools_without_nodes(config, there) if objects.nodes else ():
@@ -246,11 +246,11 @@ def _show(made: Compaction | CompactionNode, given: Mapping[str, Any]) -> None:
     if given["output"] == "json":
         click.echo(to_json(made))
     elif isinstance(made, Compaction):
-        from karpool.cli.compact_table import show
+        from karpool.report.compaction_table import show
 
         show(made, every_node=given["every_node"])
     else:
-        from karpool.cli.compact_node_table import show_node
+        from karpool.report.compaction_node_table import show_node
 
         show_node(made)
 
@@ -270,13 +270,13 @@ def _config(name: str | None, files: tuple[str, ...]) -> Config:
         raise InputError.at("--config", "is missing; name the file of the configuration")
     if name == STDIN and STDIN in files:
         raise InputError.at("--config", "standard input can be read only once; give -f or --config a file")
-    source = Source(name)
+    source = ManifestSource(name)
     return parse_config(read_source(source, sys.stdin.buffer), file=display_name(source))
 
 
 def _live_config(kube: KubeContext, name: str, namespace: str | None) -> Config:
     """The configuration that the live cluster holds."""
-    from karpool.live.compactor_config import read_compactor_config
+    from karpool.compactor.config_source import read_compactor_config
 
     return ask_cluster(kube, lambda client: read_compactor_config(client, name=name, namespace=namespace))
 
@@ -285,9 +285,9 @@ def _live_config(kube: KubeContext, name: str, namespace: str | None) -> Config:
 
 
 def _run(kube: KubeContext, given: Mapping[str, Any]) -> NoReturn:
-    from karpool.live.compactor import Compactor, CompactorSettings
-    from karpool.live.kubeconfig import find_target
-    from karpool.live.serving import Address
+    from karpool.compactor.compactor import Compactor, CompactorSettings
+    from karpool.kube.kubeconfig import find_target
+    from karpool.observability.serving import Address
 
     file = given["config_file"]
     if file == STDIN:

@@ -8,10 +8,10 @@ from karpool.cli.errors import say
 from karpool.cli.input_options import KubeContext, kube_options
 from karpool.live.crds import definitions
 from karpool.model.labels import GRACE_PERIOD
-from karpool.model.problems import InputError, Problem
+from karpool.wire.problems import InputError, Problem
 
 if TYPE_CHECKING:
-    from karpool.live.target import Target
+    from karpool.kube.target import Target
 
 EPILOG: Final = f"""\b
 WHEN KARPENTER IS INSTALLED
@@ -53,8 +53,8 @@ def _look(kube: KubeContext) -> None:
     """Refuse to go on where somebody else's definitions would be overwritten; warn if that cannot be known."""
     import asyncio
 
-    from karpool.live.errors import ApiError
-    from karpool.live.kubeconfig import find_target
+    from karpool.kube.errors import ApiError
+    from karpool.kube.kubeconfig import find_target
 
     try:
         target = find_target(kube.context, kube.kubeconfig)
@@ -73,9 +73,9 @@ def _look(kube: KubeContext) -> None:
 
 
 async def _foreign(target: "Target") -> tuple[str, ...]:
-    from karpool.live.client import Client
+    from karpool.kube.client import Client
+    from karpool.kube.transport import Patience
     from karpool.live.crds.installed import foreign_definitions
-    from karpool.live.transport import Patience
 
     patience = Patience(answer=_SECONDS_TO_ANSWER, connect=_SECONDS_TO_CONNECT, retries=0)
     async with Client(target, patience=patience) as client:

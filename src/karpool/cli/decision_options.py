@@ -10,10 +10,10 @@ import click
 
 from karpool.cli.input_options import with_options
 from karpool.cluster.constraints import Preferences
-from karpool.disruption.settings import Order, Partition, Settings
+from karpool.disruption.settings import DisruptionSettings, Order, Partition
 from karpool.model.labels import BUDGETS
-from karpool.model.problems import InputError
 from karpool.packing.question import MinValues, Options
+from karpool.wire.problems import InputError
 
 R = TypeVar("R")
 SPOT_TO_SPOT: Final = "SpotToSpotConsolidation"
@@ -50,7 +50,7 @@ _RULES: Final = (
     click.option(
         "--order",
         type=click.Choice([choice.value for choice in Order]),
-        default=Settings().order.value,
+        default=DisruptionSettings().order.value,
         show_default=True,
         help="Which candidates come first: the least disruption, or the most saved for the disruption.",
     ),
@@ -64,7 +64,7 @@ _RULES: Final = (
         "--spot-floor",
         metavar="N",
         type=click.IntRange(min=1),
-        default=Settings().spot_floor,
+        default=DisruptionSettings().spot_floor,
         show_default=True,
         help="How many cheaper spot types there must be to replace one spot node by another.",
     ),
@@ -112,7 +112,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 class Choices:
     """What a user chose."""
 
-    settings: Settings
+    settings: DisruptionSettings
     options: Options
     now: datetime
 
@@ -139,7 +139,7 @@ def _with(command: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., 
 def _choices(given: dict[str, Any]) -> Choices:
     gates = read_gates(given["feature_gates"])
     return Choices(
-        settings=Settings(
+        settings=DisruptionSettings(
             order=Order(given["order"]),
             partition=Partition(given["partition"]),
             spot_to_spot=gates[SPOT_TO_SPOT],

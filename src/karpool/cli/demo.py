@@ -9,7 +9,7 @@ import click
 from karpool.cli.catalog_options import Opener
 from karpool.cli.progress import progress
 from karpool.cli.simulate import open_scenario
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
 
 SCENARIO: Final = "off-hours"
 REPORT: Final = "karpool-demo.html"

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import click
 
-from karpool.live.errors import ApiError
-from karpool.model.problems import InputError, one_line
+from karpool.kube.errors import ApiError
+from karpool.wire.problems import InputError, one_line
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2

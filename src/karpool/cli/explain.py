@@ -10,12 +10,12 @@ from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.progress import progress
-from karpool.model.problems import InputError, suggestion
 from karpool.report.document import to_json
 from karpool.report.tables import show_explanation
+from karpool.wire.problems import InputError, suggestion
 
 if TYPE_CHECKING:
-    from karpool.disruption.situation import Situation
+    from karpool.disruption.context import DecisionContext
 
 EPILOG: Final = f"""{READS_LIVE}
 \b
@@ -46,25 +46,25 @@ def explain(node: str, source: ClusterInput, output: str, catalog_opener: Opener
     with progress() as telling:
         cluster = cluster_from(source, catalog_opener, choices, telling)
     # The engine takes half a second to load: bad input and --help should not wait for it.
+    from karpool.disruption.decision_pass import DecisionPass
     from karpool.disruption.explain import tell
-    from karpool.disruption.methods import Pass
-    from karpool.disruption.plan import situation_of
-    from karpool.disruption.recall import Recall
+    from karpool.disruption.plan import context_of
+    from karpool.disruption.refusal_cache import RefusalCache
     from karpool.report.assemble import explanation
 
-    situation = situation_of(
+    context = context_of(
         cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
     )
-    standing = situation.standing(_row(situation, node))
-    document = explanation(situation, tell(Pass(situation, Recall()), standing))
+    candidate = context.candidate(_row(context, node))
+    document = explanation(context, tell(DecisionPass(context, RefusalCache()), candidate))
     if output == "json":
         click.echo(to_json(document))
     else:
         show_explanation(document, sys.stdout)
 
 
-def _row(situation: "Situation", name: str) -> int:
-    rows = situation.snapshot.nodes.rows
+def _row(context: "DecisionContext", name: str) -> int:
+    rows = context.snapshot.nodes.rows
     if name not in rows:
         hint = suggestion(name, rows)
         raise InputError.at("NODE", f"there is no node {name!r} among the {len(rows)} that were read{hint}")

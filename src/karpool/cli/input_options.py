@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")

@@ -8,11 +8,11 @@ from karpool.cli.errors import say
 from karpool.cli.input_options import KubeContext
 from karpool.cli.progress import Tell
 from karpool.model.objects import Objects
-from karpool.model.problems import InputError
+from karpool.wire.problems import InputError
 
 if TYPE_CHECKING:
-    from karpool.live.client import Client
-    from karpool.live.target import Target
+    from karpool.kube.client import Client
+    from karpool.kube.target import Target
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def ask_cluster(kube: KubeContext, question: Callable[["Client"], Awaitable[T]])
     # Like the HTTP client, this takes a while to load: files and --help should not wait for it.
     import asyncio
 
-    from karpool.live.errors import ApiError
+    from karpool.kube.errors import ApiError
 
     target = _target(kube)
     try:
@@ -57,7 +57,7 @@ def read_live(kube: KubeContext, tell: Tell, purpose: Purpose = Purpose.DECIDE) 
 
 
 def _target(kube: KubeContext) -> "Target":
-    from karpool.live.kubeconfig import NoClusterError, find_target
+    from karpool.kube.kubeconfig import NoClusterError, find_target
 
     try:
         return find_target(kube.context, kube.kubeconfig)
@@ -66,8 +66,8 @@ def _target(kube: KubeContext) -> "Target":
 
 
 async def _ask(target: "Target", question: Callable[["Client"], Awaitable[T]]) -> T:
-    from karpool.live.client import Client
-    from karpool.live.transport import Patience
+    from karpool.kube.client import Client
+    from karpool.kube.transport import Patience
 
     patience = Patience(answer=_SECONDS_TO_ANSWER, retries=_SECONDS_OF_RETRIES)
     async with Client(target, patience=patience) as client:

@@ -29,7 +29,7 @@ EXIT STATUS
 """
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command: where it is, and what the list of commands says about it."""
 
     module: str
@@ -37,17 +37,19 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Final = {
-    "plan": Entry("karpool.cli.plan", "Show what would be done, what it saves, and why other nodes stay."),
-    "explain": Entry("karpool.cli.explain", "Show everything about one node."),
-    "simulate": Entry("karpool.cli.simulate", "Play hours or days on a virtual cluster and compare policies."),
-    "demo": Entry("karpool.cli.demo", "Show what Karpool does, on a cluster in memory."),
-    "snapshot": Entry("karpool.cli.snapshot", "Write a cluster to a file, without secrets and needless detail."),
-    "run": Entry("karpool.cli.run", "Run the controller: provision, consolidate, drain and terminate."),
-    "compact": Entry("karpool.cli.compact", "Drain under-used nodes for the cluster's autoscaler, or show which."),
-    "validate": Entry("karpool.cli.validate", "Check manifests: what they hold, and every rule they break."),
-    "catalog": Entry("karpool.cli.catalog", "List instance types, what they hold and what they cost."),
-    "crds": Entry("karpool.cli.crds", "Print the custom resource definitions, to be applied with kubectl."),
-    "version": Entry("karpool.cli.version", "Print the version."),
+    "plan": CommandEntry("karpool.cli.plan", "Show what would be done, what it saves, and why other nodes stay."),
+    "explain": CommandEntry("karpool.cli.explain", "Show everything about one node."),
+    "simulate": CommandEntry("karpool.cli.simulate", "Play hours or days on a virtual cluster and compare policies."),
+    "demo": CommandEntry("karpool.cli.demo", "Show what Karpool does, on a cluster in memory."),
+    "snapshot": CommandEntry("karpool.cli.snapshot", "Write a cluster to a file, without secrets and needless detail."),
+    "run": CommandEntry("karpool.cli.run", "Run the controller: provision, consolidate, drain and terminate."),
+    "compact": CommandEntry(
+        "karpool.cli.compact", "Drain under-used nodes for the cluster's autoscaler, or show which."
+    ),
+    "validate": CommandEntry("karpool.cli.validate", "Check manifests: what they hold, and every rule they break."),
+    "catalog": CommandEntry("karpool.cli.catalog", "List instance types, what they hold and what they cost."),
+    "crds": CommandEntry("karpool.cli.crds", "Print the custom resource definitions, to be applied with kubectl."),
+    "version": CommandEntry("karpool.cli.version", "Print the version."),
 }
 
 

@@ -10,7 +10,7 @@ from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
 from karpool.cli.progress import progress
-from karpool.report.document import Drawing, Plan, to_json
+from karpool.report.document import Drawing, PlanDocument, to_json
 from karpool.report.tables import show_plan
 
 EPILOG: Final = f"""{READS_LIVE}
@@ -74,19 +74,19 @@ def plan(
     with progress() as tell:
         cluster = cluster_from(source, catalog_opener, choices, tell)
         # The engine takes half a second to load: bad input and --help should not wait for it.
-        from karpool.disruption.plan import Planner, situation_of
+        from karpool.disruption.plan import Planner, context_of
         from karpool.report.assemble import draw, plan_document
 
-        situation = situation_of(
+        context = context_of(
             cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
         )
-        before = draw(situation) if output == "html" else ()
-        document = plan_document(Planner(situation, tell).plan(steps))
-        drawing = Drawing(before=before, after=draw(situation) if output == "html" else ())
+        before = draw(context) if output == "html" else ()
+        document = plan_document(Planner(context, tell).plan(steps))
+        drawing = Drawing(before=before, after=draw(context) if output == "html" else ())
     _print(document, output, drawing, every_node=every_node)
 
 
-def _print(document: Plan, output: str, drawing: Drawing, *, every_node: bool) -> None:
+def _print(document: PlanDocument, output: str, drawing: Drawing, *, every_node: bool) -> None:
     if output == "json":
         click.echo(to_json(document))
     elif output == "html":

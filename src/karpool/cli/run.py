@@ -11,13 +11,13 @@ from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.decision_options import Choices, rule_options
 from karpool.cli.input_options import KubeContext, kube_options, with_options
 from karpool.cli.service import LOG_OPTIONS, run_service
-from karpool.live.providers import default_catalog, provider_names
-from karpool.model.duration import parse_duration
-from karpool.model.problems import InputError
+from karpool.operator.providers import default_catalog, provider_names
+from karpool.wire.duration import parse_duration
+from karpool.wire.problems import InputError
 
 if TYPE_CHECKING:
-    from karpool.live.run_settings import RunSettings
-    from karpool.live.target import Target
+    from karpool.kube.target import Target
+    from karpool.operator.settings import RunSettings
 
 EPILOG: Final = """\b
 WHAT IT DOES
@@ -173,7 +173,7 @@ _OPTIONS: Final = (
 @rule_options
 def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given: Any) -> NoReturn:
     """Run the controller: provision, consolidate, drain and terminate, until it is stopped."""
-    from karpool.live.kubeconfig import find_target
+    from karpool.kube.kubeconfig import find_target
 
     target = find_target(kube.context, kube.kubeconfig)
     own_catalog = default_catalog(given["provider"])
@@ -184,10 +184,10 @@ def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given:
 
 
 def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "RunSettings":
-    from karpool.controller.ground import Pace
-    from karpool.live.logs import LogFormat, LogLevel
-    from karpool.live.run_settings import JournalSettings, LeaseSettings, RunSettings
-    from karpool.live.serving import Address
+    from karpool.controller.ports import Intervals
+    from karpool.observability.logs import LogFormat, LogLevel
+    from karpool.observability.serving import Address
+    from karpool.operator.settings import JournalSettings, LeaseSettings, RunSettings
 
     if given["batch_idle_duration"] > given["batch_max_duration"]:
         raise InputError.at("--batch-idle-duration", "is longer than --batch-max-duration; make it shorter")
@@ -196,7 +196,7 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
         dry_run=given["dry_run"],
         decisions=replace(choices.settings, complete_catalog=complete),
         options=choices.options,
-        pace=Pace(
+        intervals=Intervals(
             poll=given["poll_interval"],
             patience=given["poll_interval"],
             validation=given["validation_delay"],
@@ -217,7 +217,7 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
 
 
 def _run(settings: "RunSettings", target: "Target", opener: Opener) -> NoReturn:
-    from karpool.live.run import Operator
+    from karpool.operator.operator import Operator
 
     operator = Operator(settings, target, opener.for_cluster)
     run_service(operator.run, settings.goodbye, settings.log_format, settings.log_level)

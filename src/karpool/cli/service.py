@@ -33,8 +33,8 @@ def run_service(
     """Work until a signal comes, and exit."""
     import asyncio
 
-    from karpool.live.logs import LogFormat, LogLevel, setup_logs
     from karpool.live.process import run_until_signalled
+    from karpool.observability.logs import LogFormat, LogLevel, setup_logs
 
     setup_logs(LogFormat(log_format), LogLevel(log_level))
     ended = asyncio.run(run_until_signalled(work, goodbye))

@@ -15,17 +15,17 @@ from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import AWS, KWOK
 from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.progress import progress
-from karpool.model.duration import parse_duration
 from karpool.model.loading import load
-from karpool.model.manifests.sources import STDIN, display_name, read_source
-from karpool.model.manifests.sources import Source as FileSource
-from karpool.model.problems import Flaw, InputError, Problem
 from karpool.virtual.autoscaler import UnknownMachineError
-from karpool.virtual.checking import flaws, machine_flaws, names_machines
-from karpool.virtual.compare import Comparison, Source, Tell, compare, cores
-from karpool.virtual.policy_checking import pool_flaws
-from karpool.virtual.resuming import UnknownNodeError
+from karpool.virtual.compare import Comparison, ScenarioSource, Tell, compare, cores
+from karpool.virtual.initial_cluster import UnknownNodeError
+from karpool.virtual.policy_checks import pool_flaws
 from karpool.virtual.scenario import Scenario, read_scenario
+from karpool.virtual.scenario_checks import flaws, machine_flaws, names_machines
+from karpool.wire.duration import parse_duration
+from karpool.wire.problems import Flaw, InputError, Problem
+from karpool.wire.sources import STDIN, display_name, read_source
+from karpool.wire.sources import ManifestSource as FileSource
 
 BUNDLED: Final = (
     "off-hours",
@@ -118,7 +118,7 @@ class Opened:
     """A scenario that was found sound, and where it is."""
 
     file: str
-    source: Source
+    source: ScenarioSource
     story: Scenario
 
     def compare(self, policies: Sequence[str], seeds: Sequence[int], tell: Tell) -> Comparison:
@@ -142,7 +142,7 @@ def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opene
     _refuse_first(_missing_files(written, beside), file)
     files = tuple(str(beside / entry) for entry in written.cluster)
     own = _with_own_catalog(opener, written, beside)
-    source = Source(data, _opens(own, files), length, files)
+    source = ScenarioSource(data, _opens(own, files), length, files)
     story = source.scenario()
     if files:
         _refuse_first(pool_flaws(story), file)

@@ -12,8 +12,8 @@ from karpool.cli.input_options import READS, files_option, output_option
 from karpool.disruption.pods import ignored_protection
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.loading import Loaded, read
-from karpool.model.problems import Problem
 from karpool.model.validation import validate as find_problems
+from karpool.wire.problems import Problem
 
 if TYPE_CHECKING:
     from karpool.report.terminal import Screen
@@ -100,9 +100,9 @@ def _costly_weights(loaded: Loaded) -> Iterator[Problem]:
     if not any(pool.weight for pool in pools):
         return
     from karpool.catalog.sources import open_catalog
-    from karpool.catalog.weights import dear_favourites
+    from karpool.catalog.weights import expensive_favourites
 
-    for pool, flaw in dear_favourites(pools, open_catalog()):
+    for pool, flaw in expensive_favourites(pools, open_catalog()):
         file = loaded.file_of("NodePool", pool.key) or loaded.file_of("Provisioner", pool.key)
         yield Problem.of(flaw, file=file, about=f"NodePool {pool.name}")
 

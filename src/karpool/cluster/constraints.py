@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from karpool.cluster.groups import Group, Kind, NodeFilter, affinity_group, spread_group, together
+from karpool.cluster.groups import Group, GroupKind, NodeFilter, affinity_group, spread_group, together
 from karpool.cluster.volumes import NO_VOLUMES, VolumeNeeds
 from karpool.model.pod import Pod
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
@@ -72,7 +72,7 @@ def constraints(
     nothing = Level(NO_REQUIREMENTS, NO_REQUIREMENTS, (), ())
     return Constraints(
         levels=(nothing,) if refusal else reader.ladder(preferences, soft_taints=soft_taints),
-        inverse=tuple(dict.fromkeys(reader.anti(Kind.INVERSE))),
+        inverse=tuple(dict.fromkeys(reader.anti(GroupKind.INVERSE))),
         volumes=volumes.alternatives,
         ports=host_ports(pod),
         attached=volumes.attached,
@@ -114,7 +114,7 @@ def host_ports(pod: Pod) -> tuple[Port, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes:
+class _SoftConstraints:
     """What is left of a pod's wishes and alternatives while they are given up one by one."""
 
     terms: tuple[Requirements, ...]
@@ -142,10 +142,10 @@ class _Reader:
     def ladder(self, preferences: Preferences, *, soft_taints: bool) -> tuple[Level, ...]:
         respect = preferences is Preferences.RESPECT
         soft = [c for c in self.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "ScheduleAnyway"]
-        wishes = _Wishes(
+        wishes = _SoftConstraints(
             terms=self.terms,
-            near=self._preferred(Kind.AFFINITY) if respect else (),
-            far=self._preferred(Kind.ANTI) if respect else (),
+            near=self._preferred(GroupKind.AFFINITY) if respect else (),
+            far=self._preferred(GroupKind.ANTI) if respect else (),
             nodes=self.wishes if respect else (),
             spread=tuple(self._spread(c) for c in soft) if respect else (),
             tolerant=False,
@@ -154,10 +154,10 @@ class _Reader:
         while (wishes := _give_up_one(wishes, soft_taints=soft_taints)) != steps[-1]:
             steps.append(wishes)
         # Giving up alternatives first can leave a pod on a term that no node meets although another one would do.
-        steps += [_Wishes((term,), (), (), (), (), soft_taints) for term in self.terms[:-1]]
+        steps += [_SoftConstraints((term,), (), (), (), (), soft_taints) for term in self.terms[:-1]]
         return tuple(dict.fromkeys(self._level(step) for step in steps))
 
-    def _level(self, wishes: _Wishes) -> Level:
+    def _level(self, wishes: _SoftConstraints) -> Level:
         strict = self.selector.intersect(wishes.terms[0]) if wishes.terms else self.selector
         full = strict.intersect(wishes.nodes[0]) if wishes.nodes else strict
         groups = (*self._hard_groups(), *wishes.near, *wishes.far, *wishes.spread)
@@ -171,21 +171,21 @@ class _Reader:
 
     def _hard_groups(self) -> list[Group]:
         hard = [c for c in self.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
-        near = self._terms(self.affinity.pod_affinity if self.affinity else None, Kind.AFFINITY)
-        return [*(self._spread(c) for c in hard), *together(near), *self.anti(Kind.ANTI)]
+        near = self._terms(self.affinity.pod_affinity if self.affinity else None, GroupKind.AFFINITY)
+        return [*(self._spread(c) for c in hard), *together(near), *self.anti(GroupKind.ANTI)]
 
-    def anti(self, kind: Kind) -> list[Group]:
+    def anti(self, kind: GroupKind) -> list[Group]:
         return self._terms(self.affinity.pod_anti_affinity if self.affinity else None, kind)
 
-    def _terms(self, affinity: PodAffinity | None, kind: Kind) -> list[Group]:
+    def _terms(self, affinity: PodAffinity | None, kind: GroupKind) -> list[Group]:
         meta = self.pod.metadata
         required = affinity.required if affinity else ()
         return [affinity_group(kind, term, meta.namespace, meta.labels, self.namespaces) for term in required]
 
-    def _preferred(self, kind: Kind) -> tuple[Group, ...]:
+    def _preferred(self, kind: GroupKind) -> tuple[Group, ...]:
         if self.affinity is None:
             return ()
-        affinity = self.affinity.pod_affinity if kind is Kind.AFFINITY else self.affinity.pod_anti_affinity
+        affinity = self.affinity.pod_affinity if kind is GroupKind.AFFINITY else self.affinity.pod_anti_affinity
         meta = self.pod.metadata
         heaviest = sorted(affinity.preferred, key=lambda wish: -wish.weight) if affinity else []
         return tuple(
@@ -204,7 +204,7 @@ class _Reader:
         return spread_group(constraint, meta.namespace, meta.labels, nodes)
 
 
-def _give_up_one(wishes: _Wishes, *, soft_taints: bool) -> _Wishes:
+def _give_up_one(wishes: _SoftConstraints, *, soft_taints: bool) -> _SoftConstraints:
     if len(wishes.terms) > 1:
         return replace(wishes, terms=wishes.terms[1:])
     if wishes.near:

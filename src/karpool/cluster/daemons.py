@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from karpool.cluster.constraints import TOLERATE_WISHES, Port, host_ports
 from karpool.cluster.groups import labels_satisfy
 from karpool.model.pod import Pod, PodSpec
-from karpool.model.quantity import Quantity
 from karpool.model.requests import effective_requests
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import Taint, Toleration, untolerated
 from karpool.model.workloads import DaemonSet
+from karpool.wire.quantity import Quantity
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from enum import IntEnum
 from karpool.model.labels import HOSTNAME, canonical
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import PodAffinityTerm, SpreadConstraint, Taint, Toleration, untolerated
-from karpool.model.selectors import Expression, LabelSelector
+from karpool.model.selectors import LabelSelector, SelectorExpression
 from karpool.model.workloads import Namespace
 
 
-class Kind(IntEnum):
+class GroupKind(IntEnum):
     """What a group's count is for."""
 
     SPREAD = 0
@@ -30,7 +30,7 @@ class PodSelector:
     """Which pods a group counts; no selector at all counts none."""
 
     pairs: tuple[tuple[str, str], ...] = ()
-    expressions: tuple[Expression, ...] = ()
+    expressions: tuple[SelectorExpression, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod with these labels is counted."""
@@ -90,7 +90,7 @@ class Scope:
 class Group:
     """One rule over the pods of a scope, counted per domain of a label key; `also`: scopes that must hold besides."""
 
-    kind: Kind
+    kind: GroupKind
     key: str
     scope: Scope
     max_skew: int = 0
@@ -113,14 +113,14 @@ class Group:
         return self.scope.holds(namespace, labels) and all(scope.holds(namespace, labels) for scope in self.also)
 
     def __str__(self) -> str:
-        names = {Kind.SPREAD: "spread", Kind.AFFINITY: "affinity", Kind.ANTI: "anti-affinity"}
+        names = {GroupKind.SPREAD: "spread", GroupKind.AFFINITY: "affinity", GroupKind.ANTI: "anti-affinity"}
         return f"{self.key} {names.get(self.kind, 'anti-affinity of another pod')}"
 
 
 def spread_group(constraint: SpreadConstraint, namespace: str, labels: Mapping[str, str], nodes: NodeFilter) -> Group:
     """The group of a topology spread constraint."""
     return Group(
-        kind=Kind.SPREAD,
+        kind=GroupKind.SPREAD,
         key=canonical(constraint.topology_key),
         scope=Scope(
             frozenset((namespace,)), _selector(constraint.label_selector, labels, constraint.match_label_keys, ())
@@ -132,7 +132,11 @@ def spread_group(constraint: SpreadConstraint, namespace: str, labels: Mapping[s
 
 
 def affinity_group(
-    kind: Kind, term: PodAffinityTerm, namespace: str, labels: Mapping[str, str], namespaces: Mapping[str, Namespace]
+    kind: GroupKind,
+    term: PodAffinityTerm,
+    namespace: str,
+    labels: Mapping[str, str],
+    namespaces: Mapping[str, Namespace],
 ) -> Group:
     """The group of a pod affinity or anti-affinity term."""
     return Group(
@@ -159,11 +163,13 @@ def _selector(
     pairs = dict(written.match_labels)
     expressions = list(written.match_expressions)
     expressions += [
-        Expression(key=key, operator="In", values=(labels[key],))
+        SelectorExpression(key=key, operator="In", values=(labels[key],))
         for key in match
         if key in labels and pairs.setdefault(key, labels[key]) != labels[key]
     ]
-    expressions += [Expression(key=key, operator="NotIn", values=(labels[key],)) for key in mismatch if key in labels]
+    expressions += [
+        SelectorExpression(key=key, operator="NotIn", values=(labels[key],)) for key in mismatch if key in labels
+    ]
     return PodSelector(tuple(sorted(pairs.items())), tuple(expressions))
 
 

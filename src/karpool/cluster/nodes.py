@@ -8,8 +8,8 @@ from typing import Final
 from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
-from karpool.model.quantity import ZERO, Quantity
 from karpool.model.scheduling import Taint
+from karpool.wire.quantity import ZERO, Quantity
 
 _EPHEMERAL: Final = frozenset(
     {

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from karpool.model.quantity import Quantity
+from karpool.wire.quantity import Quantity
 
 Vector = npt.NDArray[np.int64]
 UNLIMITED: Final = 2**62

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from karpool.cluster.classes import ClassTable
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.daemons import daemons
+from karpool.cluster.node_shapes import ShapeTable
+from karpool.cluster.node_table import NodeTable
 from karpool.cluster.nodes import StateNode, join
-from karpool.cluster.nodetable import NodeTable
-from karpool.cluster.podtable import END, NOWHERE, PodTable, claims_of, reads_alike
+from karpool.cluster.pod_classes import ClassTable
+from karpool.cluster.pod_table import END, NOWHERE, PodTable, claims_of, reads_alike
 from karpool.cluster.resources import ATTACH, ResourceTable
-from karpool.cluster.shapes import ShapeTable
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import VolumeIndex
 from karpool.model.objects import Objects

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from karpool.cluster.arrays import Array, Ragged, grown
-from karpool.cluster.groups import ALL_NODES, Group, Kind, NodeFilter
+from karpool.cluster.groups import ALL_NODES, Group, GroupKind, NodeFilter
 from karpool.model.labels import HOSTNAME
 
 LabelSet = tuple[str, tuple[tuple[str, str], ...]]
@@ -148,8 +148,8 @@ class Topology:
         for pair in label_set[1]:
             self._labels_by_pair[pair].append(number)
         matching = [g for g in self._candidates(label_set[1]) if self.groups[g].counts(namespace, labels)]
-        self.counted_by.append(sorted(g for g in matching if self.groups[g].kind != Kind.INVERSE))
-        self.kept_off_by.append(sorted(g for g in matching if self.groups[g].kind == Kind.INVERSE))
+        self.counted_by.append(sorted(g for g in matching if self.groups[g].kind != GroupKind.INVERSE))
+        self.kept_off_by.append(sorted(g for g in matching if self.groups[g].kind == GroupKind.INVERSE))
         return number
 
     def _index(self, number: int, group: Group) -> None:
@@ -174,6 +174,6 @@ class Topology:
         among = self._labels_by_pair.get(pairs[0], []) if pairs else range(len(self.label_sets))
         return [s for s in among if group.counts(self.label_sets[s][0], dict(self.label_sets[s][1]))]
 
-    def _attach(self, label_set: int, number: int, kind: Kind) -> None:
-        table = self.kept_off_by if kind == Kind.INVERSE else self.counted_by
+    def _attach(self, label_set: int, number: int, kind: GroupKind) -> None:
+        table = self.kept_off_by if kind == GroupKind.INVERSE else self.counted_by
         table.put(label_set, [*table.row(label_set), number])

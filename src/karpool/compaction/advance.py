@@ -11,14 +11,14 @@ from typing import Final
 
 from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
 from karpool.compaction.config import Config
-from karpool.compaction.decide import Chosen, Decision, decide
+from karpool.compaction.decide import Chosen, CompactionDecision, decide
 from karpool.compaction.filling import filled_up
 from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
-from karpool.compaction.nodes import Look, is_deleting
+from karpool.compaction.nodes import NodeLook, is_deleting
 from karpool.compaction.pace import held_back
 from karpool.compaction.pods import keeps, leaves
-from karpool.compaction.reasons import Code
-from karpool.compaction.settings import DEFAULTS, Settings
+from karpool.compaction.reasons import CompactionReasonCode
+from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -27,15 +27,15 @@ _PODS_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CompactionStep:
     """What was decided, what to do now, and when to look again; None: when the usual time to sleep has passed."""
 
-    decision: Decision
+    decision: CompactionDecision
     actions: tuple[Action, ...]
     wake: datetime | None
 
 
-def advance(objects: Objects, config: Config, now: datetime, settings: Settings = DEFAULTS) -> Step:
+def advance(objects: Objects, config: Config, now: datetime, settings: CompactionSettings = DEFAULTS) -> CompactionStep:
     """The next step. The objects must show the effect of all actions asked for before."""
     decision = decide(objects, config, now, settings)
     looks = [verdict.look for verdict in decision.nodes]
@@ -57,10 +57,10 @@ def advance(objects: Objects, config: Config, now: datetime, settings: Settings 
     # A node that only waits for the autoscaler can wait for the usual look, too.
     draining = begins or any(_left(look) for look in under_way if look.name not in ended)
     soon = [now + settings.drain_interval] if draining else []
-    return Step(decision, tuple(actions), min([*soon, *held.values()], default=None))
+    return CompactionStep(decision, tuple(actions), min([*soon, *held.values()], default=None))
 
 
-def _marked(look: Look) -> Iterator[Action]:
+def _marked(look: NodeLook) -> Iterator[Action]:
     if look.mark != look.before:
         yield _state(look, look.mark)
 
@@ -74,7 +74,7 @@ def _begin(chosen: Chosen, now: datetime) -> Iterator[Action]:
     yield RecordEvent(chosen.node, "ScaleDownStarted", said)
 
 
-def _carry_on(look: Look, now: datetime) -> Iterator[Action]:
+def _carry_on(look: NodeLook, now: datetime) -> Iterator[Action]:
     """Ask the pods that are left to go; when none is, note the time."""
     left = _left(look)
     mark = look.mark if look.mark.updated is not None else replace(look.mark, updated=now)
@@ -87,7 +87,7 @@ def _carry_on(look: Look, now: datetime) -> Iterator[Action]:
     yield from (ask(pod.key, pod.metadata.uid, look.name) for pod in left if pod.active)
 
 
-def _give_up(look: Look, reason: Reason, now: datetime, settings: Settings) -> Iterator[Action]:
+def _give_up(look: NodeLook, reason: Reason, now: datetime, settings: CompactionSettings) -> Iterator[Action]:
     """Let a node take pods again, and leave it alone for a while."""
     yield _state(look, given_up(now, now + settings.retry_after), unschedulable=False)
     yield RecordEvent(look.name, reason.code, f"its scale-down was given up: {_sentence(reason)}", "Warning")
@@ -97,36 +97,38 @@ def _sentence(reason: Reason) -> str:
     return f"{reason.object}: {reason.message}" if reason.object.startswith("Pod ") else reason.message
 
 
-def _state(look: Look, mark: Mark, *, unschedulable: bool | None = None) -> SetState:
+def _state(look: NodeLook, mark: Mark, *, unschedulable: bool | None = None) -> SetState:
     return SetState(look.name, ANNOTATION, written_mark(mark), unschedulable)
 
 
 # -- which scale-downs to give up --------------------------------------------------------------------------------
 
 
-def _ended(objects: Objects, under_way: Sequence[Look], now: datetime, settings: Settings) -> dict[str, Reason]:
+def _ended(
+    objects: Objects, under_way: Sequence[NodeLook], now: datetime, settings: CompactionSettings
+) -> dict[str, Reason]:
     """The scale-downs that lead nowhere, by node, and why."""
     found = {look.name: reason for look in under_way if (reason := _why_end(look, now, settings)) is not None}
     going_on = [look for look in under_way if look.name not in found]
     return found | filled_up(objects, going_on)
 
 
-def _why_end(look: Look, now: datetime, settings: Settings) -> Reason | None:
+def _why_end(look: NodeLook, now: datetime, settings: CompactionSettings) -> Reason | None:
     """Why a scale-down ends, as far as the node itself can tell."""
     about = f"Node {look.name}"
     if not look.node.spec.unschedulable:
-        return Reason(Code.UNCORDONED, "somebody let it take pods again", about)
+        return Reason(CompactionReasonCode.UNCORDONED, "somebody let it take pods again", about)
     if not look.config.enabled:
-        return Reason(Code.POOL_NOT_ENABLED, f"pool {look.pool} is not enabled any more", about)
+        return Reason(CompactionReasonCode.POOL_NOT_ENABLED, f"pool {look.pool} is not enabled any more", about)
     left, began = _left(look), look.mark.updated or now
     kept = next((reason for pod in left if (reason := keeps(pod)) is not None), None)
     if kept is not None:
         return kept
     if left and now >= began + settings.drain_timeout:
-        return Reason(Code.DRAIN_STALLED, f"{_names(left)} did not leave in time", about)
+        return Reason(CompactionReasonCode.DRAIN_STALLED, f"{_names(left)} did not leave in time", about)
     drained_at = look.mark.drained_at
     if not left and drained_at is not None and now >= drained_at + settings.removal_timeout:
-        return Reason(Code.NOT_REMOVED, "it was empty, but no autoscaler removed it", about)
+        return Reason(CompactionReasonCode.NOT_REMOVED, "it was empty, but no autoscaler removed it", about)
     return None
 
 
@@ -135,6 +137,6 @@ def _names(pods: Sequence[Pod]) -> str:
     return named if len(pods) <= _PODS_NAMED else f"{named} and {len(pods) - _PODS_NAMED} others"
 
 
-def _left(look: Look) -> list[Pod]:
+def _left(look: NodeLook) -> list[Pod]:
     """The pods that have to leave and are still there."""
     return sorted((pod for pod in look.pods if leaves(pod)), key=lambda pod: pod.key)

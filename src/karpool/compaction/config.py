@@ -11,18 +11,18 @@ import msgspec
 from msgspec import field
 
 from karpool.model.cron import parse_schedule
-from karpool.model.duration import NEVER, Duration
-from karpool.model.manifests.documents import DocumentError, documents
-from karpool.model.manifests.fields import explain, unknown_field, unknown_fields, without_nulls, written_path
-from karpool.model.problems import Flaw, InputError, Problem
-from karpool.model.wire import Wire, decode_value
+from karpool.wire.documents import DocumentError, documents
+from karpool.wire.duration import NEVER, Duration
+from karpool.wire.fields import explain, unknown_field, unknown_fields, without_nulls, written_path
+from karpool.wire.objects import Wire, decode_value
+from karpool.wire.problems import Flaw, InputError, Problem
 
 KEY: Final = "estafette-k8s-node-compactor-config.yaml"
 CONFIG_MAP: Final = "estafette-k8s-node-compactor-config"
 _EXPECTED: Final = 'expected an object such as {"nodePools": {"name": {"enabled": true, …}}}, or a ConfigMap with it'
 
 
-class Window(Wire):
+class TimeWindow(Wire):
     """A stretch of time that comes again and again, in UTC."""
 
     schedule: str
@@ -46,7 +46,7 @@ class PoolConfig(Wire):
     """Where given, memory must be under its limit, too."""
     max_in_progress: int | None = field(name="maxConcurrentScaleDowns", default=None)
     """How many scale-downs may be in progress at once; None: as many as the required count lets begin."""
-    windows: tuple[Window, ...] = field(name="scaleDownWindows", default=())
+    windows: tuple[TimeWindow, ...] = field(name="scaleDownWindows", default=())
     """Where given, scale-downs begin only while one of them is open."""
     respect_pdbs: bool = field(name="respectPodDisruptionBudgets", default=True)
     """Whether pods are evicted, which PodDisruptionBudgets can refuse, or deleted."""
@@ -157,7 +157,7 @@ def _count_flaws(count: int | None, least: int, path: str) -> Iterator[Flaw]:
         yield Flaw(path, "Count", f"{count} is not allowed; write {least} or more")
 
 
-def _window_flaws(window: Window, path: str) -> Iterator[Flaw]:
+def _window_flaws(window: TimeWindow, path: str) -> Iterator[Flaw]:
     try:
         parse_schedule(window.schedule)
     except ValueError as error:

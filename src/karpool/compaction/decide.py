@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from karpool.compaction.config import Config, PoolConfig
-from karpool.compaction.nodes import Look, held_by, look_at, warnings
-from karpool.compaction.pdbs import Pdbs
+from karpool.compaction.nodes import NodeLook, held_by, look_at, warnings
+from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import drained
 from karpool.compaction.pools import pool_of
-from karpool.compaction.reasons import Code, clock
-from karpool.compaction.settings import DEFAULTS, Settings
+from karpool.compaction.reasons import CompactionReasonCode, clock
+from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.cron import parse_schedule
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class DrainPlacement:
     """Where a pod of a drained node would go; None: nowhere, which only pools that do not check it accept."""
 
     pod: str
@@ -41,15 +41,15 @@ class Chosen:
 
     node: str
     pool: str
-    placements: tuple[Placement, ...]
+    placements: tuple[DrainPlacement, ...]
     warnings: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CompactionVerdict:
     """A node and why it is not chosen; no reason: it is."""
 
-    look: Look
+    look: NodeLook
     reasons: tuple[Reason, ...]
 
 
@@ -68,21 +68,23 @@ class PoolCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CompactionDecision:
     """Everything that one look at the cluster decides."""
 
     time: datetime
     pools: tuple[PoolCount, ...]
-    nodes: tuple[Verdict, ...]
+    nodes: tuple[CompactionVerdict, ...]
     chosen: tuple[Chosen, ...]
 
 
-def decide(objects: Objects, config: Config, now: datetime, settings: Settings = DEFAULTS) -> Decision:
+def decide(
+    objects: Objects, config: Config, now: datetime, settings: CompactionSettings = DEFAULTS
+) -> CompactionDecision:
     """Look at every node, and choose at most one of each pool."""
     return _Decider(objects, config, now, settings).decision()
 
 
-def nodes_by_reason(decision: Decision) -> dict[str, int]:
+def nodes_by_reason(decision: CompactionDecision) -> dict[str, int]:
     """How many nodes stay for each reason, by its code, the commonest first; a node may count for several."""
     found = Counter(code for verdict in decision.nodes for code in {str(reason.code) for reason in verdict.reasons})
     return dict(sorted(found.items(), key=lambda held: (-held[1], held[0])))
@@ -100,9 +102,9 @@ def pods_by_node(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
 class _Decider:
     """One decision, and what it has found out so far."""
 
-    def __init__(self, objects: Objects, config: Config, now: datetime, settings: Settings) -> None:
+    def __init__(self, objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> None:
         self.objects, self.now, self.settings = objects, now, settings
-        self.pdbs = Pdbs(objects.pod_disruption_budgets)
+        self.pdbs = EvictionBudgets(objects.pod_disruption_budgets)
         pods = pods_by_node(objects.pods)
         self.looks = [
             look_at(
@@ -116,18 +118,18 @@ class _Decider:
         """Nodes that pods of chosen nodes go to, each with one of those."""
         self._room: Room | None = None
 
-    def decision(self) -> Decision:
-        pools: defaultdict[str, list[Look]] = defaultdict(list)
+    def decision(self) -> CompactionDecision:
+        pools: defaultdict[str, list[NodeLook]] = defaultdict(list)
         for look in self.looks:
             pools[look.pool].append(look)
         counts = tuple(_count(name, pools[name]) for name in sorted(pools))
         for count in counts:
             if count.enabled:
                 self._choose(pools[count.name], count)
-        verdicts = tuple(Verdict(look, self.reasons[look.name]) for look in self.looks)
-        return Decision(self.now, counts, verdicts, tuple(self.chosen))
+        verdicts = tuple(CompactionVerdict(look, self.reasons[look.name]) for look in self.looks)
+        return CompactionDecision(self.now, counts, verdicts, tuple(self.chosen))
 
-    def _choose(self, looks: Sequence[Look], count: PoolCount) -> None:
+    def _choose(self, looks: Sequence[NodeLook], count: PoolCount) -> None:
         """Choose a node of a pool, and say why the other under-used ones stay."""
         against = against_pool(looks[0].config, count, self.now)
         able = []
@@ -136,19 +138,19 @@ class _Decider:
             self.reasons[look.name] = held
             if not held:
                 able.append(look)
-        first: Look | None = None
+        first: NodeLook | None = None
         for look in able:
             if first is None:
                 first = self._try(look)
             else:
                 self.reasons[look.name] = (_another_first(first, look),)
 
-    def _try(self, look: Look) -> Look | None:
+    def _try(self, look: NodeLook) -> NodeLook | None:
         """Choose a node if its pods have a place, and none was found on it for the pods of a node that goes."""
         giver = self.givers.get(look.name)
         if giver is not None:
             said = f"takes pods of node {giver}, which goes first"
-            self.reasons[look.name] = (Reason(Code.TAKES_PODS, said, f"Node {look.name}"),)
+            self.reasons[look.name] = (Reason(CompactionReasonCode.TAKES_PODS, said, f"Node {look.name}"),)
             return None
         removal = self._places().without(look.name)
         if removal.reason is not None and look.config.check_fit:
@@ -167,7 +169,7 @@ class _Decider:
         return self._room
 
 
-def _count(name: str, looks: Sequence[Look]) -> PoolCount:
+def _count(name: str, looks: Sequence[NodeLook]) -> PoolCount:
     return PoolCount(
         name=name,
         enabled=bool(name) and looks[0].config.enabled,
@@ -202,15 +204,15 @@ def against_pool(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[R
         there = "1 node" if count.underutilized == 1 else f"{count.underutilized} nodes"
         under_used = f"{there} of pool {count.name} {_are(count.underutilized)} under-used"
         said = f"{under_used}; {needed} {_are(needed)} needed{busy}"
-        found.append(Reason(Code.TOO_FEW_UNDERUTILIZED, said, about))
+        found.append(Reason(CompactionReasonCode.TOO_FEW_UNDERUTILIZED, said, about))
     if config.max_in_progress is not None and count.in_progress >= config.max_in_progress:
         begun = "1 scale-down" if count.in_progress == 1 else f"{count.in_progress} scale-downs"
         said = f"{begun} of pool {count.name} {_are(count.in_progress)} in progress; no more may be at once"
-        found.append(Reason(Code.TOO_MANY_IN_PROGRESS, said, about))
+        found.append(Reason(CompactionReasonCode.TOO_MANY_IN_PROGRESS, said, about))
     opens = next_window(config, now)
     if opens is not None:
         said = f"scale-downs of pool {count.name} begin only in its windows; the next opens at {clock(opens, now)}"
-        found.append(Reason(Code.OUTSIDE_WINDOW, said, about))
+        found.append(Reason(CompactionReasonCode.OUTSIDE_WINDOW, said, about))
     return tuple(found)
 
 
@@ -218,15 +220,15 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _another_first(first: Look, look: Look) -> Reason:
+def _another_first(first: NodeLook, look: NodeLook) -> Reason:
     said = (
         f"node {first.name} goes first ({first.order[0]:.1%} of its CPU requested, here {look.order[0]:.1%}); "
         "one node of a pool begins at a time"
     )
-    return Reason(Code.ANOTHER_NODE_FIRST, said, f"Node {look.name}")
+    return Reason(CompactionReasonCode.ANOTHER_NODE_FIRST, said, f"Node {look.name}")
 
 
-def _placements(look: Look, removal: "Removal") -> tuple[Placement, ...]:
+def _placements(look: NodeLook, removal: "Removal") -> tuple[DrainPlacement, ...]:
     """The places of the node's own pods; a pod that was only expected there is not on it."""
     own = sorted(pod.key for pod in look.pods if drained(pod))
-    return tuple(Placement(key, look.name, removal.places.get(key)) for key in own)
+    return tuple(DrainPlacement(key, look.name, removal.places.get(key)) for key in own)

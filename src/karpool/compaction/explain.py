@@ -11,16 +11,16 @@ from datetime import datetime
 
 from karpool.compaction.config import Config
 from karpool.compaction.decide import (
-    Decision,
+    CompactionDecision,
+    CompactionVerdict,
     PoolCount,
-    Verdict,
     against_pool,
     decide,
     needed_count,
     next_window,
 )
 from karpool.compaction.nodes import (
-    Look,
+    NodeLook,
     every_outside,
     held_by,
     held_by_node,
@@ -30,9 +30,9 @@ from karpool.compaction.nodes import (
     warnings,
 )
 from karpool.compaction.pace import next_begin
-from karpool.compaction.pdbs import Pdbs
+from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import drained, leaves, why_stays
-from karpool.compaction.settings import DEFAULTS, Settings
+from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -76,7 +76,7 @@ class Explained:
     """One node, and all that is known of it."""
 
     time: datetime
-    look: Look
+    look: NodeLook
     chosen: bool
     waits: Waits
     reasons: tuple[Reason, ...]
@@ -84,9 +84,11 @@ class Explained:
     pods: tuple[PodFate, ...]
 
 
-def explain(objects: Objects, config: Config, now: datetime, name: str, settings: Settings = DEFAULTS) -> Explained:
+def explain(
+    objects: Objects, config: Config, now: datetime, name: str, settings: CompactionSettings = DEFAULTS
+) -> Explained:
     """Everything about a node, which must be one of the objects."""
-    decision, pdbs = decide(objects, config, now, settings), Pdbs(objects.pod_disruption_budgets)
+    decision, pdbs = decide(objects, config, now, settings), EvictionBudgets(objects.pod_disruption_budgets)
     verdict = next(verdict for verdict in decision.nodes if verdict.look.name == name)
     look, count = verdict.look, next(pool for pool in decision.pools if pool.name == verdict.look.pool)
     fates = tuple(_fates(objects, decision, look, pdbs))
@@ -105,7 +107,9 @@ def explain(objects: Objects, config: Config, now: datetime, name: str, settings
 # -- what keeps the node ---------------------------------------------------------------------------------------------
 
 
-def _kept(verdict: Verdict, count: PoolCount, pdbs: Pdbs, now: datetime, settings: Settings) -> Iterator[Reason]:
+def _kept(
+    verdict: CompactionVerdict, count: PoolCount, pdbs: EvictionBudgets, now: datetime, settings: CompactionSettings
+) -> Iterator[Reason]:
     """What keeps the node, its pool included; where its pods would go is left out."""
     look = verdict.look
     if look.leaving:
@@ -120,7 +124,7 @@ def _kept(verdict: Verdict, count: PoolCount, pdbs: Pdbs, now: datetime, setting
         yield from against_pool(look.config, count, now)
 
 
-def _unfit(look: Look, fates: tuple[PodFate, ...]) -> Iterator[Reason]:
+def _unfit(look: NodeLook, fates: tuple[PodFate, ...]) -> Iterator[Reason]:
     """The pods without another place, where that is asked."""
     if look.config.check_fit and not look.leaving:
         yield from (fate.nowhere for fate in fates if fate.nowhere is not None)
@@ -129,7 +133,7 @@ def _unfit(look: Look, fates: tuple[PodFate, ...]) -> Iterator[Reason]:
 # -- what it waits for -----------------------------------------------------------------------------------------------
 
 
-def _waits(look: Look, count: PoolCount, now: datetime, settings: Settings) -> Waits:
+def _waits(look: NodeLook, count: PoolCount, now: datetime, settings: CompactionSettings) -> Waits:
     if look.leaving:
         return _waits_leaving(look, settings)
     if not count.enabled:
@@ -147,7 +151,7 @@ def _waits(look: Look, count: PoolCount, now: datetime, settings: Settings) -> W
     )
 
 
-def _waits_leaving(look: Look, settings: Settings) -> Waits:
+def _waits_leaving(look: NodeLook, settings: CompactionSettings) -> Waits:
     began, drained_at = look.mark.updated, look.mark.drained_at
     if not look.mark.in_progress:
         return Waits()
@@ -163,7 +167,7 @@ def _still(moment: datetime | None, now: datetime) -> datetime | None:
 # -- its pods --------------------------------------------------------------------------------------------------------
 
 
-def _fates(objects: Objects, decision: Decision, look: Look, pdbs: Pdbs) -> Iterator[PodFate]:
+def _fates(objects: Objects, decision: CompactionDecision, look: NodeLook, pdbs: EvictionBudgets) -> Iterator[PodFate]:
     places, nowhere = _places(objects, decision, look)
     keeping = {reason.object: reason for reason in held_by_pods(look, pdbs)}
     for pod in sorted(look.pods, key=lambda pod: pod.key):
@@ -177,7 +181,9 @@ def _fates(objects: Objects, decision: Decision, look: Look, pdbs: Pdbs) -> Iter
         )
 
 
-def _places(objects: Objects, decision: Decision, look: Look) -> tuple[dict[str, str | None], dict[str, Reason]]:
+def _places(
+    objects: Objects, decision: CompactionDecision, look: NodeLook
+) -> tuple[dict[str, str | None], dict[str, Reason]]:
     """Where the pods go with the node gone, and why some go nowhere; a chosen node's places are those of the plan."""
     own = {pod.key for pod in look.pods if drained(pod)}
     if not own:

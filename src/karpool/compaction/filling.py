@@ -7,8 +7,8 @@ from typing import Final
 from msgspec.structs import replace as changed
 
 from karpool.cluster.nodes import UNSCHEDULABLE
-from karpool.compaction.nodes import Look, is_deleting
-from karpool.compaction.reasons import Code
+from karpool.compaction.nodes import NodeLook, is_deleting
+from karpool.compaction.reasons import CompactionReasonCode
 from karpool.compaction.room import Room
 from karpool.model.node import Node
 from karpool.model.objects import Objects
@@ -17,7 +17,7 @@ from karpool.model.reasons import Reason
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
-def filled_up(objects: Objects, looks: Sequence[Look]) -> dict[str, Reason]:
+def filled_up(objects: Objects, looks: Sequence[NodeLook]) -> dict[str, Reason]:
     """Which scale-downs in progress to give up, because pods without a place would find one there; and why.
 
     The last that began is given up first. Pods that no node would take are ignored.
@@ -36,12 +36,12 @@ def filled_up(objects: Objects, looks: Sequence[Look]) -> dict[str, Reason]:
         if len(still) < len(stranded):
             pod = next(key for key in stranded if key not in still)
             said = f"its pool needs it again: Pod {pod} has no other place"
-            found[look.name] = Reason(Code.POOL_FILLED_UP, said, f"Node {look.name}")
+            found[look.name] = Reason(CompactionReasonCode.POOL_FILLED_UP, said, f"Node {look.name}")
             objects, stranded, leaving = back, still, leaving - {look.name}
     return found
 
 
-def _latest_first(look: Look) -> tuple[float, str]:
+def _latest_first(look: NodeLook) -> tuple[float, str]:
     return -(look.mark.updated or _EARLIEST).timestamp(), look.name
 
 

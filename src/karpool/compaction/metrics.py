@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from karpool.compaction.decide import Decision, Verdict
+from karpool.compaction.decide import CompactionDecision, CompactionVerdict
 
 PREFIX: Final = "estafette_node_compactor_"
 _MEBI: Final = 2**20
@@ -22,7 +22,7 @@ HELP: Final = {
 }
 
 
-class Sample(NamedTuple):
+class GaugeSample(NamedTuple):
     """A gauge's value for its labels."""
 
     name: str
@@ -30,29 +30,29 @@ class Sample(NamedTuple):
     value: float
 
 
-def measure(decision: Decision) -> list[Sample]:
+def measure(decision: CompactionDecision) -> list[GaugeSample]:
     """All gauges, for every pool and node there is, enabled or not; what is missing is gone."""
     return [*_of_pools(decision), *(sample for verdict in decision.nodes for sample in _of_node(verdict))]
 
 
-def _of_pools(decision: Decision) -> Iterator[Sample]:
+def _of_pools(decision: CompactionDecision) -> Iterator[GaugeSample]:
     for pool in decision.pools:
         labels = {"nodepool": pool.name}
-        yield Sample(f"{PREFIX}total_node_count", labels, pool.nodes)
-        yield Sample(f"{PREFIX}underutilized_node_count", labels, pool.underutilized)
-        yield Sample(f"{PREFIX}marked_for_removal_node_count", labels, pool.marked)
-        yield Sample(f"{PREFIX}scale_down_in_progress_node_count", labels, pool.in_progress)
+        yield GaugeSample(f"{PREFIX}total_node_count", labels, pool.nodes)
+        yield GaugeSample(f"{PREFIX}underutilized_node_count", labels, pool.underutilized)
+        yield GaugeSample(f"{PREFIX}marked_for_removal_node_count", labels, pool.marked)
+        yield GaugeSample(f"{PREFIX}scale_down_in_progress_node_count", labels, pool.in_progress)
 
 
-def _of_node(verdict: Verdict) -> Iterator[Sample]:
+def _of_node(verdict: CompactionVerdict) -> Iterator[GaugeSample]:
     used = verdict.look.usage
     labels = {"node": verdict.look.name, "nodepool": verdict.look.pool}
-    yield Sample(f"{PREFIX}allocatable_cpu", labels, used.cpu.milli)
-    yield Sample(f"{PREFIX}allocatable_memory", labels, used.memory.units / _MEBI)
-    yield Sample(f"{PREFIX}total_cpu_requests", labels, used.requested_cpu.milli)
-    yield Sample(f"{PREFIX}total_memory_requests", labels, used.requested_memory.units / _MEBI)
+    yield GaugeSample(f"{PREFIX}allocatable_cpu", labels, used.cpu.milli)
+    yield GaugeSample(f"{PREFIX}allocatable_memory", labels, used.memory.units / _MEBI)
+    yield GaugeSample(f"{PREFIX}total_cpu_requests", labels, used.requested_cpu.milli)
+    yield GaugeSample(f"{PREFIX}total_memory_requests", labels, used.requested_memory.units / _MEBI)
     # A ratio that nobody knows has no series: zero would look like an empty node.
     if used.cpu_ratio is not None:
-        yield Sample(f"{PREFIX}utilized_cpu_ratio", labels, used.cpu_ratio)
+        yield GaugeSample(f"{PREFIX}utilized_cpu_ratio", labels, used.cpu_ratio)
     if used.memory_ratio is not None:
-        yield Sample(f"{PREFIX}utilized_memory_ratio", labels, used.memory_ratio)
+        yield GaugeSample(f"{PREFIX}utilized_memory_ratio", labels, used.memory_ratio)

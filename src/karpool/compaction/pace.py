@@ -6,11 +6,11 @@ A pool that says how many may be in progress at once (`maxConcurrentScaleDowns`)
 from datetime import datetime
 
 from karpool.compaction.config import Config, PoolConfig
-from karpool.compaction.decide import Decision, PoolCount
-from karpool.compaction.settings import Settings
+from karpool.compaction.decide import CompactionDecision, PoolCount
+from karpool.compaction.settings import CompactionSettings
 
 
-def next_begin(config: PoolConfig, count: PoolCount, now: datetime, settings: Settings) -> datetime | None:
+def next_begin(config: PoolConfig, count: PoolCount, now: datetime, settings: CompactionSettings) -> datetime | None:
     """When a pool may begin its next scale-down; None: now, as far as its pace is concerned."""
     if count.last_begun is None or config.max_in_progress is not None:
         return None
@@ -19,7 +19,7 @@ def next_begin(config: PoolConfig, count: PoolCount, now: datetime, settings: Se
     return due if now < due else None
 
 
-def held_back(decision: Decision, config: Config, settings: Settings) -> dict[str, datetime]:
+def held_back(decision: CompactionDecision, config: Config, settings: CompactionSettings) -> dict[str, datetime]:
     """The pools whose chosen node has to wait for the next regular look, each with the time of that."""
     counts = {count.name: count for count in decision.pools}
     pools = (chosen.pool for chosen in decision.chosen)

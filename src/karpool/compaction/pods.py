@@ -6,7 +6,7 @@ that are named as safe to lose), its rules are followed, because it has to agree
 
 from typing import Final
 
-from karpool.compaction.reasons import Code
+from karpool.compaction.reasons import CompactionReasonCode
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.pod import Pod, Volume
 from karpool.model.reasons import Reason
@@ -44,16 +44,20 @@ def keeps(pod: Pod) -> Reason | None:
         return None
     annotations = pod.metadata.annotations
     if annotations.get(SAFE_TO_EVICT) == "false":
-        return _reason(Code.POD_NOT_SAFE_TO_EVICT, f"has {SAFE_TO_EVICT} false", pod)
+        return _reason(CompactionReasonCode.POD_NOT_SAFE_TO_EVICT, f"has {SAFE_TO_EVICT} false", pod)
     if annotations.get(DO_NOT_DISRUPT) == "true":
-        return _reason(Code.POD_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}", pod)
+        return _reason(CompactionReasonCode.POD_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}", pod)
     if not drained(pod):
         return None
     if not _replicated(pod):
-        return _reason(Code.POD_NOT_REPLICATED, "has no controller that would start it again elsewhere", pod)
+        return _reason(
+            CompactionReasonCode.POD_NOT_REPLICATED, "has no controller that would start it again elsewhere", pod
+        )
     local = _local_volume(pod) if annotations.get(SAFE_TO_EVICT) != "true" else None
     if local is not None:
-        return _reason(Code.POD_LOCAL_STORAGE, f"keeps data on the node, in its volume {local.name or '?'}", pod)
+        return _reason(
+            CompactionReasonCode.POD_LOCAL_STORAGE, f"keeps data on the node, in its volume {local.name or '?'}", pod
+        )
     return None
 
 
@@ -66,7 +70,7 @@ def stays_for_good(pod: Pod, *, covered: bool) -> Reason | None:
     if not system or covered or pod.metadata.annotations.get(SAFE_TO_EVICT) == "true":
         return None
     said = f"is in {SYSTEM}, and neither a PodDisruptionBudget nor {SAFE_TO_EVICT} true lets the autoscaler move it"
-    return _reason(Code.SYSTEM_POD, said, pod)
+    return _reason(CompactionReasonCode.SYSTEM_POD, said, pod)
 
 
 def _replicated(pod: Pod) -> bool:
@@ -84,5 +88,5 @@ def _is_local(volume: Volume) -> bool:
     return on_disk or volume.host_path is not None
 
 
-def _reason(code: Code, message: str, pod: Pod) -> Reason:
+def _reason(code: CompactionReasonCode, message: str, pod: Pod) -> Reason:
     return Reason(code, message, f"Pod {pod.key}")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 
-class Code(StrEnum):
+class CompactionReasonCode(StrEnum):
     """Stable names for programs; the sentence for people is made by the rule that refuses."""
 
     # Its pool

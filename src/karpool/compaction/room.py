@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.snapshot import Snapshot
 from karpool.compaction.pods import drained
-from karpool.compaction.reasons import Code
+from karpool.compaction.reasons import CompactionReasonCode
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
-from karpool.model.wire import condition
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.refusals import refusals, sentence
+from karpool.wire.objects import condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,9 @@ class Room:
 
     def _nowhere(self, row: int) -> Reason:
         why = sentence(refusals(self._engine, row)) or "there is no other node"
-        return Reason(Code.PODS_WOULD_NOT_FIT, f"would find no other place: {why}", f"Pod {self._key(row)}")
+        return Reason(
+            CompactionReasonCode.PODS_WOULD_NOT_FIT, f"would find no other place: {why}", f"Pod {self._key(row)}"
+        )
 
     def _key(self, row: int) -> str:
         return self._snapshot.pods.get(row).key

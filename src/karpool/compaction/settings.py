@@ -8,7 +8,7 @@ _JITTER: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CompactionSettings:
     """Waiting times and the label of pools."""
 
     needed_marked_time: timedelta = timedelta(seconds=300)
@@ -28,7 +28,7 @@ class Settings:
     """How often to look at nodes that are being drained."""
 
 
-DEFAULTS: Final = Settings()
+DEFAULTS: Final = CompactionSettings()
 
 
 def jittered(sleep: timedelta, chance: float) -> timedelta:

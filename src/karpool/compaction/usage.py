@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.model.quantity import ZERO, Quantity
 from karpool.model.requests import effective_requests
+from karpool.wire.quantity import ZERO, Quantity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class NodeUsage:
     """What a node has for pods, and what its pods request, as the scheduler counts it."""
 
     cpu: Quantity
@@ -29,7 +29,7 @@ class Usage:
         return _ratio(self.requested_memory, self.memory)
 
 
-def usage(node: Node, pods: Iterable[Pod]) -> Usage:
+def usage(node: Node, pods: Iterable[Pod]) -> NodeUsage:
     """What unfinished pods request of a node."""
     cpu = memory = ZERO
     for pod in pods:
@@ -37,7 +37,9 @@ def usage(node: Node, pods: Iterable[Pod]) -> Usage:
         cpu += wanted.get("cpu", ZERO)
         memory += wanted.get("memory", ZERO)
     room = node.status.allocatable
-    return Usage(cpu=room.get("cpu", ZERO), memory=room.get("memory", ZERO), requested_cpu=cpu, requested_memory=memory)
+    return NodeUsage(
+        cpu=room.get("cpu", ZERO), memory=room.get("memory", ZERO), requested_cpu=cpu, requested_memory=memory
+    )
 
 
 def _ratio(part: Quantity, whole: Quantity) -> float | None:

@@ -3,16 +3,16 @@
 It can be stopped and started at any moment. A stop loses all that it had in memory; the objects stay as they are.
 """
 
-from karpool.controller.caretaker import Caretaker
-from karpool.controller.disruptor import Disruptor
-from karpool.controller.ground import Clock, Duties, Guard, Hands, Offers, Pace
-from karpool.controller.mirror import Mirror
-from karpool.controller.provisioner import Provisioner
+from karpool.controller.cluster_state import ClusterState
+from karpool.controller.disruption_controller import DisruptionController
+from karpool.controller.lifecycle_controller import LifecycleController
+from karpool.controller.observer import DecisionObserver
+from karpool.controller.ports import Actuator, CatalogSource, Clock, Duties, Intervals, PdbSource
+from karpool.controller.provisioning_controller import ProvisioningController
 from karpool.controller.session import Session
-from karpool.controller.store import Store
-from karpool.controller.watching import Observer
-from karpool.disruption.settings import Settings
-from karpool.execution.settings import Settings as ExecutionSettings
+from karpool.controller.store import ClusterStore
+from karpool.disruption.settings import DisruptionSettings
+from karpool.execution.settings import ExecutionSettings
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
@@ -25,31 +25,31 @@ class Controller:
 
     def __init__(
         self,
-        store: Store,
+        store: ClusterStore,
         clock: Clock,
-        mirror: Mirror,
-        hands: Hands,
+        cluster_state: ClusterState,
+        actuator: Actuator,
         *,
-        offers: Offers,
-        guard: Guard,
-        settings: Settings,
+        offers: CatalogSource,
+        pdb_source: PdbSource,
+        settings: DisruptionSettings,
         options: Options,
         execution: ExecutionSettings | None = None,
-        pace: Pace | None = None,
+        intervals: Intervals | None = None,
         duties: Duties | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
-        self.mirror = mirror
-        self.hands = hands
+        self.cluster_state = cluster_state
+        self.actuator = actuator
         self.offers = offers
-        self.guard = guard
+        self.pdb_source = pdb_source
         self.settings = settings
         self.options = options
         self.execution = execution or ExecutionSettings()
-        self.pace = pace or Pace()
+        self.intervals = intervals or Intervals()
         self.duties = duties or Duties()
-        self.observers: list[Observer] = []
+        self.observers: list[DecisionObserver] = []
         self.session: Session | None = None
         self.passes = 0
         store.pods.watch(self._pod)
@@ -70,57 +70,57 @@ class Controller:
         self.session = session = Session(
             store=self.store,
             clock=self.clock,
-            mirror=self.mirror,
-            hands=self.hands,
+            cluster_state=self.cluster_state,
+            actuator=self.actuator,
             offers=self.offers,
-            guard=self.guard,
+            pdb_source=self.pdb_source,
             settings=self.settings,
             options=self.options,
             execution=self.execution,
-            pace=self.pace,
+            intervals=self.intervals,
             observers=self.observers,
         )
-        self._caretaker = Caretaker(session, tends=self.duties.tends)
-        self._provisioner = Provisioner(session, self._caretaker)
-        self._disruptor = Disruptor(session, self._caretaker)
-        self._caretaker.start()
+        self._lifecycle = LifecycleController(session, tends=self.duties.tends)
+        self._provisioning = ProvisioningController(session, self._lifecycle)
+        self._disruption = DisruptionController(session, self._lifecycle)
+        self._lifecycle.start()
         if self.duties.provisions:
-            self._provisioner.start()
+            self._provisioning.start()
         if self.duties.disrupts:
-            self._disruptor.start()
+            self._disruption.start()
 
     def stop(self) -> None:
         """Die; what was in memory is gone."""
         if self.session is not None:
             self.session.alive = False
             self.session = None
-            self.passes += self._disruptor.passes
+            self.passes += self._disruption.passes
 
     def look_again(self) -> None:
         """Look at everything as after a start, because something that was asked for did not happen."""
         if self.session is not None:
-            self._caretaker.start()
+            self._lifecycle.start()
 
     # -- changes -------------------------------------------------------------------------------------------------
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         if self.session is not None:
-            self._caretaker.pod(old, new)
+            self._lifecycle.pod(old, new)
             if self.duties.provisions:
-                self._provisioner.pod(old, new)
+                self._provisioning.pod(old, new)
 
     def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
         if self.session is not None:
-            self._caretaker.claim(old, new)
+            self._lifecycle.claim(old, new)
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         if self.session is not None:
-            self._caretaker.node(old, new)
+            self._lifecycle.node(old, new)
 
     def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
         if self.session is not None:
-            self._caretaker.pool(old, new)
+            self._lifecycle.pool(old, new)
 
     def _budget(self, _old: PodDisruptionBudget | None, _new: PodDisruptionBudget | None) -> None:
         if self.session is not None:
-            self._caretaker.budget()
+            self._lifecycle.budget()

@@ -14,12 +14,12 @@ from typing import Final
 
 import msgspec
 
-from karpool.disruption.reasons import Code
+from karpool.disruption.reasons import ReasonCode
 from karpool.model.cron import Schedule, parse_schedule
 from karpool.model.labels import BUDGETS
 from karpool.model.nodepool import Budget, NodePool
 from karpool.model.reasons import Reason
-from karpool.model.wire import decode_value
+from karpool.wire.objects import decode_value
 
 UNLIMITED: Final = 2**31 - 1
 _WHOLE: Final = 100
@@ -36,7 +36,7 @@ class Allowance:
 
     def exhausted(self, pool: NodePool) -> Reason:
         """Why no further node of the pool may go."""
-        return self.why or Reason(Code.BUDGET_EXHAUSTED, "no budget is left", f"NodePool {pool.name}")
+        return self.why or Reason(ReasonCode.BUDGET_EXHAUSTED, "no budget is left", f"NodePool {pool.name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +168,9 @@ def _entry(place: int, budget: Budget) -> _Entry:
 def _bound(pool: NodePool, entry: _Entry, limit: int, nodes: int, *, busy: int) -> Reason:
     taken = f"; {busy} {'is' if busy == 1 else 'are'} on the way out or not ready" if busy else ""
     said = f"{entry} allows {limit} of {nodes} nodes at once{taken}"
-    return Reason(Code.BUDGET_EXHAUSTED, said, f"NodePool {pool.name}")
+    return Reason(ReasonCode.BUDGET_EXHAUSTED, said, f"NodePool {pool.name}")
 
 
 def _unreadable(pool: NodePool, problem: BudgetError) -> Reason:
     said = f"{problem}; until that is put right, no node of the pool is disrupted"
-    return Reason(Code.BUDGET_INVALID, said, f"NodePool {pool.name}")
+    return Reason(ReasonCode.BUDGET_INVALID, said, f"NodePool {pool.name}")

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from karpool.disruption.candidates import NODE_CHECKS
 from karpool.disruption.command import Cause, Command
+from karpool.disruption.context import Candidate
+from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.evaluate import Outcome
-from karpool.disruption.methods import Pass
 from karpool.disruption.policies import keeps_used_nodes
-from karpool.disruption.reasons import Code
-from karpool.disruption.situation import Standing
+from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.windows import in_grace, source_closed
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -18,7 +18,7 @@ from karpool.packing.refusals import refusals, sentence
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class RuleOutcome:
     """A rule and what it says of a node."""
 
     rule: str
@@ -36,7 +36,7 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Alternative:
     """Something that, if it were otherwise, would let the node go; and what that would save."""
 
     condition: str
@@ -44,157 +44,159 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeStory:
+class NodeExplanation:
     """What is to be said about one node."""
 
-    standing: Standing
-    rulings: tuple[Ruling, ...]
+    candidate: Candidate
+    rulings: tuple[RuleOutcome, ...]
     destinations: tuple[Destination, ...]
     command: Command | None
     drift: Command | None
-    ways: tuple[Way, ...]
+    ways: tuple[Alternative, ...]
 
 
-def tell(last: Pass, standing: Standing) -> NodeStory:
+def tell(last: DecisionPass, candidate: Candidate) -> NodeExplanation:
     """Look at one node with all rules, and as if nothing forbade touching it."""
-    situation = last.situation
-    blocking = [Ruling(name, why := check(situation, standing), why is None) for name, check in NODE_CHECKS]
-    blocking += _pod_rulings(last, standing)
-    policy = _policy_rulings(last, standing)
-    whole = standing._replace(movers=standing.pods)
-    outcome = last.evaluator.consolidate([whole]) if standing.pool is not None else None
-    drift, drifting = _drift_rulings(last, standing)
-    rulings = (*blocking, *policy, *_money_rulings(last, standing, outcome), *drifting)
-    return NodeStory(
-        standing=standing,
+    context = last.context
+    blocking = [RuleOutcome(name, why := check(context, candidate), why is None) for name, check in NODE_CHECKS]
+    blocking += _pod_rulings(last, candidate)
+    policy = _policy_rulings(last, candidate)
+    whole = candidate._replace(movers=candidate.pods)
+    outcome = last.evaluator.consolidate([whole]) if candidate.pool is not None else None
+    drift, drifting = _drift_rulings(last, candidate)
+    rulings = (*blocking, *policy, *_money_rulings(last, candidate, outcome), *drifting)
+    return NodeExplanation(
+        candidate=candidate,
         rulings=rulings,
         destinations=_destinations(last, whole),
         command=outcome.command if outcome else None,
         drift=drift,
-        ways=() if drift else _ways(last, standing, outcome, [ruling for ruling in rulings if not ruling.passed]),
+        ways=() if drift else _ways(last, candidate, outcome, [ruling for ruling in rulings if not ruling.passed]),
     )
 
 
-def _pod_rulings(last: Pass, standing: Standing) -> list[Ruling]:
+def _pod_rulings(last: DecisionPass, candidate: Candidate) -> list[RuleOutcome]:
     """One line for each pod that must not be disturbed, or one for all if there is none."""
-    held = sorted(last.situation.holds(standing.row), key=lambda one: one[0].key)
-    refused = [Ruling("its pods may be moved", why, passed=False) for _, why in held]
-    return refused or [Ruling("its pods may be moved", None, passed=True)]
+    held = sorted(last.context.holds(candidate.row), key=lambda one: one[0].key)
+    refused = [RuleOutcome("its pods may be moved", why, passed=False) for _, why in held]
+    return refused or [RuleOutcome("its pods may be moved", None, passed=True)]
 
 
-def _policy_rulings(last: Pass, standing: Standing) -> list[Ruling]:
-    claim, pool, now = standing.state.claim, standing.pool, last.situation.now
+def _policy_rulings(last: DecisionPass, candidate: Candidate) -> list[RuleOutcome]:
+    claim, pool, now = candidate.state.claim, candidate.pool, last.context.now
     if claim is None or pool is None:
         return []
-    cause = Cause.EMPTY if standing.empty else Cause.UNDERUTILIZED
+    cause = Cause.EMPTY if candidate.empty else Cause.UNDERUTILIZED
     questions: list[tuple[str, Reason | None]] = [
         ("quiet for as long as consolidateAfter asks", source_closed(claim, pool, now)),
         ("outside its consolidationGracePeriod", in_grace(claim, pool, now)),
-        (f"a budget for {cause} is left", last.allowed(standing, cause)),
+        (f"a budget for {cause} is left", last.allowed(candidate, cause)),
     ]
-    if not standing.empty:
+    if not candidate.empty:
         questions.insert(0, ("its pool's policy looks at nodes with pods", keeps_used_nodes(pool)))
-    return [Ruling(rule, why, why is None) for rule, why in questions]
+    return [RuleOutcome(rule, why, why is None) for rule, why in questions]
 
 
-def _drift_rulings(last: Pass, standing: Standing) -> tuple[Command | None, list[Ruling]]:
+def _drift_rulings(last: DecisionPass, candidate: Candidate) -> tuple[Command | None, list[RuleOutcome]]:
     """The command that replaces a drifted node, if it may go now; and what each rule of drift says."""
-    drifted = last.drifted(standing)
-    if drifted is None or standing.pool is None:
+    drifted = last.drifted(candidate)
+    if drifted is None or candidate.pool is None:
         return None, []
-    found = last.replaced(standing)
+    found = last.replaced(candidate)
     unplaced = found if isinstance(found, Reason) else None
-    budget = last.allowed(standing, Cause.DRIFTED)
-    refused = last.refusal(standing, eventual=True)
+    budget = last.allowed(candidate, Cause.DRIFTED)
+    refused = last.refusal(candidate, eventual=True)
     rulings = [
-        Ruling("drifted from its pool", drifted.reason, passed=True),
-        Ruling("drift may touch it", refused, refused is None),
-        Ruling("a budget for Drifted is left", budget, budget is None),
-        Ruling("its pods have a place to be, at any price", unplaced, unplaced is None),
+        RuleOutcome("drifted from its pool", drifted.reason, passed=True),
+        RuleOutcome("drift may touch it", refused, refused is None),
+        RuleOutcome("a budget for Drifted is left", budget, budget is None),
+        RuleOutcome("its pods have a place to be, at any price", unplaced, unplaced is None),
     ]
     goes = all(ruling.passed for ruling in rulings) and isinstance(found, Command)
     return (found if goes and isinstance(found, Command) else None), rulings
 
 
-def _money_rulings(last: Pass, standing: Standing, outcome: Outcome | None) -> list[Ruling]:
-    if standing.empty:
-        return [Ruling("empty", Reason(Code.EMPTY, "has no pod that needs another place"), passed=True)]
+def _money_rulings(last: DecisionPass, candidate: Candidate, outcome: Outcome | None) -> list[RuleOutcome]:
+    if candidate.empty:
+        return [RuleOutcome("empty", Reason(ReasonCode.EMPTY, "has no pod that needs another place"), passed=True)]
     if outcome is None:
         return []
     if outcome.command is None:
-        return [Ruling("its pods have a cheaper place to be", outcome.reason, passed=False)]
-    unworthy = last.unworthy(outcome.command, [standing])
+        return [RuleOutcome("its pods have a cheaper place to be", outcome.reason, passed=False)]
+    unworthy = last.unworthy(outcome.command, [candidate])
     return [
-        Ruling("its pods have a cheaper place to be", None, passed=True),
-        Ruling("the saving is worth the disruption", unworthy, unworthy is None),
+        RuleOutcome("its pods have a cheaper place to be", None, passed=True),
+        RuleOutcome("the saving is worth the disruption", unworthy, unworthy is None),
     ]
 
 
-def _destinations(last: Pass, standing: Standing) -> tuple[Destination, ...]:
+def _destinations(last: DecisionPass, candidate: Candidate) -> tuple[Destination, ...]:
     """Where the pods would go if the node were gone."""
-    situation = last.situation
-    pods = list(standing.pods)
-    with situation.engine.what_if() as trial:
-        trial.remove([standing.row])
+    context = last.context
+    pods = list(candidate.pods)
+    with context.engine.what_if() as trial:
+        trial.remove([candidate.row])
         found = trial.place(
             pods,
-            exempt=[situation.exempt(situation.snapshot.pods.get(row)) for row in pods],
-            closed=situation.closed,
+            exempt=[context.exempt(context.snapshot.pods.get(row)) for row in pods],
+            closed=context.closed,
         )
         placed = []
         for row, target in zip(found.pods, found.targets, strict=True):
-            pod = situation.snapshot.pods.get(row)
+            pod = context.snapshot.pods.get(row)
             if target == UNPLACED:
-                said = sentence(refusals(situation.engine, row, exempt=situation.exempt(pod)))
-                reason = Reason(Code.PODS_WOULD_NOT_FIT, said, f"Pod {pod.key}")
+                said = sentence(refusals(context.engine, row, exempt=context.exempt(pod)))
+                reason = Reason(ReasonCode.PODS_WOULD_NOT_FIT, said, f"Pod {pod.key}")
                 placed.append(Destination(pod.key, None, reason))
             else:
-                name = situation.snapshot.nodes.get(target).name if target >= 0 else f"new-{-1 - target}"
+                name = context.snapshot.nodes.get(target).name if target >= 0 else f"new-{-1 - target}"
                 placed.append(Destination(pod.key, name, None))
     return tuple(sorted(placed, key=lambda one: one.pod))
 
 
-def _ways(last: Pass, standing: Standing, outcome: Outcome | None, failed: list[Ruling]) -> tuple[Way, ...]:
+def _ways(
+    last: DecisionPass, candidate: Candidate, outcome: Outcome | None, failed: list[RuleOutcome]
+) -> tuple[Alternative, ...]:
     """What alone, or with its like, stands between the node and a saving."""
-    if standing.empty:
-        savings = standing.price or 0.0
+    if candidate.empty:
+        savings = candidate.price or 0.0
     elif outcome is not None and outcome.command is not None:
         savings = outcome.command.savings
     else:
-        return _ways_without_a_pod(last, standing, failed)
+        return _ways_without_a_pod(last, candidate, failed)
     if not failed or savings <= 0:
         return ()
     conditions = [_otherwise(ruling) for ruling in failed]
-    return (Way(" and ".join(dict.fromkeys(conditions)), savings),)
+    return (Alternative(" and ".join(dict.fromkeys(conditions)), savings),)
 
 
-def _ways_without_a_pod(last: Pass, standing: Standing, failed: list[Ruling]) -> tuple[Way, ...]:
+def _ways_without_a_pod(last: DecisionPass, candidate: Candidate, failed: list[RuleOutcome]) -> tuple[Alternative, ...]:
     """Pods without which the node could go: each tried alone."""
-    pods: Callable[[int], Pod] = last.situation.snapshot.pods.get
+    pods: Callable[[int], Pod] = last.context.snapshot.pods.get
     ways = []
     others = [ruling for ruling in failed if ruling.reason is not None and ruling.rule != failed[-1].rule]
-    for row in standing.pods:
-        rest = tuple(other for other in standing.pods if other != row)
-        outcome = last.evaluator.consolidate([standing._replace(movers=rest)])
+    for row in candidate.pods:
+        rest = tuple(other for other in candidate.pods if other != row)
+        outcome = last.evaluator.consolidate([candidate._replace(movers=rest)])
         if outcome.command is not None and outcome.command.savings > 0:
             also = "".join(f" and {_otherwise(ruling)}" for ruling in others)
-            ways.append(Way(f"Pod {pods(row).key} were not there{also}", outcome.command.savings))
+            ways.append(Alternative(f"Pod {pods(row).key} were not there{also}", outcome.command.savings))
     return tuple(sorted(ways, key=lambda way: (-way.savings, way.condition))[:5])
 
 
-def _otherwise(ruling: Ruling) -> str:
+def _otherwise(ruling: RuleOutcome) -> str:
     reason = ruling.reason
     about = reason.object if reason else "the node"
     match reason.code if reason else "":
-        case Code.POD_DO_NOT_DISRUPT | Code.NODE_DO_NOT_DISRUPT:
+        case ReasonCode.POD_DO_NOT_DISRUPT | ReasonCode.NODE_DO_NOT_DISRUPT:
             return f"{about} were not marked do-not-disrupt"
-        case Code.POD_DISRUPTION_BUDGET | Code.MULTIPLE_POD_DISRUPTION_BUDGETS:
+        case ReasonCode.POD_DISRUPTION_BUDGET | ReasonCode.MULTIPLE_POD_DISRUPTION_BUDGETS:
             return f"the PodDisruptionBudget let {about} go"
-        case Code.CONSOLIDATE_AFTER_WINDOW | Code.GRACE_PERIOD:
+        case ReasonCode.CONSOLIDATE_AFTER_WINDOW | ReasonCode.GRACE_PERIOD:
             return "its time of quiet had passed"
-        case Code.BUDGET_EXHAUSTED | Code.BUDGET_INVALID:
+        case ReasonCode.BUDGET_EXHAUSTED | ReasonCode.BUDGET_INVALID:
             return f"{about} had a budget left"
-        case Code.POLICY_WHEN_EMPTY:
+        case ReasonCode.POLICY_WHEN_EMPTY:
             return f"{about} had another consolidationPolicy"
         case _:
             return f"this were so: {ruling.rule}"

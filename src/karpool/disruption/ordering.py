@@ -5,28 +5,28 @@ from collections.abc import Iterable
 from datetime import datetime
 from operator import attrgetter
 
+from karpool.disruption.context import Candidate
 from karpool.disruption.costs import lifetime_cost
 from karpool.disruption.settings import Order
-from karpool.disruption.situation import Standing
 
 
-def in_order(standings: Iterable[Standing], order: Order, now: datetime) -> list[Standing]:
+def in_order(candidates: Iterable[Candidate], order: Order, now: datetime) -> list[Candidate]:
     """Candidates sorted: least trouble first, or most money saved for the trouble first; then by name."""
     if order is Order.COST:
-        return sorted(standings, key=lambda one: (_lifetime_cost(one, now), one.name))
-    return sorted(standings, key=attrgetter("by_ratio"))
+        return sorted(candidates, key=lambda one: (_lifetime_cost(one, now), one.name))
+    return sorted(candidates, key=attrgetter("by_ratio"))
 
 
-def _lifetime_cost(standing: Standing, now: datetime) -> float:
-    claim = standing.state.claim
-    return 0.0 if claim is None else lifetime_cost(standing.eviction_cost, claim, now)
+def _lifetime_cost(candidate: Candidate, now: datetime) -> float:
+    claim = candidate.state.claim
+    return 0.0 if claim is None else lifetime_cost(candidate.eviction_cost, claim, now)
 
 
-def in_turns(standings: Iterable[Standing]) -> list[Standing]:
+def in_turns(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The same candidates with every pool getting its turn: the first of each, then the second of each."""
-    by_pool: dict[str, list[Standing]] = defaultdict(list)
-    for standing in standings:
-        by_pool[standing.pool_name].append(standing)
+    by_pool: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        by_pool[candidate.pool_name].append(candidate)
     if len(by_pool) == 1:
         return next(iter(by_pool.values()))
     rounds = max(map(len, by_pool.values()), default=0)

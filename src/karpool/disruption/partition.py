@@ -3,21 +3,21 @@
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
+from karpool.disruption.context import Candidate
 from karpool.disruption.settings import Partition
-from karpool.disruption.situation import Standing
 from karpool.model.labels import ARCH
 from karpool.model.nodepool import NodePool, as_requirements
 
 
-def bins(standings: Sequence[Standing], partition: Partition) -> list[list[Standing]]:
+def bins(candidates: Sequence[Candidate], partition: Partition) -> list[list[Candidate]]:
     """Candidates split into bins, the one with most nodes first; inside a bin their order stays."""
-    found: dict[Hashable, list[Standing]] = defaultdict(list)
-    pools = {standing.pool.name: standing.pool for standing in standings if standing.pool is not None}
+    found: dict[Hashable, list[Candidate]] = defaultdict(list)
+    pools = {candidate.pool.name: candidate.pool for candidate in candidates if candidate.pool is not None}
     kinds = {name: name if len(pools) == 1 else _kind_of(pool, partition) for name, pool in pools.items()}
-    for standing in standings:
-        whole = partition is Partition.NONE or standing.pool is None
-        bin_ = () if whole else (standing.state.labels.get(ARCH, ""), kinds[standing.pool_name])
-        found[bin_].append(standing)
+    for candidate in candidates:
+        whole = partition is Partition.NONE or candidate.pool is None
+        bin_ = () if whole else (candidate.state.labels.get(ARCH, ""), kinds[candidate.pool_name])
+        found[bin_].append(candidate)
     return sorted(found.values(), key=lambda members: -len(members))
 
 

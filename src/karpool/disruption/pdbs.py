@@ -10,7 +10,7 @@ from datetime import datetime
 
 from karpool.cluster.pdb_index import PdbIndex
 from karpool.disruption.pods import disruptable, evictable
-from karpool.disruption.reasons import Code
+from karpool.disruption.reasons import ReasonCode
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.workloads import BudgetStatus, PodDisruptionBudget
@@ -25,7 +25,7 @@ class Waves:
     waves: int | None
 
 
-class Pdbs(PdbIndex):
+class PdbLimits(PdbIndex):
     """PodDisruptionBudgets, and what they say of pods that should move."""
 
     def eviction_blocked(self, pod: Pod, now: datetime) -> Reason | None:
@@ -37,7 +37,7 @@ class Pdbs(PdbIndex):
             if pdb.lets_go_unready(pod):
                 continue
             if pdb.status.disruptions_allowed <= 0:
-                return Reason(Code.POD_DISRUPTION_BUDGET, _allows_nothing(pdb), f"Pod {pod.key}")
+                return Reason(ReasonCode.POD_DISRUPTION_BUDGET, _allows_nothing(pdb), f"Pod {pod.key}")
             if pdb.fully_blocking:
                 return _never_allows(pod, pdb)
         return None
@@ -78,7 +78,7 @@ class Pdbs(PdbIndex):
         return covering if covering and evictable(pod, now) else []
 
 
-def currently_reschedulable(pod: Pod, pdbs: Pdbs, now: datetime) -> bool:
+def currently_reschedulable(pod: Pod, pdbs: PdbLimits, now: datetime) -> bool:
     """Whether the pod needs another place when its node goes, and nothing keeps it where it is."""
     return pod.reschedulable and disruptable(pod, now) and pdbs.fully_blocked(pod, now) is None
 
@@ -86,12 +86,12 @@ def currently_reschedulable(pod: Pod, pdbs: Pdbs, now: datetime) -> bool:
 def _several(pod: Pod, covering: list[PodDisruptionBudget]) -> Reason:
     names = ", ".join(pdb.key for pdb in covering)
     said = f"{len(covering)} PodDisruptionBudgets cover it ({names}), and Kubernetes evicts no such pod"
-    return Reason(Code.MULTIPLE_POD_DISRUPTION_BUDGETS, said, f"Pod {pod.key}")
+    return Reason(ReasonCode.MULTIPLE_POD_DISRUPTION_BUDGETS, said, f"Pod {pod.key}")
 
 
 def _never_allows(pod: Pod, pdb: PodDisruptionBudget) -> Reason:
     said = f"PodDisruptionBudget {pdb.key} is written so that it never allows a disruption"
-    return Reason(Code.POD_DISRUPTION_BUDGET, said, f"Pod {pod.key}")
+    return Reason(ReasonCode.POD_DISRUPTION_BUDGET, said, f"Pod {pod.key}")
 
 
 def _allows_nothing(pdb: PodDisruptionBudget) -> str:

@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from karpool.disruption.reasons import Code, clock
-from karpool.model.duration import parse_duration
+from karpool.disruption.reasons import ReasonCode, clock
 from karpool.model.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.scheduling import Taint
+from karpool.wire.duration import parse_duration
 
 FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 STUCK_AFTER: Final = timedelta(minutes=1)
@@ -57,7 +57,7 @@ def blocks_until(pod: Pod, now: datetime) -> Reason | None:
         said = f"has {DO_NOT_DISRUPT}"
     else:
         said = f"has {DO_NOT_DISRUPT} for {value} from its start, and has not started"
-    return Reason(Code.POD_DO_NOT_DISRUPT, said, f"Pod {pod.key}")
+    return Reason(ReasonCode.POD_DO_NOT_DISRUPT, said, f"Pod {pod.key}")
 
 
 def ignored_protection(pod: Pod) -> Reason | None:
@@ -66,7 +66,7 @@ def ignored_protection(pod: Pod) -> Reason | None:
     if value is None or value == "true" or _protection(value) is not None:
         return None
     said = f"has {DO_NOT_DISRUPT} {value[:40]!r}, which is neither true nor a duration above zero, so it is ignored"
-    return Reason(Code.DO_NOT_DISRUPT_IGNORED, said, f"Pod {pod.key}")
+    return Reason(ReasonCode.DO_NOT_DISRUPT_IGNORED, said, f"Pod {pod.key}")
 
 
 def tolerates_disruption(pod: Pod) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from karpool.disruption.reasons import Code
+from karpool.disruption.reasons import ReasonCode
 from karpool.model.labels import BALANCED_K, MINIMUM_SAVINGS
 from karpool.model.nodepool import NodePool
 from karpool.model.reasons import Reason
@@ -53,10 +53,10 @@ def keeps_used_nodes(pool: NodePool) -> Reason | None:
             return None
         case "WhenEmpty":
             said = "its consolidationPolicy is WhenEmpty, and the node has pods"
-            return Reason(Code.POLICY_WHEN_EMPTY, said, _subject(pool))
+            return Reason(ReasonCode.POLICY_WHEN_EMPTY, said, _subject(pool))
         case other:
             said = f"its consolidationPolicy {other[:40]!r} is not one of {', '.join(POLICIES)}, so only empty nodes go"
-            return Reason(Code.POLICY_UNKNOWN, said, _subject(pool))
+            return Reason(ReasonCode.POLICY_UNKNOWN, said, _subject(pool))
 
 
 def balanced_k(pool: NodePool) -> float:
@@ -84,7 +84,7 @@ def unbalanced(pool: NodePool, move: Worth, total: Worth) -> Reason | None:
     try:
         least = 1 / balanced_k(pool)
     except ValueError as problem:
-        return Reason(Code.BALANCED_K_INVALID, f"{problem}, so no move is approved", _subject(pool))
+        return Reason(ReasonCode.BALANCED_K_INVALID, f"{problem}, so no move is approved", _subject(pool))
     score = balanced_score(move, total)
     if score >= least * (1 - HAIR):
         return None
@@ -92,7 +92,7 @@ def unbalanced(pool: NodePool, move: Worth, total: Worth) -> Reason | None:
         f"the move saves {move.price:.4g} of the pool's {total.price:.4g} $/h for {move.disruption:.4g} of its "
         f"{total.disruption:.4g} disruption: a score of {score:.2f}, below {least:.2f}"
     )
-    return Reason(Code.BALANCED_SCORE_TOO_LOW, said, _subject(pool))
+    return Reason(ReasonCode.BALANCED_SCORE_TOO_LOW, said, _subject(pool))
 
 
 def split_savings(savings: float, prices: Mapping[str, float]) -> dict[str, float]:
@@ -118,13 +118,13 @@ def saves_too_little(pool: NodePool, savings: float, removed: float) -> Reason |
         wanted = minimum_savings(pool)
     except ValueError as problem:
         said = f"{problem}; until that is put right, no move is approved"
-        return Reason(Code.MINIMUM_SAVINGS_INVALID, said, _subject(pool))
+        return Reason(ReasonCode.MINIMUM_SAVINGS_INVALID, said, _subject(pool))
     least = wanted.of(removed)
     if savings >= least - HAIR:
         return None
     share = f" ({wanted.share * 100:.4g}% of {removed:.4g})" if wanted.share else ""
     said = f"the move saves {savings:.4g} $/h, and the pool wants at least {least:.4g} $/h{share}"
-    return Reason(Code.SAVINGS_BELOW_MINIMUM, said, _subject(pool))
+    return Reason(ReasonCode.SAVINGS_BELOW_MINIMUM, said, _subject(pool))
 
 
 def _number(text: str) -> float | None:

@@ -13,55 +13,55 @@ from karpool.catalog.instance_types import InstanceType, Offering
 from karpool.catalog.pricing import cheapest_launch
 from karpool.cluster.nodes import StateNode
 from karpool.disruption.command import Command, Replacement
-from karpool.disruption.recall import Change
-from karpool.disruption.situation import Situation
+from karpool.disruption.context import DecisionContext
+from karpool.disruption.refusal_cache import SnapshotChange
 from karpool.model import labels as names
 from karpool.model.node import Node, NodeSpec, NodeStatus
 from karpool.model.nodepool import NodeClaim, NodeClaimSpec, NodeClaimStatus, NodePool
 from karpool.model.requirements import Requirement
-from karpool.model.wire import Condition, Metadata
+from karpool.wire.objects import Condition, Metadata
 
 # Our own moves start no window: a predicted node counts as quiet since long ago.
 LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def apply(situation: Situation, command: Command, replacement_names: Sequence[str]) -> Change:
+def apply(context: DecisionContext, command: Command, replacement_names: Sequence[str]) -> SnapshotChange:
     """Carry out a command on the snapshot and tell what that changed."""
-    snapshot = situation.snapshot
+    snapshot = context.snapshot
     known = snapshot.topology.nodes_seen > 0
     for replacement, name in zip(command.replacements, replacement_names, strict=True):
-        snapshot.put_node(predicted_node(situation, replacement, name))
+        snapshot.put_node(predicted_node(context, replacement, name))
     fuller: set[int] = set()
     touched: set[int] = set()
     for move in command.moves:
         row = snapshot.pods.rows[move.pod]
-        touched.update(_groups_of(situation, row))
+        touched.update(_groups_of(context, row))
         target = replacement_names[move.target] if isinstance(move.target, int) else move.target
         snapshot.move(row, target)
         fuller.add(snapshot.nodes.rows[target])
         if move.source is None:
-            situation.pending.discard(move.pod)
+            context.pending.discard(move.pod)
     gone = [snapshot.nodes.rows[name] for name in command.nodes]
     left = [row for node in gone for row in snapshot.pods_on(node)]
-    touched.update(group for row in left for group in _groups_of(situation, row))
+    touched.update(group for row in left for group in _groups_of(context, row))
     for name in command.nodes:
         snapshot.remove_node(name)
-    fuller.update(_leave_behind(situation, left))
+    fuller.update(_leave_behind(context, left))
     new = {snapshot.nodes.rows[name] for name in replacement_names}
-    reserved = _use_reservations(situation, [snapshot.nodes.get(row) for row in new])
-    situation.forget({*gone, *fuller, *new})
-    touched.update(_groups_with_other_domains(situation, known))
-    limited = any(pool.spec.limits for pool in situation.pools.values())
+    reserved = _use_reservations(context, [snapshot.nodes.get(row) for row in new])
+    context.forget({*gone, *fuller, *new})
+    touched.update(_groups_with_other_domains(context, known))
+    limited = any(pool.spec.limits for pool in context.pools.values())
     changed = frozenset(gone) | frozenset(fuller)
-    return Change(changed, frozenset(new), frozenset(touched), limits=limited or reserved)
+    return SnapshotChange(changed, frozenset(new), frozenset(touched), limits=limited or reserved)
 
 
-def _use_reservations(situation: Situation, new: Sequence[StateNode]) -> bool:
+def _use_reservations(context: DecisionContext, new: Sequence[StateNode]) -> bool:
     """Take the new nodes off the reservations that they use, so that a later step does not count on them again."""
     used = Counter(state.labels[names.RESERVATION_ID] for state in new if names.RESERVATION_ID in state.labels)
     if used:
-        types = tuple(_less_reserved(entry, used) for entry in situation.catalog.types)
-        situation.restock(replace(situation.catalog, types=types))
+        types = tuple(_less_reserved(entry, used) for entry in context.catalog.types)
+        context.restock(replace(context.catalog, types=types))
     return bool(used)
 
 
@@ -79,25 +79,25 @@ def _less_of(offering: Offering, used: Counter[str]) -> Offering:
     )
 
 
-def _leave_behind(situation: Situation, rows: Sequence[int]) -> list[int]:
+def _leave_behind(context: DecisionContext, rows: Sequence[int]) -> list[int]:
     """Forget the pods that go with their node; those that only its end could move look for room, and fill nodes."""
-    snapshot = situation.snapshot
+    snapshot = context.snapshot
     waiting = [row for row in rows if snapshot.pods.get(row).reschedulable]
     for row in set(rows).difference(waiting):
         snapshot.remove_pod(snapshot.pods.get(row).key)
-    situation.seat(waiting)
+    context.seat(waiting)
     return [int(snapshot.pods.node_of[row]) for row in waiting if snapshot.pods.node_of[row] >= 0]
 
 
-def _groups_of(situation: Situation, row: int) -> list[int]:
-    snapshot = situation.snapshot
+def _groups_of(context: DecisionContext, row: int) -> list[int]:
+    snapshot = context.snapshot
     labels, number = int(snapshot.pods.labels_of[row]), int(snapshot.pods.class_of[row])
     return snapshot.topology.counted_by.row(labels) + snapshot.classes.declared.row(number)
 
 
-def _groups_with_other_domains(situation: Situation, known: "np.typing.NDArray[np.bool_]") -> list[int]:
+def _groups_with_other_domains(context: DecisionContext, known: "np.typing.NDArray[np.bool_]") -> list[int]:
     """The groups that know of other domains than before, because nodes came or went."""
-    topology = situation.snapshot.topology
+    topology = context.snapshot.topology
     now = topology.nodes_seen > 0
     if now.shape == known.shape:
         changed = {(int(f), int(k)) for f, k, _ in np.argwhere(now != known)}
@@ -110,10 +110,10 @@ def _groups_with_other_domains(situation: Situation, known: "np.typing.NDArray[n
     return [number for number, pair in enumerate(pairs) if pair in changed]
 
 
-def predicted_node(situation: Situation, replacement: Replacement, name: str) -> StateNode:
+def predicted_node(context: DecisionContext, replacement: Replacement, name: str) -> StateNode:
     """The node that a replacement becomes if its first type is launched where that is cheapest."""
-    entry = situation.catalog.by_name[replacement.instance_types[0]]
-    pool = situation.pools[replacement.pool]
+    entry = context.catalog.by_name[replacement.instance_types[0]]
+    pool = context.pools[replacement.pool]
     labels = _labels(replacement, entry, pool, name)
     conditions = tuple(
         Condition(type=kind, status="True", last_transition_time=LONG_AGO)
@@ -123,7 +123,7 @@ def predicted_node(situation: Situation, replacement: Replacement, name: str) ->
     hashes = {key: value for key, value in pool.metadata.annotations.items() if key in stamps}
     spec = pool.spec.template.spec
     node = Node(
-        metadata=Metadata(name=name, uid=name, labels=labels, creation_timestamp=situation.now),
+        metadata=Metadata(name=name, uid=name, labels=labels, creation_timestamp=context.now),
         spec=NodeSpec(provider_id=f"predicted://{name}", taints=spec.taints),
         status=NodeStatus(
             capacity=dict(entry.capacity),
@@ -132,7 +132,7 @@ def predicted_node(situation: Situation, replacement: Replacement, name: str) ->
         ),
     )
     claim = NodeClaim(
-        metadata=Metadata(name=name, uid=name, labels=labels, annotations=hashes, creation_timestamp=situation.now),
+        metadata=Metadata(name=name, uid=name, labels=labels, annotations=hashes, creation_timestamp=context.now),
         spec=NodeClaimSpec(
             taints=spec.taints,
             node_class_ref=spec.node_class_ref,

@@ -7,54 +7,54 @@ import numpy as np
 
 from karpool.cluster.arrays import Array
 from karpool.disruption.command import Replacement
+from karpool.disruption.context import Candidate, DecisionContext, price_of
 from karpool.disruption.policies import HAIR
-from karpool.disruption.reasons import Code
-from karpool.disruption.situation import Situation, Standing, price_of
+from karpool.disruption.reasons import ReasonCode
 from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
 from karpool.model.reasons import Reason
 from karpool.model.requirements import ANY, Requirements, one_of
 from karpool.packing.placement import Placement
-from karpool.packing.typetable import Mask, TypeTable
+from karpool.packing.type_table import Mask, TypeTable
 
 _NAMES_SHOWN: Final = 3
 
 
-def about(standings: Sequence[Standing], code: Code, said: str) -> Reason:
+def about(candidates: Sequence[Candidate], code: ReasonCode, said: str) -> Reason:
     """A reason that concerns some nodes together."""
-    names = ", ".join(standing.name for standing in standings[:_NAMES_SHOWN])
-    more = f" and {len(standings) - _NAMES_SHOWN} more" if len(standings) > _NAMES_SHOWN else ""
+    names = ", ".join(candidate.name for candidate in candidates[:_NAMES_SHOWN])
+    more = f" and {len(candidates) - _NAMES_SHOWN} more" if len(candidates) > _NAMES_SHOWN else ""
     return Reason(code, said, f"Node {names}{more}")
 
 
-class Market:
+class ReplacementFinder:
     """Chooses the types of new nodes from what a placement leaves open."""
 
-    def __init__(self, situation: Situation) -> None:
-        self.situation = situation
-        self.engine = situation.engine
+    def __init__(self, context: DecisionContext) -> None:
+        self.context = context
+        self.engine = context.engine
 
     @property
     def table(self) -> TypeTable:
         """All types that can be had."""
         return self.engine.keeper.pools.types
 
-    def cheaper(self, standings: Sequence[Standing], found: Placement) -> Replacement | Reason:
+    def cheaper(self, candidates: Sequence[Candidate], found: Placement) -> Replacement | Reason:
         """The one new node, narrowed to the types that are cheaper; or why there is none."""
         wanted = found.claim_requirements(0)
         kinds = wanted.get(CAPACITY_TYPE, ANY)
-        all_spot = all(standing.state.labels.get(CAPACITY_TYPE) == SPOT for standing in standings)
+        all_spot = all(candidate.state.labels.get(CAPACITY_TYPE) == SPOT for candidate in candidates)
         if all_spot and kinds.has(SPOT):
-            return self._spot_to_spot(standings, found, wanted)
-        types = self._below(standings, found, wanted)
+            return self._spot_to_spot(candidates, found, wanted)
+        types = self._below(candidates, found, wanted)
         if isinstance(types, Reason):
             return types
         for pinned in self._pins(wanted):
             # The launch must fail rather than buy dearer capacity of another kind, so the kind is settled here.
             worst = self.engine.worst_prices(pinned)
-            offered = self._without_rebuilding(standings, types[worst[types] < price_of(standings) - HAIR], worst)
+            offered = self._without_rebuilding(candidates, types[worst[types] < price_of(candidates) - HAIR], worst)
             if len(offered) and found.keeps_minimums(0, offered):
                 return self.made(found.claim_pool(0), pinned, offered)
-        return self._too_few(standings)
+        return self._too_few(candidates)
 
     def at_any_price(self, found: Placement, claim: int) -> Replacement | None:
         """A new node at whatever price, as its cheapest type would be launched; None if too few types can be named."""
@@ -104,32 +104,32 @@ class Market:
 
     # -- prices --------------------------------------------------------------------------------------------------
 
-    def _below(self, standings: Sequence[Standing], found: Placement, wanted: Requirements) -> Array | Reason:
+    def _below(self, candidates: Sequence[Candidate], found: Placement, wanted: Requirements) -> Array | Reason:
         """The types that cost less than the nodes they replace wherever they are launched, cheapest first."""
         types = found.ordered_types(0, wanted)
         worst = self.engine.worst_prices(wanted)
-        price = price_of(standings)
+        price = price_of(candidates)
         kept = types[worst[types] < price - HAIR]
         if not len(kept):
-            return self._not_cheaper(standings, wanted, types, price)
-        kept = self._without_rebuilding(standings, kept, worst)
+            return self._not_cheaper(candidates, wanted, types, price)
+        kept = self._without_rebuilding(candidates, kept, worst)
         if not len(kept):
             said = "the replacement would be of a type that one of the nodes has already, and no cheaper"
-            return about(standings, Code.SAME_TYPE_REPLACEMENT, said)
-        return kept if found.keeps_minimums(0, kept) else self._too_few(standings)
+            return about(candidates, ReasonCode.SAME_TYPE_REPLACEMENT, said)
+        return kept if found.keeps_minimums(0, kept) else self._too_few(candidates)
 
     @staticmethod
-    def _too_few(standings: Sequence[Standing]) -> Reason:
+    def _too_few(candidates: Sequence[Candidate]) -> Reason:
         said = "too few of the types that its pool wants to choose from (minValues) are cheaper"
-        return about(standings, Code.MIN_VALUES_BROKEN, said)
+        return about(candidates, ReasonCode.MIN_VALUES_BROKEN, said)
 
-    def _not_cheaper(self, standings: Sequence[Standing], wanted: Requirements, types: Array, price: float) -> Reason:
-        if all(standing.price is None for standing in standings):
+    def _not_cheaper(self, candidates: Sequence[Candidate], wanted: Requirements, types: Array, price: float) -> Reason:
+        if all(candidate.price is None for candidate in candidates):
             said = "nobody knows what it costs, so nothing can be said to be cheaper"
-            return about(standings, Code.PRICE_UNKNOWN, said)
+            return about(candidates, ReasonCode.PRICE_UNKNOWN, said)
         prices = self.engine.prices(wanted)
         if not len(types) or not np.isfinite(prices[types[0]]):
-            return about(standings, Code.PRICE_UNKNOWN, "no node with a known price would hold its pods")
+            return about(candidates, ReasonCode.PRICE_UNKNOWN, "no node with a known price would hold its pods")
         first = int(types[0])
         zone = self.engine.cheapest_zone(first, wanted)
         worst = float(self.engine.worst_prices(wanted)[first])
@@ -138,37 +138,37 @@ class Market:
             f"the cheapest node that would hold its pods, {self.table.names[first]}{f' in {zone}' if zone else ''}, "
             f"costs {prices[first]:.6g}{up_to} $/h, not less than today's {price:.6g}"
         )
-        return about(standings, Code.NOT_CHEAPER, said)
+        return about(candidates, ReasonCode.NOT_CHEAPER, said)
 
-    def _without_rebuilding(self, standings: Sequence[Standing], types: Array, worst: Array) -> Array:
+    def _without_rebuilding(self, candidates: Sequence[Candidate], types: Array, worst: Array) -> Array:
         """Leave out what would only rebuild one of several nodes that could simply be kept."""
-        if len(standings) == 1:
+        if len(candidates) == 1:
             return types
         listed = set(self.table.names[types].tolist())
         prices = [
-            standing.price or 0.0
-            for standing in standings
-            if standing.entry is not None and standing.entry.name in listed
+            candidate.price or 0.0
+            for candidate in candidates
+            if candidate.entry is not None and candidate.entry.name in listed
         ]
         return types[worst[types] < min(prices) - HAIR] if prices else types
 
     def _spot_to_spot(
-        self, standings: Sequence[Standing], found: Placement, wanted: Requirements
+        self, candidates: Sequence[Candidate], found: Placement, wanted: Requirements
     ) -> Replacement | Reason:
-        settings = self.situation.settings
+        settings = self.context.settings
         if not settings.spot_to_spot:
             said = "is a spot node, and replacing spot by spot needs the feature gate SpotToSpotConsolidation"
-            return about(standings, Code.SPOT_TO_SPOT_DISABLED, said)
+            return about(candidates, ReasonCode.SPOT_TO_SPOT_DISABLED, said)
         pinned = wanted.with_key(CAPACITY_TYPE, one_of(SPOT))
-        types = self._below(standings, found, pinned)
+        types = self._below(candidates, found, pinned)
         if isinstance(types, Reason):
             return types
-        if len(standings) == 1:
+        if len(candidates) == 1:
             if len(types) < settings.spot_floor:
                 said = (
                     f"only {len(types)} spot types are cheaper, and {settings.spot_floor} are needed to be sure of one"
                 )
-                return about(standings, Code.SPOT_TO_SPOT_TOO_FEW_TYPES, said)
+                return about(candidates, ReasonCode.SPOT_TO_SPOT_TOO_FEW_TYPES, said)
             most = settings.spot_floor
             while most < len(types) and not found.keeps_minimums(0, types[:most]):
                 most += 1

@@ -8,70 +8,74 @@ from dataclasses import replace
 
 from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
 from karpool.disruption.command import Command, Method
+from karpool.disruption.context import Candidate, DecisionContext
 from karpool.disruption.evaluate import Evaluator
-from karpool.disruption.reasons import Code
-from karpool.disruption.situation import Situation, Standing
+from karpool.disruption.reasons import ReasonCode
 from karpool.model.reasons import Reason
 
 
-def revalidate(command: Command, situation: Situation) -> Command | Reason:
+def revalidate(command: Command, context: DecisionContext) -> Command | Reason:
     """The command as it can be carried out now, or why it cannot; `situation` must not have its nodes in a command."""
     if command.method is Method.DRIFT:
         return command
-    standings, refused = _still_there(command, situation)
+    candidates, refused = _still_there(command, context)
     if command.method is Method.EMPTINESS:
-        return _without(command, standings) if standings else refused[0]
+        return _without(command, candidates) if candidates else refused[0]
     if refused:
         return refused[0]
-    return Evaluator(situation).again(command, standings)
+    return Evaluator(context).again(command, candidates)
 
 
-def _still_there(command: Command, situation: Situation) -> tuple[list[Standing], list[Reason]]:
+def _still_there(command: Command, context: DecisionContext) -> tuple[list[Candidate], list[Reason]]:
     """The command's nodes that its method would choose again and that budgets let go, and why the others are out."""
     left: dict[str, int] = {}
-    kept: list[Standing] = []
+    kept: list[Candidate] = []
     refused: list[Reason] = []
     for name in command.nodes:
-        row = situation.snapshot.nodes.rows.get(name)
+        row = context.snapshot.nodes.rows.get(name)
         if row is None:
-            refused.append(Reason(Code.CANDIDATE_CHANGED, "is gone", f"Node {name}"))
+            refused.append(Reason(ReasonCode.CANDIDATE_CHANGED, "is gone", f"Node {name}"))
             continue
-        standing = situation.standing(row)
-        reason = _changed(command, situation, standing) or _over_budget(command, situation, standing, left)
+        candidate = context.candidate(row)
+        reason = _changed(command, context, candidate) or _over_budget(command, context, candidate, left)
         if reason is None:
-            kept.append(standing)
+            kept.append(candidate)
         else:
             refused.append(reason)
     return kept, refused
 
 
-def _changed(command: Command, situation: Situation, standing: Standing) -> Reason | None:
+def _changed(command: Command, context: DecisionContext, candidate: Candidate) -> Reason | None:
     own = emptiness_refusal if command.method is Method.EMPTINESS else consolidation_refusal
-    found = refusal(situation, standing) or own(situation, standing)
+    found = refusal(context, candidate) or own(context, candidate)
     if found is None:
         return None
-    return Reason(Code.CANDIDATE_CHANGED, f"{found.object or standing.name} {found.message}", f"Node {standing.name}")
+    return Reason(
+        ReasonCode.CANDIDATE_CHANGED, f"{found.object or candidate.name} {found.message}", f"Node {candidate.name}"
+    )
 
 
-def _over_budget(command: Command, situation: Situation, standing: Standing, left: dict[str, int]) -> Reason | None:
+def _over_budget(
+    command: Command, context: DecisionContext, candidate: Candidate, left: dict[str, int]
+) -> Reason | None:
     """Why the pool's budgets no longer let one more of its nodes go."""
-    pool = standing.pool
+    pool = candidate.pool
     if pool is None:
         return None
-    allowance = situation.allowance(pool, command.cause)
+    allowance = context.allowance(pool, command.cause)
     remaining = left.setdefault(pool.name, allowance.remaining)
     left[pool.name] = remaining - 1
     return None if remaining > 0 else allowance.exhausted(pool)
 
 
-def _without(command: Command, standings: list[Standing]) -> Command:
+def _without(command: Command, candidates: list[Candidate]) -> Command:
     """An emptiness command reduced to the nodes that are still empty."""
-    if len(standings) == len(command.nodes):
+    if len(candidates) == len(command.nodes):
         return command
     return replace(
         command,
-        nodes=tuple(standing.name for standing in standings),
-        price=sum(standing.price or 0.0 for standing in standings),
-        unpriced=sum(standing.price is None for standing in standings),
-        disruption_cost=sum(standing.cost for standing in standings),
+        nodes=tuple(candidate.name for candidate in candidates),
+        price=sum(candidate.price or 0.0 for candidate in candidates),
+        unpriced=sum(candidate.price is None for candidate in candidates),
+        disruption_cost=sum(candidate.cost for candidate in candidates),
     )

@@ -20,7 +20,7 @@ class Partition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DisruptionSettings:
     """Settings of a run of decisions; the defaults are those of the command line."""
 
     order: Order = Order.RATIO

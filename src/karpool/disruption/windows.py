@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from karpool.disruption.reasons import Code, clock
-from karpool.model.duration import Duration
+from karpool.disruption.reasons import ReasonCode, clock
 from karpool.model.nodepool import NodeClaim, NodePool, grace_period
 from karpool.model.reasons import Reason
-from karpool.model.wire import condition
+from karpool.wire.duration import Duration
+from karpool.wire.objects import condition
 
 _LONG_AGO: Final = datetime(1, 1, 2, tzinfo=UTC)
 _NEVER: Final = datetime(9999, 12, 30, tzinfo=UTC)
@@ -32,13 +32,13 @@ def source_closed(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | N
     """
     if pool.static:
         said = f"NodePool {pool.name} keeps a fixed number of nodes"
-        return Reason(Code.STATIC_POOL, said, _subject(claim))
+        return Reason(ReasonCode.STATIC_POOL, said, _subject(claim))
     if pool.spec.disruption.consolidate_after.never:
         said = f"NodePool {pool.name} has consolidateAfter Never"
-        return Reason(Code.CONSOLIDATE_AFTER_NEVER, said, _subject(claim))
+        return Reason(ReasonCode.CONSOLIDATE_AFTER_NEVER, said, _subject(claim))
     initialized = condition(claim.status.conditions, "Initialized")
     if initialized is not None and initialized.status != "True":
-        return Reason(Code.NODE_NOT_INITIALIZED, "is not initialized", _subject(claim))
+        return Reason(ReasonCode.NODE_NOT_INITIALIZED, "is not initialized", _subject(claim))
     return _waiting(claim, pool, now)
 
 
@@ -61,12 +61,12 @@ def in_grace(claim: NodeClaim, pool: NodePool | None, now: datetime) -> Reason |
         period = grace_period(pool)
     except ValueError as problem:
         said = f"the grace period of NodePool {pool.name} cannot be read, so its nodes are left alone: {problem}"
-        return Reason(Code.GRACE_PERIOD_INVALID, said, _subject(claim))
+        return Reason(ReasonCode.GRACE_PERIOD_INVALID, said, _subject(claim))
     visible = _ends(event, period)
     if visible is None or now >= visible:
         return None
     said = f"had a pod event, and the grace period of NodePool {pool.name} ({period}) lasts until {clock(visible, now)}"
-    return Reason(Code.GRACE_PERIOD, said, _subject(claim))
+    return Reason(ReasonCode.GRACE_PERIOD, said, _subject(claim))
 
 
 def closed_until(claim: NodeClaim, pool: NodePool | None) -> datetime:
@@ -100,7 +100,7 @@ def _waiting(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | None:
     if opens is None or now >= opens:
         return None
     said = f"consolidateAfter of NodePool {pool.name} ({length}) has not passed; it does at {clock(opens, now)}"
-    return Reason(Code.CONSOLIDATE_AFTER_WINDOW, said, _subject(claim))
+    return Reason(ReasonCode.CONSOLIDATE_AFTER_WINDOW, said, _subject(claim))
 
 
 def _ends(start: datetime | None, length: Duration) -> datetime | None:

@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
-from karpool.disruption.pdbs import Pdbs
+from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.commands import carry_on
 from karpool.execution.rollback import remove_leftovers
-from karpool.execution.settings import Settings
+from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import State
 from karpool.execution.termination import terminate
 from karpool.execution.tickets import underway
@@ -19,9 +19,9 @@ def advance(
     state: State,
     now: datetime,
     *,
-    settings: Settings | None = None,
+    settings: ExecutionSettings | None = None,
     pods_on: PodsOn | None = None,
-    pdbs: Pdbs | None = None,
+    pdbs: PdbLimits | None = None,
 ) -> tuple[State, tuple[Action, ...]]:
     """The next safe actions for every command under way and every node on its way out.
 
@@ -29,7 +29,7 @@ def advance(
     carry a mark or are being deleted, with all that their tickets name, and the PodDisruptionBudgets. `pods_on` gives
     the pods of a node, and `pdbs` the budgets, where the caller keeps them so anyway.
     """
-    turn = Turn(objects, state, now, settings or Settings(), pods_on=pods_on, pdbs=pdbs)
+    turn = Turn(objects, state, now, settings or ExecutionSettings(), pods_on=pods_on, pdbs=pdbs)
     commands = underway(objects.node_claims)
     carry_on(turn, commands)
     remove_leftovers(turn, commands)

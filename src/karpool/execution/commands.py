@@ -14,17 +14,17 @@ from karpool.disruption.pods import blocks_until, protected_until, tolerates_dis
 from karpool.execution.actions import AddTaint, DeleteClaim
 from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED
 from karpool.execution.rollback import roll_back
-from karpool.execution.tickets import Underway, ticket_of
+from karpool.execution.tickets import CommandInProgress, ticket_of
 from karpool.execution.turn import Turn
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
-from karpool.model.wire import condition
+from karpool.wire.objects import condition
 
 _ONE_SECOND: Final = timedelta(seconds=1)
 
 
-def carry_on(turn: Turn, under_way: list[Underway]) -> None:
+def carry_on(turn: Turn, under_way: list[CommandInProgress]) -> None:
     """Take every command one step further."""
     queued = sum(len(one.ticket.nodes) for one in under_way)
     settings = turn.settings
@@ -36,7 +36,7 @@ def carry_on(turn: Turn, under_way: list[Underway]) -> None:
             _step(turn, one, one.ticket.created + limit)
 
 
-def _step(turn: Turn, command: Underway, deadline: datetime) -> None:
+def _step(turn: Turn, command: CommandInProgress, deadline: datetime) -> None:
     failure = _unfinished(turn, command) or _vanished(turn, command) or _arrived(turn, command)
     if failure is None and turn.now > deadline:
         failure = f"it was not done by {deadline:%H:%M:%S} UTC"
@@ -53,7 +53,7 @@ def _step(turn: Turn, command: Underway, deadline: datetime) -> None:
 # -- what takes a command back -----------------------------------------------------------------------------------------
 
 
-def _unfinished(turn: Turn, command: Underway) -> str | None:
+def _unfinished(turn: Turn, command: CommandInProgress) -> str | None:
     """A candidate that is there but does not carry the ticket: the command never really began."""
     for name in command.ticket.nodes:
         claim = turn.claim_of.get(name)
@@ -65,7 +65,7 @@ def _unfinished(turn: Turn, command: Underway) -> str | None:
     return None
 
 
-def _vanished(turn: Turn, command: Underway) -> str | None:
+def _vanished(turn: Turn, command: CommandInProgress) -> str | None:
     """A replacement that is gone or going, or was never made; one just created may not be seen yet."""
     for name in command.ticket.replacements:
         claim = turn.claims.get(name)
@@ -80,7 +80,7 @@ def _vanished(turn: Turn, command: Underway) -> str | None:
     return None
 
 
-def _arrived(turn: Turn, command: Underway) -> str | None:
+def _arrived(turn: Turn, command: CommandInProgress) -> str | None:
     """A pod that came to a candidate after the decision has no place in it."""
     for pod in _pods(turn, command):
         if _bound_since(pod, command.ticket.created) and pod.reschedulable and not tolerates_disruption(pod):
@@ -97,7 +97,7 @@ def _bound_since(pod: Pod, moment: datetime) -> bool:
     return when is not None and when > moment and when.replace(microsecond=0) > moment.replace(microsecond=0)
 
 
-def _pods(turn: Turn, command: Underway) -> Iterator[Pod]:
+def _pods(turn: Turn, command: CommandInProgress) -> Iterator[Pod]:
     for claim in command.waiting:
         for node in turn.nodes_of.get(claim.name, ()):
             yield from turn.pods_on(node.name)
@@ -106,7 +106,7 @@ def _pods(turn: Turn, command: Underway) -> Iterator[Pod]:
 # -- what a command waits for ------------------------------------------------------------------------------------------
 
 
-def _tainted(turn: Turn, command: Underway) -> bool:
+def _tainted(turn: Turn, command: CommandInProgress) -> bool:
     """Whether no new pod can come to the candidates; a taint that is missing is put on."""
     bare = [
         node
@@ -118,7 +118,7 @@ def _tainted(turn: Turn, command: Underway) -> bool:
     return not bare
 
 
-def _replaced(turn: Turn, command: Underway) -> bool:
+def _replaced(turn: Turn, command: CommandInProgress) -> bool:
     """Whether every replacement is initialized; that condition stays once it is true."""
     ready = True
     for name in command.ticket.replacements:
@@ -134,7 +134,7 @@ def _replaced(turn: Turn, command: Underway) -> bool:
     return ready
 
 
-def _held(turn: Turn, command: Underway) -> bool:
+def _held(turn: Turn, command: CommandInProgress) -> bool:
     """Whether a pod may not leave now: a node whose drain would get stuck is better not deleted yet."""
     for claim in command.waiting:
         if command.ticket.cause == Cause.DRIFTED and claim.spec.termination_grace_period is not None:
@@ -162,7 +162,7 @@ def _hold(turn: Turn, pod: Pod) -> Reason | None:
 # -- the point of no return --------------------------------------------------------------------------------------------
 
 
-def _delete(turn: Turn, command: Underway) -> None:
+def _delete(turn: Turn, command: CommandInProgress) -> None:
     """Write on every candidate that there is no way back; once that is done, delete them all."""
     uncommitted = [claim for claim in command.waiting if not _is_committed(claim)]
     for claim in uncommitted:
@@ -179,12 +179,12 @@ def _is_committed(claim: NodeClaim) -> bool:
     return ticket is not None and ticket.committed
 
 
-def _commit(turn: Turn, command: Underway, claim: NodeClaim) -> None:
+def _commit(turn: Turn, command: CommandInProgress, claim: NodeClaim) -> None:
     cause = command.ticket.cause
     if condition(claim.status.conditions, DISRUPTION_REASON) is None:
         turn.note(claim, DISRUPTION_REASON, "True", cause, cause)
     turn.do(replace(command.ticket, committed=True).on(claim.name))
 
 
-def _why(command: Underway) -> str:
+def _why(command: CommandInProgress) -> str:
     return f"goes because it is {command.ticket.cause.lower()} ({command.ticket.method})"

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from karpool.cluster.nodes import join
-from karpool.disruption.pdbs import Pdbs, currently_reschedulable
+from karpool.disruption.pdbs import PdbLimits, currently_reschedulable
 from karpool.execution.tickets import in_command
 from karpool.model.objects import Objects
 
@@ -14,12 +14,12 @@ def leaving_nodes(objects: Objects) -> frozenset[str]:
     return in_command(objects).union(deleting)
 
 
-def moving_pods(objects: Objects, now: datetime, pdbs: Pdbs | None = None) -> frozenset[str]:
+def moving_pods(objects: Objects, now: datetime, pdbs: PdbLimits | None = None) -> frozenset[str]:
     """The pods, by key, that leave such nodes and that nothing keeps there; provisioning finds room for them."""
     nodes = leaving_nodes(objects)
     if not nodes:
         return frozenset()
-    pdbs = pdbs or Pdbs(objects.pod_disruption_budgets)
+    pdbs = pdbs or PdbLimits(objects.pod_disruption_budgets)
     return frozenset(
         pod.key for pod in objects.pods if pod.spec.node_name in nodes and currently_reschedulable(pod, pdbs, now)
     )

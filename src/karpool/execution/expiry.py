@@ -6,7 +6,7 @@ from karpool.execution.actions import DeleteClaim
 from karpool.execution.conditions import INSTANCE_TERMINATING, LAUNCHED, REGISTERED, TERMINATED
 from karpool.execution.turn import Turn
 from karpool.model.nodepool import NodeClaim
-from karpool.model.wire import condition
+from karpool.wire.objects import condition
 
 
 def end_of_life(turn: Turn, claim: NodeClaim) -> bool:

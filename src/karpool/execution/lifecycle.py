@@ -12,7 +12,7 @@ from karpool.execution.actions import Action
 from karpool.execution.expiry import end_of_life
 from karpool.execution.marks import mark_consolidatable, mark_drifted
 from karpool.execution.registration import follow
-from karpool.execution.settings import Settings
+from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import State
 from karpool.execution.turn import Turn
 from karpool.model.labels import NODEPOOL
@@ -34,13 +34,13 @@ def lifecycle(
     *,
     catalog: Catalog | None = None,
     only: Collection[str] | None = None,
-    settings: Settings | None = None,
+    settings: ExecutionSettings | None = None,
 ) -> Lifecycle:
     """The next actions in the life of every claim that nobody has deleted, or of those named by `only`.
 
     Pass a catalogue only if it lists every type of the provider: a node of a type that it lacks counts as drifted.
     """
-    turn = Turn(objects, _NO_MEMORY, now, settings or Settings())
+    turn = Turn(objects, _NO_MEMORY, now, settings or ExecutionSettings())
     pools = {pool.name: pool for pool in objects.node_pools}
     for claim in objects.node_claims:
         if claim.metadata.deletion_timestamp is not None or (only is not None and claim.name not in only):

@@ -6,17 +6,19 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog
-from karpool.disruption.drifted import drift_of
-from karpool.disruption.reasons import Code
+from karpool.disruption.drift_detection import drift_of
+from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.windows import reference_time
 from karpool.execution.actions import ClearClaimCondition
 from karpool.execution.conditions import CONSOLIDATABLE, DRIFTED, INITIALIZED, LAUNCHED
 from karpool.execution.turn import Turn
 from karpool.model.nodepool import NodeClaim, NodePool
-from karpool.model.wire import condition
+from karpool.wire.objects import condition
 
 DRIFT_RECHECK: Final = timedelta(minutes=5)
-_OURS: Final = frozenset({Code.NODE_POOL_DRIFTED, Code.REQUIREMENTS_DRIFTED, Code.INSTANCE_TYPE_NOT_FOUND})
+_OURS: Final = frozenset(
+    {ReasonCode.NODE_POOL_DRIFTED, ReasonCode.REQUIREMENTS_DRIFTED, ReasonCode.INSTANCE_TYPE_NOT_FOUND}
+)
 
 
 def mark_consolidatable(turn: Turn, claim: NodeClaim, pool: NodePool | None) -> None:

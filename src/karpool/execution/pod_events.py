@@ -14,7 +14,7 @@ from karpool.execution.drain import DEFAULT_GRACE
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
-from karpool.model.wire import condition
+from karpool.wire.objects import condition
 
 SAME_EVENT: Final = timedelta(seconds=10)
 

@@ -9,7 +9,7 @@ from karpool.execution.turn import Turn
 from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
-from karpool.model.quantity import ZERO
+from karpool.wire.quantity import ZERO
 
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
 

@@ -7,15 +7,15 @@ from typing import Final
 
 from karpool.execution.actions import Annotate, ClearClaimCondition, DeleteClaim, RemoveTaint
 from karpool.execution.conditions import DISRUPTION_REASON
-from karpool.execution.tickets import COMMAND, REPLACES, Ticket, Underway, ticket_of
+from karpool.execution.tickets import COMMAND, REPLACES, CommandInProgress, Ticket, ticket_of
 from karpool.execution.turn import Turn
 from karpool.model.nodepool import NodeClaim
-from karpool.model.wire import condition
+from karpool.wire.objects import condition
 
 ROLLED_BACK: Final = "DisruptionRolledBack"
 
 
-def roll_back(turn: Turn, command: Underway, why: str) -> None:
+def roll_back(turn: Turn, command: CommandInProgress, why: str) -> None:
     """Undo everything a command has done so far."""
     ticket = command.ticket
     replacements = _open_replacements(turn, ticket)
@@ -60,7 +60,7 @@ def unmark(turn: Turn, claim: NodeClaim) -> None:
         turn.do(ClearClaimCondition(claim.name, DISRUPTION_REASON))
 
 
-def remove_leftovers(turn: Turn, under_way: list[Underway]) -> None:
+def remove_leftovers(turn: Turn, under_way: list[CommandInProgress]) -> None:
     """Take off marks that belong to no command: taints, conditions, tickets nobody can read, replacement marks."""
     open_ids = {one.ticket.id for one in under_way if not one.ticket.committed}
     for claim in turn.claims.values():

@@ -12,7 +12,7 @@ REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ExecutionSettings:
     """Settings of execution; the defaults are those of a cluster that Karpool runs alone."""
 
     taint_key: str = DISRUPTED_TAINT

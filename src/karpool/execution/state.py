@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from karpool.execution.settings import Settings
+from karpool.execution.settings import ExecutionSettings
 from karpool.model.nodepool import NodeClaim
 
 FIRST_RETRY: Final = timedelta(milliseconds=100)
@@ -46,9 +46,9 @@ def after_attempt(before: Attempt | None, now: datetime) -> Attempt:
     return Attempt(tries + 1, now + min(LAST_RETRY, FIRST_RETRY * 2 ** min(tries, _MOST_DOUBLINGS)))
 
 
-def nominate(state: State, nodes: Iterable[str], now: datetime, *, settings: Settings | None = None) -> State:
+def nominate(state: State, nodes: Iterable[str], now: datetime, *, settings: ExecutionSettings | None = None) -> State:
     """Remember that pods are on their way to nodes, so that nobody removes these meanwhile."""
-    until = now + (settings or Settings()).nomination
+    until = now + (settings or ExecutionSettings()).nomination
     return replace(state, nominations={**state.nominations, **dict.fromkeys(nodes, until)})
 
 

@@ -24,7 +24,7 @@ from karpool.execution.volumes import attached
 from karpool.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
-from karpool.model.wire import condition
+from karpool.wire.objects import condition
 
 VOLUME_RETRY: Final = timedelta(seconds=1)
 NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balancers"

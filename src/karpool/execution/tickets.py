@@ -17,7 +17,7 @@ from karpool.disruption.command import Command
 from karpool.execution.actions import Annotate
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
-from karpool.model.wire import Timestamp
+from karpool.wire.objects import Timestamp
 
 COMMAND: Final = "karpool.sh/command"
 REPLACES: Final = "karpool.sh/replacement-for"
@@ -40,7 +40,7 @@ class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Underway:
+class CommandInProgress:
     """A command that has begun: its ticket, and the claims that carry it."""
 
     ticket: Ticket
@@ -66,7 +66,7 @@ def _read(text: str) -> Ticket | None:
         return None
 
 
-def underway(claims: Iterable[NodeClaim]) -> list[Underway]:
+def underway(claims: Iterable[NodeClaim]) -> list[CommandInProgress]:
     """The commands that have begun, oldest first; one is committed as soon as one member says so."""
     tickets: dict[str, Ticket] = {}
     members: dict[str, list[NodeClaim]] = {}
@@ -76,7 +76,7 @@ def underway(claims: Iterable[NodeClaim]) -> list[Underway]:
             known = tickets.get(ticket.id)
             tickets[ticket.id] = known if known is not None and known.committed else ticket
             members.setdefault(ticket.id, []).append(claim)
-    found = [Underway(ticket, tuple(members[ticket.id])) for ticket in tickets.values()]
+    found = [CommandInProgress(ticket, tuple(members[ticket.id])) for ticket in tickets.values()]
     return sorted(found, key=lambda one: (one.ticket.created, one.ticket.id))
 
 

@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import Final, Literal
 
 from karpool.cluster.nodes import with_claims
-from karpool.disruption.pdbs import Pdbs
+from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, Kind, RecordEvent, SetClaimCondition
-from karpool.execution.settings import Settings
+from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import Attempt, State, after_attempt
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
-from karpool.model.wire import condition
+from karpool.wire.objects import condition
 
 TOLD_FOR: Final = timedelta(minutes=2)
 PodsOn = Callable[[str], Sequence[Pod]]
@@ -29,10 +29,10 @@ class Turn:
         objects: Objects,
         state: State,
         now: datetime,
-        settings: Settings,
+        settings: ExecutionSettings,
         *,
         pods_on: PodsOn | None = None,
-        pdbs: Pdbs | None = None,
+        pdbs: PdbLimits | None = None,
     ) -> None:
         self.objects = objects
         self.state = state
@@ -40,7 +40,7 @@ class Turn:
         self.settings = settings
         self.pods_on = pods_on or self._find_pods
         self._pdbs = pdbs
-        self._deeds: list[Action] = []
+        self._tasks: list[Action] = []
         self._events: list[Action] = []
         self.held_by_budget = False
         self.wake: datetime | None = None
@@ -82,18 +82,18 @@ class Turn:
         return found
 
     @cached_property
-    def pdbs(self) -> Pdbs:
+    def pdbs(self) -> PdbLimits:
         """The PodDisruptionBudgets."""
-        return self._pdbs or Pdbs(self.objects.pod_disruption_budgets)
+        return self._pdbs or PdbLimits(self.objects.pod_disruption_budgets)
 
     def do(self, *actions: Action) -> None:
         """Have something done now."""
-        self._deeds += actions
+        self._tasks += actions
 
     @property
     def actions(self) -> tuple[Action, ...]:
         """What is to be done, deeds before words: who is always cut short still gets somewhere."""
-        return (*self._deeds, *self._events)
+        return (*self._tasks, *self._events)
 
     def look_again(self, moment: datetime) -> None:
         """Look again at a moment, if that is still to come."""

@@ -6,15 +6,14 @@ from typing import Any, Final
 
 import structlog
 
-from karpool.controller.store import Shelf, Store, Versions
+from karpool.controller.store import ClusterStore
+from karpool.kube.cache import CacheFeed, ChangeQueue
+from karpool.kube.client import Client
+from karpool.kube.errors import ForbiddenError, NotFoundError, UnreachableError
+from karpool.kube.reflector import Reflector
+from karpool.kube.resources import Resource, Unreadable
+from karpool.kube.store import Store, Versions
 from karpool.live import resources as r
-from karpool.live.cache import Arrivals, Kept
-from karpool.live.client import Client
-from karpool.live.errors import ForbiddenError, NotFoundError, UnreachableError
-from karpool.live.metrics import Metrics
-from karpool.live.reflector import Reflector
-from karpool.live.resources import Resource, Unreadable
-from karpool.live.writing import Shelves
 
 _log = structlog.get_logger()
 _TELL_EVERY: Final = 10.0
@@ -32,8 +31,8 @@ class ClusterCaches:
 
     def __init__(self, client: Client, on_restart: Callable[[str], None]) -> None:
         """`on_restart` hears of each watch that was cut, by the plural of its kind."""
-        self.store = store = Store()
-        self.arrivals = Arrivals()
+        self.store = store = ClusterStore()
+        self.changes = ChangeQueue()
         self._client = client
         self._on_restart = on_restart
         self._reflectors: list[Reflector[Any]] = []
@@ -48,18 +47,20 @@ class ClusterCaches:
         self.follow(r.CSI_NODES, store.csi_nodes)
         self.follow(r.NAMESPACES, store.namespaces)
 
-    def follow(self, resource: Resource[Any], shelf: Shelf[Any], *, namespace: str = "", name: str = "") -> Kept[Any]:
+    def follow(
+        self, resource: Resource[Any], store: Store[Any], *, namespace: str = "", name: str = ""
+    ) -> CacheFeed[Any]:
         """Keep a shelf in step with a kind of object, or with the one that is named."""
-        kept: Kept[Any] = Kept(shelf, self.arrivals)
+        kept: CacheFeed[Any] = CacheFeed(store, self.changes)
         named = f"metadata.name={name}" if name else ""
         self._reflectors.append(
             Reflector(self._client, resource, kept, namespace=namespace, field_selector=named, on_trouble=self._trouble)
         )
         return kept
 
-    def own_shelf(self) -> Shelf[Any]:
+    def own_store(self) -> Store[Any]:
         """A shelf for a kind that decisions do not read."""
-        return Shelf(Versions())
+        return Store(Versions())
 
     async def run(self) -> None:
         """Follow the API server until cancelled."""
@@ -76,7 +77,7 @@ class ClusterCaches:
                 task.cancel()
             if pending:
                 _log.info("waiting for the API server", kinds=self.missing())
-        self.arrivals.apply()
+        self.changes.apply()
 
     def missing(self) -> list[str]:
         """The kinds of which nothing is known yet."""
@@ -111,20 +112,6 @@ class ClusterCaches:
             self._told[event, resource] = now + _QUIET
         about = {"resource": resource} if resource else {}
         (_log.debug if again else _log.warning)(event, **about, error=str(error), **more)
-
-
-class Caches(ClusterCaches):
-    """The caches of the controller."""
-
-    def __init__(self, client: Client, metrics: Metrics) -> None:
-        super().__init__(client, metrics.watch_restarted)
-        self.shelves = Shelves(
-            nodes=self.nodes,
-            claims=self.follow(r.NODE_CLAIMS, self.store.claims),
-            pools=self.follow(r.NODE_POOLS, self.store.pools),
-            pods=self.pods,
-        )
-        self.follow(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)
 
 
 def left_out(found: Unreadable) -> None:

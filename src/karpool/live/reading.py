@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from karpool.kube.client import Client
+from karpool.kube.errors import ApiError, ForbiddenError, NotFoundError
+from karpool.kube.list_watch import Listed
+from karpool.kube.resources import Resource, Unreadable
 from karpool.live import resources as known
-from karpool.live.client import Client
-from karpool.live.errors import ApiError, ForbiddenError, NotFoundError
-from karpool.live.resources import Resource, Unreadable
-from karpool.live.watching import Listed
+from karpool.live.resources import collection_of
 from karpool.model import nodepool_v1beta1
-from karpool.model.manifests.kinds import KARPENTER
+from karpool.model.kinds import KARPENTER
 from karpool.model.objects import Objects
 
 Tell = Callable[[str, int, int | None], None]
@@ -61,7 +62,7 @@ class Unlisted:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClusterReading:
     """A cluster as it was read, and what is missing in it."""
 
     objects: Objects
@@ -82,7 +83,7 @@ async def read_cluster(
     *,
     resources: Kinds = DECIDED_ON,
     tell: Tell = lambda _what, _done, _all: None,
-) -> Reading:
+) -> ClusterReading:
     """List the resources, all at once; kinds that the cluster does not have, or does not show, are empty."""
     done = 0
 
@@ -96,8 +97,8 @@ async def read_cluster(
     tell("Reading the cluster", 0, len(resources))
     answers = await asyncio.gather(*map(read, resources), return_exceptions=True)
     found = dict(zip(resources, map(_answered, answers), strict=True))
-    listed = {resource.collection: one for resource, one in found.items() if isinstance(one, Listed)}
-    return Reading(
+    listed = {collection_of(resource): one for resource, one in found.items() if isinstance(one, Listed)}
+    return ClusterReading(
         Objects(**{name: one.items for name, one in listed.items()}),
         tuple(entry for one in listed.values() for entry in one.unreadable),
         tuple(one for one in found.values() if isinstance(one, Unlisted)),

@@ -18,9 +18,9 @@ from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Container, HostPath, Pod, PodSpec, Volume
 from karpool.model.storage import LocalSource, PersistentVolume
-from karpool.model.wire import Condition, Metadata, Object
 from karpool.model.workloads import DaemonSet, StatefulSet, WorkloadSpec
 from karpool.provisioning.pool_hash import pool_hash
+from karpool.wire.objects import Condition, Metadata, Object
 
 T = TypeVar("T", bound=Object)
 

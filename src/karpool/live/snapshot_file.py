@@ -10,10 +10,11 @@ from typing import Final
 import msgspec
 
 from karpool.live.reading import SIMULATED
+from karpool.live.resources import collection_of
 from karpool.live.slimming import slimmed
 from karpool.model.objects import Objects
-from karpool.model.problems import InputError
-from karpool.model.wire import encode_value
+from karpool.wire.objects import encode_value
+from karpool.wire.problems import InputError
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -31,7 +32,7 @@ def encode_snapshot(objects: Objects) -> bytes:
     lines = []
     for resource in SIMULATED:
         head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'.encode()
-        lines += [head + _ENCODER.encode(thing)[1:] for thing in getattr(slim, resource.collection)]
+        lines += [head + _ENCODER.encode(thing)[1:] for thing in getattr(slim, collection_of(resource))]
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + b",\n".join(lines) + b"\n]}\n"
 
 

@@ -10,11 +10,12 @@ import msgspec
 import structlog
 
 from karpool.execution import actions as a
-from karpool.live.cache import Kept
-from karpool.live.client import Client
+from karpool.kube.cache import CacheFeed
+from karpool.kube.client import Client
+from karpool.kube.errors import ConflictError, NotFoundError, TooManyRequestsError
+from karpool.kube.resources import Resource
 from karpool.live.edits import Edit, Json, merge_patch, target
-from karpool.live.errors import ConflictError, NotFoundError, TooManyRequestsError
-from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS, Resource
+from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
@@ -33,36 +34,36 @@ Deed = a.CreateClaim | a.DeleteClaim | a.DeleteNode | a.DeletePod | a.EvictPod
 
 
 @dataclass(frozen=True, slots=True)
-class Shelves:
+class CacheFeeds:
     """Where the answers to writes are kept."""
 
-    nodes: Kept[Node]
-    claims: Kept[NodeClaim]
-    pools: Kept[NodePool]
-    pods: Kept[Pod]
+    nodes: CacheFeed[Node]
+    claims: CacheFeed[NodeClaim]
+    pools: CacheFeed[NodePool]
+    pods: CacheFeed[Pod]
 
-    def of(self, kind: str) -> Kept[Any]:
+    def of(self, kind: str) -> CacheFeed[Any]:
         """The shelf of a kind."""
-        shelves: dict[str, Kept[Any]] = {
+        feeds: dict[str, CacheFeed[Any]] = {
             "Node": self.nodes,
             "NodeClaim": self.claims,
             "NodePool": self.pools,
             "Pod": self.pods,
         }
-        return shelves[kind]
+        return feeds[kind]
 
     def uid_of(self, kind: str, key: str) -> str:
         """The uid of an object, as far as it is known."""
-        held = self.of(kind).shelf.get(key)
+        held = self.of(kind).store.get(key)
         return "" if held is None else str(held.metadata.uid)
 
 
 class Writer:
     """Writes one thing at a time; an object that is gone, or another one by now, is no failure."""
 
-    def __init__(self, client: Client, shelves: Shelves, clock: Callable[[], datetime]) -> None:
+    def __init__(self, client: Client, feeds: CacheFeeds, clock: Callable[[], datetime]) -> None:
         self._client = client
-        self._shelves = shelves
+        self._feeds = feeds
         self._clock = clock
 
     async def edit(self, edits: Sequence[Edit], *, also: Json | None = None) -> None:
@@ -77,7 +78,7 @@ class Writer:
         resource = _RESOURCES[kind]
         namespace, _, name = key.rpartition("/")
         held = msgspec.json.decode(await self._client.raw("GET", resource.path(namespace, name)))
-        known = self._shelves.of(kind).shelf.get(key)
+        known = self._feeds.of(kind).store.get(key)
         if known is not None and known.metadata.uid != held["metadata"]["uid"]:
             return
         patch = merge_patch(held, edits, self._clock())
@@ -92,7 +93,7 @@ class Writer:
                 subresource=subresource,
                 resource_version=held["metadata"]["resourceVersion"],
             )
-            self._shelves.of(kind).written(written)
+            self._feeds.of(kind).written(written)
 
     async def has_claim(self, name: str) -> bool:
         """Whether the API server knows a NodeClaim, whatever the caches know."""
@@ -102,19 +103,19 @@ class Writer:
             return False
         return True
 
-    async def do(self, deed: Deed) -> None:
+    async def do(self, task: Deed) -> None:
         """Create, delete or evict."""
-        match deed:
+        match task:
             case a.CreateClaim():
-                await self._create(deed.claim)
+                await self._create(task.claim)
             case a.DeleteClaim():
-                await delete(self._client, NODE_CLAIMS, deed.name, deed.uid)
+                await delete(self._client, NODE_CLAIMS, task.name, task.uid)
             case a.DeleteNode():
-                await delete(self._client, NODES, deed.name, deed.uid)
+                await delete(self._client, NODES, task.name, task.uid)
             case a.DeletePod():
-                await delete(self._client, PODS, deed.key, deed.uid, deed.grace_seconds)
+                await delete(self._client, PODS, task.key, task.uid, task.grace_seconds)
             case a.EvictPod():
-                await evict(self._client, deed.key, deed.uid)
+                await evict(self._client, task.key, task.uid)
 
     async def _create(self, claim: NodeClaim) -> None:
         try:
@@ -123,7 +124,7 @@ class Writer:
             if not error.already_exists:
                 raise
             made = await self._client.get(NODE_CLAIMS, claim.name)
-        self._shelves.claims.written(made)
+        self._feeds.claims.written(made)
 
 
 async def until_first(write: Callable[[], Awaitable[R]]) -> R:

@@ -8,7 +8,7 @@ import msgspec
 
 from karpool.model.labels import BALANCED_K, BUDGETS, MINIMUM_SAVINGS
 from karpool.model.nodepool import Budget
-from karpool.model.wire import decode_value
+from karpool.wire.objects import decode_value
 
 _BALANCED: Final = "a number above 0 such as 2"
 _SAVINGS: Final = "dollars an hour such as 0.05, or a percentage of at most 100 such as 5%"

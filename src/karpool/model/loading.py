@@ -13,13 +13,13 @@ import msgspec
 from msgspec.structs import replace
 
 from karpool.model import provisioner
-from karpool.model.manifests.documents import DocumentError, documents
-from karpool.model.manifests.kinds import KINDS, Kind, find_kind, qualified_kind
-from karpool.model.manifests.reading import Raw, Reading, read_claim, read_object, read_pool, read_provisioner
-from karpool.model.manifests.sources import Source, display_name, find_sources, read_source
+from karpool.model.decoding import ObjectReading, Raw, read_claim, read_object, read_pool, read_provisioner
+from karpool.model.kinds import KINDS, Kind, find_kind, qualified_kind
 from karpool.model.objects import Objects
-from karpool.model.problems import Flaw, InputError, Problem
-from karpool.model.wire import Object
+from karpool.wire.documents import DocumentError, documents
+from karpool.wire.objects import Object
+from karpool.wire.problems import Flaw, InputError, Problem
+from karpool.wire.sources import ManifestSource, display_name, find_sources, read_source
 
 _DEFAULT_NAMESPACE: Final = "default"
 _LIST: Final = "List"
@@ -118,7 +118,7 @@ class _Reader:
             omissions=tuple(self.omissions),
         )
 
-    def read_source(self, source: Source, stdin: BinaryIO) -> None:
+    def read_source(self, source: ManifestSource, stdin: BinaryIO) -> None:
         file = display_name(source)
         number = 0
         try:
@@ -194,7 +194,7 @@ class _Reader:
         else:
             self._keep(read_object(raw, kind), raw, origin, kind, name)
 
-    def _keep(self, reading: Reading, raw: Raw, origin: Origin, kind: Kind, name: str) -> None:
+    def _keep(self, reading: ObjectReading, raw: Raw, origin: Origin, kind: Kind, name: str) -> None:
         """Take an object in under the kind it was written as, with what there is to say about it."""
         found = reading.object
         remarked = reading.refused or reading.omitted or reading.warnings

@@ -4,7 +4,7 @@ from msgspec import field
 
 from karpool.model.pod import Amounts
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Condition, Object, Wire, is_true
+from karpool.wire.objects import Condition, Object, Wire, is_true
 
 
 class NodeSpec(Wire):

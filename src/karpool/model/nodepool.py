@@ -4,12 +4,12 @@ from typing import Final
 
 from msgspec import field
 
-from karpool.model.duration import NEVER, Duration, parse_duration
 from karpool.model.labels import GRACE_PERIOD
 from karpool.model.pod import Amounts
 from karpool.model.requirements import Requirements, requirement
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Condition, Object, Timestamp, Wire, condition, is_true
+from karpool.wire.duration import NEVER, Duration, parse_duration
+from karpool.wire.objects import Condition, Object, Timestamp, Wire, condition, is_true
 
 ZERO_SECONDS: Final = Duration(0)
 THIRTY_DAYS: Final = Duration(720 * 3600 * 10**9)
@@ -37,7 +37,7 @@ class NodeClassRef(Wire):
     name: str = ""
 
 
-class ClaimSpec(Wire):
+class TemplateSpec(Wire):
     """What a node must be like."""
 
     requirements: tuple[PoolRequirement, ...] = ()
@@ -55,11 +55,11 @@ class TemplateMetadata(Wire):
     annotations: dict[str, str] = {}
 
 
-class Template(Wire):
+class PoolTemplate(Wire):
     """What the nodes of a pool are made from."""
 
     metadata: TemplateMetadata = TemplateMetadata()
-    spec: ClaimSpec = ClaimSpec()
+    spec: TemplateSpec = TemplateSpec()
 
 
 class Budget(Wire):
@@ -83,7 +83,7 @@ class Disruption(Wire):
 class NodePoolSpec(Wire):
     """Policy and template of a pool."""
 
-    template: Template = Template()
+    template: PoolTemplate = PoolTemplate()
     disruption: Disruption = Disruption()
     limits: Amounts = {}
     weight: int | None = None
@@ -131,7 +131,7 @@ class ClaimResources(Wire):
     requests: Amounts = {}
 
 
-class NodeClaimSpec(ClaimSpec):
+class NodeClaimSpec(TemplateSpec):
     """What one node must be like."""
 
     resources: ClaimResources = ClaimResources()

@@ -4,9 +4,9 @@ from typing import Literal
 
 from msgspec import field
 
-from karpool.model.quantity import Quantity
 from karpool.model.scheduling import Affinity, SpreadConstraint, Toleration
-from karpool.model.wire import Condition, Object, Timestamp, Wire
+from karpool.wire.objects import Condition, Object, Timestamp, Wire
+from karpool.wire.quantity import Quantity
 
 Amounts = dict[str, Quantity]
 

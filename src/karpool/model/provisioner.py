@@ -3,24 +3,24 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from karpool.model.duration import NEVER, Duration
 from karpool.model.nodepool import (
     ZERO_SECONDS,
-    ClaimSpec,
     Disruption,
     NodeClassRef,
     NodePool,
     NodePoolSpec,
     PoolRequirement,
-    Template,
+    PoolTemplate,
     TemplateMetadata,
+    TemplateSpec,
 )
 from karpool.model.pod import Amounts
-from karpool.model.problems import Flaw
 from karpool.model.rules.pools import held, weight_flaws
 from karpool.model.rules.requirements import requirement_flaws
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Object, Wire
+from karpool.wire.duration import NEVER, Duration
+from karpool.wire.objects import Object, Wire
+from karpool.wire.problems import Flaw
 
 API_VERSION: Final = "karpenter.sh/v1alpha5"
 _SECOND: Final = 10**9
@@ -95,14 +95,14 @@ def refused_provisioner(provisioner: Provisioner, written: Any) -> Iterator[Flaw
 def as_node_pool(provisioner: Provisioner) -> NodePool:
     """The NodePool that means the same."""
     spec = provisioner.spec
-    claim = ClaimSpec(
+    claim = TemplateSpec(
         requirements=spec.requirements,
         taints=spec.taints,
         startup_taints=spec.startup_taints,
         node_class_ref=_node_class(spec.provider_ref),
         expire_after=_seconds(spec.ttl_seconds_until_expired),
     )
-    template = Template(metadata=TemplateMetadata(labels=spec.labels, annotations=spec.annotations), spec=claim)
+    template = PoolTemplate(metadata=TemplateMetadata(labels=spec.labels, annotations=spec.annotations), spec=claim)
     pool = NodePoolSpec(template=template, disruption=_disruption(spec), limits=spec.limits, weight=spec.weight)
     return NodePool(metadata=provisioner.metadata, spec=pool)
 

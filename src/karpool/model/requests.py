@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from karpool.model.pod import Container, ContainerStatus, Pod
-from karpool.model.quantity import ZERO, Quantity
+from karpool.wire.quantity import ZERO, Quantity
 
 Amounts = dict[str, Quantity]
 

@@ -6,7 +6,7 @@ from msgspec import field
 
 from karpool.model.requirements import NOTHING, Requirement, Requirements, requirement
 from karpool.model.selectors import LabelSelector
-from karpool.model.wire import Wire
+from karpool.wire.objects import Wire
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 

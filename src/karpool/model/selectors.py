@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from karpool.model.wire import Wire
+from karpool.wire.objects import Wire
 
 
-class Expression(Wire):
+class SelectorExpression(Wire):
     """One expression of a label selector."""
 
     key: str
@@ -31,7 +31,7 @@ class LabelSelector(Wire):
     """A label selector; the empty one matches everything, a missing one nothing."""
 
     match_labels: dict[str, str] = {}
-    match_expressions: tuple[Expression, ...] = ()
+    match_expressions: tuple[SelectorExpression, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether labels satisfy every part of the selector."""

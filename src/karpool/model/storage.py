@@ -3,17 +3,17 @@
 from msgspec import field
 
 from karpool.model.scheduling import NodeSelector
-from karpool.model.wire import Object, Wire
+from karpool.wire.objects import Object, Wire
 
 
-class ClaimSpec(Wire):
+class VolumeClaimSpec(Wire):
     """What a claim asks for."""
 
     volume_name: str = ""
     storage_class_name: str | None = None
 
 
-class ClaimStatus(Wire):
+class VolumeClaimStatus(Wire):
     """How a claim fares."""
 
     phase: str = ""
@@ -22,8 +22,8 @@ class ClaimStatus(Wire):
 class PersistentVolumeClaim(Object):
     """A claim on a volume."""
 
-    spec: ClaimSpec = ClaimSpec()
-    status: ClaimStatus = ClaimStatus()
+    spec: VolumeClaimSpec = VolumeClaimSpec()
+    status: VolumeClaimStatus = VolumeClaimStatus()
 
 
 class CSISource(Wire):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from karpool.model.loading import Loaded
-from karpool.model.problems import Flaw, Problem
 from karpool.model.rules.pools import controller_flaws
 from karpool.model.rules.references import claim_references, pod_references
-from karpool.model.wire import Object
+from karpool.wire.objects import Object
+from karpool.wire.problems import Flaw, Problem
 
 Found = TypeVar("Found", bound=Object)
 

@@ -2,7 +2,7 @@
 
 from karpool.model.pod import Pod, PodSpec
 from karpool.model.selectors import LabelSelector
-from karpool.model.wire import Metadata, Object, Wire, condition
+from karpool.wire.objects import Metadata, Object, Wire, condition
 
 
 class PodTemplate(Wire):

@@ -24,8 +24,8 @@ from karpool.packing.kernels.place import place, prepare_candidates
 from karpool.packing.placement import Placement
 from karpool.packing.question import Options
 from karpool.packing.runspace import RunSpace
-from karpool.packing.tables import TableKeeper
-from karpool.packing.typetable import Prices
+from karpool.packing.tables import TableCache
+from karpool.packing.type_table import Prices
 
 
 class Engine:
@@ -35,7 +35,7 @@ class Engine:
         self.snapshot = snapshot
         self.catalog = catalog
         self.options = options or Options()
-        self.keeper = TableKeeper(snapshot, catalog, self.options)
+        self.keeper = TableCache(snapshot, catalog, self.options)
         self.memory = Memory()
         self.space = RunSpace(self.memory)
         self._prices: dict[Requirements, Prices] = {}

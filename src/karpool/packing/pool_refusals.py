@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from karpool.cluster.classes import Signature
+from karpool.cluster.pod_classes import Signature
 from karpool.cluster.resources import ATTACH, PODS
 from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import Requirement, Requirements, one_of

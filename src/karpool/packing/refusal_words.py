@@ -6,7 +6,7 @@ from enum import StrEnum
 from math import ceil, floor
 from typing import Final
 
-from karpool.cluster.groups import Group, Kind
+from karpool.cluster.groups import Group, GroupKind
 from karpool.cluster.resources import ATTACH, UNLIMITED
 from karpool.model.labels import HOSTNAME, REGION, ZONE
 
@@ -107,7 +107,7 @@ def not_enough(name: str, wanted: int, most: int) -> tuple[Rule, str]:
 
 # -- topology --------------------------------------------------------------------------------------------------------
 
-_RULES: Final = {Kind.SPREAD: Rule.SPREAD, Kind.AFFINITY: Rule.AFFINITY}
+_RULES: Final = {GroupKind.SPREAD: Rule.SPREAD, GroupKind.AFFINITY: Rule.AFFINITY}
 
 
 def of_group(group: Group) -> Rule:
@@ -119,13 +119,13 @@ def broken(group: Group) -> str:
     """What a topology group has against a place."""
     place = place_of(group)
     match group.kind:
-        case Kind.SPREAD:
+        case GroupKind.SPREAD:
             return f"would break {place} spread"
-        case Kind.AFFINITY:
+        case GroupKind.AFFINITY:
             return f"{place} affinity: no pod {_selected(group)} there"
-        case Kind.ANTI:
+        case GroupKind.ANTI:
             return f"{place} anti-affinity: a pod {_selected(group)} is there"
-        case Kind.INVERSE:
+        case GroupKind.INVERSE:
             return f"{place} anti-affinity of a pod there keeps {_selected(group)} away"
 
 
@@ -136,7 +136,7 @@ def place_of(group: Group) -> str:
 
 def rule_name(group: Group) -> str:
     """A group in short: `zone spread`."""
-    names = {Kind.SPREAD: "spread", Kind.AFFINITY: "affinity"}
+    names = {GroupKind.SPREAD: "spread", GroupKind.AFFINITY: "affinity"}
     return f"{place_of(group)} {names.get(group.kind, 'anti-affinity')}"
 
 

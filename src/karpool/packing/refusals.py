@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.classes import NO_CLASS, Signature
 from karpool.cluster.groups import labels_satisfy
 from karpool.cluster.nodes import StateNode
+from karpool.cluster.pod_classes import NO_CLASS, Signature
 from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import untolerated

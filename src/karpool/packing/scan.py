@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karpool.cluster.arrays import Array
+from karpool.packing.candidate_pods import CandidateSets
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.scan import scan
-from karpool.packing.roster import Sets
 
 if TYPE_CHECKING:
     from karpool.packing.engine import Engine
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Scan:
     """One look at many sets; what each answer rests on is kept as rows of bits."""
 
-    def __init__(self, engine: "Engine", sets: Sets, *, closed: Array, unready: Array) -> None:
+    def __init__(self, engine: "Engine", sets: CandidateSets, *, closed: Array, unready: Array) -> None:
         engine.refresh()
         self.engine = engine
         self.sets = sets
@@ -33,7 +33,7 @@ class Scan:
         self.on_classes = _bits(self.count, snapshot.classes.size)
         self.on_groups = _bits(self.count, len(snapshot.topology.groups))
 
-    def _limits(self, sets: Sets) -> Array:
+    def _limits(self, sets: CandidateSets) -> Array:
         """What is left of pools' limits without each set; the same for all where no pool has any."""
         engine = self.engine
         if not engine.keeper.pools.usage:

@@ -7,20 +7,20 @@ import numpy as np
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array, Ragged
-from karpool.cluster.classes import Signature
 from karpool.cluster.constraints import ANY_ADDRESS, Port
 from karpool.cluster.groups import Group, hard
+from karpool.cluster.pod_classes import Signature
 from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import ANY, Requirement, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.kernels.columns import UNSET
+from karpool.packing.limit_usage import LimitUsage
 from karpool.packing.question import MinValues, Options
-from karpool.packing.reqtable import RequirementTable
-from karpool.packing.templates import Template, templates
-from karpool.packing.typetable import TypeTable
-from karpool.packing.usage import Usage
+from karpool.packing.requirement_table import RequirementTable
+from karpool.packing.templates import NodeTemplate, templates
+from karpool.packing.type_table import TypeTable
 
 
 class PoolTables:
@@ -30,7 +30,7 @@ class PoolTables:
         self.snapshot = snapshot
         self.options = options
         self.types = TypeTable(catalog, reserved=options.reserved_capacity)
-        self.templates: list[Template] = templates(snapshot.objects.node_pools, catalog, options.seed)
+        self.templates: list[NodeTemplate] = templates(snapshot.objects.node_pools, catalog, options.seed)
         allocatable, self.capacity = self.types.rooms(snapshot.resources)
         for template in self.templates:
             snapshot.resources.learn({k: v for k, v in template.pool.spec.limits.items() if k != "nodes"})
@@ -45,11 +45,11 @@ class PoolTables:
             self.usable.append(self._usable(number))
         self._find_largest()
         self.limited = np.array([bool(t.pool.spec.limits) for t in self.templates] or [False], dtype=np.uint8)
-        self.usage = Usage(snapshot, self.templates)
+        self.usage = LimitUsage(snapshot, self.templates)
         ids = {self.types.offerings[o].reservation_id for o in self.types.reserved}
         self.reservation_ids = sorted(name for name in ids if name is not None)
 
-    def _daemons_on(self, template: Template) -> Array:
+    def _daemons_on(self, template: NodeTemplate) -> Array:
         """Which daemons run on which types of a pool."""
         runs = np.zeros((len(self.snapshot.daemons), len(self.types.types)), dtype=np.bool_)
         free = self.types.catalog.well_known
@@ -121,7 +121,7 @@ class PoolTables:
         return listed
 
 
-class TableKeeper:
+class TableCache:
     """Keeps the kernels' tables in step with the snapshot."""
 
     def __init__(self, snapshot: Snapshot, catalog: Catalog, options: Options) -> None:

@@ -14,7 +14,7 @@ from karpool.model.scheduling import Taint
 
 
 @dataclass(frozen=True)
-class Template:
+class NodeTemplate:
     """What a new node of a pool would be: its labels as requirements, its taints, the types it may have."""
 
     pool: NodePool
@@ -42,13 +42,13 @@ def _draw(seed: int, name: str) -> bytes:
     return hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
 
 
-def templates(pools: Iterable[NodePool], catalog: Catalog, seed: int) -> list[Template]:
+def templates(pools: Iterable[NodePool], catalog: Catalog, seed: int) -> list[NodeTemplate]:
     """Templates of the pools that can supply nodes, in the order in which they are tried."""
     usable = [pool for pool in pools if not pool.static and pool.ready]
     return [template_of(pool, catalog) for pool in in_order(usable, seed)]
 
 
-def template_of(pool: NodePool, catalog: Catalog) -> Template:
+def template_of(pool: NodePool, catalog: Catalog) -> NodeTemplate:
     """The template of one pool."""
     spec = pool.spec.template.spec
     ref = spec.node_class_ref
@@ -60,7 +60,7 @@ def template_of(pool: NodePool, catalog: Catalog) -> Template:
     if ref.kind:
         own.append((f"{ref.group}/{ref.kind.lower()}", one_of(ref.name)))
     requirements = pool.requirements.intersect(Requirements(own))
-    return Template(pool=pool, requirements=requirements, taints=spec.taints, catalog=catalog)
+    return NodeTemplate(pool=pool, requirements=requirements, taints=spec.taints, catalog=catalog)
 
 
 def offered(entry: InstanceType, requirements: Requirements, catalog: Catalog) -> bool:
@@ -75,7 +75,7 @@ def can_be_had(offering: Offering, requirements: Requirements, catalog: Catalog)
     return offering.available and requirements.conflict(offering.requirements, undefined=catalog.well_known) is None
 
 
-def daemon_on(daemon: Daemon, template: Template, entry: InstanceType, catalog: Catalog) -> bool:
+def daemon_on(daemon: Daemon, template: NodeTemplate, entry: InstanceType, catalog: Catalog) -> bool:
     """Whether a daemon would run on a node of this template and type."""
     return daemon.tolerates(template.taints) and any(
         template.requirements.conflict(wanted, undefined=catalog.well_known) is None

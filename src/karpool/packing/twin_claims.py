@@ -13,12 +13,12 @@ from karpool.cluster.nodes import StateNode
 from karpool.cluster.resources import ResourceTable
 from karpool.model.labels import CAPACITY_TYPE, HOSTNAME, INITIALIZED, REGISTERED, RESERVATION_ID, RESERVED
 from karpool.model.pod import Pod
-from karpool.model.quantity import Quantity
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of
 from karpool.model.scheduling import untolerated
 from karpool.packing.question import MinValues, NewNode, Options
-from karpool.packing.templates import Template, can_be_had, daemon_on, offered
+from karpool.packing.templates import NodeTemplate, can_be_had, daemon_on, offered
 from karpool.packing.twin_topology import Topology
+from karpool.wire.quantity import Quantity
 
 MOST_TYPES: Final = 600
 NODES: Final = "nodes"
@@ -41,7 +41,7 @@ class Rider:
 class Claim:
     """A new node while it is being filled."""
 
-    template: Template
+    template: NodeTemplate
     number: int
     requirements: Requirements
     types: tuple[InstanceType, ...]
@@ -114,7 +114,7 @@ class Supply:
     def __init__(
         self,
         catalog: Catalog,
-        templates: Sequence[Template],
+        templates: Sequence[NodeTemplate],
         daemons: Sequence[Daemon],
         options: Options,
         *,
@@ -129,7 +129,7 @@ class Supply:
         self.limits = {template.name: _remaining(template, nodes) for template in templates}
         self.units = _reservations(catalog)
 
-    def blank(self, template: Template, number: int) -> Claim | None:
+    def blank(self, template: NodeTemplate, number: int) -> Claim | None:
         """An empty claim of a pool, or None when the pool's limits let no type in."""
         left = self.limits[template.name]
         if left.get(NODES, 1) <= 0:
@@ -256,7 +256,7 @@ class Supply:
         return min((price for price in prices if price is not None), default=inf)
 
 
-def _remaining(template: Template, nodes: Sequence[StateNode]) -> dict[str, int]:
+def _remaining(template: NodeTemplate, nodes: Sequence[StateNode]) -> dict[str, int]:
     """A pool's limits less what its nodes have."""
     limits = template.pool.spec.limits
     held = [state for state in nodes if state.pool == template.name]

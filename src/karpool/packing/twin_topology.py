@@ -7,14 +7,14 @@ from typing import Final
 
 from karpool.catalog.instance_types import InstanceType
 from karpool.cluster.constraints import Level
-from karpool.cluster.groups import Group, Kind, hard
+from karpool.cluster.groups import Group, GroupKind, hard
 from karpool.cluster.nodes import StateNode
 from karpool.model.pod import Pod
 from karpool.model.requirements import ANY, Requirement, Requirements, one_of
 from karpool.model.scheduling import Taint, untolerated
-from karpool.packing.templates import Template, can_be_had
+from karpool.packing.templates import NodeTemplate, can_be_had
 
-MARKS_ALL: Final = (Kind.ANTI, Kind.INVERSE)
+MARKS_ALL: Final = (GroupKind.ANTI, GroupKind.INVERSE)
 
 
 class Topology:
@@ -24,7 +24,7 @@ class Topology:
         self,
         groups: Iterable[Group],
         *,
-        templates: Sequence[Template],
+        templates: Sequence[NodeTemplate],
         nodes: Sequence[StateNode],
         well_known: frozenset[str],
     ) -> None:
@@ -41,7 +41,7 @@ class Topology:
 
     def constraining(self, pod: Pod, level: Level) -> list[Group]:
         """The rules a pod has to keep: its own, and those of others that want to be far from it."""
-        others = [group for group in self.counts if group.kind is Kind.INVERSE and _counted(group, pod)]
+        others = [group for group in self.counts if group.kind is GroupKind.INVERSE and _counted(group, pod)]
         return [*level.groups, *others]
 
     def allows_node(self, pod: Pod, level: Level, labels: Mapping[str, str]) -> bool:
@@ -77,7 +77,7 @@ class Topology:
             return []
         if not any(self._pins(group, pod) for group in groups):
             return [one_of(*allowed)]
-        first = next((group for group in groups if group.kind is Kind.SPREAD), None)
+        first = next((group for group in groups if group.kind is GroupKind.SPREAD), None)
         return [
             one_of(domain)
             for domain in sorted(allowed, key=lambda domain: (self.counts[first][domain] if first else 0, domain))
@@ -85,7 +85,7 @@ class Topology:
 
     def _pins(self, group: Group, pod: Pod) -> bool:
         """Whether a rule needs the one domain to be known."""
-        return group.kind is Kind.SPREAD or (group.kind is Kind.AFFINITY and self._starts(group, pod))
+        return group.kind is GroupKind.SPREAD or (group.kind is GroupKind.AFFINITY and self._starts(group, pod))
 
     def _open_domains(self, group: Group, requirements: Requirements) -> set[str]:
         """The known domains in which a new node with these requirements could still come up."""
@@ -97,11 +97,11 @@ class Topology:
     def _allows(self, group: Group, pod: Pod, level: Level, domain: str) -> bool:
         """Whether a rule lets a pod into a domain."""
         count = self.counts[group][domain]
-        if group.kind is Kind.SPREAD:
+        if group.kind is GroupKind.SPREAD:
             return (group.by_host or domain in self.known(group)) and (
                 count + _counted(group, pod) - self._lowest(group) <= group.max_skew
             )
-        if group.kind is Kind.AFFINITY:
+        if group.kind is GroupKind.AFFINITY:
             return _own_domains(group, level).has(domain) and (count > 0 or self._starts(group, pod))
         return count == 0
 
@@ -139,7 +139,7 @@ class Topology:
                 self.counts[group][domain] += 1
 
     def _counting(self, pod: Pod) -> list[Group]:
-        return [group for group in self.counts if group.kind is not Kind.INVERSE and _counted(group, pod)]
+        return [group for group in self.counts if group.kind is not GroupKind.INVERSE and _counted(group, pod)]
 
     def _looks_at(self, group: Group, requirements: Requirements, taints: tuple[Taint, ...]) -> bool:
         """Whether a group counts pods on a new node with these requirements and taints."""
@@ -176,7 +176,7 @@ def _admits(group: Group, domain: str) -> bool:
     return not wanted or any(entry.get(group.key, ANY).has(domain) for entry in wanted)
 
 
-def _domains_of_pools(group: Group, templates: Sequence[Template]) -> set[str]:
+def _domains_of_pools(group: Group, templates: Sequence[NodeTemplate]) -> set[str]:
     """The domains in which pools could make nodes: what offerings say, else their types, else the pool itself."""
     found: set[str] = set()
     for template in templates:
@@ -193,7 +193,7 @@ def _domains_of_pools(group: Group, templates: Sequence[Template]) -> set[str]:
     return found
 
 
-def _said(entry: InstanceType, template: Template, key: str) -> Iterator[Requirement]:
+def _said(entry: InstanceType, template: NodeTemplate, key: str) -> Iterator[Requirement]:
     """What is said of a key by the offerings that can be had now, or by the type where they are silent."""
     for offering in entry.offerings:
         if can_be_had(offering, template.requirements, template.catalog):

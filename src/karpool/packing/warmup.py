@@ -10,14 +10,14 @@ from karpool.model.node import Node, NodeStatus
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Container, Pod, PodSpec, Resources
-from karpool.model.quantity import parse_quantity
 from karpool.model.requirements import Requirements
-from karpool.model.wire import Metadata
+from karpool.packing.candidate_pods import CandidatePods
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.fullness import best, roomy
 from karpool.packing.refusals import refusals
-from karpool.packing.roster import Roster
 from karpool.packing.scan import Scan
+from karpool.wire.objects import Metadata
+from karpool.wire.quantity import parse_quantity
 
 _SIZE = {"cpu": parse_quantity(1), "memory": parse_quantity("1Gi"), "pods": parse_quantity(1)}
 
@@ -32,10 +32,10 @@ def warm_up() -> None:
         trial.uncount(rows)
         for pod in trial.place(rows).unplaced:
             refusals(engine, pod)
-    roster = Roster()
-    roster.put(0, np.array(rows[:1], dtype=np.int32), [0], 1.0)
+    candidate_pods = CandidatePods()
+    candidate_pods.put(0, np.array(rows[:1], dtype=np.int32), [0], 1.0)
     shut = np.zeros(len(snapshot.nodes.live), dtype=np.uint8)
-    list(Scan(engine, roster.alone([0]), closed=shut, unready=shut).promising())
+    list(Scan(engine, candidate_pods.alone([0]), closed=shut, unready=shut).promising())
     _fill(snapshot)
 
 

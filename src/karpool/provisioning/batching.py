@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class BatchWindow:
     """How long to wait for more: until nobody new has come for `idle`, at most for `longest`."""
 
     idle: timedelta = timedelta(seconds=1)
@@ -15,8 +15,8 @@ class Window:
 class Batch:
     """Who asked for nodes since the first one did; empty while nobody has. The next batch begins empty."""
 
-    def __init__(self, window: Window | None = None) -> None:
-        self.window = window or Window()
+    def __init__(self, window: BatchWindow | None = None) -> None:
+        self.window = window or BatchWindow()
         self.closes: datetime | None = None
         """When the batch is complete, if nobody new comes; None while it is empty."""
         self._latest_end: datetime | None = None

@@ -11,10 +11,10 @@ from karpool.cluster.daemons import Daemon
 from karpool.model import labels as names
 from karpool.model.nodepool import ClaimResources, NodeClaim, NodeClaimSpec, NodePool, PoolRequirement
 from karpool.model.pod import Pod
-from karpool.model.quantity import NANO, ZERO, Quantity
 from karpool.model.requests import effective_requests
 from karpool.model.requirements import Requirement, Requirements, one_of
-from karpool.model.wire import Metadata, OwnerReference
+from karpool.wire.objects import Metadata, OwnerReference
+from karpool.wire.quantity import NANO, ZERO, Quantity
 
 NODEPOOL_API: Final = "karpenter.sh/v1"
 _LONGEST_POOL: Final = 50

@@ -10,7 +10,7 @@ from karpool.model.node import Node, NodeSpec, NodeStatus
 from karpool.model.nodepool import NodeClaim
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Condition, Metadata
+from karpool.wire.objects import Condition, Metadata
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 IsShort = Callable[[InstanceType, Offering], bool]

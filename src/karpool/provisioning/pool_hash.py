@@ -11,7 +11,7 @@ import msgspec
 from karpool.model.labels import NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from karpool.model.nodepool import NodePool
 from karpool.model.scheduling import Taint
-from karpool.model.wire import encode_value
+from karpool.wire.objects import encode_value
 
 HASH_VERSION: Final = "v3"
 _OURS: Final = "karpool-"

@@ -17,7 +17,7 @@ from karpool.provisioning.launching import foresee
 
 
 @dataclass(frozen=True, slots=True)
-class Provisioned:
+class ProvisioningResult:
     """Claims to create, nodes that pods were promised (by name), and pods that found no place, with the reason."""
 
     claims: tuple[NodeClaim, ...] = ()
@@ -32,7 +32,7 @@ def provision(
     options: Options | None = None,
     *,
     moving: Collection[str] = (),
-) -> Provisioned:
+) -> ProvisioningResult:
     """The nodes that should come: for pods that the scheduler has no node for, and for bound pods that are `moving`.
 
     Nodes that exist or are on their way are filled first. Claims without pods are never made.
@@ -41,12 +41,12 @@ def provision(
     seen = foresee(objects, catalog)
     wanted = {pod.key for pod in objects.pods if pod.provisionable} | set(moving)
     if not wanted:
-        return Provisioned()
+        return ProvisioningResult()
     engine = Engine(Snapshot(seen, preferences=options.preferences), catalog, options)
     return provision_on(engine, objects, wanted, now)
 
 
-def provision_on(engine: Engine, objects: Objects, wanted: Collection[str], now: datetime) -> Provisioned:
+def provision_on(engine: Engine, objects: Objects, wanted: Collection[str], now: datetime) -> ProvisioningResult:
     """The nodes that should come for some pods, asked of an engine that is there already."""
     snapshot = engine.snapshot
     rows = sorted(snapshot.pods.rows[key] for key in wanted if key in snapshot.pods.rows)
@@ -54,7 +54,7 @@ def provision_on(engine: Engine, objects: Objects, wanted: Collection[str], now:
         trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) >= 0])
         answer = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).answer()
         reasons = _reasons(engine, answer)
-    return Provisioned(
+    return ProvisioningResult(
         claims=_claims(objects, snapshot, engine.catalog, answer, now),
         nominations=frozenset(target for target in answer.placed.values() if isinstance(target, str)),
         unschedulable=reasons,

@@ -6,24 +6,24 @@ from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.budgets import UNLIMITED, calendar
 from karpool.disruption.command import Cause, Command, Move, Replacement
-from karpool.disruption.explain import NodeStory
-from karpool.disruption.plan import Fate, Plan, Step, Totals
-from karpool.disruption.situation import Situation, Standing
+from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.explain import NodeExplanation
+from karpool.disruption.plan import ClusterTotals, NodeOutcome, Plan, PlanStep
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpool.model.pod import Pod
-from karpool.model.quantity import Quantity
 from karpool.report import document
+from karpool.wire.quantity import Quantity
 
 _DAYS_AHEAD: Final = 7
 
 
-def plan_document(plan: Plan) -> document.Plan:
+def plan_document(plan: Plan) -> document.PlanDocument:
     """A plan as its document."""
     before, after = _totals(plan.before), _totals(plan.after)
     known = not any(step.command.unpriced for step in plan.steps)
     saved = plan.before.price - plan.after.price if known else None
     percent = None if saved is None else 100 * saved / plan.before.price if plan.before.price else 0.0
-    return document.Plan(
+    return document.PlanDocument(
         time=plan.time,
         before=before,
         after=after,
@@ -34,9 +34,9 @@ def plan_document(plan: Plan) -> document.Plan:
     )
 
 
-def _totals(totals: Totals) -> document.Totals:
+def _totals(totals: ClusterTotals) -> document.TotalsPart:
     known = totals.nodes == 0 or totals.unpriced < totals.nodes
-    return document.Totals(
+    return document.TotalsPart(
         nodes=totals.nodes,
         pods=totals.pods,
         price_per_hour=totals.price if known else None,
@@ -44,7 +44,7 @@ def _totals(totals: Totals) -> document.Totals:
     )
 
 
-def _command(step: Step) -> document.PlannedCommand:
+def _command(step: PlanStep) -> document.PlannedCommand:
     command = step.command
     return document.PlannedCommand(
         step=step.number,
@@ -63,8 +63,8 @@ def _command(step: Step) -> document.PlannedCommand:
     )
 
 
-def _replacement(name: str, new: Replacement) -> document.Replacement:
-    return document.Replacement(
+def _replacement(name: str, new: Replacement) -> document.ReplacementPart:
+    return document.ReplacementPart(
         name=name,
         node_pool=new.pool,
         capacity_type=new.capacity_type,
@@ -74,18 +74,18 @@ def _replacement(name: str, new: Replacement) -> document.Replacement:
     )
 
 
-def _placement(move: Move, step: Step) -> document.Placement:
+def _placement(move: Move, step: PlanStep) -> document.PlacementPart:
     target = step.replacement_names[move.target] if isinstance(move.target, int) else move.target
-    return document.Placement(pod=move.pod, source=move.source, target=target)
+    return document.PlacementPart(pod=move.pod, source=move.source, target=target)
 
 
-def _verdict(fate: Fate) -> document.NodeVerdict:
-    labels, state = fate.standing.state.labels, fate.standing.state
+def _verdict(fate: NodeOutcome) -> document.NodeVerdict:
+    labels, state = fate.candidate.state.labels, fate.candidate.state
     return document.NodeVerdict(
-        name=fate.standing.name,
+        name=fate.candidate.name,
         node_pool=state.pool,
         instance_type=labels.get(INSTANCE_TYPE, ""),
-        price_per_hour=fate.standing.price,
+        price_per_hour=fate.candidate.price,
         pods=fate.pods,
         verdict=_word(fate.step.command if fate.step else None),
         step=fate.step.number if fate.step else None,
@@ -104,47 +104,47 @@ def _word(command: Command | None) -> document.Verdict:
     return "replace" if command.replacements else "delete"
 
 
-def explanation(situation: Situation, story: NodeStory) -> document.Explanation:
+def explanation(context: DecisionContext, story: NodeExplanation) -> document.ExplanationDocument:
     """The story of a node as its document."""
-    standing = story.standing
-    labels, node = standing.state.labels, standing.state.node
+    candidate = story.candidate
+    labels, node = candidate.state.labels, candidate.state.node
     created = node.metadata.creation_timestamp if node else None
-    pods = (situation.snapshot.pods.get(row) for row in situation.snapshot.pods_on(standing.row))
+    pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
     goes = story.drift is not None or all(ruling.passed for ruling in story.rulings)
-    return document.Explanation(
-        time=situation.now,
-        node=document.NodeFacts(
-            name=standing.name,
-            node_pool=standing.state.pool,
+    return document.ExplanationDocument(
+        time=context.now,
+        node=document.ExplainedNodePart(
+            name=candidate.name,
+            node_pool=candidate.state.pool,
             instance_type=labels.get(INSTANCE_TYPE, ""),
             zone=labels.get(ZONE, ""),
             capacity_type=labels.get(CAPACITY_TYPE, ""),
-            price_per_hour=standing.price,
-            pods=sum(not pod.is_daemon and not situation.expected(pod) for pod in pods),
-            age_seconds=(situation.now - created).total_seconds() if created else None,
+            price_per_hour=candidate.price,
+            pods=sum(not pod.is_daemon and not context.expected(pod) for pod in pods),
+            age_seconds=(context.now - created).total_seconds() if created else None,
         ),
         verdict=_verdict_of(story) if goes else "keep",
-        utilisation=_utilisation(situation.snapshot, standing),
+        utilisation=_utilisation(context.snapshot, candidate),
         rules=tuple(document.RuleResult(rule=r.rule, passed=r.passed, reason=r.reason) for r in story.rulings),
         pods=tuple(document.PodDestination(pod=d.pod, target=d.target, reason=d.reason) for d in story.destinations),
         alternative=_alternative(story.drift or story.command),
         unblock=tuple(document.Unblock(condition=w.condition, savings_per_hour=w.savings) for w in story.ways),
-        calendar=_calendar(situation, standing),
+        calendar=_calendar(context, candidate),
     )
 
 
-def _calendar(situation: Situation, standing: Standing) -> tuple[document.AllowedUntil, ...]:
+def _calendar(context: DecisionContext, candidate: Candidate) -> tuple[document.AllowedUntil, ...]:
     """When the budgets of a node's pool allow how much, in the next week; nothing if that is always the same."""
-    if standing.pool is None:
+    if candidate.pool is None:
         return ()
-    cause = Cause.EMPTY if standing.empty else Cause.UNDERUTILIZED
+    cause = Cause.EMPTY if candidate.empty else Cause.UNDERUTILIZED
     found = calendar(
-        standing.pool,
+        candidate.pool,
         cause,
-        situation.pool_size(standing.pool.name),
-        situation.now,
+        context.pool_size(candidate.pool.name),
+        context.now,
         _DAYS_AHEAD,
-        annotated=situation.settings.annotated_budgets,
+        annotated=context.settings.annotated_budgets,
     )
     if len(found) == 1:
         return ()
@@ -154,17 +154,17 @@ def _calendar(situation: Situation, standing: Standing) -> tuple[document.Allowe
     )
 
 
-def _verdict_of(story: NodeStory) -> document.Verdict:
+def _verdict_of(story: NodeExplanation) -> document.Verdict:
     if story.drift is not None:
         return _word(story.drift)
-    return "delete" if story.standing.empty else _word(story.command)
+    return "delete" if story.candidate.empty else _word(story.command)
 
 
-def _alternative(command: Command | None) -> document.Alternative | None:
+def _alternative(command: Command | None) -> document.AlternativePart | None:
     if command is None or not command.replacements:
         return None
     new = command.replacements[0]
-    return document.Alternative(
+    return document.AlternativePart(
         node_pool=new.pool,
         instance_type=new.instance_types[0],
         zone=", ".join(new.zones),
@@ -173,12 +173,12 @@ def _alternative(command: Command | None) -> document.Alternative | None:
     )
 
 
-def _utilisation(snapshot: Snapshot, standing: Standing) -> dict[str, document.Utilisation]:
+def _utilisation(snapshot: Snapshot, candidate: Candidate) -> dict[str, document.Utilisation]:
     """Requested and allocatable of every resource that the node has or its pods ask for."""
     found = {}
     for name, column in snapshot.resources.index.items():
-        taken = int(snapshot.nodes.taken[standing.row, column])
-        room = standing.state.allocatable.get(name)
+        taken = int(snapshot.nodes.taken[candidate.row, column])
+        room = candidate.state.allocatable.get(name)
         if room is None or not room.nano:
             continue
         asked = Quantity(taken * (10**6 if column == CPU else 10**9))
@@ -186,18 +186,18 @@ def _utilisation(snapshot: Snapshot, standing: Standing) -> dict[str, document.U
     return found
 
 
-def draw(situation: Situation) -> tuple[document.DrawnNode, ...]:
+def draw(context: DecisionContext) -> tuple[document.DrawnNode, ...]:
     """All nodes with their pods, as a page draws them."""
-    return tuple(_drawn(situation, situation.standing(row)) for row in situation.rows())
+    return tuple(_drawn(context, context.candidate(row)) for row in context.rows())
 
 
-def _drawn(situation: Situation, standing: Standing) -> document.DrawnNode:
-    snapshot = situation.snapshot
-    room = standing.state.allocatable
+def _drawn(context: DecisionContext, candidate: Candidate) -> document.DrawnNode:
+    snapshot = context.snapshot
+    room = candidate.state.allocatable
     cpu = room["cpu"].milli if "cpu" in room else 0
     memory = room["memory"].units if "memory" in room else 0
     pods = []
-    for row in snapshot.pods_on(standing.row):
+    for row in snapshot.pods_on(candidate.row):
         requests = snapshot.classes.requests[snapshot.pods.class_of[row]]
         pod = snapshot.pods.get(row)
         pods.append(
@@ -210,13 +210,13 @@ def _drawn(situation: Situation, standing: Standing) -> document.DrawnNode:
             )
         )
     return document.DrawnNode(
-        name=standing.name,
+        name=candidate.name,
         cpu=cpu / 1000,
         memory=memory,
-        price_per_hour=standing.price,
+        price_per_hour=candidate.price,
         pods=tuple(sorted(pods, key=lambda pod: (pod.daemon, -pod.cpu, pod.name))),
-        node_pool=standing.state.pool,
-        instance_type=standing.state.labels.get(INSTANCE_TYPE, ""),
+        node_pool=candidate.state.pool,
+        instance_type=candidate.state.labels.get(INSTANCE_TYPE, ""),
     )
 
 

@@ -9,9 +9,9 @@ from typing import Final, Literal
 import msgspec
 from msgspec import field
 
-from karpool.model.quantity import Quantity
 from karpool.model.reasons import Reason
-from karpool.model.wire import encode_value
+from karpool.wire.objects import encode_value
+from karpool.wire.quantity import Quantity
 
 API_VERSION: Final = "karpool.sh/v1"
 
@@ -22,11 +22,11 @@ Verdict = Literal["keep", "delete", "replace"]
 Amounts = dict[str, Quantity]
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class DocumentPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of every part of a document; all fields are always written."""
 
 
-class Totals(Part, frozen=True, kw_only=True):
+class TotalsPart(DocumentPart, frozen=True, kw_only=True):
     """A cluster in three numbers; the price is that of the nodes whose price is known, None if there are none."""
 
     nodes: int
@@ -35,14 +35,14 @@ class Totals(Part, frozen=True, kw_only=True):
     unpriced_nodes: int = 0
 
 
-class Savings(Part, frozen=True, kw_only=True):
+class Savings(DocumentPart, frozen=True, kw_only=True):
     """What a whole plan saves."""
 
     price_per_hour: float | None
     percent: float | None
 
 
-class Replacement(Part, frozen=True, kw_only=True):
+class ReplacementPart(DocumentPart, frozen=True, kw_only=True):
     """A node that a command launches; `name` is unique in the plan, the instance types are cheapest first."""
 
     name: str
@@ -53,7 +53,7 @@ class Replacement(Part, frozen=True, kw_only=True):
     price_per_hour: float | None
 
 
-class Placement(Part, frozen=True, kw_only=True):
+class PlacementPart(DocumentPart, frozen=True, kw_only=True):
     """Where a pod goes; `source` is None for a pod that was pending."""
 
     pod: str
@@ -61,7 +61,7 @@ class Placement(Part, frozen=True, kw_only=True):
     target: str = field(name="to")
 
 
-class PlannedCommand(Part, frozen=True, kw_only=True):
+class PlannedCommand(DocumentPart, frozen=True, kw_only=True):
     """One step of a plan.
 
     `waves` says for each PDB in how many turns its pods can leave; `ended` lists pods without a place to go to, which
@@ -73,15 +73,15 @@ class PlannedCommand(Part, frozen=True, kw_only=True):
     reason: DisruptionReason
     decision: Decision
     nodes: tuple[str, ...]
-    replacements: tuple[Replacement, ...]
-    placements: tuple[Placement, ...]
+    replacements: tuple[ReplacementPart, ...]
+    placements: tuple[PlacementPart, ...]
     savings_per_hour: float | None
     disruption_cost: float
     waves: dict[str, int] = {}
     ended: tuple[str, ...] = ()
 
 
-class NodeVerdict(Part, frozen=True, kw_only=True):
+class NodeVerdict(DocumentPart, frozen=True, kw_only=True):
     """What happens to one of today's nodes, and why; `step` is None for a node that stays."""
 
     name: str
@@ -99,28 +99,28 @@ class NodeVerdict(Part, frozen=True, kw_only=True):
     allocatable: Amounts = {}
 
 
-class Unschedulable(Part, frozen=True, kw_only=True):
+class Unschedulable(DocumentPart, frozen=True, kw_only=True):
     """A pending pod that no node can take."""
 
     pod: str
     reasons: tuple[Reason, ...]
 
 
-class Plan(Part, frozen=True, kw_only=True):
+class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     """What Karpool would do, step by step, and why the other nodes stay."""
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
     kind: Literal["Plan"] = "Plan"
     time: datetime
-    before: Totals
-    after: Totals
+    before: TotalsPart
+    after: TotalsPart
     savings: Savings
     commands: tuple[PlannedCommand, ...]
     nodes: tuple[NodeVerdict, ...]
     unschedulable: tuple[Unschedulable, ...]
 
 
-class NodeFacts(Part, frozen=True, kw_only=True):
+class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):
     """What is known of the explained node; an empty name is an unknown one."""
 
     name: str
@@ -133,7 +133,7 @@ class NodeFacts(Part, frozen=True, kw_only=True):
     age_seconds: float | None
 
 
-class Utilisation(Part, frozen=True, kw_only=True):
+class Utilisation(DocumentPart, frozen=True, kw_only=True):
     """How much of a resource the pods of a node request."""
 
     requested: Quantity
@@ -141,7 +141,7 @@ class Utilisation(Part, frozen=True, kw_only=True):
     ratio: float
 
 
-class RuleResult(Part, frozen=True, kw_only=True):
+class RuleResult(DocumentPart, frozen=True, kw_only=True):
     """A rule and what it says of the node; the reason is None when there is nothing more to say."""
 
     rule: str
@@ -149,7 +149,7 @@ class RuleResult(Part, frozen=True, kw_only=True):
     reason: Reason | None = None
 
 
-class PodDestination(Part, frozen=True, kw_only=True):
+class PodDestination(DocumentPart, frozen=True, kw_only=True):
     """Where a pod of the node would go: a node, a replacement (`new-1`), or nowhere (None), and why."""
 
     pod: str
@@ -157,7 +157,7 @@ class PodDestination(Part, frozen=True, kw_only=True):
     reason: Reason | None = None
 
 
-class Alternative(Part, frozen=True, kw_only=True):
+class AlternativePart(DocumentPart, frozen=True, kw_only=True):
     """The cheapest node that would hold the pods which find no room elsewhere."""
 
     node_pool: str
@@ -167,14 +167,14 @@ class Alternative(Part, frozen=True, kw_only=True):
     price_per_hour: float | None
 
 
-class Unblock(Part, frozen=True, kw_only=True):
+class Unblock(DocumentPart, frozen=True, kw_only=True):
     """What would let the node go, and what that would save."""
 
     condition: str = field(name="if")
     savings_per_hour: float | None
 
 
-class AllowedUntil(Part, frozen=True, kw_only=True):
+class AllowedUntil(DocumentPart, frozen=True, kw_only=True):
     """A stretch of time, and how many nodes of the pool may go at once in it; None: any number."""
 
     start: datetime = field(name="from")
@@ -182,23 +182,23 @@ class AllowedUntil(Part, frozen=True, kw_only=True):
     allowed: int | None
 
 
-class Explanation(Part, frozen=True, kw_only=True):
+class ExplanationDocument(DocumentPart, frozen=True, kw_only=True):
     """Everything about one node; `calendar`: what its pool's budgets allow in the next week, if that changes."""
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
     kind: Literal["Explanation"] = "Explanation"
     time: datetime
-    node: NodeFacts
+    node: ExplainedNodePart
     verdict: Verdict
     utilisation: dict[str, Utilisation]
     rules: tuple[RuleResult, ...]
     pods: tuple[PodDestination, ...]
-    alternative: Alternative | None
+    alternative: AlternativePart | None
     unblock: tuple[Unblock, ...]
     calendar: tuple[AllowedUntil, ...] = ()
 
 
-class DrawnPod(Part, frozen=True, kw_only=True):
+class DrawnPod(DocumentPart, frozen=True, kw_only=True):
     """A pod as a slice of its node: its shares of the node's allocatable CPU and memory, 0 to 1.
 
     `workload` is what a person calls the owner ("Deployment cart"); daemons come and go with their node.
@@ -211,7 +211,7 @@ class DrawnPod(Part, frozen=True, kw_only=True):
     daemon: bool = False
 
 
-class DrawnNode(Part, frozen=True, kw_only=True):
+class DrawnNode(DocumentPart, frozen=True, kw_only=True):
     """A node as a bar: its allocatable cores and bytes, its price, and the pods that fill it."""
 
     name: str
@@ -223,13 +223,13 @@ class DrawnNode(Part, frozen=True, kw_only=True):
     instance_type: str = ""
 
 
-class Drawing(Part, frozen=True, kw_only=True):
+class Drawing(DocumentPart, frozen=True, kw_only=True):
     """The cluster before the plan and after it, as a page draws them; not part of the JSON contract."""
 
     before: tuple[DrawnNode, ...]
     after: tuple[DrawnNode, ...]
 
 
-def to_json(document: Plan | Explanation) -> bytes:
+def to_json(document: PlanDocument | ExplanationDocument) -> bytes:
     """The document as other programs read it."""
     return msgspec.json.encode(document, enc_hook=encode_value)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from karpool.report.document import AllowedUntil, Explanation, PodDestination, RuleResult, Unblock
+from karpool.report.document import AllowedUntil, ExplanationDocument, PodDestination, RuleResult, Unblock
 from karpool.report.plan_table import sentence
 from karpool.report.terminal import Cell, Column, Screen
 from karpool.report.words import age, amount, count, per_hour, resource
@@ -11,7 +11,7 @@ from karpool.report.words import age, amount, count, per_hour, resource
 _VERDICTS: Final = {"keep": "stays", "delete": "can go", "replace": "can be replaced"}
 
 
-def print_explanation(explanation: Explanation, screen: Screen) -> None:
+def print_explanation(explanation: ExplanationDocument, screen: Screen) -> None:
     """The whole explanation, top down."""
     _facts(explanation, screen)
     _utilisation(explanation, screen)
@@ -22,7 +22,7 @@ def print_explanation(explanation: Explanation, screen: Screen) -> None:
     _calendar(explanation.calendar, screen)
 
 
-def _facts(explanation: Explanation, screen: Screen) -> None:
+def _facts(explanation: ExplanationDocument, screen: Screen) -> None:
     node = explanation.node
     screen.line(screen.text(f"Node {node.name} {_VERDICTS[explanation.verdict]}", "bold"))
     screen.line(f"as of {explanation.time:%Y-%m-%d %H:%M:%S} UTC")
@@ -52,7 +52,7 @@ def _calendar(windows: tuple[AllowedUntil, ...], screen: Screen) -> None:
     screen.table((Column("from"), Column("to"), Column("nodes at once", "right")), rows)
 
 
-def _utilisation(explanation: Explanation, screen: Screen) -> None:
+def _utilisation(explanation: ExplanationDocument, screen: Screen) -> None:
     screen.heading(f"{count(explanation.node.pods, 'pod')}: requests, not usage")
     columns = (
         Column("resource"),
@@ -74,7 +74,7 @@ def _utilisation(explanation: Explanation, screen: Screen) -> None:
     screen.table(columns, rows)
 
 
-def _rules(explanation: Explanation, screen: Screen) -> None:
+def _rules(explanation: ExplanationDocument, screen: Screen) -> None:
     rules, node = explanation.rules, explanation.node.name
     failed = sum(not rule.passed for rule in rules)
     screen.heading(f"Rules: {len(rules) - failed} of {len(rules)} let it go")
@@ -101,7 +101,7 @@ def _pod_rows(pods: tuple[PodDestination, ...], screen: Screen) -> Iterator[tupl
         yield pod.pod, target, "" if pod.reason is None else sentence(pod.reason)
 
 
-def _alternative(explanation: Explanation, screen: Screen) -> None:
+def _alternative(explanation: ExplanationDocument, screen: Screen) -> None:
     found = explanation.alternative
     if found is None:
         return

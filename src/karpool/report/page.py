@@ -15,13 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from karpool.model.reasons import Reason
-from karpool.report.document import Drawing, DrawnNode, DrawnPod, Plan, PlannedCommand
+from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument, PlannedCommand
 
 _SCRIPTS: Final = ("words.js", "model.js", "tooltip.js", "bars.js", "steps.js", "reasons.js", "page.js")
 _MIB: Final = 2**20
 
 
-def plan_page(plan: Plan, drawing: Drawing) -> str:
+def plan_page(plan: PlanDocument, drawing: Drawing) -> str:
     """The page, ready to be written to a file."""
     style, script = asset("page.css"), "\n".join(asset(name) for name in _SCRIPTS)
     policy = f"default-src 'none'; style-src {script_hash(style)}; script-src {script_hash(script)}; base-uri 'none'"
@@ -52,7 +52,7 @@ def embeddable(data: dict[str, Any]) -> str:
 class _PageData:
     """Collects what the page needs with every pod and every reason stored once, so that large clusters stay small."""
 
-    def __init__(self, plan: Plan, drawing: Drawing) -> None:
+    def __init__(self, plan: PlanDocument, drawing: Drawing) -> None:
         self._plan = plan
         self._before = {node.name: node for node in drawing.before}
         self._after = {node.name: node for node in drawing.after}

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from karpool.model.reasons import Reason
-from karpool.report.document import NodeVerdict, Plan, PlannedCommand, Replacement, Totals
+from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
 from karpool.report.terminal import Cell, Column, Screen
 from karpool.report.words import amount, count, per_hour, per_month, percent
 
@@ -13,7 +13,7 @@ _EXAMPLES: Final = 2
 _PODS_SHOWN: Final = 20
 
 
-def print_plan(plan: Plan, screen: Screen, *, every_node: bool) -> None:
+def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
     """The whole plan, top down: totals, steps, nodes that stay, pods without a place."""
     _summary(plan, screen)
     _steps(plan.commands, screen)
@@ -25,7 +25,7 @@ def print_plan(plan: Plan, screen: Screen, *, every_node: bool) -> None:
     _unschedulable(plan, screen, every_pod=every_node)
 
 
-def _summary(plan: Plan, screen: Screen) -> None:
+def _summary(plan: PlanDocument, screen: Screen) -> None:
     before, after, arrow = plan.before, plan.after, screen.arrow
     screen.line(screen.text("Plan", "bold"), f" as of {plan.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage")
     columns = (Column(""), Column("before", "right"), Column(""), Column("after", "right"), Column("saved", "right"))
@@ -44,7 +44,7 @@ def _summary(plan: Plan, screen: Screen) -> None:
         screen.line(f"{count(unpriced, 'node')} of unknown price not counted; --catalog FILE can name prices.")
 
 
-def _price(totals: Totals) -> str:
+def _price(totals: TotalsPart) -> str:
     return per_hour(totals.price_per_hour) + (" + ?" if totals.unpriced_nodes and totals.price_per_hour else "")
 
 
@@ -74,7 +74,7 @@ def _step(command: PlannedCommand, screen: Screen) -> tuple[Cell, ...]:
     return str(command.step), command.method, f"{len(command.placements):,}", saved, screen.lines(what)
 
 
-def _replacement(new: Replacement) -> str:
+def _replacement(new: ReplacementPart) -> str:
     kind = new.instance_types[0] if new.instance_types else "?"
     others = f" or {count(len(new.instance_types) - 1, 'other type')}" if len(new.instance_types) > 1 else ""
     return f"{new.name}: {kind}{others}, {new.capacity_type or '?'}, {per_hour(new.price_per_hour)}"
@@ -152,7 +152,7 @@ def _ratio(node: NodeVerdict, resource: str) -> str:
     return "?" if ratio is None else f"{ratio:.0%}"
 
 
-def _unschedulable(plan: Plan, screen: Screen, *, every_pod: bool) -> None:
+def _unschedulable(plan: PlanDocument, screen: Screen, *, every_pod: bool) -> None:
     pods = plan.unschedulable
     if not pods:
         return

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from karpool.report.words import age, amount
 from karpool.virtual.compare import Comparison, Run
 from karpool.virtual.curves import seconds
-from karpool.virtual.ledger import Sample
+from karpool.virtual.ledger import ClusterSample
 
 WIDTH: Final = 420
 HEIGHT: Final = 210
@@ -28,7 +28,7 @@ class Measure(NamedTuple):
     key: str
     title: str
     unit: str
-    of: Callable[[Sample], float | None]
+    of: Callable[[ClusterSample], float | None]
     full: float | None = None
     """The top of the axis, where there is one."""
 
@@ -43,7 +43,7 @@ MEASURES: Final = (
 )
 
 
-class Line(NamedTuple):
+class PlotLine(NamedTuple):
     """One policy's values at the times of a plot: of several runs the mean, and the least and the most."""
 
     mean: list[float | None]
@@ -66,25 +66,25 @@ def _stride(length: int) -> int:
     return max(1, math.ceil(length / _MOST_POINTS))
 
 
-def line(runs: Sequence[Run], measure: Measure, length: int, stride: int) -> Line:
+def line(runs: Sequence[Run], measure: Measure, length: int, stride: int) -> PlotLine:
     """A policy's line for a measure."""
     columns = [[measure.of(run.samples[at * stride]) for run in runs] for at in range(length)]
     known = [[value for value in column if value is not None] for column in columns]
-    return Line(
+    return PlotLine(
         [round(fmean(column), 3) if column else None for column in known],
         [min(column, default=None) for column in known],
         [max(column, default=None) for column in known],
     )
 
 
-def lines(comparison: Comparison, measure: Measure) -> list[Line]:
+def lines(comparison: Comparison, measure: Measure) -> list[PlotLine]:
     """The lines of all policies."""
     length = len(times(comparison))
     shortest = min(len(run.samples) for entry in comparison.runs.values() for run in entry)
     return [line(runs, measure, length, _stride(shortest)) for runs in comparison.runs.values()]
 
 
-def plot(comparison: Comparison, measure: Measure, drawn: Sequence[Line]) -> str:
+def plot(comparison: Comparison, measure: Measure, drawn: Sequence[PlotLine]) -> str:
     """One plot as an SVG element."""
     at = times(comparison)
     ceiling = measure.full or _ceiling(max((v for entry in drawn for v in entry.high if v is not None), default=0.0))
@@ -169,7 +169,7 @@ def _path(frame: _Frame, at: Sequence[float], values: Sequence[float | None], nu
     return f'<path class="line s{number % COLOURS}" d="{"".join(steps)}"/>'
 
 
-def _band(frame: _Frame, at: Sequence[float], entry: Line, number: int) -> str:
+def _band(frame: _Frame, at: Sequence[float], entry: PlotLine, number: int) -> str:
     known = [(t, low, high) for t, low, high in zip(at, entry.low, entry.high, strict=True) if low is not None]
     there = [f"{frame.x(time)} {frame.y(high or 0.0)}" for time, _, high in known]
     back = [f"{frame.x(time)} {frame.y(low)}" for time, low, _ in reversed(known)]

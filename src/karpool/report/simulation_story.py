@@ -6,7 +6,7 @@ from karpool.report.simulation_plots import clock, measured_from
 from karpool.report.terminal import Cell, Column, Screen
 from karpool.report.words import amount, count, per_hour, per_month
 from karpool.virtual.compare import Comparison
-from karpool.virtual.ledger import Sample
+from karpool.virtual.ledger import ClusterSample
 
 FIRST, COMPACTOR, KARPOOL = "autoscaler", "compactor", "karpool"
 _HOUR: Final = 3600.0
@@ -33,11 +33,11 @@ def tell_story(comparison: Comparison, screen: Screen, report: str) -> None:
     _saved(comparison, screen, report)
 
 
-def _percent(sample: Sample) -> str:
+def _percent(sample: ClusterSample) -> str:
     return "?" if sample.cpu_utilization is None else f"{sample.cpu_utilization * 100:.0f}%"
 
 
-def _hours(comparison: Comparison, screen: Screen, samples: dict[str, tuple[Sample, ...]]) -> None:
+def _hours(comparison: Comparison, screen: Screen, samples: dict[str, tuple[ClusterSample, ...]]) -> None:
     """The nodes of each policy, every half hour."""
     begin = measured_from(comparison)
     most = samples[FIRST][0].nodes

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from karpool.report.document import Explanation, Plan
+from karpool.report.document import ExplanationDocument, PlanDocument
 
 
 def is_plain(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
@@ -14,7 +14,7 @@ def is_plain(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def show_plan(
-    plan: Plan, file: TextIO, *, every_node: bool = False, plain: bool | None = None, width: int | None = None
+    plan: PlanDocument, file: TextIO, *, every_node: bool = False, plain: bool | None = None, width: int | None = None
 ) -> None:
     """Print a plan; nodes that stay are counted by reason unless `every_node` asks for each."""
     from karpool.report.plan_table import print_plan
@@ -24,7 +24,7 @@ def show_plan(
 
 
 def show_explanation(
-    explanation: Explanation, file: TextIO, *, plain: bool | None = None, width: int | None = None
+    explanation: ExplanationDocument, file: TextIO, *, plain: bool | None = None, width: int | None = None
 ) -> None:
     """Print everything about one node."""
     from karpool.report.explain_table import print_explanation

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from karpool.model.quantity import Quantity
+from karpool.wire.quantity import Quantity
 
 UNKNOWN: Final = "?"
 HOURS_PER_MONTH: Final = 730

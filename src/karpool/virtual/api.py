@@ -5,19 +5,19 @@ from datetime import timedelta
 from enum import IntEnum
 from typing import Final
 
-from karpool.controller.store import Shelf
+from karpool.kube.store import Store
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
-from karpool.model.wire import Object
 from karpool.virtual.changes import T, with_metadata
-from karpool.virtual.pdbs import Verdict, Watchman
-from karpool.virtual.world import World
+from karpool.virtual.pdb_controller import EvictionVerdict, PdbController
+from karpool.virtual.world import VirtualWorld
+from karpool.wire.objects import Object
 
 DEFAULT_GRACE: Final = 30
 
 
-class Code(IntEnum):
+class EvictionStatus(IntEnum):
     """What the Eviction API answers."""
 
     CREATED = 201
@@ -29,16 +29,16 @@ class Code(IntEnum):
 class Api:
     """Verbs on the store."""
 
-    def __init__(self, world: World, watchman: Watchman) -> None:
+    def __init__(self, world: VirtualWorld, watchman: PdbController) -> None:
         self.world = world
         self.watchman = watchman
-        self.on_eviction: list[Callable[[Pod, Code], None]] = []
+        self.on_eviction: list[Callable[[Pod, EvictionStatus], None]] = []
         self._created = 0
 
     def _stamped(self, thing: T) -> T:
         self._created += 1
         return with_metadata(
-            thing, uid=f"{self._created:08d}", creation_timestamp=self.world.agenda.moment, deletion_timestamp=None
+            thing, uid=f"{self._created:08d}", creation_timestamp=self.world.queue.moment, deletion_timestamp=None
         )
 
     def create_pod(self, pod: Pod) -> Pod:
@@ -58,7 +58,7 @@ class Api:
 
     def delete_pod(self, key: str, *, uid: str | None = None, grace: int | None = None) -> bool:
         """Delete a pod with its grace, which is never made longer; one that no node has is gone at once."""
-        store, now = self.world.store, self.world.agenda.moment
+        store, now = self.world.store, self.world.queue.moment
         pod = store.pods.get(key)
         if pod is None or (uid is not None and pod.metadata.uid != uid):
             return False
@@ -82,38 +82,38 @@ class Api:
         """Ask for a NodeClaim's deletion."""
         self._delete(self.world.store.claims, name, uid)
 
-    def _delete(self, shelf: Shelf[T], key: str, uid: str | None) -> None:
-        held = shelf.get(key)
+    def _delete(self, store: Store[T], key: str, uid: str | None) -> None:
+        held = store.get(key)
         if held is None or (uid is not None and held.metadata.uid != uid):
             return
         if not held.metadata.finalizers:
-            shelf.remove(key)
+            store.remove(key)
         elif held.metadata.deletion_timestamp is None:
-            shelf.put(with_metadata(held, deletion_timestamp=self.world.agenda.moment))
+            store.put(with_metadata(held, deletion_timestamp=self.world.queue.moment))
 
-    def change(self, shelf: Shelf[T], changed: T) -> None:
+    def change(self, store: Store[T], changed: T) -> None:
         """Write an object; a deleted one goes with its last finalizer."""
         if changed.metadata.deletion_timestamp is not None and not changed.metadata.finalizers and _kept(changed):
-            shelf.remove(changed.key)
+            store.remove(changed.key)
         else:
-            shelf.put(changed)
+            store.put(changed)
 
     # -- eviction ------------------------------------------------------------------------------------------------
 
-    def evict(self, key: str, uid: str | None = None) -> Code:
+    def evict(self, key: str, uid: str | None = None) -> EvictionStatus:
         """Let a pod go if its PodDisruptionBudget allows it."""
         pod = self.world.store.pods.get(key)
         if pod is None or (uid is not None and pod.metadata.uid != uid):
-            return Code.NOT_FOUND
+            return EvictionStatus.NOT_FOUND
         verdict = self.watchman.verdict(pod)
         code = {
-            Verdict.ALLOWED: Code.CREATED,
-            Verdict.REFUSED: Code.TOO_MANY_REQUESTS,
-            Verdict.SEVERAL: Code.SEVERAL_BUDGETS,
+            EvictionVerdict.ALLOWED: EvictionStatus.CREATED,
+            EvictionVerdict.REFUSED: EvictionStatus.TOO_MANY_REQUESTS,
+            EvictionVerdict.SEVERAL: EvictionStatus.SEVERAL_BUDGETS,
         }[verdict]
         for told in self.on_eviction:
             told(pod, code)
-        if code is Code.CREATED:
+        if code is EvictionStatus.CREATED:
             self.delete_pod(key)
         return code
 

@@ -14,17 +14,17 @@ from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.catalog.pricing import launchable
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.resources import CPU, MEMORY
-from karpool.controller.mirror import Mirror
+from karpool.controller.cluster_state import ClusterState
 from karpool.disruption.pods import evictable
 from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.requirements import Requirements, one_of
-from karpool.virtual.cloud import Cloud, node_of
+from karpool.virtual.cloud import VirtualCloud, node_of
 from karpool.virtual.curves import seconds
 from karpool.virtual.fitting import fitting
 from karpool.virtual.scenario import AutoscalerSettings, NodeGroup
-from karpool.virtual.world import World
+from karpool.virtual.world import VirtualWorld
 
 GROUP: Final = "karpool.sh/virtual-node-group"
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -39,16 +39,16 @@ class Autoscaler:
 
     def __init__(
         self,
-        world: World,
-        mirror: Mirror,
-        cloud: Cloud,
+        world: VirtualWorld,
+        cluster_state: ClusterState,
+        cloud: VirtualCloud,
         groups: tuple[NodeGroup, ...],
         *,
         settings: AutoscalerSettings,
         catalog: Catalog,
     ) -> None:
         self.world = world
-        self.mirror = mirror
+        self.cluster_state = cluster_state
         self.cloud = cloud
         self.groups = groups
         self.settings = settings
@@ -71,7 +71,7 @@ class Autoscaler:
         self._remove_drained()
         self._scale_up()
         self._scale_down()
-        self.world.agenda.after(seconds(self.settings.scan_interval), self._scan)
+        self.world.queue.after(seconds(self.settings.scan_interval), self._scan)
 
     def members(self, group: NodeGroup) -> list[Node]:
         """The nodes of a group."""
@@ -89,19 +89,19 @@ class Autoscaler:
             room = group.most - len(self.members(group)) - self._coming[group.name]
             for _ in range(max(0, min(wanted, room))):
                 self._coming[group.name] += 1
-                self._last_addition = self.world.agenda.time
+                self._last_addition = self.world.queue.time
                 name = self._next_name(group)
                 timings = self.world.timings
                 delay = sum(
                     self.world.strayed(length, step, name)
                     for step, length in (("launch", timings.launch), ("registration", timings.registration))
                 )
-                self.world.agenda.after(delay, partial(self._arrive, group, name))
+                self.world.queue.after(delay, partial(self._arrive, group, name))
             waiting = [pod for pod in waiting if pod not in fitting_pods]
 
     def _would_fit(self, group: NodeGroup, pod: Pod) -> bool:
         """Whether an empty node of the group could hold the pod: labels, taints and room, not other pods."""
-        snapshot = self.mirror.snapshot
+        snapshot = self.cluster_state.snapshot
         rows = [snapshot.nodes.rows[node.name] for node in self.members(group) if node.name in snapshot.nodes.rows]
         number = int(snapshot.pods.class_of[snapshot.pods.rows[pod.key]])
         if rows:
@@ -116,7 +116,7 @@ class Autoscaler:
         """How many empty nodes hold these pods, by their sum."""
         if not pods:
             return 0
-        snapshot = self.mirror.snapshot
+        snapshot = self.cluster_state.snapshot
         rows = [snapshot.pods.class_of[snapshot.pods.rows[pod.key]] for pod in pods]
         entry, _ = self._offers[group.name][0]
         room = snapshot.resources.room(entry.allocatable)
@@ -142,7 +142,7 @@ class Autoscaler:
     # -- fewer ---------------------------------------------------------------------------------------------------
 
     def _scale_down(self) -> None:
-        now = self.world.agenda.time
+        now = self.world.queue.time
         left = {group.name: len(self.members(group)) - group.least for group in self.groups}
         waited = now - self._last_addition >= seconds(self.settings.scale_down_delay_after_add)
         for state in self._grown():
@@ -156,19 +156,19 @@ class Autoscaler:
                 left[group] -= self._remove(state)
 
     def _grown(self) -> list[StateNode]:
-        nodes = self.mirror.snapshot.nodes
+        nodes = self.cluster_state.snapshot.nodes
         states = [nodes.get(row) for _, row in sorted(nodes.rows.items())]
         return [state for state in states if GROUP in state.labels and state.node is not None and state.node.ready]
 
     def _underused(self, state: StateNode) -> bool:
-        nodes = self.mirror.snapshot.nodes
+        nodes = self.cluster_state.snapshot.nodes
         row = nodes.rows[state.name]
         used = (nodes.taken[row] - nodes.daemon_taken[row])[[CPU, MEMORY]] / nodes.room[row][[CPU, MEMORY]]
         return bool(used.max() < self.settings.scale_down_utilization_threshold)
 
     def _remove(self, state: StateNode) -> bool:
         """Remove a node whose pods have somewhere to go; whether it goes."""
-        snapshot = self.mirror.snapshot
+        snapshot = self.cluster_state.snapshot
         row = snapshot.nodes.rows[state.name]
         pods = [at for at in sorted(snapshot.pods_on(row)) if snapshot.pods.get(at).reschedulable]
         if pods and (self._draining or not self._fit_elsewhere(pods, row)):
@@ -181,12 +181,12 @@ class Autoscaler:
 
     def _fit_elsewhere(self, pods: list[int], row: int) -> bool:
         """Whether each pod fits on another node, one after the other; the snapshot is put back afterwards."""
-        snapshot, now = self.mirror.snapshot, self.world.agenda.moment
+        snapshot, now = self.cluster_state.snapshot, self.world.queue.moment
         moved: list[str] = []
         try:
             for at in pods:
                 pod = snapshot.pods.get(at)
-                usable = self.mirror.open.copy()
+                usable = self.cluster_state.open.copy()
                 usable[row] = 0
                 mask = fitting(snapshot, at, usable)
                 kept = pod.metadata.annotations.get(SAFE_TO_EVICT) == "false" or not pod.metadata.owner_references
@@ -198,7 +198,7 @@ class Autoscaler:
             return True
         finally:
             for key in moved:
-                self.mirror.put_back(key)
+                self.cluster_state.put_back(key)
 
     def _cordon(self, name: str) -> None:
         node = self.world.store.nodes.get(name)
@@ -207,7 +207,7 @@ class Autoscaler:
 
     def _remove_drained(self) -> None:
         """Nodes that were emptied go; pods that budgets hold back are asked again."""
-        snapshot = self.mirror.snapshot
+        snapshot = self.cluster_state.snapshot
         for name in list(self._draining):
             row = snapshot.nodes.rows.get(name)
             pods = [] if row is None else [snapshot.pods.get(at) for at in sorted(snapshot.pods_on(row))]

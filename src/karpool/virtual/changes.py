@@ -9,7 +9,7 @@ from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Condition, Metadata, Object, condition
+from karpool.wire.objects import Condition, Metadata, Object, condition
 
 T = TypeVar("T", bound=Object)
 

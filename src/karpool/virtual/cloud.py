@@ -19,11 +19,11 @@ from karpool.model.scheduling import Taint
 from karpool.provisioning.machines import choose_machine, machine_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import obtainable, offering_key
 from karpool.virtual.api import Api
-from karpool.virtual.chance import waiting_time
 from karpool.virtual.changes import with_claim_condition, with_node_condition
 from karpool.virtual.curves import seconds
+from karpool.virtual.random_streams import waiting_time
 from karpool.virtual.scenario import Interruptions, Shortage
-from karpool.virtual.world import World
+from karpool.virtual.world import VirtualWorld
 
 PROVIDER: Final = "virtual://"
 REMEMBERS_SHORTAGE: Final = 180.0
@@ -31,7 +31,7 @@ REMEMBERS_SHORTAGE: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Instance:
     """A machine that exists: what it costs an hour, and since when it does."""
 
     name: str
@@ -41,12 +41,12 @@ class Machine:
     since: float
 
 
-class Cloud:
+class VirtualCloud:
     """All machines; `catalog` is what the provider says can be had now."""
 
     def __init__(
         self,
-        world: World,
+        world: VirtualWorld,
         api: Api,
         catalog: Catalog,
         *,
@@ -56,9 +56,9 @@ class Cloud:
         self.world = world
         self.api = api
         self.catalog = catalog
-        self.machines: dict[str, Machine] = {}
-        self.on_start: list[Callable[[Machine], None]] = []
-        self.on_end: list[Callable[[Machine], None]] = []
+        self.machines: dict[str, Instance] = {}
+        self.on_start: list[Callable[[Instance], None]] = []
+        self.on_end: list[Callable[[Instance], None]] = []
         self.failed_launches = 0
         self.interrupted = 0
         self._all = catalog
@@ -73,7 +73,7 @@ class Cloud:
     def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
         if new is not None and old is None and not new.status.provider_id:
             delay = self.world.strayed(self.world.timings.launch, "launch", new.name)
-            self.world.agenda.after(delay, partial(self._launch, new.name, new.metadata.uid))
+            self.world.queue.after(delay, partial(self._launch, new.name, new.metadata.uid))
         elif new is None and old is not None and old.name in self.machines:
             self.end(old.name)
 
@@ -98,7 +98,7 @@ class Cloud:
         machine = self.start(name, entry, offering)
         self._report(claim, machine, wanted)
         delay = self.world.strayed(self.world.timings.registration, "registration", name)
-        self.world.agenda.after(delay, partial(self._appear, name, uid))
+        self.world.queue.after(delay, partial(self._appear, name, uid))
 
     def _choose(self, wanted: Requirements) -> tuple[InstanceType, Offering] | None:
         """The cheapest machine that can be had; what is missing is remembered."""
@@ -111,20 +111,20 @@ class Cloud:
 
         return choose_machine(self._all, wanted, is_short)
 
-    def start(self, name: str, entry: InstanceType, offering: Offering) -> Machine:
+    def start(self, name: str, entry: InstanceType, offering: Offering) -> Instance:
         """Start a machine."""
         price = self._all.price(offering) or 0.0
-        machine = self.machines[name] = Machine(name, entry, offering, price, self.world.agenda.time)
+        machine = self.machines[name] = Instance(name, entry, offering, price, self.world.queue.time)
         for told in self.on_start:
             told(machine)
         if offering.capacity_type == names.SPOT:
             self._plan_interruption(name)
         return machine
 
-    def _report(self, claim: NodeClaim, machine: Machine, wanted: Requirements) -> None:
+    def _report(self, claim: NodeClaim, machine: Instance, wanted: Requirements) -> None:
         """Write into the claim what was launched."""
         labels = {**machine_labels(machine.entry, machine.offering, machine.price, wanted), **claim.metadata.labels}
-        launched = with_claim_condition(claim, "Launched", "True", self.world.agenda.moment, reason="Launched")
+        launched = with_claim_condition(claim, "Launched", "True", self.world.queue.moment, reason="Launched")
         status = replace(
             launched.status,
             provider_id=PROVIDER + machine.name,
@@ -144,7 +144,7 @@ class Cloud:
     # -- what cannot be had --------------------------------------------------------------------------------------
 
     def _short(self, entry: InstanceType, offering: Offering) -> bool:
-        now = self.world.agenda.time
+        now = self.world.queue.time
         taken = self._reserved.get(offering.reservation_id or "", 0)
         if offering.reservation_id is not None and taken >= offering.reservation_capacity:
             return True
@@ -155,13 +155,13 @@ class Cloud:
 
     def _remember(self, entry: InstanceType, offering: Offering) -> None:
         """Tell decisions for a while that an offering cannot be had."""
-        until = self.world.agenda.time + REMEMBERS_SHORTAGE
+        until = self.world.queue.time + REMEMBERS_SHORTAGE
         self._known_short[offering_key(entry, offering)] = until
-        self.world.agenda.at(until, self._publish)
+        self.world.queue.at(until, self._publish)
         self._publish()
 
     def _publish(self) -> None:
-        now = self.world.agenda.time
+        now = self.world.queue.time
         self._known_short = {key: until for key, until in self._known_short.items() if until > now}
         found = obtainable(self._all, self._known_short, self._reserved)
         if found.types != self.catalog.types:
@@ -171,19 +171,19 @@ class Cloud:
 
     def terminate(self, claim: NodeClaim) -> None:
         """End a claim's machine; the claim says when it is over."""
-        name, now = claim.name, self.world.agenda.moment
+        name, now = claim.name, self.world.queue.moment
         status = "Terminating" if name in self.machines else "Terminated"
         if not claim.is_true("InstanceTerminating") or status == "Terminated":
             self.world.store.claims.put(with_claim_condition(claim, "InstanceTerminating", "True", now, reason=status))
         if name in self.machines and not claim.is_true("InstanceTerminating"):
             delay = self.world.strayed(self.world.timings.termination, "termination", name)
-            self.world.agenda.after(delay, partial(self._terminated, name, claim.metadata.uid))
+            self.world.queue.after(delay, partial(self._terminated, name, claim.metadata.uid))
 
     def _terminated(self, name: str, uid: str) -> None:
         self.end(name)
         claim = self._held(name, uid)
         if claim is not None:
-            now = self.world.agenda.moment
+            now = self.world.queue.moment
             self.world.store.claims.put(
                 with_claim_condition(claim, "InstanceTerminating", "True", now, reason="Terminated")
             )
@@ -203,22 +203,22 @@ class Cloud:
         for number, fault in enumerate(self._interruptions):
             mean = seconds(fault.every)
             wait = waiting_time(self.world.seed, mean, "interruption", str(number), name)
-            begins = max(self.world.agenda.time, seconds(fault.start)) + wait
-            self.world.agenda.at(begins, partial(self._warn, name, self.machines[name], seconds(fault.warning)))
+            begins = max(self.world.queue.time, seconds(fault.start)) + wait
+            self.world.queue.at(begins, partial(self._warn, name, self.machines[name], seconds(fault.warning)))
 
-    def _warn(self, name: str, machine: Machine, warning: float) -> None:
+    def _warn(self, name: str, machine: Instance, warning: float) -> None:
         """The cloud will take the machine: its claim is deleted as interruption handlers do, and soon it is gone."""
         if self.machines.get(name) is machine:
             self.interrupted += 1
             self.api.delete_claim(name)
-            self.world.agenda.after(warning, partial(self._take, name, machine))
+            self.world.queue.after(warning, partial(self._take, name, machine))
 
-    def _take(self, name: str, machine: Machine) -> None:
+    def _take(self, name: str, machine: Instance) -> None:
         if self.machines.get(name) is not machine:
             return
         node = self.world.store.nodes.get(name)
         if node is not None:
-            self.world.store.nodes.put(with_node_condition(node, "Ready", "Unknown", self.world.agenda.moment))
+            self.world.store.nodes.put(with_node_condition(node, "Ready", "Unknown", self.world.queue.moment))
         claim = self.world.store.claims.get(name)
         self._terminated(name, claim.metadata.uid if claim is not None else "")
 
@@ -231,7 +231,7 @@ def _concerns(shortage: Shortage, entry: InstanceType, offering: Offering) -> bo
     )
 
 
-def node_of(machine: Machine, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> Node:
+def node_of(machine: Instance, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> Node:
     """The Node that a machine registers: not ready yet."""
     said = {**machine_labels(machine.entry, machine.offering, machine.price), **labels}
     return starting_node(machine.name, PROVIDER + machine.name, machine.entry, labels=said, taints=taints)

@@ -4,26 +4,26 @@ from datetime import datetime
 from typing import Final
 
 from karpool.catalog.instance_types import Catalog
+from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
-from karpool.controller.ground import Duties, Pace
-from karpool.controller.mirror import Mirror
-from karpool.controller.store import Store
-from karpool.disruption.settings import Order, Partition, Settings
+from karpool.controller.ports import Duties, Intervals
+from karpool.controller.store import ClusterStore
+from karpool.disruption.settings import DisruptionSettings, Order, Partition
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.packing.question import Options
 from karpool.provisioning.launching import foresee
-from karpool.virtual.agenda import Agenda
+from karpool.virtual.actuator import VirtualActuator
 from karpool.virtual.api import Api
 from karpool.virtual.autoscaler import Autoscaler
-from karpool.virtual.cloud import Cloud
-from karpool.virtual.compactor import Compactor
+from karpool.virtual.cloud import VirtualCloud
+from karpool.virtual.compactor import VirtualCompactor
 from karpool.virtual.curves import seconds
-from karpool.virtual.hands import Hands
+from karpool.virtual.event_queue import EventQueue
+from karpool.virtual.initial_cluster import furnish, settle
 from karpool.virtual.kubelet import Kubelets
 from karpool.virtual.ledger import Ledger
-from karpool.virtual.pdbs import Watchman
-from karpool.virtual.resuming import furnish, settle
+from karpool.virtual.pdb_controller import PdbController
 from karpool.virtual.scenario import (
     Decisions,
     Interruptions,
@@ -36,7 +36,7 @@ from karpool.virtual.scenario import (
 )
 from karpool.virtual.scheduler import Scheduler
 from karpool.virtual.workloads import Workloads, budget_of
-from karpool.virtual.world import World
+from karpool.virtual.world import VirtualWorld
 
 
 class VirtualCluster:
@@ -57,52 +57,52 @@ class VirtualCluster:
         self.scenario = scenario
         self.policy = policy = policy or Policy()
         seed = scenario.seed if seed is None else seed
-        self.agenda = Agenda(scenario.start)
-        self.store = Store()
-        world = self.world = World(self.store, self.agenda, seed, scenario.timings)
+        self.queue = EventQueue(scenario.start)
+        self.store = ClusterStore()
+        world = self.world = VirtualWorld(self.store, self.queue, seed, scenario.timings)
         for pool in patched(scenario.pools, policy):
             self.store.pools.put(pool)
         if begins_with is not None:
             furnish(self.store, begins_with)
         self.workloads = Workloads(world, scenario.workloads)
         self._put_budgets()
-        self.watchman = Watchman(self.store, self.workloads.controller_of, self.workloads.scale)
+        self.watchman = PdbController(self.store, self.workloads.controller_of, self.workloads.scale)
         self.api = Api(world, self.watchman)
         self.workloads.install(self.api)
-        self.mirror = Mirror(self.store, self._foreseen)
-        self.cloud = Cloud(
+        self.cluster_state = ClusterState(self.store, self._foreseen)
+        self.cloud = VirtualCloud(
             world,
             self.api,
             catalog,
             shortages=[fault for fault in scenario.faults if isinstance(fault, Shortage)],
             interruptions=[fault for fault in scenario.faults if isinstance(fault, Interruptions)],
         )
-        self.scheduler = Scheduler(world, self.mirror, policy.scheduler or scenario.scheduler)
+        self.scheduler = Scheduler(world, self.cluster_state, policy.scheduler or scenario.scheduler)
         self.kubelets = Kubelets(
             world,
-            self.mirror,
+            self.cluster_state,
             start_time=self.workloads.start_time,
             stop_time=self.workloads.stop_time,
             run_time=self.workloads.run_time,
         )
-        self.hands = Hands(world, self.api, self.cloud)
+        self.actuator = VirtualActuator(world, self.api, self.cloud)
         self.ledger = Ledger(world, self.api, self.cloud)
-        self.hands.observers.append(self.ledger.action)
+        self.actuator.observers.append(self.ledger.action)
         self.controller = Controller(
             self.store,
-            self.agenda,
-            self.mirror,
-            self.hands,
+            self.queue,
+            self.cluster_state,
+            self.actuator,
             offers=self.cloud,
-            guard=self.watchman,
+            pdb_source=self.watchman,
             settings=decision_settings(policy.decisions),
             options=Options(seed=seed),
-            pace=pace(scenario.timings),
+            intervals=intervals(scenario.timings),
             duties=Duties(disrupts=policy.disruption),
         )
         groups = scenario.node_groups if policy.node_groups else ()
         self.autoscaler = Autoscaler(
-            world, self.mirror, self.cloud, groups, settings=scenario.autoscaler, catalog=catalog
+            world, self.cluster_state, self.cloud, groups, settings=scenario.autoscaler, catalog=catalog
         )
         self._begin()
         if begins_with is not None:
@@ -115,18 +115,18 @@ class VirtualCluster:
             self.store.pdbs.put(budget)
 
     def _begin(self) -> None:
-        self.agenda.at(0.0, self.workloads.start)
-        self.agenda.at(0.0, self.controller.start)
+        self.queue.at(0.0, self.workloads.start)
+        self.queue.at(0.0, self.controller.start)
         if self.autoscaler.groups:
-            self.agenda.at(0.0, self.autoscaler.start)
+            self.queue.at(0.0, self.autoscaler.start)
         if self.policy.compactor is not None:
-            Compactor(self.world, self.api, self.policy.compactor).start()
+            VirtualCompactor(self.world, self.api, self.policy.compactor).start()
         for fault in self.scenario.faults:
             if isinstance(fault, Outage):
-                self.agenda.at(seconds(fault.start), self.controller.stop)
-                self.agenda.at(seconds(fault.start) + seconds(fault.length), self.controller.start)
+                self.queue.at(seconds(fault.start), self.controller.stop)
+                self.queue.at(seconds(fault.start) + seconds(fault.length), self.controller.start)
         if seconds(self.scenario.warm_up):
-            self.agenda.at(seconds(self.scenario.warm_up), self.ledger.begin)
+            self.queue.at(seconds(self.scenario.warm_up), self.ledger.begin)
 
     def _foreseen(self, claim: NodeClaim) -> NodeClaim:
         return foresee(Objects(node_claims=(claim,)), self.cloud.catalog).node_claims[0]
@@ -134,20 +134,20 @@ class VirtualCluster:
     @property
     def now(self) -> datetime:
         """The cluster's own time."""
-        return self.agenda.moment
+        return self.queue.moment
 
     def run(self, until: float) -> None:
         """Let time pass until so many seconds after the start."""
-        self.agenda.run(until)
+        self.queue.run(until)
 
 
 _REFRESH: Final = 300.0
 """The simulator looks less often than a real controller for what only time changes: it has whole days to run."""
 
 
-def pace(timings: Timings) -> Pace:
+def intervals(timings: Timings) -> Intervals:
     """A scenario's timings as the controller takes them."""
-    return Pace(
+    return Intervals(
         poll=seconds(timings.poll),
         patience=seconds(timings.patience),
         refresh=_REFRESH,
@@ -157,9 +157,9 @@ def pace(timings: Timings) -> Pace:
     )
 
 
-def decision_settings(decisions: Decisions) -> Settings:
+def decision_settings(decisions: Decisions) -> DisruptionSettings:
     """A scenario's choices as decisions take them."""
-    return Settings(
+    return DisruptionSettings(
         order=Order(decisions.order),
         partition=Partition(decisions.partition),
         spot_to_spot=decisions.spot_to_spot,

@@ -8,17 +8,17 @@ from msgspec.structs import replace
 from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
 from karpool.compaction.advance import advance
 from karpool.compaction.config import Config
-from karpool.compaction.settings import DEFAULTS, Settings, jittered
+from karpool.compaction.settings import DEFAULTS, CompactionSettings, jittered
 from karpool.virtual.api import Api
-from karpool.virtual.chance import share
 from karpool.virtual.changes import with_annotation
-from karpool.virtual.world import World
+from karpool.virtual.random_streams import share
+from karpool.virtual.world import VirtualWorld
 
 
-class Compactor:
+class VirtualCompactor:
     """Drains under-used nodes of the configured pools, so that the autoscaler removes them."""
 
-    def __init__(self, world: World, api: Api, config: Config, settings: Settings = DEFAULTS) -> None:
+    def __init__(self, world: VirtualWorld, api: Api, config: Config, settings: CompactionSettings = DEFAULTS) -> None:
         self.world = world
         self.api = api
         self.config = config
@@ -27,20 +27,20 @@ class Compactor:
 
     def start(self) -> None:
         """Look from the beginning on."""
-        self.world.agenda.at(0.0, self._look)
+        self.world.queue.at(0.0, self._look)
 
     def _look(self) -> None:
-        agenda = self.world.agenda
-        now: datetime = agenda.moment
+        queue = self.world.queue
+        now: datetime = queue.moment
         step = advance(self.world.store.objects(), self.config, now, self.settings)
         self._looks += 1
         if step.wake is None:
             sleep = jittered(self.settings.sleep, share(self.world.seed, "compactor", str(self._looks)))
         else:
             sleep = step.wake - now
-        agenda.after(sleep.total_seconds(), self._look)
+        queue.after(sleep.total_seconds(), self._look)
         for action in step.actions:
-            agenda.after(0.0, partial(self._carry_out, action))
+            queue.after(0.0, partial(self._carry_out, action))
 
     def _carry_out(self, action: Action) -> None:
         match action:

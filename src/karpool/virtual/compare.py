@@ -10,16 +10,16 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog
-from karpool.model.duration import parse_duration
 from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.crew import Far, share_out
 from karpool.virtual.curves import seconds
+from karpool.virtual.initial_cluster import with_cluster
 from karpool.virtual.invariants import Invariants
-from karpool.virtual.ledger import PoolShare, Sample, Summary
-from karpool.virtual.resuming import with_cluster
+from karpool.virtual.ledger import ClusterSample, PoolShare, Summary
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
+from karpool.virtual.worker_processes import Far, share_out
+from karpool.wire.duration import parse_duration
 
 DEFAULT_POLICY: Final = "default"
 _CHUNKS: Final = 500
@@ -27,7 +27,7 @@ Tell = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Source:
+class ScenarioSource:
     """A scenario as another process can read it: its text, and who opens its catalogue."""
 
     text: bytes
@@ -54,7 +54,7 @@ class Run(NamedTuple):
     """What became of a policy on a seed."""
 
     summary: Summary
-    samples: tuple[Sample, ...]
+    samples: tuple[ClusterSample, ...]
     pools: dict[str, PoolShare]
 
 
@@ -90,7 +90,9 @@ def run(
     return Run(ledger.summary(), tuple(ledger.samples), ledger.pools())
 
 
-def compare(source: Source, policies: Sequence[str], seeds: Sequence[int], tell: Tell, workers: int = 1) -> Comparison:
+def compare(
+    source: ScenarioSource, policies: Sequence[str], seeds: Sequence[int], tell: Tell, workers: int = 1
+) -> Comparison:
     """Every policy on every seed; the result does not depend on the number of workers."""
     objects = source.objects()
     scenario = source.scenario(objects)
@@ -135,7 +137,7 @@ def _one_by_one(stage: Stage, jobs: Sequence[Job], tell: Tell) -> dict[Job, Run]
     return found
 
 
-def _together(source: Source, jobs: Sequence[Job], tell: Tell, workers: int) -> dict[Job, Run]:
+def _together(source: ScenarioSource, jobs: Sequence[Job], tell: Tell, workers: int) -> dict[Job, Run]:
     from karpool.packing.warmup import warm_up
 
     done = dict.fromkeys(jobs, 0)
@@ -150,10 +152,10 @@ def _together(source: Source, jobs: Sequence[Job], tell: Tell, workers: int) -> 
 
 
 @cache
-def _opened(source: Source) -> Stage:
+def _opened(source: ScenarioSource) -> Stage:
     objects = source.objects()
     return Stage(source.scenario(objects), source.open_catalog(), objects)
 
 
-def _work(source: Source, job: Job, far: Far) -> Run:
+def _work(source: ScenarioSource, job: Job, far: Far) -> Run:
     return _opened(source).run(job, far)

@@ -9,9 +9,9 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from karpool.model.duration import Duration, parse_duration
-from karpool.model.wire import Wire
-from karpool.virtual.spans import Delay, Interval, Stretch
+from karpool.virtual.duration_limits import Delay, Interval, Stretch
+from karpool.wire.duration import Duration, parse_duration
+from karpool.wire.objects import Wire
 
 DAY: Final = 86400.0
 Share = Annotated[float, msgspec.Meta(ge=0.0)]
@@ -19,7 +19,7 @@ ClockTime = Annotated[str, msgspec.Meta(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9
 AtLeastOne: Final = msgspec.Meta(min_length=1)
 
 
-class Part(Wire, forbid_unknown_fields=True):
+class ScenarioPart(Wire, forbid_unknown_fields=True):
     """Base of everything in a scenario: a field that nobody knows is a mistake."""
 
 
@@ -28,21 +28,21 @@ def seconds(length: Duration) -> float:
     return math.inf if length.nanos is None else length.nanos / 1e9
 
 
-class Hour(Part):
+class Hour(ScenarioPart):
     """What holds at a time of every day (UTC)."""
 
     at: ClockTime
     value: Share
 
 
-class Step(Part):
+class CurveStep(ScenarioPart):
     """What holds from so long after the start."""
 
     after: Delay
     value: Share
 
 
-class Bursts(Part):
+class Bursts(ScenarioPart):
     """Sudden crowds: how often on average, for how long, how many more."""
 
     every: Interval
@@ -50,14 +50,14 @@ class Bursts(Part):
     height: Share
 
 
-class Noise(Part):
+class Noise(ScenarioPart):
     """How much the value strays, as a share of itself (one standard deviation), and how often it does."""
 
     share: Share
     every: Interval = parse_duration("5m")
 
 
-class Curve(Part):
+class Curve(ScenarioPart):
     """A value over time.
 
     Hours of the day are joined by straight ramps, or hold until the next one if `shape` is `steps`; steps since the
@@ -66,7 +66,7 @@ class Curve(Part):
 
     base: Share = 1.0
     hours: Annotated[tuple[Hour, ...], AtLeastOne] = ()
-    steps: Annotated[tuple[Step, ...], AtLeastOne] = ()
+    steps: Annotated[tuple[CurveStep, ...], AtLeastOne] = ()
     shape: Literal["ramps", "steps"] = "ramps"
     bursts: Bursts | None = None
     noise: Noise | None = None

@@ -10,9 +10,9 @@ from karpool.model.labels import UNREGISTERED_TAINT
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Metadata
 from karpool.model.workloads import DaemonSet, PodTemplate, WorkloadSpec
 from karpool.virtual.owners import Owner, reference
+from karpool.wire.objects import Metadata
 
 TOLERATED: Final = frozenset(
     f"node.kubernetes.io/{name}"
@@ -47,7 +47,7 @@ class DaemonSetOwner(Owner):
         elif new.name not in self._on and (
             old is None or old.spec != new.spec or old.metadata.labels != new.metadata.labels
         ):
-            self.world.agenda.after(0.0, partial(self._put_on, new.name))
+            self.world.queue.after(0.0, partial(self._put_on, new.name))
 
     def _put_on(self, name: str) -> None:
         node = self.world.store.nodes.get(name)
@@ -61,7 +61,7 @@ class DaemonSetOwner(Owner):
         """A pod that is gone is made anew if its node still suits."""
         if new is None and old is not None and self._on.get(old.spec.node_name) == old.key:
             del self._on[old.spec.node_name]
-            self.world.agenda.after(1.0, partial(self._put_on, old.spec.node_name))
+            self.world.queue.after(1.0, partial(self._put_on, old.spec.node_name))
 
     def adopt(self, pod: Pod) -> None:
         """A pod that was there before stays, unless its node has one already; it asks for what all of them ask for."""

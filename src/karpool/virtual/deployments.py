@@ -9,11 +9,11 @@ from typing import Final
 from karpool.disruption.costs import deletion_cost
 from karpool.model.pod import Pod
 from karpool.virtual.api import Api
-from karpool.virtual.chance import share
 from karpool.virtual.changes import with_label
 from karpool.virtual.owners import Owner, ready, reference
+from karpool.virtual.random_streams import share
 from karpool.virtual.scenario import Workload
-from karpool.virtual.world import World
+from karpool.virtual.world import VirtualWorld
 
 REVISION: Final = "pod-template-hash"
 SURGE: Final = 0.25
@@ -23,7 +23,7 @@ SURGE: Final = 0.25
 class DeploymentOwner(Owner):
     """Keeps as many ready pods of the newest revision as are wanted."""
 
-    def __init__(self, world: World, api: Api, workload: Workload) -> None:
+    def __init__(self, world: VirtualWorld, api: Api, workload: Workload) -> None:
         super().__init__(world, api, workload)
         self._of_revision: Counter[str] = Counter()
         self._serving: Counter[str] = Counter()
@@ -95,11 +95,11 @@ class DeploymentOwner(Owner):
         for pod in pods:
             node = pod.spec.node_name
             alike[node != "", ready(pod), deletion_cost(pod) or 0.0, -crowd[node]].append(pod)
-        for standing in sorted(alike):
-            yield from sorted(alike[standing], key=self._age_and_luck)
+        for candidate in sorted(alike):
+            yield from sorted(alike[candidate], key=self._age_and_luck)
 
     def _age_and_luck(self, pod: Pod) -> tuple[int, float]:
-        now = self.world.agenda.moment
+        now = self.world.queue.moment
         age = max(1.0, (now - (pod.metadata.creation_timestamp or now)).total_seconds())
         return int(math.log2(age)), share(self.world.seed, "scale-down", pod.key)
 

@@ -6,9 +6,9 @@ As kube-scheduler sees it: only domains that have nodes count for spread, and a 
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.classes import NO_CLASS
-from karpool.cluster.groups import Kind
-from karpool.cluster.nodetable import PRESENT
+from karpool.cluster.groups import GroupKind
+from karpool.cluster.node_table import PRESENT
+from karpool.cluster.pod_classes import NO_CLASS
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
 from karpool.packing.kernels.fullness import roomy
@@ -95,12 +95,12 @@ def _group_allows(snapshot: Snapshot, group: int, labels: int, size: int) -> Arr
 
 
 def _unbounded(kind: int) -> bool:
-    return bool(kind != Kind.SPREAD)
+    return bool(kind != GroupKind.SPREAD)
 
 
 def _allowed(kind: int, counts: Array, first: bool) -> Array:  # noqa: FBT001 - private, and read in one place
     """What affinity wants (somebody, or nobody yet anywhere) and what anti-affinity wants (nobody)."""
-    if kind == Kind.AFFINITY:
+    if kind == GroupKind.AFFINITY:
         return np.ones(len(counts), dtype=np.bool_) if first else counts > 0
     none: Array = counts == 0
     return none

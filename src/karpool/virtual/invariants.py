@@ -5,7 +5,7 @@ Nothing here asks the parts that it checks: budgets, healthy pods and places are
 
 from collections.abc import Iterator
 
-from karpool.controller.watching import Observer
+from karpool.controller.observer import DecisionObserver
 from karpool.disruption.budgets import allowed
 from karpool.disruption.command import Command
 from karpool.disruption.pods import tolerates_disruption
@@ -15,18 +15,18 @@ from karpool.execution.tickets import COMMAND, REPLACES
 from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.model.wire import condition, is_true
 from karpool.model.workloads import PodDisruptionBudget
 from karpool.packing.ask import place
-from karpool.virtual.api import Code
+from karpool.virtual.api import EvictionStatus
 from karpool.virtual.cluster import VirtualCluster
+from karpool.wire.objects import condition, is_true
 
 
 class BrokenInvariantError(AssertionError):
     """Something happened that must never happen; the message says what, when and to whom."""
 
 
-class Invariants(Observer):
+class Invariants(DecisionObserver):
     """Watches a cluster and raises as soon as it breaks a rule."""
 
     def __init__(self, cluster: VirtualCluster) -> None:
@@ -34,7 +34,7 @@ class Invariants(Observer):
         self.store = cluster.store
         self.checked = 0
         cluster.api.on_eviction.append(self._eviction)
-        cluster.hands.observers.append(self._action)
+        cluster.actuator.observers.append(self._action)
         cluster.controller.observers.append(self)
 
     def _broken(self, said: str) -> BrokenInvariantError:
@@ -42,14 +42,14 @@ class Invariants(Observer):
 
     def run(self, until: float) -> None:
         """Run the cluster, and look at it after every event."""
-        self.cluster.agenda.run(until, self._each)
+        self.cluster.queue.run(until, self._each)
 
     # -- budgets of pods -----------------------------------------------------------------------------------------
 
-    def _eviction(self, pod: Pod, code: Code) -> None:
+    def _eviction(self, pod: Pod, code: EvictionStatus) -> None:
         """Called before the pod goes: whoever is let go must not be missed."""
         self.checked += 1
-        if code is not Code.CREATED or not _serves(pod):
+        if code is not EvictionStatus.CREATED or not _serves(pod):
             return
         for pdb in self.store.pdbs:
             if pdb.matches(pod.metadata.namespace, pod.metadata.labels):
@@ -159,7 +159,7 @@ class Invariants(Observer):
     def _each(self) -> None:
         """No node holds more than it has."""
         self.checked += 1
-        nodes = self.cluster.mirror.snapshot.nodes
+        nodes = self.cluster.cluster_state.snapshot.nodes
         size = len(nodes.states)
         over = (nodes.taken[:size] > nodes.room[:size]).any(axis=1) & (nodes.live[:size] > 0)
         if over.any():

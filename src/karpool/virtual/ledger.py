@@ -12,17 +12,17 @@ from karpool.execution.actions import Action, DeletePod
 from karpool.model.labels import NODEPOOL
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
-from karpool.model.wire import Wire
-from karpool.virtual.api import Api, Code
-from karpool.virtual.cloud import Cloud, Machine
+from karpool.virtual.api import Api, EvictionStatus
+from karpool.virtual.cloud import Instance, VirtualCloud
 from karpool.virtual.curves import seconds
-from karpool.virtual.world import World
+from karpool.virtual.world import VirtualWorld
+from karpool.wire.objects import Wire
 
 HOUR: Final = 3600.0
 _DIGITS: Final = 9
 
 
-class Sample(Wire):
+class ClusterSample(Wire):
     """The cluster at one moment: seconds since the start, and how things stood."""
 
     time: float
@@ -90,10 +90,10 @@ class _Sum:
 class Ledger:
     """Listens to the cluster; `begin` sets everything to zero, after a cluster has filled."""
 
-    def __init__(self, world: World, api: Api, cloud: Cloud) -> None:
+    def __init__(self, world: VirtualWorld, api: Api, cloud: VirtualCloud) -> None:
         self.world = world
         self.cloud = cloud
-        self.samples: list[Sample] = []
+        self.samples: list[ClusterSample] = []
         self._sums = {name: _Sum() for name in ("price", "nodes", "pods", "pending", *_SIZES, *_USES)}
         self._pool_of: dict[str, str] = {}
         self._by_pool = {pool.name: (_Sum(), _Sum()) for pool in world.store.pools}
@@ -108,11 +108,11 @@ class Ledger:
         cloud.on_end.append(self._end)
         api.on_eviction.append(self._eviction)
         world.store.pods.watch(self._pod)
-        world.agenda.after(0.0, self._sample)
+        world.queue.after(0.0, self._sample)
 
     def begin(self) -> None:
         """Measure from now on."""
-        now = self._began = self.world.agenda.time
+        now = self._began = self.world.queue.time
         for entry in self._all_sums():
             entry.settle(now)
             entry.total = 0.0
@@ -128,22 +128,22 @@ class Ledger:
             yield from entry
 
     def _add(self, name: str, difference: float) -> None:
-        self._sums[name].change(difference, self.world.agenda.time)
+        self._sums[name].change(difference, self.world.queue.time)
 
     # -- machines ------------------------------------------------------------------------------------------------
 
-    def _start(self, machine: Machine) -> None:
+    def _start(self, machine: Instance) -> None:
         self._counts["launched"] += 1
         claim = self.world.store.claims.get(machine.name)
         self._pool_of[machine.name] = "" if claim is None else claim.metadata.labels.get(NODEPOOL, "")
         self._machine(machine, 1)
 
-    def _end(self, machine: Machine) -> None:
+    def _end(self, machine: Instance) -> None:
         self._counts["ended"] += 1
-        self._lifetimes.append(self.world.agenda.time - machine.since)
+        self._lifetimes.append(self.world.queue.time - machine.since)
         self._machine(machine, -1)
 
-    def _machine(self, machine: Machine, sign: int) -> None:
+    def _machine(self, machine: Instance, sign: int) -> None:
         self._add("price", sign * machine.price)
         self._add("nodes", sign)
         room = machine.entry.allocatable
@@ -152,8 +152,8 @@ class Ledger:
         held = self._by_pool.get(self._pool_of[machine.name])
         if held is not None:
             nodes, price = held
-            nodes.change(sign, self.world.agenda.time)
-            price.change(sign * machine.price, self.world.agenda.time)
+            nodes.change(sign, self.world.queue.time)
+            price.change(sign * machine.price, self.world.queue.time)
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
@@ -187,9 +187,9 @@ class Ledger:
         if not pod.is_daemon:
             self._add("pods", sign)
 
-    def _eviction(self, pod: Pod, code: Code) -> None:
-        now = self.world.agenda.time
-        if code is Code.CREATED:
+    def _eviction(self, pod: Pod, code: EvictionStatus) -> None:
+        now = self.world.queue.time
+        if code is EvictionStatus.CREATED:
             if not pod.terminating and not pod.is_daemon:
                 self._counts["evictions"] += 1
             since = self._refused.pop(pod.metadata.uid, None)
@@ -212,14 +212,14 @@ class Ledger:
 
     def _sample(self) -> None:
         self.take_sample()
-        self.world.agenda.after(seconds(self.world.timings.sample), self._sample)
+        self.world.queue.after(seconds(self.world.timings.sample), self._sample)
 
     def take_sample(self) -> None:
         """Note how things stand."""
         sums = self._sums
         self.samples.append(
-            Sample(
-                time=self.world.agenda.time - self._began,
+            ClusterSample(
+                time=self.world.queue.time - self._began,
                 nodes=round(sums["nodes"].value),
                 pods=round(sums["pods"].value),
                 pending=len(self._waiting),
@@ -232,7 +232,7 @@ class Ledger:
 
     def summary(self) -> Summary:
         """Everything since `begin`."""
-        now, counts, sums = self.world.agenda.time, self._counts, self._sums
+        now, counts, sums = self.world.queue.time, self._counts, self._sums
         for entry in self._all_sums():
             entry.settle(now)
         lives = self._lifetimes
@@ -263,7 +263,7 @@ class Ledger:
 
     def pools(self) -> dict[str, PoolShare]:
         """Every pool since `begin`."""
-        now, pods = self.world.agenda.time, Counter(map(self._pool_under, self.world.store.pods))
+        now, pods = self.world.queue.time, Counter(map(self._pool_under, self.world.store.pods))
         for entry in self._all_sums():
             entry.settle(now)
         return {

@@ -8,13 +8,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.model.pod import Amounts, Container, Pod, PodSpec, PodStatus
-from karpool.model.wire import Metadata, OwnerReference, is_true
 from karpool.virtual.api import Api
-from karpool.virtual.chance import stream
 from karpool.virtual.changes import with_metadata
 from karpool.virtual.curves import Curve, Player, seconds
+from karpool.virtual.random_streams import stream
 from karpool.virtual.scenario import Workload
-from karpool.virtual.world import World
+from karpool.virtual.world import VirtualWorld
+from karpool.wire.objects import Metadata, OwnerReference, is_true
 
 APP: Final = "app.kubernetes.io/name"
 OWNER: Final = "karpool.sh/virtual-owner"
@@ -40,7 +40,7 @@ def ready(pod: Pod) -> bool:
 class Owner(ABC):
     """Base of the owners: knows its live pods and is asked to put things right soon after one changes."""
 
-    def __init__(self, world: World, api: Api, workload: Workload) -> None:
+    def __init__(self, world: VirtualWorld, api: Api, workload: Workload) -> None:
         self.world = world
         self.api = api
         self.workload = workload
@@ -63,13 +63,13 @@ class Owner(ABC):
         replicas = self.workload.replicas
         if isinstance(replicas, Curve):
             random = stream(self.world.seed, "curve", self.workload.namespace, self.workload.name)
-            self._follow(Player(replicas, self.world.agenda.start, random))
+            self._follow(Player(replicas, self.world.queue.start, random))
         else:
             self.want(replicas)
 
     def _follow(self, player: Player) -> None:
-        self.want(player.whole(self.world.agenda.time))
-        self.world.agenda.after(seconds(player.curve.every), partial(self._follow, player))
+        self.want(player.whole(self.world.queue.time))
+        self.world.queue.after(seconds(player.curve.every), partial(self._follow, player))
 
     def want(self, count: int) -> None:
         """Want another number of pods."""
@@ -108,7 +108,7 @@ class Owner(ABC):
         """Put things right in a moment."""
         if not self._due:
             self._due = True
-            self.world.agenda.after(seconds(self.world.timings.reaction), self._act)
+            self.world.queue.after(seconds(self.world.timings.reaction), self._act)
 
     def _act(self) -> None:
         self._due = False
@@ -138,7 +138,7 @@ class Owner(ABC):
         )
         asked = self.spec if spec is None else spec
         placed = replace(asked, node_name=node) if node else asked
-        start = self.world.agenda.moment if node else None
+        start = self.world.queue.moment if node else None
         self.api.create_pod(Pod(metadata=meta, spec=placed, status=PodStatus(phase="Pending", start_time=start)))
 
     def adopt(self, pod: Pod) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from karpool.model.manifests.fields import Path, unknown_field, unknown_fields
 from karpool.model.pod import PodSpec
-from karpool.model.problems import Flaw
+from karpool.wire.fields import Path, unknown_field, unknown_fields
+from karpool.wire.problems import Flaw
 
 _CONTAINER: Final = [
     "args",

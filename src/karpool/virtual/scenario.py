@@ -6,23 +6,23 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from karpool.compaction.config import Config
-from karpool.model.duration import parse_duration
-from karpool.model.manifests.yaml_documents import yaml_documents
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import PodSpec
-from karpool.model.quantity import Quantity
 from karpool.model.scheduling import Taint
-from karpool.model.wire import Timestamp, decode_value, encode_value
 from karpool.model.workloads import PodDisruptionBudget
-from karpool.virtual.curves import Curve, Part
-from karpool.virtual.spans import Delay, Interval, Stretch
+from karpool.virtual.curves import Curve, ScenarioPart
+from karpool.virtual.duration_limits import Delay, Interval, Stretch
+from karpool.wire.duration import parse_duration
+from karpool.wire.objects import Timestamp, decode_value, encode_value
+from karpool.wire.quantity import Quantity
+from karpool.wire.yaml_documents import yaml_documents
 
 ALL_POOLS: Final = "*"
 MONDAY: Final = datetime(2025, 1, 6, tzinfo=UTC)
 Positive = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Protection(Part):
+class Protection(ScenarioPart):
     """The PodDisruptionBudget of a workload."""
 
     min_available: int | str | None = None
@@ -30,7 +30,7 @@ class Protection(Part):
     unhealthy_pod_eviction_policy: str = ""
 
 
-class Workload(Part):
+class Workload(ScenarioPart):
     """Pods of one kind: what each asks for, and how many there are over time.
 
     The replicas of a Job are jobs that begin in an hour, each of which runs for `runs`; a DaemonSet has none.
@@ -54,7 +54,7 @@ class Workload(Part):
     stop_time: Delay | None = None
 
 
-class Shortage(Part, tag="shortage", tag_field="kind"):
+class Shortage(ScenarioPart, tag="shortage", tag_field="kind"):
     """Machines that cannot be had for a while; empty lists stand for all."""
 
     start: Delay
@@ -64,7 +64,7 @@ class Shortage(Part, tag="shortage", tag_field="kind"):
     capacity_types: tuple[Literal["on-demand", "spot", "reserved"], ...] = ()
 
 
-class Interruptions(Part, tag="interruptions", tag_field="kind"):
+class Interruptions(ScenarioPart, tag="interruptions", tag_field="kind"):
     """Spot nodes are taken away, each once in so long on average, with a short warning."""
 
     every: Interval
@@ -72,7 +72,7 @@ class Interruptions(Part, tag="interruptions", tag_field="kind"):
     start: Delay = parse_duration("0s")
 
 
-class Outage(Part, tag="outage", tag_field="kind"):
+class Outage(ScenarioPart, tag="outage", tag_field="kind"):
     """The controller is dead for a while; what it had in memory is gone."""
 
     start: Delay
@@ -82,7 +82,7 @@ class Outage(Part, tag="outage", tag_field="kind"):
 Fault = Shortage | Interruptions | Outage
 
 
-class NodeGroup(Part):
+class NodeGroup(ScenarioPart):
     """Nodes of one type that a Cluster Autoscaler adds and removes."""
 
     name: str
@@ -96,7 +96,7 @@ class NodeGroup(Part):
     taints: tuple[Taint, ...] = ()
 
 
-class Timings(Part):
+class Timings(ScenarioPart):
     """How long things take, and how often somebody looks."""
 
     launch: Delay = parse_duration("10s")
@@ -119,7 +119,7 @@ class Timings(Part):
     sample: Interval = parse_duration("5m")
 
 
-class AutoscalerSettings(Part):
+class AutoscalerSettings(ScenarioPart):
     """When Cluster Autoscaler finds a node unneeded, and how often it looks."""
 
     scale_down_utilization_threshold: float = 0.5
@@ -128,7 +128,7 @@ class AutoscalerSettings(Part):
     scan_interval: Interval = parse_duration("10s")
 
 
-class Decisions(Part):
+class Decisions(ScenarioPart):
     """What may be chosen about decisions, as on the command line."""
 
     order: Literal["cost", "ratio"] = "ratio"
@@ -138,7 +138,7 @@ class Decisions(Part):
     ignore_budgets: bool = False
 
 
-class Policy(Part):
+class Policy(ScenarioPart):
     """One way to run the cluster: changes to the pools (merged as JSON merge patches, `*` for all) and to decisions."""
 
     pools: dict[str, dict[str, Any]] = {}
@@ -152,7 +152,7 @@ class Policy(Part):
     """What the node compactor is told, if one runs."""
 
 
-class Scenario(Part):
+class Scenario(ScenarioPart):
     """A cluster, its workloads, what goes wrong, and the policies to compare."""
 
     name: str = ""

@@ -4,13 +4,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from karpool.cluster.resources import CPU, MEMORY
-from karpool.controller.mirror import Mirror
+from karpool.controller.cluster_state import ClusterState
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.packing.kernels.fullness import NOBODY, best
 from karpool.virtual.changes import pod_fares, set_condition
 from karpool.virtual.fitting import fitting, has_plain_rules
-from karpool.virtual.world import World
+from karpool.virtual.world import VirtualWorld
 
 MOST_ALLOCATED = "MostAllocated"
 _LATENCY = 0.1
@@ -21,9 +21,9 @@ _SCORED = np.array([CPU, MEMORY])
 class Scheduler:
     """Binds waiting pods whenever something changed that may help them."""
 
-    def __init__(self, world: World, mirror: Mirror, scoring: str) -> None:
+    def __init__(self, world: VirtualWorld, cluster_state: ClusterState, scoring: str) -> None:
         self.world = world
-        self.mirror = mirror
+        self.cluster_state = cluster_state
         self.packs = scoring == MOST_ALLOCATED
         self._waiting: dict[str, None] = {}
         self._told: set[str] = set()
@@ -50,7 +50,7 @@ class Scheduler:
     def _wake(self) -> None:
         if not self._due:
             self._due = True
-            self.world.agenda.after(_LATENCY, self._round)
+            self.world.queue.after(_LATENCY, self._round)
 
     def _round(self) -> None:
         self._due = False
@@ -65,25 +65,25 @@ class Scheduler:
                 self._give_up(pod)
 
     def _place(self, pod: Pod, hopeless: set[int]) -> None:
-        row = self.mirror.snapshot.pods.rows[pod.key]
+        row = self.cluster_state.snapshot.pods.rows[pod.key]
         node = self.choose(row)
         if node is not None:
             self._bind(pod, node)
             return
-        if has_plain_rules(self.mirror.snapshot, row):
+        if has_plain_rules(self.cluster_state.snapshot, row):
             hopeless.add(id(pod.spec))
         if pod.key not in self._told:
             self._give_up(pod)
 
     def choose(self, pod: int) -> str | None:
         """The best node for the pod of a row of the snapshot; of equals the first by name."""
-        snapshot = self.mirror.snapshot
-        nodes, mask = snapshot.nodes, fitting(snapshot, pod, self.mirror.open)
+        snapshot = self.cluster_state.snapshot
+        nodes, mask = snapshot.nodes, fitting(snapshot, pod, self.cluster_state.open)
         row = best(nodes.order, mask, nodes.taken, nodes.room, _SCORED, self.packs)
         return None if row == NOBODY else nodes.get(row).name
 
     def _bind(self, pod: Pod, node: str) -> None:
-        now = self.world.agenda.moment
+        now = self.world.queue.moment
         conditions = set_condition(pod.status.conditions, "PodScheduled", "True", now)
         status = replace(pod.status, conditions=conditions, start_time=now)
         self.world.store.pods.put(replace(pod, spec=replace(pod.spec, node_name=node), status=status))
@@ -91,6 +91,6 @@ class Scheduler:
     def _give_up(self, pod: Pod) -> None:
         self._told.add(pod.key)
         conditions = set_condition(
-            pod.status.conditions, "PodScheduled", "False", self.world.agenda.moment, reason="Unschedulable"
+            pod.status.conditions, "PodScheduled", "False", self.world.queue.moment, reason="Unschedulable"
         )
         self.world.store.pods.put(pod_fares(pod, conditions=conditions))

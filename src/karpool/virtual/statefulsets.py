@@ -9,7 +9,7 @@ from karpool.virtual.api import Api
 from karpool.virtual.changes import with_label
 from karpool.virtual.owners import Owner, ready, reference
 from karpool.virtual.scenario import Workload
-from karpool.virtual.world import World
+from karpool.virtual.world import VirtualWorld
 
 REVISION: Final = "controller-revision-hash"
 
@@ -20,7 +20,7 @@ class StatefulSetOwner(Owner):
     first = 0
     """The number of the first pod."""
 
-    def __init__(self, world: World, api: Api, workload: Workload) -> None:
+    def __init__(self, world: VirtualWorld, api: Api, workload: Workload) -> None:
         super().__init__(world, api, workload)
         self._adopted: dict[str, tuple[dict[str, str], PodSpec]] = {}
 

@@ -4,21 +4,21 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from karpool.model.duration import Duration
 from karpool.model.pod import Pod
 from karpool.model.selectors import LabelSelector
-from karpool.model.wire import Metadata
 from karpool.model.workloads import BudgetSpec, PodDisruptionBudget
 from karpool.virtual.api import Api
-from karpool.virtual.chance import poisson, stream
 from karpool.virtual.curves import DAY, seconds
 from karpool.virtual.daemonsets import DaemonSetOwner
 from karpool.virtual.deployments import DeploymentOwner
 from karpool.virtual.jobs import JobOwner
 from karpool.virtual.owners import APP, OWNER, Owner
+from karpool.virtual.random_streams import poisson, stream
 from karpool.virtual.scenario import Workload
 from karpool.virtual.statefulsets import StatefulSetOwner
-from karpool.virtual.world import World
+from karpool.virtual.world import VirtualWorld
+from karpool.wire.duration import Duration
+from karpool.wire.objects import Metadata
 
 KINDS: Final[dict[str, type[Owner]]] = {
     "Deployment": DeploymentOwner,
@@ -47,7 +47,7 @@ def budget_of(workload: Workload) -> PodDisruptionBudget | None:
 class Workloads:
     """Finds the owner of a pod."""
 
-    def __init__(self, world: World, workloads: Iterable[Workload]) -> None:
+    def __init__(self, world: VirtualWorld, workloads: Iterable[Workload]) -> None:
         self.world = world
         self.described = tuple(workloads)
         self.owners: list[Owner] = []
@@ -69,7 +69,7 @@ class Workloads:
         for owner in self.owners:
             owner.start()
             for after in owner.workload.deploys:
-                self.world.agenda.at(seconds(after), owner.deploy)
+                self.world.queue.at(seconds(after), owner.deploy)
             if owner.workload.deploys_per_day:
                 self._draw_deploys(owner)
 
@@ -78,8 +78,8 @@ class Workloads:
         workload = owner.workload
         random = stream(self.world.seed, "deploys", workload.namespace, workload.name, str(day))
         for _ in range(poisson(random, workload.deploys_per_day)):
-            self.world.agenda.at((day + random.random()) * DAY, owner.deploy)
-        self.world.agenda.at((day + 1) * DAY, partial(self._draw_deploys, owner, day + 1))
+            self.world.queue.at((day + random.random()) * DAY, owner.deploy)
+        self.world.queue.at((day + 1) * DAY, partial(self._draw_deploys, owner, day + 1))
 
     def owner_of(self, pod: Pod) -> Owner | None:
         """The owner of a pod."""

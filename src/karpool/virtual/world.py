@@ -2,20 +2,20 @@
 
 from dataclasses import dataclass
 
-from karpool.controller.store import Store
-from karpool.model.duration import Duration
-from karpool.virtual.agenda import Agenda
-from karpool.virtual.chance import share
+from karpool.controller.store import ClusterStore
 from karpool.virtual.curves import seconds
+from karpool.virtual.event_queue import EventQueue
+from karpool.virtual.random_streams import share
 from karpool.virtual.scenario import Timings
+from karpool.wire.duration import Duration
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class VirtualWorld:
     """The ground that all parts stand on."""
 
-    store: Store
-    agenda: Agenda
+    store: ClusterStore
+    queue: EventQueue
     seed: int
     timings: Timings
 

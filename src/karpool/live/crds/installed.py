@@ -1,9 +1,9 @@
 """Which definitions a cluster has already, and who installed them."""
 
-from karpool.live.client import Client
+from karpool.kube.client import Client
+from karpool.kube.errors import NotFoundError
+from karpool.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from karpool.live.crds import NAMES, is_ours
-from karpool.live.errors import NotFoundError
-from karpool.live.resources import CUSTOM_RESOURCE_DEFINITIONS
 
 
 async def foreign_definitions(client: Client) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from karpool.model.nodepool import Budget
-from karpool.model.problems import Flaw
+from karpool.wire.problems import Flaw
 
 _MOST: Final = 50
 _NODES: Final = re.compile(r"(100|[0-9]{1,2})%|[0-9]{1,9}")

@@ -11,13 +11,13 @@ import msgspec
 
 from karpool.model import annotations as own
 from karpool.model.cron import parse_schedule
-from karpool.model.duration import parse_duration
 from karpool.model.labels import BALANCED_K, BUDGETS, GRACE_PERIOD, MINIMUM_SAVINGS
-from karpool.model.nodepool import Budget, ClaimSpec, NodeClaim, NodePool
-from karpool.model.problems import Flaw
+from karpool.model.nodepool import Budget, NodeClaim, NodePool, TemplateSpec
 from karpool.model.rules.budgets import budget_flaws, span_flaws
 from karpool.model.rules.names import wrong_value
 from karpool.model.rules.requirements import key_flaws, requirement_flaws, requirement_name_flaws
+from karpool.wire.duration import parse_duration
+from karpool.wire.problems import Flaw
 
 POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
 _TEMPLATE: Final = "spec.template.spec"
@@ -167,7 +167,7 @@ def _label_flaws(labels: Mapping[str, str]) -> Iterator[Flaw]:
             yield Flaw(f"{path}[{key}]", "LabelValue", message)
 
 
-def _taint_flaws(spec: ClaimSpec) -> Iterator[Flaw]:
+def _taint_flaws(spec: TemplateSpec) -> Iterator[Flaw]:
     seen: set[tuple[str, str]] = set()
     for name, taints in (("taints", spec.taints), ("startupTaints", spec.startup_taints)):
         for index, taint in enumerate(taints):

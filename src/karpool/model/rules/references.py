@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator
 from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
-from karpool.model.problems import Flaw
 from karpool.model.rules.pools import label_path
+from karpool.wire.problems import Flaw
 
 
 def claim_references(claim: NodeClaim, pools: Collection[str]) -> Iterator[Flaw]:

@@ -5,9 +5,9 @@ from typing import Final
 
 from karpool.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, canonical
 from karpool.model.nodepool import PoolRequirement
-from karpool.model.problems import Flaw
 from karpool.model.requirements import OPERATORS, requirement
 from karpool.model.rules.names import restricted_key, wrong_key, wrong_value
+from karpool.wire.problems import Flaw
 
 _MOST_REQUIREMENTS: Final = 100
 _MOST_MIN_VALUES: Final = 50

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from karpool.model.pod import Pod, PodSpec
-from karpool.model.problems import Flaw
 from karpool.model.rules.requirements import unknown_operator
 from karpool.model.scheduling import NodeExpression, NodeSelector, NodeTerm, PodAffinity, SpreadConstraint
 from karpool.model.storage import PersistentVolume
 from karpool.model.workloads import DaemonSet, Deployment, PodDisruptionBudget, ReplicaSet, StatefulSet
+from karpool.wire.problems import Flaw
 
 _NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _AMOUNT: Final = re.compile(r"[0-9]{1,9}%?")

@@ -1,0 +1,143 @@
+"""Node shapes: nodes whose labels and taints look the same to every rule are looked at once.
+
+Only labels that some rule mentions count, so that a serial number among a node's labels does not make it unique.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from karpool.cluster.arrays import grown
+from karpool.cluster.daemons import Daemon
+from karpool.cluster.groups import NodeFilter, hard
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.pod_classes import Signature
+from karpool.model.labels import HOSTNAME
+from karpool.model.requirements import Requirement, Requirements
+from karpool.model.scheduling import Taint, Toleration, untolerated
+
+Mask = npt.NDArray[np.uint8]
+ABSENT = 0
+
+
+class ShapeTable:
+    """Shapes in columns, and which signatures, filters and daemons they suit."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, int] = {}
+        self.values: list[dict[str, int]] = []
+        self.ids: dict[tuple[tuple[int, ...], int], int] = {}
+        self.taint_sets: dict[tuple[Taint, ...], int] = {}
+        self.columns = np.zeros((16, 4), dtype=np.int32)
+        self.taints = np.zeros(16, dtype=np.int32)
+        self.suits = np.zeros((8, 16), dtype=np.uint8)
+        self.seen_by = np.zeros((4, 16), dtype=np.uint8)
+        self._judged = self._signatures = self._filters = 0
+
+    @property
+    def size(self) -> int:
+        """The number of shapes."""
+        return len(self.ids)
+
+    def learn(self, requirements: Iterable[Requirements], *, hosts: bool) -> bool:
+        """Take note of the label keys that rules mention; whether any is new.
+
+        `hosts`: a hostname among them counts like any label, which gives every node a shape of its own.
+        """
+        before = len(self.keys)
+        for wanted in requirements:
+            for key in wanted:
+                if key not in self.keys and (hosts or key != HOSTNAME):
+                    self.keys[key] = len(self.keys)
+                    self.values.append({})
+        return len(self.keys) > before
+
+    def forget(self) -> None:
+        """Drop all shapes, keeping the rules; every node must be shaped anew."""
+        self.ids.clear()
+        self.columns = grown(self.columns, (16, len(self.keys)))
+        self._judged = 0
+
+    def shape(self, node: StateNode) -> int:
+        """The number of a node's shape, made if need be."""
+        labels = node.labels
+        values = tuple(self._value(column, labels.get(key)) for key, column in self.keys.items())
+        taints = self.taint_sets.setdefault(node.taints, len(self.taint_sets))
+        found = self.ids.get((values, taints))
+        if found is None:
+            found = self.ids[values, taints] = len(self.ids)
+            self.columns = grown(self.columns, (found + 1, len(self.keys)))
+            self.taints = grown(self.taints, (found + 1,))
+            self.columns[found, : len(values)] = values
+            self.taints[found] = taints
+        return found
+
+    def _value(self, column: int, value: str | None) -> int:
+        return ABSENT if value is None else self.values[column].setdefault(value, len(self.values[column]) + 1)
+
+    def judge(self, signatures: list[Signature], filters: list[NodeFilter]) -> None:
+        """Work out what is not known yet about which shapes suit which rules."""
+        self.suits = grown(self.suits, (len(signatures), self.size))
+        self.seen_by = grown(self.seen_by, (len(filters), self.size))
+        for number, signature in enumerate(signatures):
+            first = self._judged if number < self._signatures else 0
+            if first < self.size:
+                self.suits[number, first : self.size] = self._suits(signature, first)
+        for number, nodes in enumerate(filters):
+            first = self._judged if number < self._filters else 0
+            if first < self.size:
+                self.seen_by[number, first : self.size] = self._seen_by(nodes, first)
+        self._judged, self._signatures, self._filters = self.size, len(signatures), len(filters)
+
+    def is_current(self, signatures: list[Signature], filters: list[NodeFilter]) -> bool:
+        """Whether all rules were judged."""
+        return self._signatures == len(signatures) and self._filters == len(filters)
+
+    def _suits(self, signature: Signature, first: int) -> Mask:
+        mask = self._meets(signature.requirements, first) & self._tolerates(signature.tolerations, first)
+        if signature.volumes:
+            mask &= self._meets_any(signature.volumes, first)
+        return mask
+
+    def _seen_by(self, nodes: NodeFilter, first: int) -> Mask:
+        mask = self._meets_any(nodes.alternatives, first) if nodes.alternatives else self._ones(first)
+        if nodes.tolerations is not None:
+            mask &= self._tolerates(nodes.tolerations, first, hard_only=True)
+        return mask
+
+    def runs(self, daemon: Daemon) -> Mask:
+        """The shapes of nodes that a daemon runs on."""
+        table = [daemon.tolerates(taints) for taints in self.taint_sets] or [True]
+        return self._meets_any(daemon.alternatives, 0) & np.array(table, dtype=np.uint8)[self.taints[: self.size]]
+
+    def _ones(self, first: int) -> Mask:
+        return np.ones(self.size - first, dtype=np.uint8)
+
+    def _meets_any(self, alternatives: Iterable[Requirements], first: int) -> Mask:
+        mask = np.zeros(self.size - first, dtype=np.uint8)
+        for wanted in alternatives:
+            mask |= self._meets(wanted, first)
+        return mask
+
+    def _meets(self, wanted: Requirements, first: int) -> Mask:
+        mask = self._ones(first)
+        for key, allowed in wanted.items():
+            # Hosts that pods themselves ask for are looked at node by node, unless some other rule mentions hosts.
+            if key in self.keys:
+                column = self.keys[key]
+                table = _lookup(allowed, self.values[column])
+                mask &= table[self.columns[first : self.size, column]]
+        return mask
+
+    def _tolerates(self, tolerations: tuple[Toleration, ...], first: int, *, hard_only: bool = False) -> Mask:
+        table = [untolerated(hard(taints) if hard_only else taints, tolerations) is None for taints in self.taint_sets]
+        return np.array(table or [True], dtype=np.uint8)[self.taints[first : self.size]]
+
+
+def _lookup(allowed: Requirement, values: Mapping[str, int]) -> Mask:
+    table = np.zeros(len(values) + 1, dtype=np.uint8)
+    table[ABSENT] = allowed.absent
+    for value, number in values.items():
+        table[number] = allowed.has(value)
+    return table

@@ -1,0 +1,250 @@
+"""Nodes as rows: shape, domains, and how much room each has left."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from karpool.cluster.arrays import Array, grown
+from karpool.cluster.daemons import Daemon
+from karpool.cluster.node_shapes import ShapeTable
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.pod_classes import ClassTable
+from karpool.cluster.pod_table import END, NOWHERE
+from karpool.cluster.resources import ATTACH, UNLIMITED, ResourceTable
+from karpool.cluster.topology import HOST_KEY, Topology
+from karpool.model.labels import HOSTNAME
+
+# Values of the column `live`: no destination; a machine whose Node has not appeared yet; a node.
+GONE, EXPECTED, PRESENT = 0, 1, 2
+
+
+class NodeTable:
+    """State nodes in columns; a node keeps its row until it goes."""
+
+    def __init__(
+        self,
+        resources: ResourceTable,
+        topology: Topology,
+        classes: ClassTable,
+        shapes: ShapeTable,
+        *,
+        daemons: tuple[Daemon, ...],
+        attach_limits: Mapping[str, Mapping[str, int]],
+    ) -> None:
+        self.resources = resources
+        self.topology = topology
+        self.classes = classes
+        self.shapes = shapes
+        self.daemons = daemons
+        self.attach_limits = attach_limits
+        self.states: list[StateNode | None] = []
+        self.rows: dict[str, int] = {}
+        self.pods: list[dict[int, None]] = []
+        """The rows of the pods on each node, the latest last; `head` begins the same list the other way round."""
+        width = len(resources)
+        self.live = np.zeros(16, dtype=np.uint8)
+        self.shape = np.zeros(16, dtype=np.int32)
+        self.head = np.full(16, END, dtype=np.int32)
+        self.domain = np.full((16, 4), NOWHERE, dtype=np.int32)
+        self.room = np.zeros((16, width), dtype=np.int64)
+        self.taken = np.zeros((16, width), dtype=np.int64)
+        self.daemon_taken = np.zeros((16, width), dtype=np.int64)
+        self.free = np.zeros((16, width), dtype=np.int64)
+        self.overhead = np.zeros((16, width), dtype=np.int64)
+        self.overhead_known = 0
+        self._width = width
+        self._widened: tuple[int, ...] = ()
+        self._vacant: list[int] = []
+        self._queue: list[tuple[bool, str, int]] = []
+        self._order: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    @property
+    def order(self) -> Array:
+        """Rows in the order in which nodes are tried: initialized ones first, then by name."""
+        if self._order is None:
+            self._order = np.array([row for _, _, row in self._queue], dtype=np.int32)
+        return self._order
+
+    def get(self, row: int) -> StateNode:
+        """The node of a row that is taken."""
+        state = self.states[row]
+        if state is None:
+            raise KeyError(row)
+        return state
+
+    def add(self, states: Iterable[StateNode]) -> list[int]:
+        """Give nodes rows; no pod is on them yet."""
+        coming = list(states)
+        for state in coming:
+            self._learn_resources(state)
+        rows = [self._row() for _ in coming]
+        self._grow(len(self.states))
+        for row, state in zip(rows, coming, strict=True):
+            self.head[row] = END
+            self.pods[row].clear()
+            self.taken[row] = self.daemon_taken[row] = 0
+            self._seat(row, state)
+        self._settle(rows)
+        return rows
+
+    def replace(self, row: int, state: StateNode) -> None:
+        """Put a node in the place of what it was; its pods stay, but must not be counted in domains meanwhile."""
+        self._learn_resources(state)
+        self.widen()
+        self._unseat(row)
+        self._seat(row, state)
+        self._settle((row,))
+
+    def _learn_resources(self, state: StateNode) -> None:
+        self.resources.learn(state.allocatable)
+        self.resources.learn(state.capacity)
+
+    def _settle(self, rows: Iterable[int]) -> None:
+        self.judge()
+        for row in rows:
+            self._measure(row)
+            self.enter_domains(row)
+
+    def _row(self) -> int:
+        if self._vacant:
+            return self._vacant.pop()
+        self.states.append(None)
+        self.pods.append({})
+        return len(self.states) - 1
+
+    def _seat(self, row: int, state: StateNode) -> None:
+        self.states[row] = state
+        self.rows[state.name] = row
+        insort(self._queue, _place_in_queue(state, row))
+        self._order = None
+        self.live[row] = GONE if state.deleting else EXPECTED if state.node is None else PRESENT
+        self.shape[row] = self.shapes.shape(state)
+
+    def judge(self) -> None:
+        """Bring what is known about shapes up to date."""
+        before = self.overhead_known
+        self.shapes.judge(self.classes.signatures, self.topology.filters)
+        if before != self.shapes.size:
+            self._sum_daemons()
+
+    def drop(self, row: int) -> None:
+        """Take a node's row away; its pods must be unbound before."""
+        self._unseat(row)
+        self.states[row] = None
+        self.live[row] = GONE
+        self._vacant.append(row)
+
+    def _unseat(self, row: int) -> None:
+        state = self.get(row)
+        self._see(row, -1)
+        del self.rows[state.name]
+        del self._queue[bisect_left(self._queue, _place_in_queue(state, row))]
+        self._order = None
+
+    def _grow(self, size: int) -> None:
+        self.live = grown(self.live, (size,))
+        self.shape = grown(self.shape, (size,))
+        self.head = grown(self.head, (size,), END)
+        self.topology.by_host = grown(self.topology.by_host, (self.topology.by_host.shape[0], size))
+        self.widen()
+
+    def widen(self) -> None:
+        """Make room for resources, topology keys and nodes that are new."""
+        size, width, before = len(self.states), len(self.resources), self._width
+        needed = (size, width, len(self.topology.domains.values), self.shapes.size, self.classes.size)
+        if needed == self._widened:
+            return
+        self._widened = needed
+        self._width = width
+        self.domain = grown(self.domain, (size, len(self.topology.domains.values)), NOWHERE)
+        for name in ("room", "taken", "daemon_taken", "free"):
+            setattr(self, name, grown(getattr(self, name), (size, width)))
+        self.overhead = grown(self.overhead, (self.shapes.size + 1, width))
+        self.classes.requests = grown(self.classes.requests, (self.classes.size, width))
+        for column in range(before, width):
+            if column in self.resources.attach:
+                self.room[:, column] = self.free[:, column] = UNLIMITED
+
+    def _measure(self, row: int) -> None:
+        state = self.get(row)
+        self.room[row] = 0
+        own = self.resources.room(state.allocatable)
+        self.room[row, : len(own)] = own
+        for driver, count in self.attach_limits.get(state.name, {}).items():
+            self.room[row, self.resources.column(ATTACH + driver)] = count
+        self.refresh(row)
+
+    def refresh(self, row: int) -> None:
+        """Work out what is free on a node: room less what pods take and what daemons still to come will take."""
+        width = len(self.resources)
+        waiting = np.maximum(0, self.overhead[self.shape[row], :width] - self.daemon_taken[row, :width])
+        self.free[row, :width] = self.room[row, :width] - self.taken[row, :width] - waiting
+        self._never_negative(slice(row, row + 1))
+
+    def refresh_all(self) -> None:
+        """Work out what is free on every node."""
+        size, width = len(self.states), len(self.resources)
+        wanted = self.overhead[self.shape[:size], :width]
+        waiting = np.maximum(0, wanted - self.daemon_taken[:size, :width])
+        self.free[:size, :width] = self.room[:size, :width] - self.taken[:size, :width] - waiting
+        self._never_negative(slice(0, size))
+
+    def _never_negative(self, rows: slice) -> None:
+        """Too many volumes on a node keep only volumes away; too much of anything else keeps everybody away."""
+        for column in self.resources.attach:
+            np.maximum(self.free[rows, column], 0, out=self.free[rows, column])
+
+    def _sum_daemons(self) -> None:
+        size, width = self.shapes.size, len(self.resources)
+        self.overhead = grown(self.overhead, (size, width))
+        self.overhead[:size] = 0
+        for daemon in self.daemons:
+            runs = self.shapes.runs(daemon).astype(np.int64)
+            for column, amount in self.resources.request(daemon.requests).items():
+                self.overhead[:size, column] += runs * amount
+        self.overhead_known = size
+
+    def reshape(self) -> None:
+        """Give every node its shape again, because rules mention labels they did not mention before."""
+        for row, state in enumerate(self.states):
+            if state is not None:
+                self.shape[row] = self.shapes.shape(state)
+        self.overhead_known = 0
+        self.judge()
+        self.recount()
+        self.refresh_all()
+
+    def recount(self) -> None:
+        """Note again which domains all nodes are in."""
+        self.widen()
+        self.topology.nodes_seen[:] = 0
+        for row in self.rows.values():
+            self.enter_domains(row)
+
+    def enter_domains(self, row: int) -> None:
+        """Note which domains a node is in, and that it is there."""
+        state = self.get(row)
+        self.domain[row] = NOWHERE
+        for name, key in self.topology.domains.keys.items():
+            value = state.labels.get(name)
+            if name != HOSTNAME and value is not None:
+                self.domain[row, key] = self.topology.domain(key, value)
+        self._see(row, 1)
+
+    def _see(self, row: int, change: int) -> None:
+        if self.live[row] != PRESENT:
+            return
+        size = len(self.topology.filters)
+        seen = self.shapes.seen_by[:size, self.shape[row]].astype(np.int32) * change
+        for key in range(HOST_KEY + 1, len(self.topology.domains.values)):
+            domain = self.domain[row, key]
+            if domain >= 0:
+                self.topology.nodes_seen[:size, key, domain] += seen
+
+
+def _place_in_queue(state: StateNode, row: int) -> tuple[bool, str, int]:
+    return (not state.initialized, state.name, row)

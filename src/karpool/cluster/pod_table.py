@@ -1,0 +1,201 @@
+"""Pods as rows: each one's class, labels and place in the queue."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+from msgspec.structs import replace
+
+from karpool.cluster.arrays import grown
+from karpool.cluster.constraints import Constraints, Preferences, constraints
+from karpool.cluster.pod_classes import ClassTable, requests_key, rules_key
+from karpool.cluster.ranking import Ranking
+from karpool.cluster.topology import Topology
+from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds
+from karpool.model.pod import Pod
+from karpool.model.requests import effective_requests
+from karpool.model.workloads import Namespace
+
+NOWHERE = -1
+END = -1
+_PINNED = frozenset(("DaemonSet", "Node"))
+SortKey = tuple[int, int, float, str, str]
+
+
+class PodTable:
+    """Unfinished pods in columns; a pod keeps its row until it goes."""
+
+    def __init__(
+        self,
+        classes: ClassTable,
+        topology: Topology,
+        *,
+        volumes: VolumeIndex,
+        namespaces: Mapping[str, Namespace],
+        preferences: Preferences,
+        soft_taints: bool,
+    ) -> None:
+        self.classes = classes
+        self.topology = topology
+        self.volumes = volumes
+        self.namespaces = namespaces
+        self.preferences = preferences
+        self.soft_taints = soft_taints
+        self.objects: list[Pod | None] = []
+        self.rows: dict[str, int] = {}
+        self.sort_keys: list[SortKey] = []
+        self.ranking: Ranking[SortKey] = Ranking()
+        """The order in which pods are placed: largest first, then oldest."""
+        self.node_of = np.full(16, NOWHERE, dtype=np.int32)
+        self.class_of = np.zeros(16, dtype=np.int32)
+        self.labels_of = np.zeros(16, dtype=np.int32)
+        self.next = np.full(16, END, dtype=np.int32)
+        self.counted = np.zeros(16, dtype=np.uint8)
+        self.daemon = np.zeros(16, dtype=np.uint8)
+        self.claim_users: dict[str, set[str]] = {}
+        self._vacant: list[int] = []
+        self._classes: dict[tuple[object, ...], int] = {}
+        self._rules: dict[tuple[bytes, VolumeNeeds], Constraints] = {}
+
+    def note_claims(self, pods: Iterable[Pod]) -> None:
+        """Remember which pods use which volume claims: a claim that several use is attached only once per node."""
+        for pod in pods:
+            if pod.spec.volumes:
+                for name in claims_of(pod):
+                    self.claim_users.setdefault(name, set()).add(pod.key)
+
+    def add(self, pod: Pod) -> int:
+        """Give a pod a row."""
+        row = self._vacant.pop() if self._vacant else len(self.objects)
+        if row == len(self.objects):
+            self.objects.append(None)
+            self.sort_keys.append((0, 0, 0.0, "", ""))
+            self._grow(row + 1)
+        seat = self._seat(pod, row)
+        self.ranking.add(self.sort_keys[row], row)
+        self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row] = seat
+        self.node_of[row], self.next[row] = NOWHERE, END
+        return row
+
+    def add_all(self, pods: Sequence[Pod]) -> None:
+        """Give many pods rows at once; none has one so far."""
+        count = len(pods)
+        self.objects = [None] * count
+        self.sort_keys = [(0, 0, 0.0, "", "")] * count
+        self._grow(count)
+        seats = [self._seat(pod, row) for row, pod in enumerate(pods)]
+        self.ranking.fill(zip(self.sort_keys, range(count), strict=True))
+        if seats:
+            columns = np.array(seats, dtype=np.int32)
+            self.class_of[:count], self.labels_of[:count] = columns[:, 0], columns[:, 1]
+            self.counted[:count], self.daemon[:count] = columns[:, 2], columns[:, 3]
+
+    def _seat(self, pod: Pod, row: int) -> tuple[int, int, bool, bool]:
+        """Put a pod on a row; its class, its labels, whether rules about pods count it, whether it is a daemon."""
+        meta, key = pod.metadata, pod.key
+        number = self.class_number(pod)
+        cpu, memory = self.classes.sizes[number]
+        self.objects[row] = pod
+        self.rows[key] = row
+        self.sort_keys[row] = (-cpu, -memory, _seconds(meta.creation_timestamp), meta.uid, key)
+        labels = self.topology.labels(meta.namespace, meta.labels)
+        return number, labels, meta.deletion_timestamp is None, pod.is_daemon
+
+    def _grow(self, size: int) -> None:
+        if size <= len(self.node_of):
+            return
+        self.node_of = grown(self.node_of, (size,), NOWHERE)
+        self.class_of = grown(self.class_of, (size,))
+        self.labels_of = grown(self.labels_of, (size,))
+        self.next = grown(self.next, (size,), END)
+        self.counted = grown(self.counted, (size,))
+        self.daemon = grown(self.daemon, (size,))
+
+    def replace(self, row: int, pod: Pod) -> None:
+        """Put a pod in the place of one that reads alike."""
+        self.objects[row] = pod
+        self.counted[row] = pod.metadata.deletion_timestamp is None
+
+    def drop(self, row: int) -> None:
+        """Take a pod's row away."""
+        pod = self.objects[row]
+        if pod is not None:
+            self.objects[row] = None
+            del self.rows[pod.key]
+            self.ranking.drop(self.sort_keys[row])
+            self._vacant.append(row)
+
+    def get(self, row: int) -> Pod:
+        """The pod of a row that is taken."""
+        pod = self.objects[row]
+        if pod is None:
+            raise KeyError(row)
+        return pod
+
+    def class_number(self, pod: Pod) -> int:
+        """The first class of a pod, made if need be."""
+        pinned = not _PINNED.isdisjoint([owner.kind for owner in pod.metadata.owner_references])
+        needs = self.volumes.needs(pod) if pod.spec.volumes else NO_VOLUMES
+        if pinned and needs is not NO_VOLUMES:
+            needs = VolumeNeeds(attached=needs.attached)
+        shared = self._shared(needs)
+        needs = needs.without_names(shared)
+        rules, requests = rules_key(pod, pinned=pinned), requests_key(pod)
+        key = (rules, requests) if needs is NO_VOLUMES else (rules, requests, needs, shared)
+        found = self._classes.get(key)
+        if found is None:
+            wanted = self.classes.resources.request(effective_requests(pod))
+            found = self._classes[key] = self.classes.add(self._read(pod, rules, needs), wanted, shared)
+        return found
+
+    def _read(self, pod: Pod, rules: bytes, needs: VolumeNeeds) -> Constraints:
+        """A pod's rules, read once for all pods that have the same."""
+        found = self._rules.get((rules, needs))
+        if found is None:
+            found = self._rules[rules, needs] = constraints(
+                pod,
+                namespaces=self.namespaces,
+                volumes=needs,
+                preferences=self.preferences,
+                soft_taints=self.soft_taints,
+                pinned=pod.is_daemon or pod.is_mirror,
+            )
+        return found
+
+    def forget_classes(self) -> None:
+        """Class pods from scratch when they are next added."""
+        self._classes.clear()
+        self._rules.clear()
+
+    def _shared(self, needs: VolumeNeeds) -> frozenset[str]:
+        if not needs.attached:
+            return frozenset()
+        return frozenset(claim for _, claim in needs.attached if len(self.claim_users.get(claim, ())) > 1)
+
+
+def reads_alike(old: Pod, new: Pod) -> bool:
+    """Whether a pod only has another node than before, or is on its way out now: its class, labels and age stay.
+
+    With volumes it may get another class, because others begin and cease to share them.
+    """
+    before, after = old.metadata, new.metadata
+    return (
+        not new.spec.volumes
+        and before.uid == after.uid
+        and before.creation_timestamp == after.creation_timestamp
+        and before.labels == after.labels
+        and before.owner_references == after.owner_references
+        and old.status.container_statuses == new.status.container_statuses
+        and old.status.init_container_statuses == new.status.init_container_statuses
+        and replace(old.spec, node_name=new.spec.node_name) == new.spec
+    )
+
+
+def claims_of(pod: Pod) -> list[str]:
+    """The volume claims that a pod names, as `namespace/name`."""
+    named = [volume.persistent_volume_claim for volume in pod.spec.volumes]
+    return [f"{pod.metadata.namespace}/{claim.claim_name}" for claim in named if claim is not None]
+
+
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment is not None else 0.0

@@ -1,0 +1,252 @@
+"""The controller's care for nodes: registration and the like, commands under way, drains and terminations.
+
+Execution looks at objects; here it is shown those that changed or whose time has come, so that a look costs what
+changed, not what the cluster holds.
+"""
+
+from datetime import datetime
+from functools import partial
+
+from karpool.controller.session import Session
+from karpool.execution.actions import Annotate
+from karpool.execution.advance import advance
+from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.lifecycle import lifecycle
+from karpool.execution.pod_events import missed_events, pod_event, restart_quiet_time
+from karpool.execution.tickets import COMMAND, REPLACES, ticket_of
+from karpool.model.labels import NODEPOOL
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.provisioning.pool_hash import hash_annotations
+from karpool.wire.objects import condition
+
+
+class LifecycleController:
+    """Runs `lifecycle` for claims that changed, and `advance` for those that are marked."""
+
+    def __init__(self, session: Session, *, tends: bool = True) -> None:
+        self.session = session
+        self.store = session.store
+        self.clock = session.clock
+        self._tends = tends
+        self.marked: set[str] = set()
+        """Names of claims that a command is about, or that are being deleted, and of nodes without a claim that are."""
+        self._changed: dict[str, None] = {}
+        self._events: dict[str, datetime] = {}
+        self._tending = False
+        self._advancing = False
+        self._wakes: dict[str, datetime] = {}
+        self._next_advance: datetime | None = None
+
+    def start(self) -> None:
+        """Look at everything once."""
+        if self._tends:
+            for pool in self.store.pools.listed():
+                self.pool(None, pool)
+            self.session.execute(missed_events(self.store.objects(), self.clock.moment))
+        for claim in self.store.claims.listed():
+            self.claim(None, claim)
+        for node in self.store.nodes.listed():
+            self.node(None, node)
+
+    # -- what is noticed -----------------------------------------------------------------------------------------
+
+    def pod(self, old: Pod | None, new: Pod | None) -> None:
+        """Note pod events, and what happens on nodes that are going."""
+        name = pod_event(old, new) if self._tends else None
+        if name is not None:
+            self._events[name] = self.clock.moment
+            self._tend_soon()
+        pod = new if new is not None else old
+        if (
+            self.marked
+            and pod is not None
+            and pod.spec.node_name
+            and self._claim_name(pod.spec.node_name) in self.marked
+        ):
+            self.advance_soon()
+
+    def claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
+        """Note a claim that changed."""
+        claim = new if new is not None else old
+        if claim is None:
+            return
+        self._changed[claim.name] = None
+        self._tend_soon()
+        node = self.store.nodes.get(claim.status.node_name)
+        self._mark(claim.name, marked=new is not None and (_is_marked(new) or self._leaves(node)))
+
+    def node(self, old: Node | None, new: Node | None) -> None:
+        """Note a node that changed."""
+        node = new if new is not None else old
+        if node is None:
+            return
+        claim = self.session.cluster_state.claim_of(node)
+        if claim is not None:
+            self._changed[claim.name] = None
+            self._tend_soon()
+        name = node.name if claim is None else claim.name
+        self._mark(name, marked=self._leaves(new) or (claim is not None and _is_marked(claim)))
+
+    def pool(self, old: NodePool | None, new: NodePool | None) -> None:
+        """Note a pool that changed: it gets the hash of its template, and its nodes are looked at again."""
+        if new is None or not self._tends:
+            return
+        stamps = [Annotate("NodePool", new.name, key, value) for key, value in hash_annotations(new).items()]
+        if stamps:
+            self.clock.after(0.0, partial(self._stamp, stamps))
+        if old is not None and (old.spec != new.spec or old.metadata.annotations != new.metadata.annotations):
+            for claim in self.store.claims:
+                if claim.metadata.labels.get(NODEPOOL) == new.name:
+                    self._changed[claim.name] = None
+            self._tend_soon()
+
+    def _stamp(self, stamps: list[Annotate]) -> None:
+        if self.session.alive:
+            self.session.execute(stamps)
+
+    def budget(self) -> None:
+        """Note that a PodDisruptionBudget changed: a command may wait for it; drains ask again by themselves."""
+        if self.session.state.held_by_budget:
+            self.advance_soon()
+
+    def _claim_name(self, node: str) -> str:
+        row = self.session.cluster_state.snapshot.nodes.rows.get(node)
+        state = None if row is None else self.session.cluster_state.snapshot.nodes.get(row)
+        return state.claim.name if state is not None and state.claim is not None else node
+
+    def _mark(self, name: str, *, marked: bool) -> None:
+        if marked:
+            self.marked.add(name)
+            self.advance_soon()
+        elif name in self.marked:
+            self.marked.discard(name)
+            self.advance_soon()
+
+    def _leaves(self, node: Node | None) -> bool:
+        key = self.session.execution.taint_key
+        return node is not None and (
+            node.metadata.deletion_timestamp is not None or any(taint.key == key for taint in node.spec.taints)
+        )
+
+    # -- lives of claims -----------------------------------------------------------------------------------------
+
+    def _tend_soon(self) -> None:
+        if self._tends and not self._tending:
+            self._tending = True
+            self.clock.after(self.session.intervals.latency, self._tend)
+
+    def _tend(self) -> None:
+        self._tending = False
+        if not self.session.alive:
+            return
+        events, self._events = self._events, {}
+        for name, moment in events.items():
+            claim = self.store.claims.get(self._claim_name(name))
+            action = None if claim is None else restart_quiet_time(claim, moment)
+            if action is not None:
+                self.session.execute((action,))
+        changed, self._changed = self._changed, {}
+        for name in changed:
+            self._look_after(name)
+
+    def _look_after(self, name: str) -> None:
+        claim = self.store.claims.get(name)
+        if claim is None or not self.session.alive:
+            self._wakes.pop(name, None)
+            return
+        found = lifecycle(self._around(claim), self.clock.moment, settings=self.session.execution)
+        self.session.execute(found.actions)
+        if found.wake is not None and self._wakes.get(name) != found.wake:
+            self._wakes[name] = found.wake
+            self.clock.when(found.wake, partial(self._woken, name, found.wake))
+
+    def _woken(self, name: str, wake: datetime) -> None:
+        if self.session.alive and self._wakes.get(name) == wake:
+            del self._wakes[name]
+            self._look_after(name)
+
+    def _around(self, claim: NodeClaim) -> Objects:
+        """A claim with its node and its pool."""
+        node = self._node_of(claim)
+        pool = self.store.pools.get(claim.metadata.labels.get(NODEPOOL, ""))
+        return Objects(
+            node_claims=(claim,),
+            nodes=() if node is None else (node,),
+            node_pools=() if pool is None else (pool,),
+        )
+
+    def _node_of(self, claim: NodeClaim) -> Node | None:
+        return self.store.nodes.get(claim.status.node_name or self.session.cluster_state.node_name(claim))
+
+    # -- commands and departures ---------------------------------------------------------------------------------
+
+    def advance_soon(self) -> None:
+        """Look at what is under way in a moment."""
+        if not self._advancing:
+            self._advancing = True
+            self.clock.after(self.session.intervals.latency, self._advance)
+
+    def _advance(self) -> None:
+        self._advancing = False
+        session = self.session
+        if not session.alive:
+            return
+        now = self.clock.moment
+        session.state, actions = advance(
+            self.under_way(),
+            session.state,
+            now,
+            settings=session.execution,
+            pods_on=session.pods_on,
+            pdbs=session.pdb_source.pdbs(),
+        )
+        wake = session.state.wake
+        if wake is not None and wake != self._next_advance:
+            self._next_advance = wake
+            self.clock.when(wake, partial(self._due, wake))
+        for observer in session.observers:
+            observer.acts(actions)
+        session.execute(actions)
+
+    def _due(self, wake: datetime) -> None:
+        if self.session.alive and self._next_advance == wake:
+            self._next_advance = None
+            self._advance()
+
+    def under_way(self) -> Objects:
+        """Everything that is marked, and everything that a ticket names."""
+        names = set(self.marked)
+        for name in self.marked:
+            claim = self.store.claims.get(name)
+            ticket = None if claim is None else ticket_of(claim)
+            if ticket is not None:
+                names.update(ticket.replacements)
+                names.update(map(self._claim_name, ticket.nodes))
+        claims, nodes, bare = [], [], []
+        for name in sorted(names):
+            claim = self.store.claims.get(name)
+            if claim is None:
+                bare.append(self.store.nodes.get(name))
+            else:
+                claims.append(claim)
+                nodes.append(self._node_of(claim))
+        return Objects(
+            node_claims=tuple(claims),
+            nodes=tuple([node for node in (*nodes, *bare) if node is not None]),
+            persistent_volume_claims=self.store.volume_claims.listed(),
+            persistent_volumes=self.store.volumes.listed(),
+            volume_attachments=self.store.volume_attachments.listed(),
+        )
+
+
+def _is_marked(claim: NodeClaim) -> bool:
+    meta = claim.metadata
+    return (
+        meta.deletion_timestamp is not None
+        or COMMAND in meta.annotations
+        or REPLACES in meta.annotations
+        or condition(claim.status.conditions, DISRUPTION_REASON) is not None
+    )

@@ -1,0 +1,95 @@
+"""The controller's provisioning: pods without a node are gathered for a moment, then get NodeClaims."""
+
+from datetime import datetime, timedelta
+from functools import partial
+
+from msgspec.structs import replace
+
+from karpool.controller.lifecycle_controller import LifecycleController
+from karpool.controller.session import Session
+from karpool.execution.actions import CreateClaim
+from karpool.execution.departures import moving_pods
+from karpool.execution.state import nominate
+from karpool.model.pod import Pod
+from karpool.provisioning.batching import Batch, BatchWindow
+from karpool.provisioning.provision import provision_on
+
+
+class ProvisioningController:
+    """Batches triggers and provisions when a batch is complete; whoever still waits asks again after a while."""
+
+    def __init__(self, session: Session, lifecycle: LifecycleController) -> None:
+        self.session = session
+        self.lifecycle = lifecycle
+        self.clock = session.clock
+        self.store = session.store
+        intervals = session.intervals
+        self.window = BatchWindow(timedelta(seconds=intervals.batch_idle), timedelta(seconds=intervals.batch_most))
+        self._batch = Batch(self.window)
+        self._waiting: dict[str, str] = {}
+        self._closing: datetime | None = None
+
+    def start(self) -> None:
+        """Ask for everybody who waits, now and again."""
+        for pod in self.store.pods.listed():
+            self.pod(None, pod)
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        if not self.session.alive:
+            return
+        for uid in self._waiting.values():
+            self._trigger(uid)
+        for name in sorted(self.lifecycle.marked):
+            self._trigger(name)
+        self.clock.after(self.session.intervals.poll, self._ask_again)
+
+    def pod(self, old: Pod | None, new: Pod | None) -> None:
+        """Note a pod that needs a node, or does no more."""
+        if new is not None and new.provisionable and new.active:
+            if new.key not in self._waiting:
+                self._waiting[new.key] = new.metadata.uid
+                self._trigger(new.metadata.uid)
+        elif old is not None:
+            self._waiting.pop(old.key, None)
+
+    def _trigger(self, uid: str) -> None:
+        self._batch.trigger(uid, self.clock.moment)
+        closing = self._batch.closes
+        if closing is not None and closing != self._closing:
+            self._closing = closing
+            self.clock.when(closing, partial(self._close, closing))
+
+    def _close(self, closing: datetime) -> None:
+        if not self.session.alive or closing != self._closing:
+            return
+        self._closing = None
+        now = self.clock.moment
+        if self._batch.complete(now):
+            self._batch = Batch(self.window)
+            self._provision(now)
+
+    def _provision(self, now: datetime) -> None:
+        session = self.session
+        objects = self.store.but_pods()
+        wanted = {*self._waiting, *self._moving(now)}
+        if not wanted:
+            return
+        for observer in session.observers:
+            observer.looking()
+        engine = session.engine()
+        engine.snapshot.objects = objects
+        found = provision_on(engine, objects, wanted, now)
+        expected = {*found.nominations, *(claim.name for claim in found.claims)}
+        session.state = nominate(session.state, sorted(expected), now, settings=session.execution)
+        for observer in session.observers:
+            observer.provisioned(found)
+        session.execute([CreateClaim(claim) for claim in found.claims])
+
+    def _moving(self, now: datetime) -> frozenset[str]:
+        """The pods that leave nodes on their way out."""
+        if not self.lifecycle.marked:
+            return frozenset()
+        around = self.lifecycle.under_way()
+        pods = tuple(pod for node in around.nodes for pod in self.session.pods_on(node.name))
+        return moving_pods(replace(around, pods=pods), now, self.session.pdb_source.pdbs())

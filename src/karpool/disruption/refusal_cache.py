@@ -1,0 +1,72 @@
+"""Answers of earlier steps that nothing since can have changed.
+
+A refusal rests on the nodes its pods would have gone to, on the counts their rules read, and on no other node having
+had room. A step that touches none of these leaves the refusal standing, so it need not be worked out again.
+"""
+
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.disruption.context import DecisionContext
+from karpool.disruption.evaluate import Footprint
+from karpool.disruption.single_node_refusals import SingleNodeRefusals, entering
+from karpool.model.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChange:
+    """What a step changed: nodes that went or filled up, nodes with more room, counts, and pools' limits."""
+
+    nodes: frozenset[int]
+    roomier: frozenset[int]
+    groups: frozenset[int]
+    limits: bool
+
+
+class RefusalCache:
+    """Refusals by the set of nodes that was refused; those of single nodes are kept in columns."""
+
+    def __init__(self) -> None:
+        self.alone = SingleNodeRefusals()
+        self._held: dict[Hashable, tuple[Reason, Footprint]] = {}
+
+    def get(self, key: Hashable) -> Reason | None:
+        """The refusal of a set of nodes, if it still stands."""
+        found = self._held.get(key)
+        return None if found is None else found[0]
+
+    def put(self, key: Hashable, reason: Reason, footprint: Footprint) -> None:
+        """Remember a refusal."""
+        self._held[key] = (reason, footprint)
+
+    def forget(self, context: DecisionContext, change: SnapshotChange) -> None:
+        """Drop the refusals that a change may have overtaken."""
+        snapshot = context.snapshot
+        classes = entering(context, sorted(change.roomier))
+        nodes = change.nodes | change.roomier
+        self.alone.forget(
+            nodes=_mask(nodes, len(snapshot.nodes.states)),
+            groups=_mask(change.groups, len(snapshot.topology.groups)),
+            classes=classes,
+            limits=change.limits,
+        )
+        open_to = frozenset(np.flatnonzero(classes).tolist())
+        self._held = {
+            key: (reason, rests)
+            for key, (reason, rests) in self._held.items()
+            if not (
+                rests.nodes & nodes
+                or rests.groups & change.groups
+                or (change.limits and rests.opened)
+                or rests.classes & open_to
+            )
+        }
+
+
+def _mask(numbers: Collection[int], size: int) -> Array:
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[list(numbers)] = True
+    return mask

@@ -1,0 +1,92 @@
+"""Static drift: pools with a fixed number of nodes get a new node for each drifted one, within their limit of nodes."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+
+from karpool.disruption.budgets import UNLIMITED
+from karpool.disruption.command import Cause, Command, Method, Move
+from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.replacements import ReplacementFinder
+from karpool.model.nodepool import NodePool
+from karpool.model.reasons import Reason
+from karpool.packing.templates import template_of
+
+
+def static_drift(context: DecisionContext, drifted: Sequence[Candidate]) -> tuple[Command, ...]:
+    """One command for each drifted node that the budget and the limit of its pool let go now."""
+    by_pool: dict[str, list[Candidate]] = defaultdict(list)
+    for one in drifted:
+        by_pool[one.state.pool].append(one)
+    commands: list[Command] = []
+    for members in by_pool.values():
+        pool = members[0].pool
+        if pool is not None:
+            commands += _of_pool(context, pool, members)
+    return tuple(commands)
+
+
+def _of_pool(context: DecisionContext, pool: NodePool, members: Sequence[Candidate]) -> list[Command]:
+    granted = min(context.allowance(pool, Cause.DRIFTED).remaining, len(members))
+    room = room_for(context, pool)
+    if granted <= 0 or isinstance(room, Reason):
+        return []
+    found = (replacement_for(context, one, pool) for one in members)
+    return list(islice((made for made in found if made is not None), min(granted, room)))
+
+
+def room_for(context: DecisionContext, pool: NodePool) -> int | Reason:
+    """How many nodes a pool may have on top of those it has; or why it may have none."""
+    nodes = context.snapshot.nodes
+    mine = [state for row in nodes.rows.values() if (state := nodes.get(row)).managed and state.pool == pool.name]
+    active, wanted = sum(not state.deleting for state in mine), pool.spec.replicas or 0
+    limit = pool.spec.limits.get("nodes")
+    if not pool.ready:
+        return Reason(ReasonCode.NO_READY_NODE_POOL, "cannot supply new nodes now", f"NodePool {pool.name}")
+    if active > wanted:
+        said = f"has {active} nodes and wants {wanted}: it loses nodes before it replaces any"
+        return Reason(ReasonCode.SCALE_DOWN_FIRST, said, f"NodePool {pool.name}")
+    if limit is not None and limit.units <= len(mine):
+        said = f"has {len(mine)} nodes of {limit.units} that its limit allows: there is no room for a replacement"
+        return Reason(ReasonCode.NODE_LIMIT_REACHED, said, f"NodePool {pool.name}")
+    return UNLIMITED if limit is None else limit.units - len(mine)
+
+
+def static_outcome(context: DecisionContext, candidate: Candidate) -> Command | Reason:
+    """What replaces a drifted node of a static pool, or why nothing does; budgets aside."""
+    pool = candidate.pool
+    if pool is None:
+        return Reason(ReasonCode.NODE_POOL_NOT_FOUND, "its NodePool does not exist", f"Node {candidate.name}")
+    room = room_for(context, pool)
+    if isinstance(room, Reason):
+        return room
+    said = f"no type of NodePool {pool.name} would hold what it holds"
+    refused = Reason(ReasonCode.PODS_WOULD_NOT_FIT, said, f"Node {candidate.name}")
+    return replacement_for(context, candidate, pool) or refused
+
+
+def replacement_for(context: DecisionContext, candidate: Candidate, pool: NodePool) -> Command | None:
+    """A new node of the pool that holds everything the drifted one holds; None if no type does."""
+    snapshot, market = context.snapshot, ReplacementFinder(context)
+    width = len(snapshot.resources)
+    room, _ = market.table.rooms(snapshot.resources)
+    fits = np.asarray(np.all(room[:, :width] >= snapshot.nodes.taken[candidate.row, :width], axis=1))
+    made = market.of_pool(pool.name, template_of(pool, context.catalog).requirements, fits)
+    if made is None:
+        return None
+    pods = sorted((snapshot.pods.get(row) for row in candidate.movers), key=lambda pod: pod.key)
+    going = [pod for pod in pods if not context.expected(pod)]
+    return Command(
+        method=Method.DRIFT,
+        cause=Cause.DRIFTED,
+        nodes=(candidate.name,),
+        replacements=(made,),
+        moves=tuple(Move(pod=pod.key, source=candidate.name, target=0) for pod in going),
+        price=candidate.price or 0.0,
+        unpriced=int(candidate.price is None),
+        disruption_cost=candidate.cost,
+        waves=context.pdbs.waves(going, context.now),
+    )

@@ -1,0 +1,116 @@
+"""The start of a command: its candidates are marked, then its replacements are created.
+
+The order makes every stop harmless. Tickets come first: a taint or a replacement without a ticket cannot exist. While
+a ticket is not on all candidates, or a replacement is missing, the command is rolled back by whoever looks next.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from karpool.cluster.daemons import Daemon, daemons
+from karpool.cluster.nodes import StateNode, join
+from karpool.disruption.command import Cause, Command
+from karpool.execution.actions import Action, AddTaint, CreateClaim, SetClaimCondition
+from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.settings import ExecutionSettings
+from karpool.execution.tickets import COMMAND, REPLACES, Ticket, command_id
+from karpool.model.nodepool import NodeClaim
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.model.reasons import Reason
+from karpool.provisioning.claims import Wanted, claim_name, new_claim
+
+
+class NotStartedError(Exception):
+    """A command cannot start as things are; nothing was done. The reason says why."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(f"{reason.object}: {reason.message}" if reason.object else reason.message)
+        self.reason = reason
+
+
+def begin(
+    command: Command,
+    objects: Objects,
+    now: datetime,
+    *,
+    settings: ExecutionSettings | None = None,
+    system: Sequence[Daemon] | None = None,
+) -> tuple[Action, ...]:
+    """The actions that start a command; `advance` carries on from what they leave on the objects.
+
+    `system`: what runs on every node, where the caller knows that; else the objects have to show it.
+    """
+    settings = settings or ExecutionSettings()
+    system = daemons(objects.daemon_sets, objects.pods) if system is None else system
+    candidates = _candidates(command, objects)
+    _refuse_newcomers(command, candidates, objects)
+    identity = command_id(command, now)
+    created = tuple(_replacements(command, identity, objects, system))
+    ticket = Ticket(
+        id=identity,
+        created=now,
+        method=str(command.method),
+        cause=str(command.cause),
+        nodes=command.nodes,
+        replacements=tuple(claim.name for claim in created),
+    )
+    said = str(command.cause)
+    claims = [state.claim for state in candidates if state.claim is not None]
+    return (
+        *(ticket.on(claim.name) for claim in claims),
+        *(AddTaint(state.name, settings.taint) for state in candidates),
+        *(SetClaimCondition(claim.name, DISRUPTION_REASON, "True", said, said) for claim in claims),
+        *(CreateClaim(claim) for claim in created),
+    )
+
+
+def destinations(command: Command) -> frozenset[str]:
+    """The nodes that a command sends pods to; they are to be nominated when it starts."""
+    return frozenset(move.target for move in command.moves if isinstance(move.target, str))
+
+
+def _candidates(command: Command, objects: Objects) -> list[StateNode]:
+    by_name = {state.name: state for state in join(objects.nodes, objects.node_claims)}
+    found = []
+    for name in command.nodes:
+        state = by_name.get(name)
+        if state is None or state.node is None or state.claim is None:
+            raise NotStartedError(Reason("NodeGone", "is no longer there, or has no NodeClaim", f"Node {name}"))
+        if state.deleting:
+            raise NotStartedError(Reason("NodeDeleting", "is being deleted already", f"Node {name}"))
+        if COMMAND in state.claim.metadata.annotations:
+            raise NotStartedError(Reason("NodeInCommand", "is in another command already", f"Node {name}"))
+        found.append(state)
+    return found
+
+
+def _refuse_newcomers(command: Command, candidates: Sequence[StateNode], objects: Objects) -> None:
+    """A pod that came after the decision has no place in it."""
+    if command.cause == Cause.DRIFTED:
+        # Pods that must not be disturbed stay on a drifted node with a termination grace period, and move nowhere.
+        return
+    leaving = {state.name for state in candidates}
+    known = {move.pod for move in command.moves}
+    for pod in objects.pods:
+        if pod.spec.node_name in leaving and pod.reschedulable and pod.key not in known:
+            said = f"came to node {pod.spec.node_name} after the decision to remove the node"
+            raise NotStartedError(Reason("PodArrived", said, f"Pod {pod.key}"))
+
+
+def _replacements(command: Command, identity: str, objects: Objects, system: Sequence[Daemon]) -> Iterator[NodeClaim]:
+    pools = {pool.name: pool for pool in objects.node_pools}
+    pods = {pod.key: pod for pod in objects.pods}
+    for number, replacement in enumerate(command.replacements):
+        pool = pools.get(replacement.pool)
+        if pool is None or not pool.ready:
+            raise NotStartedError(
+                Reason("NodePoolNotReady", "cannot supply the replacement", f"NodePool {replacement.pool}")
+            )
+        wanted = Wanted(replacement.requirements, replacement.instance_types, _moved(command, number, pods))
+        name = claim_name(pool.name, identity, str(number))
+        yield new_claim(pool, wanted, name=name, daemons=system, annotations={REPLACES: identity})
+
+
+def _moved(command: Command, number: int, pods: dict[str, Pod]) -> tuple[Pod, ...]:
+    return tuple(pods[move.pod] for move in command.moves if move.target == number and move.pod in pods)

@@ -1,0 +1,92 @@
+"""Objects that the controller writes or asks for, and that decisions know nothing of: only the fields needed here."""
+
+from datetime import UTC, datetime
+
+from karpool.wire.objects import Condition, Object, Timestamp, Wire
+
+
+class LeaseSpec(Wire):
+    """Who holds a lease, since when and for how long."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    lease_transitions: int = 0
+    acquire_time: Timestamp | None = None
+    renew_time: Timestamp | None = None
+
+
+class Lease(Object):
+    """A lock with an expiry."""
+
+    spec: LeaseSpec = LeaseSpec()
+
+
+class ObjectReference(Wire):
+    """The object that an event is about."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class EventSource(Wire):
+    """Who reports an event."""
+
+    component: str = ""
+
+
+class Event(Object):
+    """Something that happened to an object, for the people who look after it."""
+
+    involved_object: ObjectReference = ObjectReference()
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    count: int = 0
+    source: EventSource = EventSource()
+    reporting_component: str = ""
+    reporting_instance: str = ""
+    first_timestamp: Timestamp | None = None
+    last_timestamp: Timestamp | None = None
+
+
+class ConfigMap(Object):
+    """Settings by name."""
+
+    data: dict[str, str] = {}
+
+
+class DefinitionVersion(Wire):
+    """One version of a kind that a definition brings."""
+
+    name: str
+    served: bool = False
+    storage: bool = False
+
+
+class DefinitionSpec(Wire):
+    """The versions of a kind that a definition brings."""
+
+    group: str = ""
+    versions: tuple[DefinitionVersion, ...] = ()
+
+
+class DefinitionStatus(Wire):
+    """Whether the API server serves the kind already."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class CustomResourceDefinition(Object):
+    """A kind that was added to the API."""
+
+    spec: DefinitionSpec = DefinitionSpec()
+    status: DefinitionStatus = DefinitionStatus()
+
+
+def micro_time(moment: datetime) -> str:
+    """A time as a Lease wants it: with exactly six digits after the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

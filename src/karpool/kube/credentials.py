@@ -1,0 +1,176 @@
+"""Who Karpool is to an API server: tokens, passwords and certificates, read again when they change."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from multidict import CIMultiDict
+
+from karpool.kube.errors import CredentialsError
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A client certificate and its key, as PEM."""
+
+    certificate: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+
+
+class Credentials(Protocol):
+    """What proves who is asking."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """The headers of a request; `certificate` is up to date after this."""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The client certificate to show."""
+
+    async def renew(self, refused: Mapping[str, str]) -> bool:
+        """Look for better credentials than these headers, which were refused; whether there are any."""
+
+
+class CertificateSource(Protocol):
+    """Where a client certificate comes from."""
+
+    def read(self) -> Certificate | None:
+        """The certificate as it is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedCertificate:
+    """A certificate that is known, or none."""
+
+    certificate: Certificate | None = None
+
+    def read(self) -> Certificate | None:
+        """The certificate."""
+        return self.certificate
+
+
+@dataclass(slots=True)
+class CertificateFiles:
+    """A certificate in files, either of which may be replaced at any time."""
+
+    certificate: "Path | bytes" = field(repr=False)
+    key: "Path | bytes" = field(repr=False)
+    _stamp: object = field(default=None, init=False, repr=False)
+    _last: Certificate | None = field(default=None, init=False, repr=False)
+
+    def read(self) -> Certificate | None:
+        """The certificate as it is now."""
+        stamp = (_stamp(self.certificate), _stamp(self.key))
+        if stamp != self._stamp:
+            self._last = Certificate(_content(self.certificate), _content(self.key))
+            self._stamp = stamp
+        return self._last
+
+
+class FixedCredentials:
+    """A token, a password, a certificate, or nothing at all."""
+
+    def __init__(self, authorization: str = "", certificates: CertificateSource | None = None) -> None:
+        self._headers = {"Authorization": authorization} if authorization else {}
+        self._certificates = certificates or FixedCertificate()
+        self.certificate: Certificate | None = None
+
+    async def headers(self) -> Mapping[str, str]:
+        """The header that was given."""
+        self.certificate = self._certificates.read()
+        return self._headers
+
+    async def renew(self, refused: Mapping[str, str]) -> bool:
+        """There is nothing else to try, unless the certificate was replaced."""
+        before = self.certificate
+        await self.headers()
+        return self.certificate != before or refused != self._headers
+
+
+class TokenFile:
+    """A token in a file that somebody else keeps fresh, as that of a service account."""
+
+    def __init__(self, path: Path, certificates: CertificateSource | None = None) -> None:
+        self._path = path
+        self._certificates = certificates or FixedCertificate()
+        self._stamp: object = None
+        self._headers: dict[str, str] = {}
+        self.certificate: Certificate | None = None
+
+    async def headers(self) -> Mapping[str, str]:
+        """The token, read again if the file has changed."""
+        self.certificate = self._certificates.read()
+        stamp = _stamp(self._path)
+        if stamp != self._stamp:
+            token = _content(self._path).decode(errors="replace").strip()
+            if not is_header(token):
+                raise CredentialsError(f"{self._path} holds no token: expected one line of text")
+            self._headers = bearer(token)
+            self._stamp = stamp
+        return self._headers
+
+    async def renew(self, refused: Mapping[str, str]) -> bool:
+        """Read the file again, whatever its time."""
+        self._stamp = None
+        return dict(await self.headers()) != dict(refused)
+
+
+class Impersonating:
+    """Somebody's credentials, asking in the name of somebody else."""
+
+    def __init__(self, credentials: Credentials, extra: Mapping[str, str]) -> None:
+        self._credentials = credentials
+        self._extra = CIMultiDict(extra)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate of who asks."""
+        return self._credentials.certificate
+
+    async def headers(self) -> Mapping[str, str]:
+        """The headers of who asks, and in whose name."""
+        merged = CIMultiDict(await self._credentials.headers())
+        merged.extend(self._extra)
+        return merged
+
+    async def renew(self, refused: Mapping[str, str]) -> bool:
+        """Renew the credentials of who asks."""
+        own = {name: value for name, value in refused.items() if name not in self._extra}
+        return await self._credentials.renew(own)
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header for a token."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def is_header(value: str) -> bool:
+    """Whether a value may be sent in a header."""
+    return bool(value) and value.isprintable()
+
+
+def basic(username: str, password: str) -> str:
+    """The value of the header for a name and a password."""
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
+
+
+def _stamp(place: Path | bytes) -> object:
+    """Changes when a file does; a mounted secret changes by pointing a link to another file."""
+    if isinstance(place, bytes):
+        return None
+    try:
+        found = place.stat()
+    except OSError as error:
+        raise CredentialsError(f"{place} cannot be read: {error.strerror}") from error
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+def _content(place: Path | bytes) -> bytes:
+    if isinstance(place, bytes):
+        return place
+    try:
+        return place.read_bytes()
+    except OSError as error:
+        raise CredentialsError(f"{place} cannot be read: {error.strerror}") from error

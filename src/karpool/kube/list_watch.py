@@ -1,0 +1,143 @@
+"""Lists and watches off the wire: pages and lines of JSON as typed objects, the unreadable ones left out."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeVar, cast
+
+import msgspec
+
+from karpool.kube.errors import UNDECODABLE, UnreadableError, error_of
+from karpool.kube.resources import Resource, Unreadable
+from karpool.wire.objects import Metadata, Object
+
+T = TypeVar("T", bound=Object)
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+Report = Callable[[Unreadable], None]
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+# Etcd takes no object of more than a few MiB; a longer line is not from an API server.
+LONGEST_LINE: Final = 32 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """Everything there was at one moment, what could not be read aside."""
+
+    items: tuple[T, ...]
+    resource_version: str
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[T]):
+    """A change; the object of a BOOKMARK has nothing but metadata."""
+
+    type: EventType
+    object: T
+
+    @property
+    def resource_version(self) -> str:
+        """Where a watch that is cut now goes on."""
+        return self.object.metadata.resource_version
+
+    @property
+    def ends_initial(self) -> bool:
+        """Whether this bookmark says that everything there was has been sent."""
+        return self.type == "BOOKMARK" and INITIAL_EVENTS_END in self.object.metadata.annotations
+
+
+class _PageMetadata(msgspec.Struct, rename="camel", frozen=True):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: _PageMetadata = _PageMetadata()
+    items: tuple[msgspec.Raw, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list, and the token for the next; an empty token ends the list."""
+
+    items: tuple[T, ...]
+    unreadable: tuple[Unreadable, ...]
+    resource_version: str
+    token: str
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: Metadata
+
+
+_PAGE: Final = msgspec.json.Decoder(_Page)
+_LINE: Final = msgspec.json.Decoder(_Line)
+_BOOKMARK: Final = msgspec.json.Decoder(_Bookmark)
+
+
+def read_page(resource: Resource[T], body: bytes, about: str) -> Page[T]:
+    """The objects of one page."""
+    try:
+        page = _PAGE.decode(body)
+    except UNDECODABLE as error:
+        raise UnreadableError(f"the answer is not a list: {error}", about=about) from error
+    items: list[T] = []
+    unreadable: list[Unreadable] = []
+    for raw in page.items or ():
+        found = resource.read(raw)
+        if isinstance(found, Unreadable):
+            unreadable.append(found)
+            items += _instead(resource, found)
+        else:
+            items.append(found)
+    return Page(tuple(items), tuple(unreadable), page.metadata.resource_version, page.metadata.continue_)
+
+
+def read_event(resource: Resource[T], line: bytes, about: str, report: Report) -> WatchEvent[T]:
+    """The change that a line tells of; one that cannot be read is reported, and has a stand-in or counts as gone."""
+    try:
+        told = _LINE.decode(line)
+        if told.type == "BOOKMARK":
+            return WatchEvent("BOOKMARK", resource.bare(_BOOKMARK.decode(told.object).metadata))
+    except UNDECODABLE as error:
+        raise UnreadableError(f"the stream holds a line that is no event: {error}", about=about) from error
+    if told.type == "ERROR":
+        raise error_of(0, {}, told.object, about)
+    if told.type not in ("ADDED", "MODIFIED", "DELETED"):
+        raise UnreadableError(f"the stream holds an event of the unknown type {told.type[:40]!r}", about=about)
+    found = resource.read(told.object)
+    if isinstance(found, Unreadable):
+        if told.type == "DELETED":
+            return WatchEvent("DELETED", resource.bare(found.metadata))
+        report(found)
+        for careful in _instead(resource, found):
+            return WatchEvent("MODIFIED", careful)
+        return WatchEvent("DELETED", resource.bare(found.metadata))
+    return WatchEvent(told.type, found)  # type: ignore[arg-type] # checked above, and a cast costs time per event
+
+
+def _instead(_resource: Resource[T], found: Unreadable) -> list[T]:
+    """What stands in for an object that cannot be read, if anything does."""
+    return [] if found.stand_in is None else [cast("T", found.stand_in)]
+
+
+async def split_lines(chunks: AsyncIterator[bytes], about: str) -> AsyncGenerator[list[bytes], None]:
+    """The whole lines of each chunk; what is left without its end when the stream ends is dropped."""
+    pending: list[bytes] = []
+    length = 0
+    async for chunk in chunks:
+        *whole, rest = chunk.split(b"\n")
+        if whole:
+            whole[0] = b"".join((*pending, whole[0]))
+            pending.clear()
+            length = 0
+            yield [line for line in whole if line]
+        pending.append(rest)
+        length += len(rest)
+        if length > LONGEST_LINE:
+            raise UnreadableError(f"the stream holds a line of more than {LONGEST_LINE} bytes", about=about)

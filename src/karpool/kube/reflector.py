@@ -1,0 +1,187 @@
+"""Keeps a copy of one kind of object up to date: everything there is, then every change, whatever happens between."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from karpool.kube.backoff import Backoff
+from karpool.kube.client import Client
+from karpool.kube.errors import ApiError, GoneError, InvalidError, UnreadableError
+from karpool.kube.list_watch import WatchEvent
+from karpool.kube.resources import Resource
+from karpool.wire.objects import Object
+
+T = TypeVar("T", bound=Object)
+T_contra = TypeVar("T_contra", contravariant=True)
+OnTrouble = Callable[[Resource[Any], Exception], None]
+
+_BAD_REQUEST: Final = 400
+# Answers that say nothing about the version a watch was to go on from.
+_NOT_ABOUT_THE_VERSION: Final = (401, 403, 429)
+_MOST_RESUMPTIONS: Final = 3
+_HASTY: Final = 1.0
+
+
+class Sink(Protocol[T_contra]):
+    """Where the copy is kept."""
+
+    def put(self, thing: T_contra) -> None:
+        """There is such an object, or it changed."""
+
+    def remove(self, thing: T_contra) -> None:
+        """The object is gone; perhaps nothing but its metadata is known."""
+
+    def replace(self, things: Sequence[T_contra], resource_version: str) -> None:
+        """This is everything there was at a version: whatever else was known by then is gone."""
+
+
+class _NoBookmarkError(Exception):
+    """The streaming list did not come to its end."""
+
+
+class Reflector(Generic[T]):
+    """Feeds a sink from list and watch, for ever; what is known stays known while it is read anew."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[T],
+        sink: Sink[T],
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        on_trouble: OnTrouble | None = None,
+        backoff: Backoff | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        watch_seconds: float = 300,
+        bookmark_seconds: float = 10,
+    ) -> None:
+        self.resource = resource
+        self.synced = asyncio.Event()
+        self.last_heard = 0.0
+        """When the server last said anything, on the loop's clock."""
+        self.cut_at: float | None = None
+        """Since when changes are not heard, on the loop's clock; None while they are."""
+        self._client = client
+        self._sink = sink
+        self._namespace = namespace
+        self._field_selector = field_selector
+        self._on_trouble = on_trouble
+        self._backoff = backoff or Backoff()
+        self._sleep = sleep
+        self._watch_seconds = watch_seconds
+        self._bookmark_seconds = bookmark_seconds
+        self._version = ""
+        self._streams = True
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Follow the server until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            started = loop.time()
+            try:
+                await self._follow()
+            except ApiError as error:
+                self._failed(error)
+                await self._sleep(self._backoff.next())
+            else:
+                # A server that ends every watch at once must not be asked in a tight loop.
+                if loop.time() - started < _HASTY:
+                    await self._sleep(self._backoff.next())
+
+    async def _follow(self) -> None:
+        if self._version:
+            await self._watch(initial=False)
+            return
+        if self._streams:
+            try:
+                await self._watch(initial=True)
+                return
+            except ApiError as error:
+                if not isinstance(error, InvalidError) and error.status != _BAD_REQUEST:
+                    raise
+            except _NoBookmarkError:
+                pass
+            self._streams = False
+        await self._list()
+        await self._watch(initial=False)
+
+    async def _list(self) -> None:
+        listed = await self._client.list(self.resource, namespace=self._namespace, field_selector=self._field_selector)
+        self._hear()
+        self._replace(listed.items, listed.resource_version)
+
+    async def _watch(self, *, initial: bool) -> None:
+        """Apply changes until the server ends the watch; first, if `initial`, gather everything there is."""
+        gathered: dict[str, T] | None = {} if initial else None
+        events = self._client.watch(
+            self.resource,
+            self._version,
+            namespace=self._namespace,
+            field_selector=self._field_selector,
+            initial_events=initial,
+            timeout_seconds=self._watch_seconds * random.uniform(0.8, 1),
+            on_open=_nothing if initial else self._opened,
+        )
+        try:
+            async with asyncio.timeout(self._bookmark_seconds if initial else None) as limit, aclosing(events):
+                async for event in events:
+                    self._hear()
+                    if gathered is None:
+                        self._apply(event)
+                    elif event.ends_initial:
+                        self._replace(tuple(gathered.values()), event.resource_version)
+                        gathered = None
+                        limit.reschedule(None)
+                    else:
+                        _gather(gathered, event)
+                        limit.reschedule(self.last_heard + self._bookmark_seconds)
+        except TimeoutError as error:
+            raise _NoBookmarkError from error
+        if gathered is not None:
+            raise _NoBookmarkError
+
+    def _apply(self, event: WatchEvent[T]) -> None:
+        if event.type == "DELETED":
+            self._sink.remove(event.object)
+        elif event.type != "BOOKMARK":
+            self._sink.put(event.object)
+        self._version = event.resource_version or self._version
+
+    def _replace(self, things: Sequence[T], version: str) -> None:
+        self._sink.replace(things, version)
+        self._version = version
+        self._opened()
+        self.synced.set()
+
+    def _opened(self) -> None:
+        self.cut_at = None
+
+    def _hear(self) -> None:
+        self.last_heard = asyncio.get_running_loop().time()
+        self._failures = 0
+        self._backoff.reset()
+
+    def _failed(self, error: ApiError) -> None:
+        """Decide whether to go on from the same version, and tell who wants to know."""
+        self._failures += 1
+        self.cut_at = asyncio.get_running_loop().time() if self.cut_at is None else self.cut_at
+        stuck = error.status and error.status not in _NOT_ABOUT_THE_VERSION and self._failures >= _MOST_RESUMPTIONS
+        if stuck or isinstance(error, GoneError | UnreadableError):
+            self._version = ""
+        if self._on_trouble is not None and not isinstance(error, GoneError):
+            self._on_trouble(self.resource, error)
+
+
+def _nothing() -> None:
+    """A list that streams is not complete when it begins."""
+
+
+def _gather(gathered: dict[str, T], event: WatchEvent[T]) -> None:
+    if event.type == "DELETED":
+        gathered.pop(event.object.key, None)
+    elif event.type != "BOOKMARK":
+        gathered[event.object.key] = event.object

@@ -1,0 +1,134 @@
+"""Resources of the Kubernetes API: where each is served, and how its objects are read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Generic, TypeVar, cast
+from urllib.parse import quote
+
+import msgspec
+
+from karpool.kube.api_objects import ConfigMap, CustomResourceDefinition, Event, Lease
+from karpool.kube.errors import UNDECODABLE
+from karpool.wire.objects import Metadata, Object, decode_value
+from karpool.wire.problems import one_line
+
+T = TypeVar("T", bound=Object)
+Raw = bytes | memoryview | msgspec.Raw
+Reader = Callable[[Raw, str], "Object | str"]
+"""Reads the JSON of an object of an API version; a sentence says why it cannot be used."""
+
+
+def _no_stand_in(_unreadable: "Unreadable") -> Object | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Resource(Generic[T]):
+    """One kind of object as the API serves it; without a `reader`, any JSON that decodes into `type` will do."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    type: type[T]
+    reader: Reader | None = None
+    stand_in: Callable[["Unreadable"], Object | None] = _no_stand_in
+    """What to reckon with instead of an object that cannot be read, if anything."""
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as objects write them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Where the API serves an object, or all of them."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        within = f"/namespaces/{_quoted(namespace)}" if namespace and self.namespaced else ""
+        return f"{root}{within}/{self.plural}{_part(name)}{_part(subresource)}"
+
+    def read(self, raw: Raw) -> "T | Unreadable":
+        """An object from its JSON, or why it cannot be used."""
+        try:
+            read = self._decoder.decode(raw) if self.reader is None else self.reader(raw, self.api_version)
+        except UNDECODABLE as error:
+            read = f"is not an object: {error}"
+        if isinstance(read, str):
+            return Unreadable(self, _identity(raw), one_line(read), bytes(raw))
+        return cast("T", read)
+
+    def bare(self, metadata: Metadata) -> T:
+        """An object of which nothing but the metadata is known."""
+        return self.type(metadata=metadata)
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[T]:
+        return msgspec.json.Decoder(self.type, dec_hook=decode_value)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that was left out, because it cannot be decoded or breaks a rule of its reader."""
+
+    resource: Resource[Any]
+    metadata: Metadata
+    problem: str
+    raw: bytes
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name alone."""
+        return Object(metadata=self.metadata).key
+
+    @property
+    def stand_in(self) -> Object | None:
+        """What to reckon with instead, so that nobody decides as if the object were not there."""
+        return self.resource.stand_in(self)
+
+    def __repr__(self) -> str:
+        return f"Unreadable({self})"
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind} {self.key}: {self.problem}"
+
+
+class _Named(msgspec.Struct, rename="camel", frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Identified(msgspec.Struct):
+    metadata: _Named = _Named()
+
+
+def _identity(raw: Raw) -> Metadata:
+    """Who an object is, as far as that can be read."""
+    try:
+        named = msgspec.json.decode(raw, type=_Identified).metadata
+    except UNDECODABLE:
+        return Metadata()
+    return Metadata(named.name, named.namespace, named.uid, resource_version=named.resource_version)
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe=":")
+
+
+def _part(part: str) -> str:
+    return f"/{_quoted(part)}" if part else ""
+
+
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True, type=Lease)
+EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True, type=Event)
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True, type=ConfigMap)
+CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+    type=CustomResourceDefinition,
+)

@@ -1,0 +1,76 @@
+"""The kinds that decisions need: which struct holds each, and where it belongs."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from karpool.model import node, nodepool, pod, storage, workloads
+from karpool.wire.objects import Object, decode_value
+
+KARPENTER: Final = "karpenter.sh"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object: its struct, the field of `Objects` that collects it, its API groups."""
+
+    struct: type[Object]
+    collection: str
+    groups: tuple[str, ...] = ("",)
+    namespaced: bool = False
+
+    @property
+    def name(self) -> str:
+        """The kind as manifests write it."""
+        return self.struct.__name__
+
+    @cached_property
+    def decoder(self) -> msgspec.json.Decoder[Any]:
+        """Decodes an object of this kind."""
+        return msgspec.json.Decoder(self.struct, dec_hook=decode_value)
+
+
+_APPS: Final = ("apps", "extensions")
+_STORAGE: Final = ("storage.k8s.io",)
+_LISTED: Final = (
+    Kind(pod.Pod, "pods", namespaced=True),
+    Kind(node.Node, "nodes"),
+    Kind(nodepool.NodePool, "node_pools", (KARPENTER,)),
+    Kind(nodepool.NodeClaim, "node_claims", (KARPENTER,)),
+    Kind(workloads.PodDisruptionBudget, "pod_disruption_budgets", ("policy",), namespaced=True),
+    Kind(workloads.DaemonSet, "daemon_sets", _APPS, namespaced=True),
+    Kind(workloads.Deployment, "deployments", _APPS, namespaced=True),
+    Kind(workloads.ReplicaSet, "replica_sets", _APPS, namespaced=True),
+    Kind(workloads.ReplicationController, "replication_controllers", namespaced=True),
+    Kind(workloads.StatefulSet, "stateful_sets", _APPS, namespaced=True),
+    Kind(workloads.Job, "jobs", ("batch",), namespaced=True),
+    Kind(workloads.CronJob, "cron_jobs", ("batch",), namespaced=True),
+    Kind(storage.PersistentVolumeClaim, "persistent_volume_claims", namespaced=True),
+    Kind(storage.PersistentVolume, "persistent_volumes"),
+    Kind(storage.StorageClass, "storage_classes", _STORAGE),
+    Kind(node.CSINode, "csi_nodes", _STORAGE),
+    Kind(storage.VolumeAttachment, "volume_attachments", _STORAGE),
+    Kind(workloads.Namespace, "namespaces"),
+    Kind(workloads.PriorityClass, "priority_classes", ("scheduling.k8s.io",)),
+)
+KINDS: Final = {kind.name: kind for kind in _LISTED}
+
+
+def find_kind(name: str, api_version: str) -> Kind | None:
+    """The kind to read an object as; None for kinds, or groups, that decisions do not need."""
+    kind = KINDS.get(name)
+    if kind is None or (api_version and _group(api_version) not in kind.groups):
+        return None
+    return kind
+
+
+def _group(api_version: str) -> str:
+    group, slash, _ = api_version.partition("/")
+    return group if slash else ""
+
+
+def qualified_kind(name: str, api_version: str) -> str:
+    """The kind, with its group where the kind alone would be mistaken for one that we read."""
+    return f"{name}.{_group(api_version)}" if name in KINDS else name

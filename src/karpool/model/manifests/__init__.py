@@ -1,1 +1,0 @@
-"""From what `-f` names to typed objects: files to bytes, bytes to documents, documents to objects."""

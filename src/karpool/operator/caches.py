@@ -1,0 +1,21 @@
+"""The caches of `karpool run`: those of every live cluster, NodeClaims and NodePools, and volume attachments."""
+
+from karpool.kube.client import Client
+from karpool.live import resources as r
+from karpool.live.caches import ClusterCaches
+from karpool.live.writing import CacheFeeds
+from karpool.observability.metrics import Metrics
+
+
+class OperatorCaches(ClusterCaches):
+    """The caches of the controller."""
+
+    def __init__(self, client: Client, metrics: Metrics) -> None:
+        super().__init__(client, metrics.watch_restarted)
+        self.feeds = CacheFeeds(
+            nodes=self.nodes,
+            claims=self.follow(r.NODE_CLAIMS, self.store.claims),
+            pools=self.follow(r.NODE_POOLS, self.store.pools),
+            pods=self.pods,
+        )
+        self.follow(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)

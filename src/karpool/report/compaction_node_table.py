@@ -1,0 +1,144 @@
+"""One node of the compactor as tables for people: its use, its mark, what it waits for, what keeps it, and its pods."""
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from karpool.compaction.reasons import CompactionReasonCode, clock
+from karpool.model.reasons import Reason
+from karpool.report.compaction_node_document import CompactionNode, ExplainedPart, PodPart, UsePart, WaitsPart
+from karpool.report.tables import is_plain
+from karpool.report.words import age, count, resource
+
+if TYPE_CHECKING:
+    from karpool.report.terminal import Cell, Screen
+
+
+def show_node(made: CompactionNode) -> None:
+    """Print everything about a node, top down."""
+    from karpool.report.terminal import Screen
+
+    screen = Screen(sys.stdout, plain=is_plain(sys.stdout))
+    _facts(made, screen)
+    _uses(made.node, screen)
+    _lines("It still waits", list(_waits(made.node.waits_for, made.time)), screen)
+    _reasons(made.node, screen)
+    _lines("What may keep the autoscaler from removing it", list(map(_said, made.node.warnings)), screen)
+    _pods(made.node.pods, screen)
+
+
+def _facts(made: CompactionNode, screen: "Screen") -> None:
+    node = made.node
+    verdict = "would be drained" if node.change == "drain" else "is on its way out" if node.in_progress else "stays"
+    screen.line(screen.text(f"Node {node.name} {verdict}", "bold"), f" as of {made.time:%Y-%m-%d %H:%M:%S} UTC")
+    screen.line(f"pool {node.pool or 'none'}, age {age(node.age_seconds)}, {_state(node, made.time)}")
+    waits = node.waits_for
+    if waits.underutilized is not None:
+        screen.line(
+            f"under-used in its pool: {waits.underutilized}; needed for a scale-down: {waits.underutilized_needed}"
+        )
+
+
+def _state(node: ExplainedPart, now: datetime) -> str:
+    """The node's mark and since when, or how far its scale-down is."""
+    if node.in_progress:
+        since = "" if node.in_progress_since is None else f" since {clock(node.in_progress_since, now)}"
+        empty = "" if node.drained_at is None else f", empty since {clock(node.drained_at, now)}"
+        return f"scale-down in progress{since}{empty}"
+    if node.change == "unmark":
+        return "marked, but loses its mark now"
+    if not node.marked or node.marked_at is None:
+        return "not marked"
+    return "would be marked now" if node.change == "mark" else f"marked since {clock(node.marked_at, now)}"
+
+
+def _uses(node: ExplainedPart, screen: "Screen") -> None:
+    from karpool.report.terminal import Column
+
+    screen.heading(f"Under-used: {_judged(node)} (requests, not usage)")
+    numbers = ("requested", "allocatable", "ratio", "limit")
+    screen.table(
+        (Column("resource"), *(Column(title, "right") for title in numbers)),
+        (_use("cpu", node.cpu), _use("memory", node.memory)),
+    )
+
+
+def _judged(node: ExplainedPart) -> str:
+    """Whether the node is under-used, as far as that is asked of a node in its state."""
+    codes = {reason.code for reason in node.reasons}
+    if node.underutilized:
+        return "yes"
+    if codes & {CompactionReasonCode.CPU_OVER_LIMIT, CompactionReasonCode.MEMORY_OVER_LIMIT}:
+        return "no"
+    young = CompactionReasonCode.NODE_TOO_YOUNG in codes
+    return "not judged yet, because it is younger than the minimum age" if young else "not judged"
+
+
+def _use(name: str, use: UsePart) -> tuple[str, ...]:
+    ratio = "?" if use.ratio is None else f"{use.ratio:.1%}"
+    limit = "none" if use.limit is None else f"under {use.limit:.1%}"
+    return name, resource(name, use.requested), resource(name, use.allocatable), ratio, limit
+
+
+def _waits(waits: WaitsPart, now: datetime) -> Iterator[str]:
+    """What the node still waits for, as sentences."""
+    moments = (
+        ("until it is old enough, at", waits.old_enough_at),
+        ("until it has been marked for long enough, at", waits.marked_long_enough_at),
+        ("because its last scale-down was given up, until", waits.left_alone_until),
+        ("for a window of its pool, which opens at", waits.window_opens_at),
+        ("for its pool, which may begin another scale-down at", waits.next_begin_at),
+        ("for its pods to leave, at most until", waits.pods_leave_by),
+        ("for the autoscaler, at most until", waits.removed_by),
+    )
+    yield from (f"{words} {clock(moment, now)}" for words, moment in moments if moment is not None)
+    there, needed = waits.underutilized, waits.underutilized_needed
+    if there is not None and needed is not None and there < needed:
+        are = "is" if needed == 1 else "are"
+        yield f"for more under-used nodes in its pool: {needed} {are} needed, {there} there"
+
+
+def _lines(title: str, lines: list[str], screen: "Screen") -> None:
+    if lines:
+        screen.heading(title)
+        for line in lines:
+            screen.line(f"  {line}")
+
+
+def _reasons(node: ExplainedPart, screen: "Screen") -> None:
+    from karpool.report.terminal import Column
+
+    if not node.reasons:
+        screen.heading("Nothing keeps it.")
+        return
+    said = "It is under way" if node.in_progress else f"{count(len(node.reasons), 'reason')} why it stays"
+    screen.heading(said)
+    columns = (Column("reason"), Column("why", wraps=True))
+    screen.table(columns, ((reason.code, _said(reason)) for reason in node.reasons))
+
+
+def _pods(pods: tuple[PodPart, ...], screen: "Screen") -> None:
+    from karpool.report.terminal import Column
+
+    if not pods:
+        screen.heading("No pods")
+        return
+    screen.heading(f"Its {count(len(pods), 'pod')}, if it is drained")
+    columns = (Column("pod"), Column("does"), Column("to"), Column("why", wraps=True))
+    screen.table(columns, (_pod(pod, screen) for pod in pods))
+
+
+def _pod(pod: PodPart, screen: "Screen") -> tuple["Cell", ...]:
+    target = "" if pod.why else "nowhere"
+    if pod.target is not None:
+        target = f"{screen.arrow} {pod.target}"
+    keeps = [] if pod.keeps is None else [f"keeps the node: {pod.keeps.message}"]
+    nowhere = [] if pod.nowhere is None else [pod.nowhere.message]
+    why = screen.lines([*([pod.why] if pod.why else []), *keeps, *nowhere])
+    return pod.pod, "leaves" if pod.leaves else "stays", target, why
+
+
+def _said(reason: Reason) -> str:
+    """A reason as a sentence, led by the pod it is about."""
+    return f"{reason.object}: {reason.message}" if reason.object.startswith("Pod ") else reason.message

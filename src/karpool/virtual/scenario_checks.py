@@ -1,0 +1,221 @@
+"""What is wrong with a scenario, found before it is run: the field, and a sentence for the person who wrote it."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
+from typing import Any, Final, get_args
+
+import msgspec
+
+from karpool.catalog.instance_types import Catalog
+from karpool.compaction.config import parse_config
+from karpool.model.labels import CAPACITY_TYPES
+from karpool.model.nodepool import NodePool
+from karpool.model.rules.names import is_domain
+from karpool.model.rules.pools import controller_flaws, weight_flaws
+from karpool.model.rules.workloads import refused_budget
+from karpool.model.workloads import BudgetSpec, PodDisruptionBudget
+from karpool.virtual.curves import DAY, Curve, of_day, seconds
+from karpool.virtual.duration_limits import span_flaws
+from karpool.virtual.pod_fields import unknown_pod_fields
+from karpool.virtual.policy_checks import pool_flaws
+from karpool.virtual.scenario import Fault, Protection, Scenario, Shortage, Workload, read_scenario
+from karpool.wire.fields import Path, explain, unknown_field, unknown_fields, written_path
+from karpool.wire.problems import Flaw, InputError, suggestion
+from karpool.wire.yaml_documents import YamlError, yaml_documents
+
+_BOUND: Final = re.compile(r"Expected `\w+` ([<>])= ([0-9.]+)")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+_INVALID: Final = "Invalid value "
+_WHOLE: Final = 100
+
+
+def flaws(text: bytes) -> Iterator[Flaw]:
+    """Everything that is wrong with the text of a scenario; what keeps it from being read comes alone."""
+    try:
+        scenario = read_scenario(text)
+    except YamlError as error:
+        yield Flaw("", "Unreadable", str(error))
+    except msgspec.ValidationError as error:
+        yield _unreadable(error, text)
+    else:
+        yield from _scenario_flaws(scenario)
+        yield from _unknown_flaws(next(yaml_documents(text)))
+
+
+# -- what cannot be read -------------------------------------------------------------------------------------------
+
+
+def _unreadable(error: msgspec.ValidationError, text: bytes) -> Flaw:
+    documents = list(yaml_documents(text))
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        return Flaw("", "Unreadable", "expected one document, a map with pools, workloads and policies")
+    found = explain(error, Scenario, documents[0])
+    unknown = _UNKNOWN.fullmatch(found.message)
+    for path, known in unknown_fields(Scenario, documents[0]) if unknown is not None else ():
+        # What a fault may have depends on its kind.
+        if unknown is not None and path[-1] == unknown["name"] and path[0] != "faults":
+            return unknown_field(path, known)
+    return found._replace(message=_in_words(found.message))
+
+
+def _in_words(said: str) -> str:
+    """A decoder's complaint that speaks of its own means, in words of a scenario."""
+    if "matching regex" in said:  # only times of day have one
+        return "expected a time of day from 00:00 to 24:00, such as 08:30"
+    if "of length >= 1" in said:
+        return "is empty; list at least one, or leave it out"
+    if said.startswith(_INVALID):  # only faults come in kinds
+        kinds = ", ".join(str(kind.__struct_config__.tag) for kind in get_args(Fault))
+        return f"{said.removeprefix(_INVALID)} is not allowed; use one of {kinds}"
+    if unknown := _UNKNOWN.fullmatch(said):
+        return f"has no field {unknown['name']}"
+    bound = _BOUND.fullmatch(said)
+    if bound is not None:
+        return f"is out of range; write {float(bound[2]):g} or {'more' if bound[1] == '>' else 'less'}"
+    return said
+
+
+# -- the whole -----------------------------------------------------------------------------------------------------
+
+
+def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
+    yield from span_flaws(scenario)
+    if not scenario.pools and not scenario.node_groups and not scenario.cluster:
+        yield Flaw("pools", "MissingField", "is missing; without pools or nodeGroups there are no nodes")
+    yield from _names_flaws("pools", [pool.name for pool in scenario.pools], "metadata.name")
+    yield from _names_flaws("nodeGroups", [group.name for group in scenario.node_groups])
+    yield from _names_flaws("workloads", [entry.name for entry in scenario.workloads])
+    yield from _names_flaws("workloads", [entry.namespace for entry in scenario.workloads], "namespace")
+    yield from _twins("pools", (pool.name for pool in scenario.pools))
+    yield from _twins("nodeGroups", (group.name for group in scenario.node_groups))
+    yield from _twins("workloads", (f"{entry.namespace}/{entry.name}" for entry in scenario.workloads))
+    for number, workload in enumerate(scenario.workloads):
+        yield from _workload_flaws(workload, f"workloads[{number}]")
+    for number, budget in enumerate(scenario.budgets):
+        yield from _budget_flaws(budget, f"budgets[{number}].spec")
+    for number, pool in enumerate(scenario.pools):
+        for flaw in (*weight_flaws(pool.spec.weight), *controller_flaws(pool)):
+            yield flaw._replace(field=f"pools[{number}].{flaw.field}")
+    if not scenario.cluster:
+        yield from pool_flaws(scenario)
+
+
+def _names_flaws(field: str, names: Iterable[str], inner: str = "name") -> Iterator[Flaw]:
+    for number, name in enumerate(names):
+        if not is_domain(name):
+            message = f"{name[:60]!r} is no name of an object; write small letters, digits, - and ."
+            yield Flaw(f"{field}[{number}].{inner}", "Name", message)
+
+
+def _twins(field: str, names: Iterable[str]) -> Iterator[Flaw]:
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield Flaw(field, "Duplicate", f"{name} is there {times} times; each needs a name of its own")
+
+
+# -- workloads -----------------------------------------------------------------------------------------------------
+
+
+def _workload_flaws(workload: Workload, at: str) -> Iterator[Flaw]:
+    if isinstance(workload.replicas, Curve):
+        yield from _curve_flaws(workload.replicas, f"{at}.replicas")
+    if workload.protection is not None:
+        yield from _budget_flaws(_as_budget(workload.protection), f"{at}.protection")
+
+
+def _curve_flaws(curve: Curve, at: str) -> Iterator[Flaw]:
+    hours = [(hour.at, of_day(hour.at)) for hour in curve.hours]
+    yield from _order_flaws(hours, f"{at}.hours", "at")
+    if len(hours) > 1 and hours[-1][1] - hours[0][1] == DAY:
+        yield Flaw(f"{at}.hours[{len(hours) - 1}].at", "Order", "24:00 is 00:00 of the next day; keep one of them")
+    yield from _order_flaws([(str(step.after), seconds(step.after)) for step in curve.steps], f"{at}.steps", "after")
+
+
+def _order_flaws(times: Iterable[tuple[str, float]], at: str, field: str) -> Iterator[Flaw]:
+    """Times that do not follow each other: most likely one of them is mistyped."""
+    for number, ((before, earlier), (after, later)) in enumerate(pairwise(times), start=1):
+        if later == earlier:
+            yield Flaw(f"{at}[{number}].{field}", "Order", f"{after} is there twice; keep one of them")
+        elif later < earlier:
+            yield Flaw(f"{at}[{number}].{field}", "Order", f"{after} comes after {before}; list the earlier one first")
+
+
+def _as_budget(protection: Protection) -> PodDisruptionBudget:
+    spec = BudgetSpec(min_available=protection.min_available, max_unavailable=protection.max_unavailable)
+    return PodDisruptionBudget(spec=spec)
+
+
+def _budget_flaws(budget: PodDisruptionBudget, at: str) -> Iterator[Flaw]:
+    for flaw in refused_budget(budget, None):
+        yield flaw._replace(field=f"{at}.{flaw.field.removeprefix('spec.')}")
+    for field, amount in (("minAvailable", budget.spec.min_available), ("maxUnavailable", budget.spec.max_unavailable)):
+        share = str(amount).removesuffix("%")
+        if share != str(amount) and share.isdecimal() and int(share) > _WHOLE:
+            yield Flaw(f"{at}.{field}", "PodDisruptionBudget", f"{amount} is more than all; write 0% to 100%")
+
+
+# -- fields that nobody knows --------------------------------------------------------------------------------------
+
+
+def _unknown_flaws(written: Any) -> Iterator[Flaw]:
+    """Where a misspelt field would change nothing, and look like a result."""
+    for number, pool in enumerate(written.get("pools") or ()):
+        yield from _unknown_of_pool(pool, ("pools", number))
+    for number, workload in enumerate(written.get("workloads") or ()):
+        yield from unknown_pod_fields(workload.get("spec"), ("workloads", number, "spec"))
+    for name, policy in (written.get("policies") or {}).items():
+        for pool, patch in (policy.get("pools") or {}).items():
+            yield from _unknown_of_pool(patch, ("policies", name, "pools", pool))
+        yield from _compactor_flaws(policy.get("compactor"), written_path(("policies", name, "compactor")))
+
+
+def _unknown_of_pool(written: Any, at: Path) -> Iterator[Flaw]:
+    for path, known in unknown_fields(NodePool, written):
+        if path[0] == "spec" and (len(path) == len(("spec", "field")) or path[1] == "disruption"):
+            yield unknown_field((*at, *path), known)
+
+
+def _compactor_flaws(written: Any, at: str) -> Iterator[Flaw]:
+    """What the compactor itself would refuse in its configuration."""
+    if written is not None:
+        try:
+            parse_config(msgspec.json.encode(written))
+        except InputError as error:
+            found = error.problem
+            yield Flaw(f"{at}.{found.field}" if found.field else at, found.rule, found.message)
+
+
+# -- machines ------------------------------------------------------------------------------------------------------
+
+
+def names_machines(scenario: Scenario) -> bool:
+    """Whether prices or faults name machines that a catalogue may not have."""
+    return bool(scenario.prices) or any(
+        isinstance(fault, Shortage) and (fault.instance_types or fault.zones) for fault in scenario.faults
+    )
+
+
+def machine_flaws(scenario: Scenario, catalog: Catalog) -> Iterator[Flaw]:
+    """Types and zones that no machine has, so that a price or a shortage of them would change nothing."""
+    for name in scenario.prices:
+        kind, _, capacity_type = name.partition(":")
+        at = written_path(("prices", name))
+        yield from _unknown_name(kind, catalog.by_name, at, "type")
+        if ":" in name and capacity_type not in CAPACITY_TYPES:
+            message = f"{capacity_type!r} is not a capacity type; use one of {', '.join(CAPACITY_TYPES)}"
+            yield Flaw(at, "CapacityType", message)
+    offerings = [offering for entry in catalog.by_name.values() for offering in entry.offerings]
+    zones = {offering.zone for offering in offerings}
+    for number, fault in enumerate(scenario.faults):
+        if isinstance(fault, Shortage):
+            for index, kind in enumerate(fault.instance_types):
+                yield from _unknown_name(kind, catalog.by_name, f"faults[{number}].instanceTypes[{index}]", "type")
+            for index, zone in enumerate(fault.zones):
+                yield from _unknown_name(zone, zones, f"faults[{number}].zones[{index}]", "zone")
+
+
+def _unknown_name(name: str, known: Collection[str], at: str, what: str) -> Iterator[Flaw]:
+    if name not in known:
+        yield Flaw(at, "UnknownMachine", f"the catalogue has no {what} {name}{suggestion(name, known)}")

@@ -1,0 +1,175 @@
+"""Fields of objects, as people write them: where a value that does not decode is, and what would be right there."""
+
+import re
+import types
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from karpool.wire.objects import decode_value
+from karpool.wire.problems import Flaw, suggestion
+
+_AT: Final = re.compile(r"(?P<what>.*) - at `(?P<path>\$.*)`", re.DOTALL)
+_PART: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_EXPECTED: Final = re.compile(r"Expected `(.+?)`, got `(.+?)`")
+_MISSING: Final = re.compile(r"Object missing required field `(.+?)`")
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_LONGEST_MESSAGE: Final = 300
+_WORDS: Final = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+    "null": "null",
+    "datetime": "a time",
+}
+_TIME: Final = "expected a time with its zone, such as 2026-01-31T12:00:00Z"
+
+Path = tuple[str | int, ...]
+
+
+def written_path(path: Path) -> str:
+    """A path as people write it: `spec.containers[0].resources.requests.cpu`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{part}]"
+    return text
+
+
+def explain(error: msgspec.ValidationError, kind: Any, value: Any) -> Flaw:
+    """What a decoder's complaint about `value` means to the person who wrote it."""
+    text = str(error)
+    found = _AT.fullmatch(text)
+    what = found["what"] if found else text
+    path, expected = _resolve(found["path"] if found else "$", kind, value)
+    missing = _MISSING.fullmatch(what)
+    if missing:
+        return Flaw(written_path((*path, missing[1])), "MissingField", "is missing; it is required here")
+    return Flaw(written_path(path), "InvalidValue", _sentence(what, expected)[:_LONGEST_MESSAGE])
+
+
+def _sentence(what: str, expected: Any) -> str:
+    options = _options(expected)
+    if what.startswith("Invalid enum value") and options:
+        return f"{what.removeprefix('Invalid enum value ')[:60]} is not allowed; use one of {', '.join(options)}"
+    if "datetime" in what:
+        return _TIME
+    types_named = _EXPECTED.fullmatch(what)
+    if types_named is None:
+        return what
+    wanted = " or ".join(_WORDS.get(name, name) for name in types_named[1].split(" | ") if name != "null")
+    hint = "; put the value in quotes" if wanted == "text" and types_named[2] in ("int", "float", "bool") else ""
+    return f"expected {wanted}, got {_WORDS.get(types_named[2], types_named[2])}{hint}"
+
+
+def _resolve(path: str, kind: Any, value: Any) -> tuple[Path, Any]:
+    """The path with every `[...]` replaced by the key it stands for, and the type expected at its end."""
+    parts: list[str | int] = []
+    for match in _PART.finditer(path):
+        part: str | int = match[1] or match[2]
+        if match[2]:
+            part = _culprit(kind, value) if match[2] == "..." else int(match[2])
+        parts.append(part)
+        kind = step(kind, part)
+        value = _held(value, part)
+    return tuple(parts), kind
+
+
+def _culprit(kind: Any, value: Any) -> str:
+    if isinstance(value, dict):
+        inner = step(kind, "")
+        for key, entry in value.items():
+            try:
+                msgspec.convert(entry, inner, dec_hook=decode_value)
+            except (msgspec.ValidationError, ValueError, TypeError):
+                return str(key)
+    return "…"
+
+
+def _held(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(part)
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return value[part]
+    return None
+
+
+def step(kind: Any, part: str | int) -> Any:
+    """The type of one field, key or item of a type; `object` where nothing is known."""
+    for member in _members(kind):
+        fields = _fields(member)
+        if fields is not None and part in fields:
+            return fields[str(part)]
+        if get_origin(member) is tuple:
+            return get_args(member)[0]
+        if get_origin(member) is dict:
+            return get_args(member)[1]
+    return object
+
+
+@lru_cache(maxsize=1024)
+def _members(kind: Any) -> tuple[Any, ...]:
+    """The types of a union, or the type itself; without annotations."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _members(get_args(kind)[0])
+    if origin is Union or origin is types.UnionType:
+        return tuple(inner for member in get_args(kind) for inner in _members(member))
+    return (kind,)
+
+
+@lru_cache(maxsize=1024)
+def _fields(kind: Any) -> dict[str, Any] | None:
+    """The fields of a struct by their names on the wire, with their types."""
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return None
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+
+
+def _options(kind: Any) -> tuple[str, ...]:
+    return tuple(
+        str(option)
+        for member in _members(kind)
+        if get_origin(member) is Literal
+        for option in get_args(member)
+        if option
+    )
+
+
+def unknown_fields(kind: Any, value: Any, path: Path = ()) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Fields of a value that its type does not have, each with the fields that it does have there."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from unknown_fields(step(kind, index), item, (*path, index))
+    if not isinstance(value, dict):
+        return
+    known = next((fields for member in _members(kind) if (fields := _fields(member)) is not None), None)
+    for key, held in value.items():
+        if known is not None and key not in known:
+            yield (*path, key), tuple(known)
+        else:
+            yield from unknown_fields(step(kind, key), held, (*path, key))
+
+
+def unknown_field(path: Path, known: tuple[str, ...]) -> Flaw:
+    """A field that nobody knows, with the one that was probably meant, or all that there are."""
+    hint = suggestion(str(path[-1]), known) or f"; there are {', '.join(known)}"
+    return Flaw(written_path(path), "UnknownField", f"is not a known field{hint}")
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without keys whose value is null: to Kubernetes these are absent."""
+    if isinstance(value, dict):
+        return {key: without_nulls(held) for key, held in value.items() if held is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value

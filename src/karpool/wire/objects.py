@@ -1,0 +1,120 @@
+"""How objects come off the wire: typed structs with Kubernetes' camel-case names, decoded without detours."""
+
+from datetime import datetime
+from typing import Annotated, Any, dataclass_transform
+
+import msgspec
+
+from karpool.wire.duration import Duration, parse_duration
+from karpool.wire.quantity import Quantity, parse_quantity
+
+Timestamp = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class FrozenMeta(msgspec.StructMeta):
+    """Tells type checkers what msgspec does: whatever inherits from a frozen struct is frozen too."""
+
+
+class Wire(msgspec.Struct, metaclass=FrozenMeta, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """Base of every object and part of an object: immutable, named as on the wire, unknown fields ignored."""
+
+
+class OwnerReference(Wire):
+    """Who owns an object."""
+
+    kind: str
+    name: str
+    api_version: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Metadata(Wire):
+    """The part of an object's metadata that decisions need."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Timestamp | None = None
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Condition(Wire):
+    """One entry of an object's status.conditions."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Timestamp | None = None
+
+
+class Object(Wire):
+    """A Kubernetes object: what all kinds share."""
+
+    metadata: Metadata = Metadata()
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return self.metadata.name
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name alone for objects without a namespace."""
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
+    """The condition of a type, if it is there."""
+    for entry in conditions:
+        if entry.type == kind:
+            return entry
+    return None
+
+
+def is_true(conditions: tuple[Condition, ...], kind: str) -> bool:
+    """Whether the condition of a type is there and True."""
+    for entry in conditions:
+        if entry.type == kind:
+            return entry.status == "True"
+    return False
+
+
+def decode_value(kind: type, value: Any) -> Any:
+    """Turn a plain value into one of our own value types; msgspec calls this with the field's type."""
+    if kind is Quantity:
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return _not_negative(parse_quantity(value))
+        message = "expected a quantity such as 500m, 1.5 or 2Gi"
+        raise TypeError(message)
+    if kind is Duration:
+        if isinstance(value, str):
+            return parse_duration(value)
+        message = "expected a duration such as 30s, 1h30m or Never"
+        raise TypeError(message)
+    message = f"cannot decode into {kind.__name__}"
+    raise NotImplementedError(message)
+
+
+def _not_negative(amount: Quantity) -> Quantity:
+    if amount.nano < 0:
+        message = f"'{amount}' is negative; write zero or more"
+        raise ValueError(message)
+    return amount
+
+
+def encode_value(value: Any) -> Any:
+    """Turn one of our own value types into a plain value."""
+    if isinstance(value, Quantity | Duration):
+        return str(value)
+    message = f"cannot encode {type(value).__name__}"
+    raise NotImplementedError(message)
