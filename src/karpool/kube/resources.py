@@ -10,6 +10,7 @@ import msgspec
 
 from karpool.kube.api_objects import ConfigMap, CustomResourceDefinition, Event, Lease
 from karpool.kube.errors import UNDECODABLE
+from karpool.wire.fields import without_nulls
 from karpool.wire.objects import Metadata, Object, decode_value
 from karpool.wire.problems import one_line
 
@@ -51,7 +52,7 @@ class Resource(Generic[T]):
     def read(self, raw: Raw) -> "T | Unreadable":
         """An object from its JSON, or why it cannot be used."""
         try:
-            read = self._decoder.decode(raw) if self.reader is None else self.reader(raw, self.api_version)
+            read = self._decoded(raw) if self.reader is None else self.reader(raw, self.api_version)
         except UNDECODABLE as error:
             read = f"is not an object: {error}"
         if isinstance(read, str):
@@ -61,6 +62,13 @@ class Resource(Generic[T]):
     def bare(self, metadata: Metadata) -> T:
         """An object of which nothing but the metadata is known."""
         return self.type(metadata=metadata)
+
+    def _decoded(self, raw: Raw) -> T:
+        try:
+            return self._decoder.decode(raw)
+        except msgspec.ValidationError:
+            # To Kubernetes null means absent: rare enough that objects are first decoded without asking.
+            return self._decoder.decode(msgspec.json.encode(without_nulls(msgspec.json.decode(raw))))
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[T]:
