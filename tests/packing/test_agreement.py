@@ -4,12 +4,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.packing import twin
 from tests.strategies import Cluster, clusters
 
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.nodes import join
 from karpool.model.pod import Pod
-from karpool.packing import ask, twin
+from karpool.packing import ask
 from karpool.packing.question import Answer, MinValues, Options
 
 

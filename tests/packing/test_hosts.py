@@ -2,10 +2,11 @@
 
 import pytest
 from tests.factories import Z1, Z2, Z3, affinity_to, daemon_set, node, node_term, pod, pv, pvc, spread
+from tests.packing import twin
 from tests.packing.scenarios import Engine, Scenario
 
 from karpool.model.labels import HOSTNAME, ZONE
-from karpool.packing import ask, twin
+from karpool.packing import ask
 
 A, B, C = node("a", zone=Z1), node("b", zone=Z2), node("c", zone=Z3)
 WEB = {"app": "web"}

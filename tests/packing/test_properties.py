@@ -6,12 +6,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 from tests.checker import Placement, State, could_place, narrowed, seated, state_of, template_of, violations
+from tests.packing import twin
 from tests.packing.test_agreement import comparable, movers
 from tests.strategies import Cluster, clusters
 
 from karpool.cluster.nodes import join
 from karpool.model.pod import Pod
-from karpool.packing import ask, twin
+from karpool.packing import ask
 
 CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 

@@ -8,6 +8,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.packing import twin
+from tests.packing.twin_claims import clash
 from tests.strategies import Cluster, clusters
 
 from karpool.catalog.instance_types import Catalog
@@ -19,12 +21,10 @@ from karpool.model.labels import HOSTNAME
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.scheduling import untolerated
-from karpool.packing import twin
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.refusals import FITS, STEP
 from karpool.packing.question import Options
 from karpool.packing.refusals import NODES, Rule, essential_levels, node_codes, refusals
-from karpool.packing.twin_claims import clash
 
 LOOSE = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 KINDS = {GroupKind.SPREAD: Rule.SPREAD, GroupKind.AFFINITY: Rule.AFFINITY}

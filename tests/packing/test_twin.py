@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.factories import incremental_types, instance_type, node_pool
+from tests.packing import twin
 from tests.packing.scenarios import Engine, pods
 from tests.strategies import Cluster, clusters
 
@@ -15,7 +16,6 @@ from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.nodepool import PoolRequirement
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
-from karpool.packing import twin
 from karpool.packing.question import Answer
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

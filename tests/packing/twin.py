@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from tests.packing.twin_claims import Claim, ReservedCapacityError, Rider, Supply, clash, lacking, room, taken, total
+from tests.packing.twin_topology import Topology
+
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.cluster.constraints import Constraints, Level, Port, constraints, host_ports
 from karpool.cluster.daemons import daemons
@@ -23,8 +26,6 @@ from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.question import Answer, MinValues, NewNode, Options
 from karpool.packing.templates import templates
-from karpool.packing.twin_claims import Claim, ReservedCapacityError, Rider, Supply, clash, lacking, room, taken, total
-from karpool.packing.twin_topology import Topology
 
 DEFAULTS: Final = Options()
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
+from tests.packing.twin_topology import Topology
+
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.cluster.constraints import ANY_ADDRESS, Constraints, Level, Port
 from karpool.cluster.daemons import Daemon
@@ -17,7 +19,6 @@ from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of
 from karpool.model.scheduling import untolerated
 from karpool.packing.question import MinValues, NewNode, Options
 from karpool.packing.templates import NodeTemplate, can_be_had, daemon_on, offered
-from karpool.packing.twin_topology import Topology
 from karpool.wire.quantity import Quantity
 
 MOST_TYPES: Final = 600
