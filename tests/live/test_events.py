@@ -1,46 +1,18 @@
-"""Kubernetes Events: what people read, told once, and never in anybody's way."""
+"""Kubernetes Events on a real API server."""
 
 import asyncio
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 from tests.live import https
 from tests.live.control_plane import ControlPlane
-from tests.live.programs import free_port
+from tests.observability.event_recorders import BLOCKED, ManualClock, settle
 
 from karpool.execution.actions import RecordEvent
 from karpool.kube.client import Client
-from karpool.kube.credentials import FixedCredentials
 from karpool.kube.kubeconfig import find_target
-from karpool.kube.target import Target
-from karpool.kube.transport import Patience
 from karpool.observability.events import EventRecorder
-
-BLOCKED = RecordEvent("Node", "a", "DisruptionBlocked", "Pod shop/cart-0 must not be disturbed", "Warning")
-
-
-class Watch:
-    """A clock that goes only when told."""
-
-    def __init__(self) -> None:
-        self.seconds = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
-async def settle(recorder: EventRecorder, results: list[str], number: int) -> None:
-    """Let the recorder send until this many events have met their fate."""
-    task = asyncio.create_task(recorder.run())
-    async with asyncio.timeout(20):
-        while len(results) < number:  # noqa: ASYNC110 - the recorder tells results, not ends
-            await asyncio.sleep(0.01)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
 
 
 def sent(plane: ControlPlane, events: list[RecordEvent], *, waits: tuple[float, ...] = ()) -> list[str]:
@@ -49,7 +21,7 @@ def sent(plane: ControlPlane, events: list[RecordEvent], *, waits: tuple[float, 
 
     async def story() -> None:
         async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
-            watch = Watch()
+            watch = ManualClock()
             recorder = EventRecorder(
                 client,
                 uid_of=lambda kind, name: f"uid-of-{kind}-{name}",
@@ -138,7 +110,7 @@ def test_an_event_that_somebody_deleted_is_told_anew(control_plane: ControlPlane
     async def story() -> list[str]:
         results: list[str] = []
         async with Client(find_target(kubeconfig=control_plane.kubeconfig())) as client:
-            watch = Watch()
+            watch = ManualClock()
             recorder = EventRecorder(client, per_second=1000, on_result=results.append, clock=watch)
             recorder.record(event)
             await settle(recorder, results, 1)
@@ -153,73 +125,3 @@ def test_an_event_that_somebody_deleted_is_told_anew(control_plane: ControlPlane
     asyncio.run(story())
     (there,) = events_about(control_plane, "deleted")
     assert there["count"] == 2
-
-
-def nobody() -> Client:
-    """A client of an API server that is not there."""
-    target = Target(server=f"http://127.0.0.1:{free_port()}", credentials=FixedCredentials())
-    return Client(target, patience=Patience(retries=0))
-
-
-def test_when_too_many_wait_the_oldest_go_and_are_told_when_they_happen_again() -> None:
-    results: list[str] = []
-    recorder = EventRecorder(nobody(), capacity=3, on_result=results.append)
-    for number in range(5):
-        recorder.record(replace(BLOCKED, name=f"n-{number}"))
-    assert results == ["dropped", "dropped"]
-    assert recorder.waiting == 3
-    recorder.record(replace(BLOCKED, name="n-4"))
-    assert recorder.waiting == 3
-    recorder.record(replace(BLOCKED, name="n-0"))
-    assert results == ["dropped"] * 3
-
-
-def test_events_that_cannot_be_sent_stop_nobody_and_are_logged_once_a_minute() -> None:
-    async def story() -> list[str]:
-        results: list[str] = []
-        async with nobody() as client:
-            watch = Watch()
-            recorder = EventRecorder(client, per_second=1000, on_result=results.append, clock=watch)
-            for number, wait in enumerate((0, 1, 58, 2)):
-                watch.seconds += wait
-                recorder.record(BLOCKED)
-                await settle(recorder, results, number + 1)
-        return results
-
-    with capture_logs() as logged:
-        assert asyncio.run(story()) == ["failed"] * 4
-    assert [entry["log_level"] for entry in logged] == ["warning", "warning"]
-
-
-def test_whoever_does_not_lead_tells_nothing() -> None:
-    async def story() -> list[str]:
-        results: list[str] = []
-        async with nobody() as client:
-            client.write_gate = lambda: False
-            recorder = EventRecorder(client, per_second=1000, on_result=results.append)
-            recorder.record(BLOCKED)
-            await settle(recorder, results, 1)
-        return results
-
-    with capture_logs() as logged:
-        assert asyncio.run(story()) == ["dropped"]
-    assert logged == []
-
-
-def test_events_are_sent_no_faster_than_asked() -> None:
-    pauses: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-
-    async def story() -> None:
-        results: list[str] = []
-        async with nobody() as client:
-            recorder = EventRecorder(client, per_second=4, on_result=results.append, sleep=sleep)
-            for number in range(3):
-                recorder.record(replace(BLOCKED, name=f"n-{number}"))
-            await settle(recorder, results, 3)
-            await asyncio.sleep(0)
-
-    asyncio.run(story())
-    assert pauses[:2] == [0.25, 0.25]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 from click.testing import CliRunner
+from tests.kube.stand_in import StandIn, listed, refuses, thing
 from tests.live.control_plane import ControlPlane
 from tests.live.https import Client as Https
-from tests.live.stand_in import StandIn, listed, refuses, thing
 
 from karpool.cli.main import cli
 from karpool.compaction.config import CONFIG_MAP, KEY

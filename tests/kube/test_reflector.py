@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.live.stand_in import Answer, StandIn, bookmark, event, failure, listed, refuses, streams, thing
+from tests.kube.stand_in import Answer, StandIn, bookmark, event, failure, listed, refuses, streams, thing
 
 from karpool.kube.backoff import Backoff
 from karpool.kube.errors import ApiError

@@ -20,17 +20,17 @@ from karpool.wire.problems import InputError
 TYPES = open_catalog("kwok")
 Drop = Callable[[str], None]
 WHOLE = """
-from karpool.operator.observed_catalog import SeenOffers
-from karpool.operator.providers.protocol import Ground, Provider
+from karpool.operator.observed_catalog import ObservedCatalog
+from karpool.operator.providers.protocol import Provider, ProviderContext
 from karpool.kube.resources import EVENTS
 
 DEFAULT_CATALOG = "kwok"
 
 
-def provider(ground: Ground) -> Provider:
-    ground.caches.follow(EVENTS, ground.caches.own_shelf())
-    offers = SeenOffers(ground.caches.store, ground.catalog_for)
-    return Provider(offers=offers, execution=ground.execution, node_class_ready=lambda pool: pool.name == "good")
+def provider(context: ProviderContext) -> Provider:
+    context.caches.follow(EVENTS, context.caches.own_store())
+    offers = ObservedCatalog(context.caches.store, context.catalog_for)
+    return Provider(offers=offers, execution=context.execution, node_class_ready=lambda pool: pool.name == "good")
 """
 
 
@@ -76,7 +76,7 @@ def test_a_file_is_not_loaded_before_it_is_asked_for(drop: Drop) -> None:
 @pytest.mark.parametrize("text", ["", "provider = 1\n"])
 def test_a_file_without_the_function_is_named(text: str, drop: Drop) -> None:
     drop(text)
-    with pytest.raises(InputError, match=r"karpool\.live\.providers\.mine has no function `provider\(ground: Ground\)"):
+    with pytest.raises(InputError, match=r"providers\.mine has no function `provider"):
         provider_maker("mine")
 
 

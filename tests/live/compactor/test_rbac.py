@@ -5,7 +5,7 @@ import json
 
 import pytest
 from tests.live import audit, manifests
-from tests.live.compactor_trial import ENABLED, CompactorTrial, node, play
+from tests.live.compactor.trial import ENABLED, CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 from tests.live.trial import deployment
 

@@ -7,17 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from structlog.testing import capture_logs
-from tests.live.compactor_trial import ENABLED, QUICK, CompactorTrial, mounted, node, play
+from tests.live.compactor.trial import ENABLED, QUICK, CompactorTrial, mounted, node, play
 from tests.live.control_plane import ControlPlane
 
 from karpool.compaction.config import KEY, Config, PoolConfig
 from karpool.compactor.compactor import Compactor
-from karpool.compactor.config_source import Configuration, config_namespace, in_file
-from karpool.kube.credentials import FixedCredentials
-from karpool.kube.kubeconfig import IN_CLUSTER
-from karpool.kube.target import Target
 
 BROKEN = '{"nodePools": {"small": {"enabled": "yes"}}}'
 PATIENT = {"compaction": replace(QUICK, needed_marked_time=timedelta(hours=1))}
@@ -86,51 +81,6 @@ def test_a_mounted_config_map_is_read_again_when_its_link_is_swapped(
         await trial.stop(task)
 
     play(control_plane, story, config_file=file, **PATIENT)
-
-
-def test_a_file_may_go_come_back_and_be_broken_and_each_is_said_once(tmp_path: Path) -> None:
-    file, problems = tmp_path / "config.json", []
-    config = Configuration(str(file), in_file(file), problems.append)
-    good, other = written(small=ENABLED), written(large=ENABLED)
-    with capture_logs() as logs:
-        assert not config.refresh()
-        for text, changed in [(good, True), (good, False), (BROKEN, False), (BROKEN, False), (good, False)]:
-            file.write_text(text)
-            assert config.refresh() is changed
-        file.unlink()
-        assert [config.refresh(), config.refresh()] == [False, False]
-        file.write_text(good)
-        assert not config.refresh()
-        file.write_text(other)
-        assert config.refresh()
-    assert [problem and problem.removeprefix(f"{file}: ").partition(" ")[0] for problem in problems] == [
-        "cannot",
-        None,
-        "nodePools.small.enabled:",
-        None,
-        "cannot",
-        None,
-    ]
-    said = [line["so"] for line in logs if line["log_level"] == "error"]
-    assert said == ["nothing is done without one", *["the last good one is kept"] * 2]
-    assert config.current is not None
-    assert list(config.current.node_pools) == ["large"]
-
-
-@pytest.mark.parametrize(
-    ("context", "given", "found"),
-    [
-        (IN_CLUSTER, None, "own"),
-        (IN_CLUSTER, "other", "other"),
-        ("mine", None, "estafette"),
-        ("mine", "other", "other"),
-    ],
-)
-def test_the_config_map_is_looked_for_beside_the_pod_unless_told_otherwise(
-    context: str, given: str | None, found: str
-) -> None:
-    target = Target(server="https://x", credentials=FixedCredentials(), namespace="own", context=context)
-    assert config_namespace(target, given) == found
 
 
 def test_a_problem_is_told_once_and_a_pool_without_nodes_once_for_each_configuration(

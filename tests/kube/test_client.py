@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.live.stand_in import (
+from tests.kube.stand_in import (
     StandIn,
     listed,
     refuses,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from structlog.testing import capture_logs
-from tests.live.compactor_trial import ENABLED, QUICK, CompactorTrial, node, play
+from tests.live.compactor.trial import ENABLED, QUICK, CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 from tests.live.trial import budget, deployment
 

@@ -4,7 +4,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from tests.live.stand_in import (
+from tests.kube.stand_in import (
     StandIn,
     bookmark,
     event,

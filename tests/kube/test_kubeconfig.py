@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kube.kubeconfigs import SECRET, SERVER, V1, exec_user, found, headers_of, written
+from tests.kube.stand_in import StandIn, says
 from tests.live.certificates import Authority
-from tests.live.kubeconfigs import SECRET, SERVER, V1, exec_user, found, headers_of, written
-from tests.live.stand_in import StandIn, says
 
 from karpool.kube.client import Client
 from karpool.kube.credentials import TokenFile

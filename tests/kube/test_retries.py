@@ -1,7 +1,7 @@
 import asyncio
 
 import pytest
-from tests.live.stand_in import (
+from tests.kube.stand_in import (
     QUICK,
     Answer,
     StandIn,

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.factories.nodes import node_claim
-from tests.live.stand_in import Answer, StandIn, refuses, says, thing
+from tests.kube.stand_in import Answer, StandIn, refuses, says, thing
 
 from karpool.catalog.sources import open_catalog
 from karpool.controller.store import ClusterStore

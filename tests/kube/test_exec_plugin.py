@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.live.kubeconfigs import SECRET, SERVER, V1, answering, exec_user, found, headers_of, plugin, runs, written
-from tests.live.stand_in import StandIn, refuses, says, thing
+from tests.kube.kubeconfigs import SECRET, SERVER, V1, answering, exec_user, found, headers_of, plugin, runs, written
+from tests.kube.stand_in import StandIn, refuses, says, thing
 
 from karpool.kube.errors import CredentialsError
 from karpool.kube.exec_plugin import Plugin, PluginCredentials

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from signal import SIGTERM
 
 from prometheus_client.parser import text_string_to_metric_families
-from tests.live.compactor_trial import ENABLED, CompactorTrial, node, play
+from tests.live.compactor.trial import ENABLED, CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 from tests.live.programs import free_port
 

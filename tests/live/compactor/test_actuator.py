@@ -2,25 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.factories import node as make_node
-from tests.live.compactor_trial import CompactorTrial, node, play
+from tests.live.compactor.trial import CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 
 from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
-from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
-from karpool.compactor.actuator import ApiCompactionActuator, DryRunActuator
+from karpool.compaction.marks import ANNOTATION
+from karpool.compactor.actuator import ApiCompactionActuator
 from karpool.controller.store import ClusterStore
 from karpool.execution import actions as shared
 from karpool.kube.cache import CacheFeed, ChangeQueue
-from karpool.model.objects import Objects
 
-NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 CORDON = SetState("a", ANNOTATION, "new", unschedulable=True)
 BEGUN = RecordEvent("a", "ScaleDownStarted", "is drained")
 Change = Callable[[CompactorTrial], Awaitable[None]]
@@ -155,25 +150,6 @@ def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: Contro
         assert len(signs) == 4
 
     play(control_plane, story)
-
-
-@pytest.mark.parametrize(
-    ("mark", "cordon", "said"),
-    [
-        (Mark(marked=True, marked_at=NOW), None, "mark"),
-        (Mark(updated=NOW), None, "unmark"),
-        (begun(NOW), None, "carry on"),
-        (replace(begun(NOW), drained_at=NOW), None, "drained"),
-        (begun(NOW), True, "cordon"),
-        (given_up(NOW, NOW), False, "uncordon"),
-    ],
-)
-def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None, said: str) -> None:  # noqa: FBT001
-    actuator = DryRunActuator()
-    actuator.seen(Objects(nodes=(make_node("a"),)))
-    with capture_logs() as logs:
-        asyncio.run(actuator.execute((SetState("a", ANNOTATION, written_mark(mark), cordon),)))
-    assert [(line["event"], line["action"]) for line in logs] == [("would be done", said)]
 
 
 def test_every_pod_that_is_asked_to_leave_is_told_to_those_who_want_to_know(control_plane: ControlPlane) -> None:

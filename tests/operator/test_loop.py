@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.factories import default_catalog
-from tests.live.stand_in import StandIn, refuses
+from tests.kube.stand_in import StandIn, refuses
 
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller

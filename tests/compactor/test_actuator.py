@@ -1,0 +1,35 @@
+"""Writing a node's state: only on what was decided on, and whatever else changes meanwhile."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from structlog.testing import capture_logs
+from tests.factories import node as make_node
+
+from karpool.compaction.actions import SetState
+from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
+from karpool.compactor.actuator import DryRunActuator
+from karpool.model.objects import Objects
+
+NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("mark", "cordon", "said"),
+    [
+        (Mark(marked=True, marked_at=NOW), None, "mark"),
+        (Mark(updated=NOW), None, "unmark"),
+        (begun(NOW), None, "carry on"),
+        (replace(begun(NOW), drained_at=NOW), None, "drained"),
+        (begun(NOW), True, "cordon"),
+        (given_up(NOW, NOW), False, "uncordon"),
+    ],
+)
+def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None, said: str) -> None:  # noqa: FBT001
+    actuator = DryRunActuator()
+    actuator.seen(Objects(nodes=(make_node("a"),)))
+    with capture_logs() as logs:
+        asyncio.run(actuator.execute((SetState("a", ANNOTATION, written_mark(mark), cordon),)))
+    assert [(line["event"], line["action"]) for line in logs] == [("would be done", said)]

@@ -1,0 +1,120 @@
+"""Leader election on a real API server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.kube.replicas import Replica, now, time_until_leading
+from tests.live import https
+from tests.live.control_plane import ControlPlane
+
+from karpool.kube.client import Client
+from karpool.kube.election import ApiLeases, Elector, LeaseTimes
+from karpool.kube.kubeconfig import find_target
+
+LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases/{}"
+QUICK = LeaseTimes(duration=3, renewal=1.5, retry=0.2)
+
+
+@asynccontextmanager
+async def contender(plane: ControlPlane, lease: str, name: str) -> AsyncIterator[Replica]:
+    async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
+        made = Replica(Elector(ApiLeases(client.ungated(), namespace="default", name=lease), name, QUICK))
+        made.start()
+        yield made
+        await made.stop()
+
+
+def test_a_killed_leader_is_followed_on_a_real_api_server(control_plane: ControlPlane) -> None:
+    async def story() -> tuple[float, list[str]]:
+        async with contender(control_plane, "killed", "a") as first, contender(control_plane, "killed", "b") as second:
+            leader, other = (first, second) if await leads_first(first, second) is first else (second, first)
+            await asyncio.sleep(1)
+            assert not other.elector.leading
+            await leader.stop()
+            return await time_until_leading(other), list(other.told)
+
+    waited, told = asyncio.run(story())
+    assert 1 < waited < 6
+    assert told == ["started"]
+
+
+def test_a_released_lease_is_taken_at_once_on_a_real_api_server(control_plane: ControlPlane) -> None:
+    async def story() -> float:
+        async with contender(control_plane, "released", "a") as first:
+            await time_until_leading(first)
+            async with contender(control_plane, "released", "b") as second:
+                await asyncio.sleep(0.5)
+                await first.stop()
+                await first.elector.release()
+                return await time_until_leading(second)
+
+    assert asyncio.run(story()) < 1
+    lease = https.Client(control_plane.kubeconfig()).get(LEASE_PATH.format("released")).body
+    assert lease["spec"]["holderIdentity"] == "b"
+    assert lease["spec"]["leaseTransitions"] == 1
+    assert lease["spec"]["leaseDurationSeconds"] == 3
+
+
+def test_a_released_lease_belongs_to_nobody(control_plane: ControlPlane) -> None:
+    async def story() -> None:
+        async with contender(control_plane, "nobody", "a") as one:
+            await time_until_leading(one)
+            await one.stop()
+            await one.elector.release()
+
+    asyncio.run(story())
+    lease = https.Client(control_plane.kubeconfig()).get(LEASE_PATH.format("nobody")).body
+    assert lease["spec"].get("holderIdentity", "") == ""
+    assert lease["spec"]["leaseDurationSeconds"] == 1
+
+
+def test_two_that_start_together_do_not_both_lead(control_plane: ControlPlane) -> None:
+    async def story() -> int:
+        async with contender(control_plane, "race", "a") as first, contender(control_plane, "race", "b") as second:
+            await leads_first(first, second)
+            await asyncio.sleep(1)
+            return first.elector.leading + second.elector.leading
+
+    assert asyncio.run(story()) == 1
+
+
+def test_an_api_server_that_refuses_makes_nobody_lead(control_plane: ControlPlane) -> None:
+    async def story() -> bool:
+        target = find_target(kubeconfig=control_plane.user_kubeconfig("somebody-without-rights"))
+        async with Client(target) as client:
+            one = Replica(Elector(ApiLeases(client, namespace="default", name="refused"), "a", QUICK))
+            one.start()
+            await asyncio.sleep(1)
+            await one.stop()
+            return one.elector.leading or bool(one.told)
+
+    assert asyncio.run(story()) is False
+
+
+def test_a_leader_stops_when_the_api_server_is_gone_and_leads_again_when_it_is_back(
+    control_plane: ControlPlane,
+) -> None:
+    async def story() -> tuple[float, int]:
+        async with contender(control_plane, "gone", "a") as one:
+            await time_until_leading(one)
+            control_plane.kill_apiserver()
+            start = now()
+            await one.stopped.wait()
+            waited = now() - start
+            await asyncio.to_thread(control_plane.start_apiserver)
+            await time_until_leading(one)
+            return waited, one.elector.term
+
+    waited, terms = asyncio.run(story())
+    assert waited < QUICK.renewal + 0.5
+    assert terms == 2
+
+
+async def leads_first(*contenders: Replica) -> Replica:
+    for _ in range(200):
+        for one in contenders:
+            if one.elector.leading:
+                return one
+        await asyncio.sleep(0.05)
+    raise AssertionError("nobody leads")

@@ -1,0 +1,61 @@
+"""The status of NodePools as it is written, on a server that fails in several ways."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.factories import node_pool
+from tests.kube.stand_in import StandIn, refuses, says
+
+from karpool.controller.store import ClusterStore
+from karpool.kube.transport import Patience
+from karpool.operator.pool_status_controller import PoolStatusController
+
+NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+QUICK = Patience(answer=2, connect=1, retries=0.05, first_retry=0.001, longest_retry=0.01)
+
+
+def raw_pool(version: str = "5", uid: str = "pool-default") -> dict[str, Any]:
+    return {"metadata": {"name": "default", "uid": uid, "resourceVersion": version, "generation": 1}}
+
+
+def one_pool() -> ClusterStore:
+    store = ClusterStore()
+    store.pools.put(node_pool())
+    return store
+
+
+def methods_asked(*answers: Any, calls: int = 1) -> list[str]:
+    """The methods of the requests that keeping one pool took."""
+
+    async def story() -> list[str]:
+        async with StandIn(*answers) as server, server.client(patience=QUICK) as client:
+            keeper = PoolStatusController(client, one_pool(), node_classes=lambda _: True, clock=lambda: NOW)
+            for _ in range(calls):
+                await keeper.keep()
+            return [asked.method for asked in server.asked]
+
+    return asyncio.run(story())
+
+
+GET, CONFLICT = says(raw_pool()), refuses(409, "Conflict")
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls", "methods"),
+    [
+        ([GET, says(raw_pool("6"))], 3, ["GET", "PATCH"]),
+        ([GET, CONFLICT, GET, says(raw_pool("6"))], 2, ["GET", "PATCH", "GET", "PATCH"]),
+        ([GET, refuses(403, "Forbidden"), GET, says(raw_pool("6"))], 3, ["GET", "PATCH", "GET", "PATCH"]),
+        ([refuses(404, "NotFound"), GET, says(raw_pool("6"))], 2, ["GET", "GET", "PATCH"]),
+        ([says(raw_pool(uid="another"))], 1, ["GET"]),
+        ([GET, CONFLICT] * 5, 1, ["GET", "PATCH"] * 5),
+    ],
+    ids=["once", "conflict", "refused", "gone", "another pool", "conflicts for ever"],
+)
+def test_a_status_is_written_once_and_failures_are_tried_again(
+    answers: list[Any], calls: int, methods: list[str]
+) -> None:
+    assert methods_asked(*answers, calls=calls) == methods
