@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.samples_nodepools import ALLOWED, CLASS, CONTROLLER, REFUSED, pool_manifest
 
+from karpool.model.annotations import grace_period
 from karpool.model.loading import Loaded, load, read
-from karpool.model.nodepool import NodePool, grace_period
+from karpool.model.nodepool import NodePool
 from karpool.model.validation import validate
 from karpool.wire.duration import NEVER, parse_duration
 from karpool.wire.problems import InputError

@@ -12,14 +12,11 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-import msgspec
-
 from karpool.disruption.reasons import ReasonCode
+from karpool.model.annotations import AnnotationError, annotated_budgets
 from karpool.model.cron import Schedule, parse_schedule
-from karpool.model.labels import BUDGETS
 from karpool.model.nodepool import Budget, NodePool
 from karpool.model.reasons import Reason
-from karpool.wire.objects import decode_value
 
 UNLIMITED: Final = 2**31 - 1
 _WHOLE: Final = 100
@@ -142,13 +139,12 @@ def _limit(entry: _Entry, nodes: int) -> int:
 
 
 def _read(pool: NodePool, *, annotated: bool) -> tuple[_Entry, ...]:
-    budgets = pool.spec.disruption.budgets
-    text = pool.metadata.annotations.get(BUDGETS) if annotated else None
-    if text is not None:
-        try:
-            budgets = msgspec.json.decode(text, type=tuple[Budget, ...], dec_hook=decode_value)
-        except (msgspec.DecodeError, ValueError) as problem:
-            raise BudgetError(f"annotation {BUDGETS}: {problem}") from problem
+    try:
+        budgets = annotated_budgets(pool) if annotated else None
+    except AnnotationError as problem:
+        raise BudgetError(str(problem)) from problem
+    if budgets is None:
+        budgets = pool.spec.disruption.budgets
     return tuple(_entry(place, budget) for place, budget in enumerate(budgets, start=1))
 
 

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from karpool.disruption.reasons import ReasonCode, clock
+from karpool.model.annotations import AnnotationError, do_not_disrupt
 from karpool.model.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.scheduling import Taint
-from karpool.wire.duration import parse_duration
 
 FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 STUCK_AFTER: Final = timedelta(minutes=1)
@@ -16,27 +16,16 @@ CRITICAL_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 _TAINT: Final = Taint(key=DISRUPTED_TAINT, effect="NoSchedule")
 
 
-def _protection(value: str) -> timedelta | None:
-    """How long a do-not-disrupt annotation protects; None if it cannot be read or says nothing."""
-    try:
-        length = parse_duration(value).delta
-    except ValueError:
-        return None
-    return length if length is not None and length > timedelta(0) else None
-
-
 def protected_until(pod: Pod) -> datetime | None:
     """When the pod's do-not-disrupt ends; FOREVER if it does not, or the pod has not started; None without one."""
-    value = pod.metadata.annotations.get(DO_NOT_DISRUPT)
-    if value is None:
+    try:
+        length = do_not_disrupt(pod)
+    except AnnotationError:
         return None
-    if value == "true":
-        return FOREVER
-    length = _protection(value)
     if length is None:
         return None
     start = pod.status.start_time
-    return FOREVER if start is None else start + length
+    return FOREVER if start is None or length.delta is None else start + length.delta
 
 
 def protected(pod: Pod, now: datetime) -> bool:
@@ -62,11 +51,12 @@ def blocks_until(pod: Pod, now: datetime) -> Reason | None:
 
 def ignored_protection(pod: Pod) -> Reason | None:
     """A warning when the pod's do-not-disrupt annotation means nothing."""
-    value = pod.metadata.annotations.get(DO_NOT_DISRUPT)
-    if value is None or value == "true" or _protection(value) is not None:
-        return None
-    said = f"has {DO_NOT_DISRUPT} {value[:40]!r}, which is neither true nor a duration above zero, so it is ignored"
-    return Reason(ReasonCode.DO_NOT_DISRUPT_IGNORED, said, f"Pod {pod.key}")
+    try:
+        do_not_disrupt(pod)
+    except AnnotationError as problem:
+        said = f"{problem.flaws[0].message}, so it is ignored"
+        return Reason(ReasonCode.DO_NOT_DISRUPT_IGNORED, said, f"Pod {pod.key}")
+    return None
 
 
 def tolerates_disruption(pod: Pod) -> bool:

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karpool.disruption.reasons import ReasonCode, clock
-from karpool.model.nodepool import NodeClaim, NodePool, grace_period
+from karpool.model.annotations import AnnotationError, grace_period
+from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.reasons import Reason
 from karpool.wire.duration import Duration
 from karpool.wire.objects import condition
@@ -59,7 +60,7 @@ def in_grace(claim: NodeClaim, pool: NodePool | None, now: datetime) -> Reason |
         return None
     try:
         period = grace_period(pool)
-    except ValueError as problem:
+    except AnnotationError as problem:
         said = f"the grace period of NodePool {pool.name} cannot be read, so its nodes are left alone: {problem}"
         return Reason(ReasonCode.GRACE_PERIOD_INVALID, said, _subject(claim))
     visible = _ends(event, period)
@@ -78,7 +79,7 @@ def closed_until(claim: NodeClaim, pool: NodePool | None) -> datetime:
         opens = _ends(reference_time(claim), pool.spec.disruption.consolidate_after)
     try:
         visible = _ends(claim.status.last_pod_event_time, grace_period(pool))
-    except ValueError:
+    except AnnotationError:
         return _NEVER
     return max(opens or _LONG_AGO, visible or _LONG_AGO)
 

@@ -1,60 +1,141 @@
-"""Karpool's own settings of a NodePool, written as annotations where the installed CRD has no field for them."""
+"""Annotations that are settings, each with its one reader: `validate` and decisions agree on what they mean.
 
-import math
-from collections.abc import Mapping
+A reader returns the default where the annotation is missing, and raises an `AnnotationError` where it cannot be read.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Final, NamedTuple
 
 import msgspec
 
-from karpool.model.labels import BALANCED_K, BUDGETS, MINIMUM_SAVINGS
-from karpool.model.nodepool import Budget
+from karpool.model.labels import BALANCED_K, BUDGETS, DO_NOT_DISRUPT, GRACE_PERIOD, MINIMUM_SAVINGS
+from karpool.model.nodepool import Budget, NodePool
+from karpool.model.pod import Pod
+from karpool.model.rules.budgets import budget_flaws, schedule_flaws, span_flaws
+from karpool.wire.duration import NEVER, Duration, parse_duration
 from karpool.wire.objects import decode_value
+from karpool.wire.problems import Flaw
 
-_BALANCED: Final = "a number above 0 such as 2"
-_SAVINGS: Final = "dollars an hour such as 0.05, or a percentage of at most 100 such as 5%"
-_LONGEST: Final = 40
+_DEFAULT_K: Final = 2.0
+_WHOLE: Final = 100
+_LONGEST_NUMBER: Final = 40
+
+
+class AnnotationError(ValueError):
+    """An annotation that cannot be read, with everything that is wrong with it."""
+
+    def __init__(self, flaws: Iterable[Flaw]) -> None:
+        self.flaws = tuple(flaws)
+        super().__init__(f"{self.flaws[0].field}: {self.flaws[0].message}")
 
 
 class MinimumSavings(NamedTuple):
-    """What a move must save at least: dollars an hour, or a part of what the nodes cost today."""
+    """The least that a command must save: $/h, and a fraction of the price of the nodes it removes."""
 
     per_hour: float = 0.0
     fraction: float = 0.0
 
+    def of(self, removed: float) -> float:
+        """The least saving in $/h when nodes of this price go."""
+        return self.per_hour + self.fraction * removed
 
-def balanced_k(annotations: Mapping[str, str]) -> float | None:
-    """The annotated k of balanced consolidation; None when there is none."""
-    text = annotations.get(BALANCED_K)
+
+def balanced_k(pool: NodePool) -> float:
+    """How many times the share of money saved the share of disruption may be."""
+    text = pool.metadata.annotations.get(BALANCED_K)
     if text is None:
-        return None
-    k = _number(text, _BALANCED)
-    if k == 0:
-        message = f"{text[:40]!r} is not allowed; write {_BALANCED}"
-        raise ValueError(message)
+        return _DEFAULT_K
+    k = _number(text)
+    if not k:
+        raise _not_allowed(BALANCED_K, text, "a number above 0 such as 2")
     return k
 
 
-def minimum_savings(annotations: Mapping[str, str]) -> MinimumSavings | None:
-    """The annotated minimum saving; None when there is none."""
-    text = annotations.get(MINIMUM_SAVINGS)
+def minimum_savings(pool: NodePool) -> MinimumSavings:
+    """The least that a command must save for the pool."""
+    text = pool.metadata.annotations.get(MINIMUM_SAVINGS)
+    if text is None:
+        return MinimumSavings()
+    percent, number = text.endswith("%"), _number(text.removesuffix("%"))
+    if number is None or (percent and number > _WHOLE):
+        example = f"dollars an hour such as 0.05, or a percentage of at most {_WHOLE} such as 5%"
+        raise _not_allowed(MINIMUM_SAVINGS, text, example)
+    return MinimumSavings(fraction=number / _WHOLE) if percent else MinimumSavings(per_hour=number)
+
+
+def grace_period(pool: NodePool) -> Duration:
+    """How long a node of the pool stays invisible to consolidation after a pod event; `Never` when that is off."""
+    field = pool.spec.disruption.consolidation_grace_period
+    return annotated_grace_period(pool) if field is None else field
+
+
+def annotated_grace_period(pool: NodePool) -> Duration:
+    """The grace period in the pool's annotation, which counts where the field is missing."""
+    text = pool.metadata.annotations.get(GRACE_PERIOD)
+    if text is None:
+        return NEVER
+    try:
+        period = parse_duration(text)
+    except ValueError as error:
+        raise AnnotationError([_flaw(GRACE_PERIOD, str(error))]) from None
+    if flaws := list(span_flaws(text, annotation_path(GRACE_PERIOD))):
+        raise AnnotationError(flaws)
+    return period
+
+
+def annotated_budgets(pool: NodePool) -> tuple[Budget, ...] | None:
+    """The budgets in the pool's annotation, which may replace those in its spec; None without it."""
+    budgets = written_budgets(pool)
+    if budgets and (flaws := list(schedule_flaws(budgets, annotation_path(BUDGETS)))):
+        raise AnnotationError(flaws)
+    return budgets
+
+
+def written_budgets(pool: NodePool) -> tuple[Budget, ...] | None:
+    """The budgets in the pool's annotation, with schedules that may never come."""
+    text = pool.metadata.annotations.get(BUDGETS)
     if text is None:
         return None
-    if text.endswith("%"):
-        return MinimumSavings(fraction=_number(text.removesuffix("%"), _SAVINGS, largest=100.0) / 100)
-    return MinimumSavings(per_hour=_number(text, _SAVINGS))
+    try:
+        budgets = msgspec.json.decode(text, type=tuple[Budget, ...], dec_hook=decode_value)
+    except ValueError as error:  # msgspec's errors are ValueErrors too
+        raise AnnotationError([_flaw(BUDGETS, str(error)[:200])]) from None
+    if flaws := list(budget_flaws(budgets, msgspec.json.decode(text), annotation_path(BUDGETS))):
+        raise AnnotationError(flaws)
+    return budgets
 
 
-def budgets(annotations: Mapping[str, str]) -> tuple[Budget, ...] | None:
-    """The annotated budgets; None when there are none."""
-    text = annotations.get(BUDGETS)
+def do_not_disrupt(pod: Pod) -> Duration | None:
+    """How long from its start the pod must not be disrupted: for ever is `Never`, and None is not at all."""
+    text = pod.metadata.annotations.get(DO_NOT_DISRUPT)
     if text is None:
         return None
-    return msgspec.json.decode(text, type=tuple[Budget, ...], dec_hook=decode_value)
+    if text == "true":
+        return NEVER
+    try:
+        length = parse_duration(text)
+    except ValueError:
+        length = NEVER
+    if length.delta is None or length.delta <= timedelta(0):
+        message = f"has {DO_NOT_DISRUPT} {text[:40]!r}, which is neither true nor a duration above zero"
+        raise AnnotationError([_flaw(DO_NOT_DISRUPT, message)])
+    return length
 
 
-def _number(text: str, right: str, *, largest: float = math.inf) -> float:
+def annotation_path(key: str) -> str:
+    """An annotation as a field."""
+    return f"metadata.annotations[{key}]"
+
+
+def _number(text: str) -> float | None:
     digits = text.replace(".", "", 1)
-    if not (digits.isascii() and digits.isdigit()) or len(text) > _LONGEST or float(text) > largest:
-        message = f"{text[:40]!r} is not allowed; write {right}"
-        raise ValueError(message)
-    return float(text)
+    return float(text) if digits.isascii() and digits.isdigit() and len(text) <= _LONGEST_NUMBER else None
+
+
+def _not_allowed(key: str, text: str, example: str) -> AnnotationError:
+    return AnnotationError([_flaw(key, f"{text[:40]!r} is not allowed; write {example}")])
+
+
+def _flaw(key: str, message: str) -> Flaw:
+    return Flaw(annotation_path(key), "Annotation", message)

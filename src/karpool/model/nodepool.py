@@ -4,11 +4,10 @@ from typing import Final
 
 from msgspec import field
 
-from karpool.model.labels import GRACE_PERIOD
 from karpool.model.pod import Amounts
 from karpool.model.requirements import Requirements, requirement
 from karpool.model.scheduling import Taint
-from karpool.wire.duration import NEVER, Duration, parse_duration
+from karpool.wire.duration import Duration
 from karpool.wire.objects import Condition, Object, Timestamp, Wire, condition, is_true
 
 ZERO_SECONDS: Final = Duration(0)
@@ -157,12 +156,3 @@ class NodeClaim(Object):
     def is_true(self, kind: str) -> bool:
         """Whether a condition of the claim is True."""
         return is_true(self.status.conditions, kind)
-
-
-def grace_period(pool: NodePool) -> Duration:
-    """How long a node of the pool stays invisible to consolidation after a pod event; `Never` when that is off."""
-    written = pool.spec.disruption.consolidation_grace_period
-    if written is not None:
-        return written
-    annotated = pool.metadata.annotations.get(GRACE_PERIOD)
-    return NEVER if annotated is None else parse_duration(annotated)

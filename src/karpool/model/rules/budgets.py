@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from karpool.model.cron import parse_schedule
 from karpool.model.nodepool import Budget
 from karpool.wire.problems import Flaw
 
@@ -34,6 +35,16 @@ def budget_flaws(budgets: Sequence[Budget], written: Any, path: str) -> Iterator
         yield from _nodes_flaws(budget, f"{path}[{index}]")
         yield from _reason_flaws(budget, f"{path}[{index}]")
         yield from _window_flaws(budget, written[index], f"{path}[{index}]")
+
+
+def schedule_flaws(budgets: Sequence[Budget], path: str) -> Iterator[Flaw]:
+    """Schedules that an API server accepts and the controller cannot read."""
+    for index, budget in enumerate(budgets):
+        if budget.schedule is not None:
+            try:
+                parse_schedule(budget.schedule)
+            except ValueError as error:
+                yield Flaw(f"{path}[{index}].schedule", "Schedule", str(error))
 
 
 def _nodes_flaws(budget: Budget, path: str) -> Iterator[Flaw]:

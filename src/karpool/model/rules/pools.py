@@ -4,19 +4,22 @@ Three groups, because different programs find them: what an API server refuses (
 sketch of a pool may leave out (`omitted_…`), and what only the controller trips over (`controller_flaws`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
-
-from karpool.model import annotations as own
-from karpool.model.cron import parse_schedule
-from karpool.model.labels import BALANCED_K, BUDGETS, GRACE_PERIOD, MINIMUM_SAVINGS
-from karpool.model.nodepool import Budget, NodeClaim, NodePool, TemplateSpec
-from karpool.model.rules.budgets import budget_flaws, span_flaws
+from karpool.model.annotations import (
+    AnnotationError,
+    annotated_grace_period,
+    annotation_path,
+    balanced_k,
+    minimum_savings,
+    written_budgets,
+)
+from karpool.model.labels import BUDGETS
+from karpool.model.nodepool import NodeClaim, NodePool, TemplateSpec
+from karpool.model.rules.budgets import budget_flaws, schedule_flaws, span_flaws
 from karpool.model.rules.names import wrong_value
 from karpool.model.rules.requirements import key_flaws, requirement_flaws, requirement_name_flaws
-from karpool.wire.duration import parse_duration
 from karpool.wire.problems import Flaw
 
 POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
@@ -32,7 +35,7 @@ def refused_pool(pool: NodePool, written: Any) -> Iterator[Flaw]:
     yield from _claim_span_flaws(written, "spec", "template", "spec")
     yield from _disruption_flaws(pool, written)
     yield from _static_flaws(pool)
-    yield from _annotation_flaws(pool.metadata.annotations)
+    yield from _annotation_flaws(pool)
 
 
 def refused_claim(claim: NodeClaim, written: Any) -> Iterator[Flaw]:
@@ -112,34 +115,12 @@ def _static_flaws(pool: NodePool) -> Iterator[Flaw]:
             yield Flaw(f"spec.limits.{resource}", "StaticPool", message)
 
 
-def _annotation_flaws(annotations: Mapping[str, str]) -> Iterator[Flaw]:
-    readers: tuple[tuple[str, Callable[[Mapping[str, str]], object]], ...] = (
-        (GRACE_PERIOD, lambda held: parse_duration(held.get(GRACE_PERIOD, "Never"))),
-        (BALANCED_K, own.balanced_k),
-        (MINIMUM_SAVINGS, own.minimum_savings),
-        (BUDGETS, own.budgets),
-    )
-    for key, read in readers:
-        if key in annotations:
-            try:
-                read(annotations)
-            except ValueError as error:  # msgspec's errors are ValueErrors too
-                yield Flaw(annotation_path(key), "Annotation", str(error)[:200])
-            else:
-                yield from _readable_annotation_flaws(key, annotations)
-
-
-def _readable_annotation_flaws(key: str, annotations: Mapping[str, str]) -> Iterator[Flaw]:
-    if key == GRACE_PERIOD:
-        yield from span_flaws(annotations[key], annotation_path(key))
-    if key == BUDGETS:
-        listed = own.budgets(annotations) or ()
-        yield from budget_flaws(listed, msgspec.json.decode(annotations[key]), annotation_path(key))
-
-
-def annotation_path(key: str) -> str:
-    """An annotation as a field."""
-    return f"metadata.annotations[{key}]"
+def _annotation_flaws(pool: NodePool) -> Iterator[Flaw]:
+    for read in (annotated_grace_period, balanced_k, minimum_savings, written_budgets):
+        try:
+            read(pool)
+        except AnnotationError as error:
+            yield from error.flaws
 
 
 def label_path(key: str) -> str:
@@ -153,8 +134,8 @@ def controller_flaws(pool: NodePool) -> Iterator[Flaw]:
     yield from requirement_name_flaws(template.spec.requirements, f"{_TEMPLATE}.requirements")
     yield from _label_flaws(template.metadata.labels)
     yield from _taint_flaws(template.spec)
-    yield from _schedule_flaws(pool.spec.disruption.budgets, "spec.disruption.budgets")
-    yield from _schedule_flaws(own.budgets(pool.metadata.annotations) or (), annotation_path(BUDGETS))
+    yield from schedule_flaws(pool.spec.disruption.budgets, "spec.disruption.budgets")
+    yield from schedule_flaws(written_budgets(pool) or (), annotation_path(BUDGETS))
 
 
 def _label_flaws(labels: Mapping[str, str]) -> Iterator[Flaw]:
@@ -178,12 +159,3 @@ def _taint_flaws(spec: TemplateSpec) -> Iterator[Flaw]:
                 message = f"{taint.key}:{taint.effect} is listed twice in taints and startupTaints; keep one"
                 yield Flaw(path, "DuplicateTaint", message)
             seen.add((taint.key, taint.effect))
-
-
-def _schedule_flaws(budgets: tuple[Budget, ...], path: str) -> Iterator[Flaw]:
-    for index, budget in enumerate(budgets):
-        if budget.schedule is not None:
-            try:
-                parse_schedule(budget.schedule)
-            except ValueError as error:
-                yield Flaw(f"{path}[{index}].schedule", "Schedule", str(error))
