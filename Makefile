@@ -1,6 +1,8 @@
 # make setup   the virtual environment in .venv, with the kernels compiled
 # make demo    what Karpool does, on a cluster in memory; writes karpool-demo.html
-# make test    every check there is
+# make test    every check there is; its last lines say what it skipped
+# make test-nightly   property tests with new examples, ten times as many; about two hours
+# make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has
 # make bench   the benchmarks, at small sizes
 # make bench-live   the controller on a control plane with 1,000 nodes and 20,000 pods
 # make clean   removes what the others made
@@ -15,9 +17,13 @@ KERNELS := src/karpool/packing/kernels
 # Warms the on-disk kernel cache; takes no time when the sources have not changed.
 COMPILE_KERNELS := if [ -e $(KERNELS)/__main__.py ]; then $(BIN)/python -m karpool.packing.kernels; fi
 
+# Tests add what they skip; `make test` prints it at its end.
+SKIP_LIST := $(VENV)/skipped-tests
+WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
+
 BENCHMARKS := loading scheduling scan plan quality simulation
 
-.PHONY: setup demo test bench bench-live clean
+.PHONY: setup demo test test-nightly test-matrix bench bench-live clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -44,9 +50,22 @@ test: setup
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -n 2 -q --ignore tests/live
+	@rm -f $(SKIP_LIST)
+	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 -q -m 'not kubernetes'
 # Five real processes per worker share the machine with the tests: what failed may try again, alone.
-	$(BIN)/pytest -n 2 -q tests/live || $(BIN)/pytest -q --last-failed --last-failed-no-failures none tests/live
+	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 -q -m kubernetes || \
+		$(BIN)/pytest -q -m kubernetes --last-failed --last-failed-no-failures none
+	@[ -s $(SKIP_LIST) ] && { echo "SKIPPED, and therefore not tested:"; cat $(SKIP_LIST); } || echo "Skipped: nothing"
+
+# SEED repeats a run: make test-nightly SEED=1234
+test-nightly: SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+test-nightly: setup
+	@$(COMPILE_KERNELS)
+	@echo "Seed: $(SEED). To repeat this run: make test-nightly SEED=$(SEED)"
+	$(BIN)/pytest -n 2 -q -m hypothesis --hypothesis-profile nightly --hypothesis-seed $(SEED) --timeout 7200
+
+test-matrix: setup
+	@scripts/test-matrix
 
 bench: setup
 	@$(COMPILE_KERNELS)

@@ -1,18 +1,51 @@
-"""Settings of all tests: property tests are the same on every run, and never fail for being slow; gaps are named."""
+"""Settings of all tests: which examples property tests draw, how long a test may take, and what was not tested."""
+
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.examples import PER_TEST
+
+NIGHTLY_FACTOR = 10
+KUBERNETES_TIMEOUT = 600
+"""Seconds for a test on a real API server: the first of them starts it, and waits are real."""
+SKIP_LIST = "KARPOOL_SKIP_LIST"
+"""The environment variable that names a file to add skipped tests to; `make test` prints it at its end."""
+
+_SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+    "default", derandomize=True, deadline=None, max_examples=PER_TEST, suppress_health_check=_SLOW_IS_FINE
 )
-settings.load_profile("ci")
+settings.register_profile(
+    "nightly",
+    derandomize=False,
+    deadline=None,
+    max_examples=PER_TEST * NIGHTLY_FACTOR,
+    print_blob=True,
+    suppress_health_check=_SLOW_IS_FINE,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a real API server, wherever it is, and give it more time."""
+    for item in items:
+        if "kubernetes_programs" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.kubernetes)
+            item.add_marker(pytest.mark.timeout(KUBERNETES_TIMEOUT))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says last, and loudly, what this machine lacks to run every test."""
-    skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", []))
-    reasons = {str(longrepr[2]).removeprefix("Skipped: ") for longrepr in skipped if isinstance(longrepr, tuple)}
-    for reason in sorted(reason for reason in reasons if reason.startswith("NOT TESTED")):
+    """Say last, and loudly, what this machine lacks to run every test."""
+    reports = [report for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple)]
+    skipped = sorted((str(report.longrepr[2]).removeprefix("Skipped: "), report.nodeid) for report in reports)
+    for reason in sorted({reason for reason, _ in skipped if reason.startswith("NOT TESTED")}):
         terminalreporter.write_line(reason, red=True, bold=True)
+    path = os.environ.get(SKIP_LIST)
+    if path and "PYTEST_XDIST_WORKER" not in os.environ:  # workers report to the process that started them
+        with Path(path).open("a", encoding="utf-8") as lines:
+            lines.writelines(f"{test}: {reason}\n" for reason, test in skipped)

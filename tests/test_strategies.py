@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from msgspec.structs import replace
 
 from tests.checker import Placement, state_of, violations
+from tests.examples import examples
 from tests.strategies import Cluster, clusters
 
 
 @given(clusters())
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(50)
 def test_every_pod_of_a_random_cluster_runs_where_it_may(cluster: Cluster) -> None:
     objects = cluster.objects
     full, bare = state_of(objects), state_of(replace(objects, pods=()))
@@ -24,7 +25,7 @@ def test_random_clusters_show_what_they_should() -> None:
     seen: set[str] = set()
 
     @given(clusters())
-    @settings(max_examples=150, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @examples(150)
     def collect(cluster: Cluster) -> None:
         seen.update(_features(cluster))
 

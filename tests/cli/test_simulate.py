@@ -30,6 +30,11 @@ policies:
   quick: {}
   calm: {pools: {general: {spec: {disruption: {consolidationGracePeriod: 30m}}}}}
 """
+PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.{handler}); from karpool.cli.main import main; main()"
+INTERRUPTIBLE = PROGRAM.format(handler="default_int_handler")
+"""The program as a terminal starts it, whatever started these tests."""
+UNINTERRUPTIBLE = PROGRAM.format(handler="SIG_IGN")
+"""The program as `nohup` and background jobs of scripts start it."""
 MEASURES = {"cost", "nodeHours", "evictions", "nodeLifetimeSecondsMedian", "pendingPodSeconds", "cpuUtilization"}
 
 
@@ -163,14 +168,11 @@ def test_a_scenario_in_which_nothing_runs_says_so(tmp_path: Path, output: str) -
 
 @pytest.mark.parametrize("seeds", ["1", "4"])
 def test_an_interrupt_ends_the_command_at_once_with_one_line(small: str, seeds: str) -> None:
-    program = "from karpool.cli.main import main; main()"
-    command = [sys.executable, "-c", program, "simulate", small, "--length", "2000h", "--seeds", seeds]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "simulate", small, "--length", "2000h", "--seeds", seeds]
     screen, theirs = os.openpty()
     with subprocess.Popen(command, stderr=theirs, process_group=0) as process:  # noqa: S603 - our own program
         os.close(theirs)
-        shown = b""
-        while not re.search(rb"Simulating.* [1-9][0-9]*/", shown):
-            shown += os.read(screen, 4096)
+        shown = _read_until_it_progresses(screen)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
         since = time.monotonic()
         while rest := _last_words(screen):
@@ -180,6 +182,28 @@ def test_an_interrupt_ends_the_command_at_once_with_one_line(small: str, seeds: 
     assert time.monotonic() - since < 2
     assert shown.endswith(b"karpool: interrupted\r\n")
     assert shown.count(b"karpool") == 1
+
+
+@pytest.mark.parametrize("seeds", ["1", "4"])
+def test_a_command_started_with_interrupts_ignored_ends_by_sigterm_only(small: str, seeds: str) -> None:
+    command = [sys.executable, "-c", UNINTERRUPTIBLE, "simulate", small, "--length", "2000h", "--seeds", seeds]
+    screen, theirs = os.openpty()
+    with subprocess.Popen(command, stderr=theirs, process_group=0) as process:  # noqa: S603 - our own program
+        os.close(theirs)
+        _read_until_it_progresses(screen)
+        os.killpg(process.pid, signal.SIGINT)
+        _read_until_it_progresses(screen)
+        assert process.poll() is None
+        process.terminate()
+        assert process.wait() == -signal.SIGTERM
+    os.close(screen)
+
+
+def _read_until_it_progresses(screen: int) -> bytes:
+    shown = b""
+    while not re.search(rb"Simulating.* [1-9][0-9]*/", shown):
+        shown += os.read(screen, 4096)
+    return shown
 
 
 def _last_words(screen: int) -> bytes:

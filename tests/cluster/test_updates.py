@@ -5,9 +5,10 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
+from tests.examples import examples
 from tests.factories import (
     affinity_to,
     default_catalog,
@@ -30,8 +31,6 @@ from karpool.model.pod import ContainerStatus, Pod
 from karpool.packing.engine import Engine
 from karpool.packing.kernels import columns as c
 from karpool.wire.quantity import parse_quantity
-
-CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def free(snapshot: Snapshot) -> dict[tuple[str, str], int]:
@@ -166,7 +165,7 @@ class Replay:
         return StateNode(changed(state.node, spec=cordoned), state.claim)
 
 
-@CALM
+@examples(60)
 @given(clusters(in_motion=True), st.randoms(use_true_random=False), st.integers(1, 25))
 def test_updates_end_where_building_anew_would(cluster: Cluster, chance: Random, steps: int) -> None:
     replay = Replay(cluster, chance)

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from tests.examples import examples
 from tests.strategies import Cluster, clusters
 
 from karpool.compaction.config import Config, PoolConfig
@@ -38,7 +39,7 @@ def after(objects: Objects, decision: CompactionDecision) -> dict[str, dict[str,
     return found
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(60)
 @given(clusters(in_motion=True))
 def test_nobody_is_sent_to_a_node_that_leaves_or_has_no_room(cluster: Cluster) -> None:
     objects = cluster.objects
@@ -57,7 +58,7 @@ def test_nobody_is_sent_to_a_node_that_leaves_or_has_no_room(cluster: Cluster) -
         assert all(amount <= room.get(key, ZERO) for key, amount in requested[name].items())
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(60)
 @given(clusters(in_motion=True))
 def test_every_pod_of_a_chosen_node_has_a_place_and_every_other_node_a_reason(cluster: Cluster) -> None:
     decision = decided(cluster.objects)
@@ -70,7 +71,7 @@ def test_every_pod_of_a_chosen_node_has_a_place_and_every_other_node_a_reason(cl
     assert decided(cluster.objects) == decision
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(25)
 @given(clusters(in_motion=True))
 def test_what_is_told_of_a_node_is_what_was_decided(cluster: Cluster) -> None:
     objects = cluster.objects

@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.controller.restless import Restless
 from tests.disruption.scenes import CATALOG, NOW, POOL, box
+from tests.examples import examples
 from tests.factories import pdb
 
 from karpool.cluster.snapshot import Snapshot
@@ -105,7 +106,7 @@ def view(context: DecisionContext) -> dict[str, Any]:
     return {"nodes": found, "allowed": allowed, "expected": (context.pending, context.leaving)}
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.randoms(use_true_random=False), st.sampled_from(Order))
 def test_a_situation_that_lives_on_is_the_same_as_a_fresh_one(chance: Random, order: Order) -> None:
     world, idle = Restless(chance), Idle()

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 from tests.checker import Machine, Seat, State, narrowed, problems, state_of, template_of
 from tests.disruption.scenes import NOW, ago
+from tests.examples import examples
 from tests.strategies import Cluster, clusters
 
 from karpool.disruption.command import Command, Method
@@ -32,8 +33,6 @@ from karpool.model.reasons import Reason
 from karpool.packing.question import Options
 from karpool.packing.scan import Scan
 from karpool.wire.objects import Condition
-
-CALM = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @st.composite
@@ -147,7 +146,7 @@ def _with_seats(objects: Objects, at_first: DecisionContext) -> Objects:
     return changed(objects, pods=tuple(where(pod) for pod in objects.pods))
 
 
-@CALM
+@examples(30)
 @given(moody())
 def test_a_whole_plan_leaves_every_pod_placed_and_every_rule_intact(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
@@ -159,7 +158,7 @@ def test_a_whole_plan_leaves_every_pod_placed_and_every_rule_intact(given_: tupl
         assert all(seats[key] == 1 for key in ran)
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True))
 def test_each_step_lists_exactly_the_pods_that_need_another_place(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
@@ -175,7 +174,7 @@ def test_each_step_lists_exactly_the_pods_that_need_another_place(given_: tuple[
             place[move.pod] = step.replacement_names[target] if isinstance(target, int) else target
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True))
 def test_the_price_falls_with_every_consolidation(given_: tuple[Cluster, DisruptionSettings]) -> None:
     made = planned(*given_)
@@ -190,7 +189,7 @@ def test_the_price_falls_with_every_consolidation(given_: tuple[Cluster, Disrupt
     assert math.isclose(price, made.after.price, abs_tol=1e-9)
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True))
 def test_no_step_takes_more_nodes_of_a_pool_than_its_budget_allows(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
@@ -217,7 +216,7 @@ def _by_name(step: PlanStep) -> tuple[Any, ...]:
     return step.command.nodes, step.command.replacements, step.command.moves
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True))
 def test_the_same_cluster_gets_the_same_plan_in_whatever_order_it_is_told(
     given_: tuple[Cluster, DisruptionSettings],
@@ -254,7 +253,7 @@ class ForgetfulAlone(SingleNodeRefusals):
         """Forget it at once."""
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True))
 def test_what_is_recalled_is_what_would_be_found_again(given_: tuple[Cluster, DisruptionSettings]) -> None:
     recalled, anew = planned(*given_), planned(*given_, refusals=Forgetful())
@@ -264,7 +263,7 @@ def test_what_is_recalled_is_what_would_be_found_again(given_: tuple[Cluster, Di
     assert codes[0] == codes[1]
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True))
 def test_a_fresh_command_stands_and_one_whose_node_is_gone_falls(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
@@ -284,7 +283,7 @@ def test_a_fresh_command_stands_and_one_whose_node_is_gone_falls(given_: tuple[C
             assert isinstance(found, Reason)
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True))
 def test_every_node_of_today_has_a_verdict_with_a_reason(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_

@@ -4,7 +4,8 @@ from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.disruption.test_properties import CALM, context, moody
+from tests.disruption.test_properties import context, moody
+from tests.examples import examples
 from tests.packing.test_what_ifs import columns
 from tests.strategies import Cluster
 
@@ -27,7 +28,7 @@ def looks(held: DecisionContext, chance: Random) -> list[tuple[Scan, list[list[C
     return made
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True), st.randoms(use_true_random=False))
 def test_a_set_that_is_passed_over_is_refused_when_looked_at_closely(
     given_: tuple[Cluster, DisruptionSettings], chance: Random
@@ -49,7 +50,7 @@ def test_a_set_that_is_passed_over_is_refused_when_looked_at_closely(
             assert footprint_of(look, number + 1) == rests
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True), st.randoms(use_true_random=False))
 def test_a_scan_leaves_every_array_as_it_was(given_: tuple[Cluster, DisruptionSettings], chance: Random) -> None:
     held = context(*given_)
@@ -60,7 +61,7 @@ def test_a_scan_leaves_every_array_as_it_was(given_: tuple[Cluster, DisruptionSe
     assert columns(held.engine) == untouched
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True), st.randoms(use_true_random=False))
 def test_a_look_in_between_changes_nothing(given_: tuple[Cluster, DisruptionSettings], chance: Random) -> None:
     held = context(*given_)
@@ -85,7 +86,7 @@ def naively(held: DecisionContext, row: int, number: int) -> bool:
     return False
 
 
-@CALM
+@examples(30)
 @given(moody(in_motion=True))
 def test_a_class_enters_where_a_node_has_room_for_some_of_its_levels(
     given_: tuple[Cluster, DisruptionSettings],

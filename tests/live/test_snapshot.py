@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from msgspec.structs import fields
+from tests.examples import examples
 from tests.factories import claim_for, node, node_pool
 from tests.live.control_plane import ControlPlane
 from tests.live.example_cluster import EXAMPLES, MARK, Planter, build
@@ -134,7 +135,7 @@ def test_files_can_be_made_smaller_and_decide_the_same(ending: str, tmp_path: Pa
     assert (file.read_bytes() == gzip.compress(again, mtime=0)) == (ending == ".json.gz")
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(30)
 @given(clusters(in_motion=True))
 def test_any_cluster_is_planned_from_a_file_as_it_is_itself(cluster: Cluster) -> None:
     def planned(objects: Objects) -> bytes:

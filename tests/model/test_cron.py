@@ -2,8 +2,9 @@ import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from karpool.model.cron import parse_schedule
 
@@ -154,7 +155,7 @@ def test_windows_that_never_close_are_found_quickly() -> None:
     assert time.perf_counter() - began < 2
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     schedule=st.sampled_from(["*/7 * * * *", "0 9 * * mon-fri", "@daily", "30 2,14 */3 * sat"]),
     minutes=st.integers(1, 3000),

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.packing import twin
 from tests.strategies import Cluster, clusters
 
@@ -54,7 +55,7 @@ def questions(draw: st.DrawFn) -> tuple[Cluster, dict[str, Any]]:
     return cluster, asked
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(120)
 @given(questions())
 def test_engine_and_twin_agree(question: tuple[Cluster, dict[str, Any]]) -> None:
     cluster, asked = question

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 from tests.checker import Placement, State, could_place, narrowed, seated, state_of, template_of, violations
+from tests.examples import examples
 from tests.packing import twin
 from tests.packing.test_agreement import comparable, movers
 from tests.strategies import Cluster, clusters
@@ -13,8 +14,6 @@ from tests.strategies import Cluster, clusters
 from karpool.cluster.nodes import join
 from karpool.model.pod import Pod
 from karpool.packing import ask
-
-CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @st.composite
@@ -58,14 +57,14 @@ def machine_at(step: twin.Step, cluster: Cluster, state: State) -> Any:
     return narrowed(template, step.requirements, step.types)
 
 
-@CALM
+@examples(60)
 @given(trials(choosy=True))
 def test_no_placement_breaks_a_rule(trial: tuple[Cluster, set[str]]) -> None:
     state, placements, _ = followed(*trial)
     assert violations(state, placements) == []
 
 
-@CALM
+@examples(60)
 @given(trials())
 def test_a_pod_is_refused_only_where_no_place_is_legal(trial: tuple[Cluster, set[str]]) -> None:
     state, placements, refused = followed(*trial)

@@ -5,9 +5,10 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.examples import examples
 from tests.packing import twin
 from tests.packing.twin_claims import clash
 from tests.strategies import Cluster, clusters
@@ -26,7 +27,6 @@ from karpool.packing.kernels.refusals import FITS, STEP
 from karpool.packing.question import Options
 from karpool.packing.refusals import NODES, Rule, essential_levels, node_codes, refusals
 
-LOOSE = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 KINDS = {GroupKind.SPREAD: Rule.SPREAD, GroupKind.AFFINITY: Rule.AFFINITY}
 
 
@@ -72,7 +72,7 @@ def twin_refusals(objects: Objects, catalog: Catalog, one: Pod, gone: Collection
     return counts
 
 
-@LOOSE
+@examples(60)
 @given(data=st.data(), cluster=clusters())
 def test_the_kernel_blames_the_same_rules_as_a_walk_over_objects(data: st.DataObject, cluster: Cluster) -> None:
     objects, catalog = cluster.objects, cluster.catalog
@@ -109,7 +109,7 @@ def test_the_kernel_blames_the_same_rules_as_a_walk_over_objects(data: st.DataOb
         assert counts == twin_refusals(after, catalog, pods.get(row), gone, closed)
 
 
-@LOOSE
+@examples(60)
 @given(cluster=clusters())
 def test_every_live_node_and_every_pool_has_exactly_one_reason(cluster: Cluster) -> None:
     engine = Engine(Snapshot(cluster.objects), cluster.catalog)

@@ -3,9 +3,10 @@
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.examples import examples
 from tests.factories import incremental_types, instance_type, node_pool
 from tests.packing import twin
 from tests.packing.scenarios import Engine, pods
@@ -18,7 +19,6 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.question import Answer
 
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 MANY = Catalog(tuple(instance_type(f"t{i:03}", price=1 + i) for i in range(601)))
 
 
@@ -28,7 +28,7 @@ def leaving(cluster: Cluster, gone: list[str]) -> list[Pod]:
 
 
 @given(clusters(max_nodes=6, max_pods=20), st.randoms(use_true_random=False))
-@QUICK
+@examples(25)
 def test_the_order_in_which_objects_are_listed_does_not_matter(cluster: Cluster, chance: Random) -> None:
     gone = [node.name for node in cluster.objects.nodes[:2]]
     moving = leaving(cluster, gone)
@@ -45,7 +45,7 @@ def test_the_order_in_which_objects_are_listed_does_not_matter(cluster: Cluster,
 
 
 @given(clusters(max_nodes=6, max_pods=20))
-@QUICK
+@examples(25)
 def test_every_pod_is_either_in_one_place_or_in_none(cluster: Cluster) -> None:
     gone = [node.name for node in cluster.objects.nodes[:2]]
     moving = leaving(cluster, gone)

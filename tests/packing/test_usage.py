@@ -4,9 +4,10 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.disruption.scenes import CATALOG, box, pool_of
+from tests.examples import examples
 
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.resources import CPU
@@ -27,7 +28,7 @@ def cpus(states: list[StateNode], pool: str) -> int:
     return sum(state.capacity["cpu"].milli for state in states if state.pool == pool)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.randoms(use_true_random=False))
 def test_limits_follow_the_nodes(chance: Random) -> None:
     pools = [pool_of(name, limits={"cpu": str(LIMITS[name])} if name in LIMITS else None) for name in POOLS]

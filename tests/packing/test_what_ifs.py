@@ -4,8 +4,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.factories import affinity_to, node, pod
 from tests.packing.scenarios import Scenario, pods
 from tests.packing.test_agreement import comparable
@@ -16,7 +17,6 @@ from karpool.packing import ask
 from karpool.packing.engine import Engine
 from karpool.packing.question import Answer
 
-CALM = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 CLUSTERS = clusters(in_motion=True, choosy=True)
 
 
@@ -45,7 +45,7 @@ def sets_of_nodes(engine: Engine, chance: Random) -> list[list[int]]:
     return [[row] for row in rows] + several
 
 
-@CALM
+@examples(40)
 @given(CLUSTERS, st.randoms(use_true_random=False))
 def test_a_what_if_that_is_undone_leaves_every_array_as_it_was(cluster: Cluster, chance: Random) -> None:
     engine = engine_for(cluster)
@@ -55,7 +55,7 @@ def test_a_what_if_that_is_undone_leaves_every_array_as_it_was(cluster: Cluster,
         assert columns(engine) == untouched
 
 
-@CALM
+@examples(40)
 @given(CLUSTERS, st.randoms(use_true_random=False))
 def test_the_order_of_what_ifs_does_not_matter(cluster: Cluster, chance: Random) -> None:
     engine = engine_for(cluster)

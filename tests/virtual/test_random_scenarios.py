@@ -1,7 +1,8 @@
 """Random small clusters under a random controller: no rule is ever broken, and nothing is left over at the end."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.virtual.worlds import CATALOG, HOUR, changed, scenario
 
 from karpool.execution.actions import Action
@@ -88,7 +89,7 @@ class Killer:
             self.cluster.queue.after(7.0, self.cluster.controller.start)
 
 
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@examples(12)
 @given(made=scenarios(), seed=st.integers(0, 3), gaps=st.lists(st.integers(1, 60), max_size=12))
 def test_no_rule_is_broken_and_nothing_is_left_over(made: Scenario, seed: int, gaps: list[int]) -> None:
     cluster = VirtualCluster(made, CATALOG, seed=seed)

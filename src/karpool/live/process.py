@@ -18,7 +18,8 @@ async def run_until_signalled(work: Callable[[asyncio.Event], Awaitable[None]], 
     """Do something until a signal comes; whether it ended within `goodbye` after that."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in _SIGNALS:
+    signals = [number for number in _SIGNALS if not _ignored(number)]
+    for number in signals:
         loop.add_signal_handler(number, stop.set)
     task = asyncio.ensure_future(work(stop))
     asked = asyncio.create_task(stop.wait())
@@ -34,8 +35,13 @@ async def run_until_signalled(work: Callable[[asyncio.Event], Awaitable[None]], 
         return True
     finally:
         asked.cancel()
-        for number in _SIGNALS:
+        for number in signals:
             loop.remove_signal_handler(number)
+
+
+def _ignored(number: signal.Signals) -> bool:
+    """Ctrl-C is not meant for a process that was started with SIGINT ignored, as background jobs of scripts are."""
+    return number == signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN
 
 
 def _raise_alone(task: asyncio.Future[None]) -> None:
