@@ -65,7 +65,7 @@ test-nightly: setup
 	$(BIN)/pytest -n 2 -q -m hypothesis --hypothesis-profile nightly --hypothesis-seed $(SEED) --timeout 7200
 
 test-matrix: setup
-	@scripts/test-matrix
+	@$(BIN)/python scripts/test-matrix
 
 bench: setup
 	@$(COMPILE_KERNELS)
