@@ -98,7 +98,7 @@ def flawed_fields(key: str, value: str) -> list[str]:
     return [problem.field for problem in validate(loaded(pool_manifest(annotations={key: value})))]
 
 
-def agree(key: str, value: str) -> bool:
+def expect_agreement(key: str, value: str) -> bool:
     """Whether the value is valid, once validate and decisions say the same."""
     code, decide = DECISIONS[key]
     fields, reason = flawed_fields(key, value), decide(value)
@@ -110,12 +110,12 @@ def agree(key: str, value: str) -> bool:
 
 @pytest.mark.parametrize(("key", "value", "valid"), VALUES)
 def test_validate_and_decisions_agree_on_every_annotation_of_a_pool(key: str, value: str, *, valid: bool) -> None:
-    assert agree(key, value) is valid
+    assert expect_agreement(key, value) is valid
 
 
 @given(st.sampled_from(sorted(DECISIONS)), st.text(alphabet='0159.%-+emhsNvr []{"}:', max_size=12))
 def test_validate_and_decisions_agree_on_any_text(key: str, value: str) -> None:
-    agree(key, value)
+    expect_agreement(key, value)
 
 
 @pytest.mark.parametrize(

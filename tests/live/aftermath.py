@@ -158,7 +158,7 @@ async def settles(trial: Trial, pools: Mapping[str, int], seconds: float = 40.0)
         raise AssertionError("; ".join(complaints) + f"\n{error}") from None
 
 
-async def leaves_nothing_behind(trial: Trial, onlooker: Onlooker, pools: Mapping[str, int]) -> None:
+async def expect_nothing_left_behind(trial: Trial, onlooker: Onlooker, pools: Mapping[str, int]) -> None:
     """The check at the end of every story: at rest with so many nodes, no rule broken on the way, and it goes on."""
     await settles(trial, pools)
     await goes_on(trial)

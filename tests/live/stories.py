@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tests.live.aftermath import Onlooker, leaves_nothing_behind, own, settles
+from tests.live.aftermath import Onlooker, expect_nothing_left_behind, own, settles
 from tests.live.trial import Trial, budget, deployment, pool
 
 from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
@@ -69,7 +69,7 @@ async def replaced(trial: Trial, *names: str, seconds: float = PATIENCE) -> None
     await trial.until(f"smaller nodes for {', '.join(names or NAMES)}", holds, seconds)
 
 
-async def ends_well(trial: Trial, onlooker: Onlooker) -> None:
+async def expect_replaced_and_clean(trial: Trial, onlooker: Onlooker) -> None:
     """All nodes are replaced, and nothing is left behind."""
     await replaced(trial)
-    await leaves_nothing_behind(trial, onlooker, ONE_EACH)
+    await expect_nothing_left_behind(trial, onlooker, ONE_EACH)

@@ -173,7 +173,7 @@ def test_a_pod_goes_at_once_or_when_its_annotation_says(cluster: Client) -> None
 def test_a_pod_completes_when_its_annotation_says(cluster: Client) -> None:
     where = PODS.format(namespace(cluster, "completing"))
     cluster.post(where, pod("batch", **{"tests.karpool.sh/completes-after": "1s"}))
-    eventually(lambda: cluster.get(f"{where}/batch").body["status"]["phase"] == "Succeeded")
+    assert eventually(lambda: cluster.get(f"{where}/batch").body["status"]["phase"] == "Succeeded")
 
 
 def test_a_program_that_ends_at_once_shows_its_log(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ time.sleep(600)
     time.sleep(0.2)  # the guard starts just after the program
     starter.send_signal(signal.SIGKILL)
     starter.wait()
-    eventually(lambda: not _alive(pid), patience=5)
+    assert eventually(lambda: not _alive(pid), patience=5)
 
 
 def _alive(pid: int) -> bool:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from tests.live.control_plane import ControlPlane
-from tests.live.stories import command_begins, ends_well, grown, shrink
+from tests.live.stories import command_begins, expect_replaced_and_clean, grown, shrink
 from tests.live.trial import Trial, play
 
 HOUR = timedelta(hours=1)
@@ -28,6 +28,6 @@ def test_a_clock_that_is_wrong_and_jumps_forward_and_back_strands_nothing(runnin
                 await command_begins(trial, name)
                 wall.ahead = ahead
             await shrink(trial, "three")
-            await ends_well(trial, onlooker)
+            await expect_replaced_and_clean(trial, onlooker)
 
     play(running_cluster, story)

@@ -5,7 +5,7 @@ import os
 from dataclasses import replace
 from datetime import timedelta
 
-from tests.live.aftermath import Onlooker, leaves_nothing_behind, settles
+from tests.live.aftermath import Onlooker, expect_nothing_left_behind, settles
 from tests.live.control_plane import ControlPlane
 from tests.live.fuse import Fuse
 from tests.live.stories import prepare, replaced, shrink
@@ -96,6 +96,6 @@ def test_killed_at_each_call_of_a_command_the_next_controller_leaves_nothing_beh
                 died.append(await lives.die_during(name))
             # The last calls of a command come in no fixed number.
             assert all(died[: -max(1, len(died) // 8)]), died
-            await leaves_nothing_behind(trial, onlooker, limits)
+            await expect_nothing_left_behind(trial, onlooker, limits)
 
     play(running_cluster, story, ALONE)

@@ -4,7 +4,7 @@ import asyncio
 
 from tests.live.control_plane import ControlPlane
 from tests.live.proxy import AtRandom, Proxy, Trouble
-from tests.live.stories import command_begins, ends_well, grown, shrink
+from tests.live.stories import command_begins, expect_replaced_and_clean, grown, shrink
 from tests.live.trial import Trial, play
 
 
@@ -13,7 +13,7 @@ def test_refused_late_and_lost_answers_only_cost_time(running_cluster: ControlPl
         chance = AtRandom(seed=7, share=0.12)
         async with Proxy(trial.target, chance, delay=0.5) as proxy, grown(trial, target=proxy.target) as onlooker:
             await shrink(trial)
-            await ends_well(trial, onlooker)
+            await expect_replaced_and_clean(trial, onlooker)
             assert set(chance.made) == set(Trouble)
 
     play(running_cluster, story)
@@ -27,7 +27,7 @@ def test_watches_that_are_cut_in_the_middle_of_a_line_go_on(running_cluster: Con
             for _ in range(6):
                 assert proxy.cut_watches() > 0
                 await asyncio.sleep(0.5)
-            await ends_well(trial, onlooker)
+            await expect_replaced_and_clean(trial, onlooker)
 
     play(running_cluster, story)
 
@@ -42,7 +42,7 @@ def test_an_api_server_that_restarts_or_is_away_for_a_while_only_costs_time(runn
                 await asyncio.sleep(seconds)
                 await asyncio.to_thread(running_cluster.start_apiserver)
             await shrink(trial, "three")
-            await ends_well(trial, onlooker)
+            await expect_replaced_and_clean(trial, onlooker)
 
     play(running_cluster, story)
 
@@ -56,7 +56,7 @@ def test_versions_that_etcd_has_forgotten_are_read_anew(running_cluster: Control
             await asyncio.to_thread(running_cluster.kill_apiserver)
             await asyncio.to_thread(running_cluster.compact_etcd)
             await asyncio.to_thread(running_cluster.start_apiserver)
-            await ends_well(trial, onlooker)
+            await expect_replaced_and_clean(trial, onlooker)
             assert proxy.lists > lists
 
     play(running_cluster, story)

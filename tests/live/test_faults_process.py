@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.live.aftermath import Onlooker, leaves_nothing_behind
+from tests.live.aftermath import Onlooker, expect_nothing_left_behind
 from tests.live.control_plane import ControlPlane
 from tests.live.stories import prepare
 from tests.live.trial import Trial, play
@@ -60,7 +60,7 @@ def test_a_process_that_is_killed_or_stopped_leaves_nothing_behind(
                 first.send_signal(signal.SIGKILL)
                 second = _run(kubeconfig, "second", tmp_path / "log")
                 await _leads(trial, "second")
-                await leaves_nothing_behind(trial, onlooker, {"one": 1})
+                await expect_nothing_left_behind(trial, onlooker, {"one": 1})
                 await _stops(trial, second, "second")
         finally:
             for process in (first, second):

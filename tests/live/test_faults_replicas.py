@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.live.aftermath import Onlooker, settles
 from tests.live.control_plane import ControlPlane
 from tests.live.proxy import Proxy
-from tests.live.stories import ONE_EACH, command_begins, ends_well, grown, prepare, shrink
+from tests.live.stories import ONE_EACH, command_begins, expect_replaced_and_clean, grown, prepare, shrink
 from tests.live.trial import Trial, play
 
 from karpool.kube.resources import LEASES
@@ -38,7 +38,7 @@ def test_another_replica_goes_on_when_the_leader_is_killed_or_stopped(running_cl
                 await end(await _leads(trial))
             await _leads(trial)
             await shrink(trial, "three")
-            await ends_well(trial, onlooker)
+            await expect_replaced_and_clean(trial, onlooker)
 
     play(running_cluster, story)
 
@@ -57,7 +57,7 @@ def test_a_leader_that_slept_through_the_end_of_its_lease_writes_nothing(running
                 trial.start()
                 await _leads(trial)
                 sleeper.send_signal(signal.SIGCONT)
-                await ends_well(trial, onlooker)
+                await expect_replaced_and_clean(trial, onlooker)
                 assert held.spec.holder_identity
                 assert proxy.writes[written:] == []
                 assert sleeper.poll() is None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.live.aftermath import Onlooker, leaves_nothing_behind, settles
+from tests.live.aftermath import Onlooker, expect_nothing_left_behind, settles
 from tests.live.control_plane import ControlPlane
 from tests.live.stories import prepare, replaced, shrink
 from tests.live.trial import Trial, play
@@ -35,7 +35,7 @@ def test_a_spoiled_action_shows_and_a_sound_controller_mends_it(
                     await _gets_nowhere(trial, name)
             trial.start()
             await replaced(trial, *limits)
-            await leaves_nothing_behind(trial, onlooker, limits)
+            await expect_nothing_left_behind(trial, onlooker, limits)
 
     play(running_cluster, story)
 

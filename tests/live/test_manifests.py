@@ -113,14 +113,14 @@ def test_the_strictest_pod_security_admits_the_pods(
 
             try:
                 await trial.until("its pods are admitted", all_made, seconds=20)
-                await _refuses_root(trial.client, wanted)
+                await _expect_root_is_refused(trial.client, wanted)
             finally:
                 await trial.client.delete(r.NAMESPACES, space)
 
     asyncio.run(story())
 
 
-async def _refuses_root(client: Client, wanted: Json) -> None:
+async def _expect_root_is_refused(client: Client, wanted: Json) -> None:
     """The admission is really there: the same pod as root is refused."""
     pod: dict[str, Any] = json.loads(json.dumps(wanted["spec"]["template"]))
     pod["metadata"]["name"] = "root"

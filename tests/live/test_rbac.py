@@ -81,8 +81,8 @@ class Watched(Trial):
     async def claim_names(self) -> set[str]:
         return {claim.name for claim in await self.claims()}
 
-    async def end(self, task: asyncio.Task[None]) -> None:
-        """Stop the controller, and compare what it did with what it may do."""
+    async def expect_exactly_the_rights_used(self, task: asyncio.Task[None]) -> None:
+        """Stop the controller: it was refused nothing, and it used everything that its roles allow."""
         await self.stop(task)
         assert self.refused() == set(), "the roles lack something"
         assert {str(right) for right in self.unused()} == set(), "the roles allow what is never done"
@@ -107,7 +107,7 @@ def test_with_kwok_every_right_is_needed_and_none_is_missing(audited_cluster: Co
             await trial.delete("NodeClaim", small)
             await trial.replaced({small})
             await trial.runs(1)
-            await trial.end(task)
+            await trial.expect_exactly_the_rights_used(task)
 
     asyncio.run(story())
 
@@ -125,7 +125,7 @@ def test_with_karpenter_every_right_is_needed_and_none_is_missing(audited_cluste
             task = trial.start()
             await trial.replaced({"large"})
             await trial.runs(1)
-            await trial.end(task)
+            await trial.expect_exactly_the_rights_used(task)
 
     asyncio.run(story())
 

@@ -74,13 +74,14 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 
 def test_the_port_is_free_again_afterwards() -> None:
-    async def one_after_another() -> None:
-        async with serving(ANY_PORT, {}) as bound:
+    async def one_after_another() -> tuple[Address, Address]:
+        async with serving(ANY_PORT, {}) as first:
             pass
-        async with serving(bound, {}):
-            pass
+        async with serving(first, {}) as second:
+            return first, second
 
-    asyncio.run(one_after_another())
+    first, second = asyncio.run(one_after_another())
+    assert first == second
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ class Stage:
             term=lambda: self.term,
         )
 
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def expect(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
             while not holds():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
@@ -101,7 +101,7 @@ def play(story: Callable[[Stage], Awaitable[None]]) -> None:
         async with StandIn(refuses(500, "InternalError")) as server, server.client(patience=IMPATIENT) as client:
             stage = Stage(client)
             task = asyncio.create_task(stage.loop.run(stage.stop))
-            await stage.until(lambda: stage.controller.running)
+            await stage.expect(lambda: stage.controller.running)
             await story(stage)
             stage.stop.set()
             await asyncio.wait_for(task, 5)
@@ -121,7 +121,7 @@ def mistaken() -> None:
 def test_everything_is_looked_at_again_after_a_write_that_failed() -> None:
     async def story(stage: Stage) -> None:
         stage.queue.after(0, lambda: failing(stage))
-        await stage.until(lambda: stage.controller.looked > 0)
+        await stage.expect(lambda: stage.controller.looked > 0)
 
     play(story)
 
@@ -132,9 +132,9 @@ def test_also_when_another_life_of_the_controller_began_meanwhile(monkeypatch: p
     async def story(stage: Stage) -> None:
         for life in (1, 2, 3):
             stage.queue.after(0, lambda: failing(stage))
-            await stage.until(lambda life=life: stage.controller.looked == life)  # type: ignore[misc]
+            await stage.expect(lambda life=life: stage.controller.looked == life)  # type: ignore[misc]
             stage.term += 1
-            await stage.until(lambda life=life: stage.controller.begun == life + 1)  # type: ignore[misc]
+            await stage.expect(lambda life=life: stage.controller.begun == life + 1)  # type: ignore[misc]
 
     play(story)
 
@@ -142,7 +142,7 @@ def test_also_when_another_life_of_the_controller_began_meanwhile(monkeypatch: p
 def test_who_lost_the_lead_and_got_it_back_begins_a_new_life() -> None:
     async def story(stage: Stage) -> None:
         stage.term += 1
-        await stage.until(lambda: stage.controller.begun == 2)
+        await stage.expect(lambda: stage.controller.begun == 2)
 
     play(story)
 
@@ -150,7 +150,7 @@ def test_who_lost_the_lead_and_got_it_back_begins_a_new_life() -> None:
 def test_who_does_not_lead_does_nothing() -> None:
     async def story(stage: Stage) -> None:
         stage.leads = False
-        await stage.until(lambda: not stage.controller.running)
+        await stage.expect(lambda: not stage.controller.running)
         done: list[int] = []
         stage.queue.after(0, lambda: done.append(1))
         await asyncio.sleep(0.1)
@@ -168,7 +168,7 @@ def test_a_mistake_ends_one_life_and_not_the_process(where: str, monkeypatch: py
             stage.queue.after(0, mistaken)
         else:
             stage.changes.add(mistaken)
-        await stage.until(lambda: stage.controller.begun == 2)
+        await stage.expect(lambda: stage.controller.begun == 2)
 
     play(story)
 

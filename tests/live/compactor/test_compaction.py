@@ -25,7 +25,7 @@ async def one_node_to_spare(trial: CompactorTrial, pods: int = 2) -> None:
 async def killed_after_the_cordon(trial: CompactorTrial) -> None:
     """Let a compactor begin, and kill it before it asks any pod to leave."""
     task = trial.start(compaction=replace(QUICK, drain_interval=timedelta(minutes=1)))
-    await trial.until_begun("spare")
+    await trial.expect_begun("spare")
     await trial.kill(task)
 
 
@@ -42,12 +42,12 @@ def test_a_node_is_marked_then_cordoned_and_drained_and_forgotten_once_removed(r
     async def story(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         task = trial.start()
-        marked = await trial.until_marked("spare")
+        marked = await trial.expect_marked("spare")
         assert not marked.in_progress
         assert not (await trial.node("spare")).spec.unschedulable
-        await trial.until_begun("spare")
+        await trial.expect_begun("spare")
         await moved(trial, 2)
-        await trial.until_drained("spare")
+        await trial.expect_drained("spare")
         assert "its 2 pods have other places" in await trial.until_told("ScaleDownStarted", "spare")
         assert "the autoscaler can remove it" in await trial.until_told("Drained", "spare")
         held = json.loads((await trial.node("spare")).metadata.annotations[ANNOTATION])
@@ -91,7 +91,7 @@ def test_a_budget_may_refuse_and_a_restart_changes_nothing(running_cluster: Cont
         assert (await trial.mark("spare")).updated == began
         await trial.change("PodDisruptionBudget", "web", {"spec": {"minAvailable": 1}})
         await moved(trial, 2)
-        await trial.until_drained("spare")
+        await trial.expect_drained("spare")
         await trial.stop(task)
 
     play(running_cluster, story)
@@ -105,13 +105,13 @@ def test_a_drain_that_stalls_is_given_up_and_the_node_left_alone(running_cluster
         await killed_after_the_cordon(trial)
         await trial.make(budget("web", maxUnavailable=0))
         task = trial.start()
-        given_up = await trial.until_given_up("spare")
+        given_up = await trial.expect_given_up("spare")
         assert "did not leave in time" in await trial.until_told("DrainStalled", "spare")
         assert await trial.places() == ["spare", "spare"]
         assert given_up.retry_after is not None
         assert given_up.retry_after > datetime.now(UTC) + timedelta(minutes=50)
         await trial.delete("PodDisruptionBudget", "web")
-        await trial.until_marked("spare")
+        await trial.expect_marked("spare")
         await asyncio.sleep(3)
         assert not (await trial.mark("spare")).in_progress
         await trial.stop(task)
@@ -123,9 +123,9 @@ def test_a_node_that_is_needed_again_takes_pods_again(running_cluster: ControlPl
     async def story(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         task = trial.start()
-        await trial.until_drained("spare")
+        await trial.expect_drained("spare")
         await trial.scale("web", 10)  # eight fit on `big`
-        await trial.until_given_up("spare")
+        await trial.expect_given_up("spare")
         assert "its pool needs it again: Pod default/web-" in await trial.until_told("PoolFilledUp", "spare")
         await trial.until_running(10)
         await trial.stop(task)
@@ -140,7 +140,7 @@ def test_pods_are_deleted_past_budgets_where_that_is_wanted(running_cluster: Con
         await trial.configure(small=ENABLED | {"respectPodDisruptionBudgets": False})
         task = trial.start()
         await moved(trial, 2)
-        await trial.until_drained("spare")
+        await trial.expect_drained("spare")
         await trial.stop(task)
 
     play(running_cluster, story)
@@ -150,9 +150,9 @@ def test_a_pool_that_is_disabled_meanwhile_gets_its_node_back(running_cluster: C
     async def story(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         task = trial.start()
-        await trial.until_drained("spare")
+        await trial.expect_drained("spare")
         await trial.configure(small=ENABLED | {"enabled": False})
-        await trial.until_given_up("spare")
+        await trial.expect_given_up("spare")
         await trial.stop(task)
 
     play(running_cluster, story)

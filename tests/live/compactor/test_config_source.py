@@ -46,7 +46,7 @@ def test_without_a_configuration_nothing_is_done_and_a_broken_one_never_replaces
         await waits("nodePools.small.enabled: expected true or false")
         assert (await trial.node("spare")).metadata.annotations == {}
         await trial.configure(small=ENABLED)
-        await trial.until_marked("spare")
+        await trial.expect_marked("spare")
         assert (compactor.unready(), valid(compactor)) == (None, 1)
 
         await trial.configure(BROKEN)
@@ -60,7 +60,7 @@ def test_without_a_configuration_nothing_is_done_and_a_broken_one_never_replaces
         events = await trial.events("InvalidConfiguration", trial.config_map)
         assert [(event.type, KEY in event.message) for event in events] == [("Warning", True)]
         await trial.configure(small=ENABLED | {"enabled": False})
-        await trial.until_unmarked("spare")
+        await trial.expect_unmarked("spare")
         assert valid(compactor) == 1
         await trial.stop(task)
 
@@ -75,9 +75,9 @@ def test_a_mounted_config_map_is_read_again_when_its_link_is_swapped(
     async def story(trial: CompactorTrial) -> None:
         await trial.make(node("spare", "small"))
         task = trial.start()
-        await trial.until_marked("spare")
+        await trial.expect_marked("spare")
         mounted(tmp_path, written(small=ENABLED | {"enabled": False}))
-        await trial.until_unmarked("spare")
+        await trial.expect_unmarked("spare")
         await trial.stop(task)
 
     play(control_plane, story, config_file=file, **PATIENT)

@@ -71,7 +71,7 @@ def test_variables_metrics_and_the_end_are_those_of_the_original(control_plane: 
         await trial.make(node("one", "small"), node("two", "small", cpu="1500m"), node("three", "large"))
         await trial.configure(small=ENABLED)
         async with program(trial, port) as process:
-            await trial.until_marked("one")
+            await trial.expect_marked("one")
 
             async def measured() -> bool:
                 _, page = await asyncio.to_thread(get, port, "/metrics")

@@ -66,7 +66,7 @@ def test_every_right_is_needed_and_none_is_missing(
         await trial.until_running(2)
         await trial.make(node("big", "large"))
         await write(trial, json.dumps({"nodePools": {"small": ENABLED}}))
-        await trial.until_drained("spare")
+        await trial.expect_drained("spare")
         await trial.stop(task)
         async with Client(own) as client:  # what `compact --plan` does
             await read_compactor_config(client, name=CONFIG_MAP, namespace=NAMESPACE)

@@ -94,21 +94,21 @@ class CompactorTrial(Trial):
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
-    async def until_marked(self, name: str) -> Mark:
+    async def expect_marked(self, name: str) -> Mark:
         return await self._until_mark(name, "is marked", lambda mark: mark.marked)
 
-    async def until_unmarked(self, name: str) -> Mark:
+    async def expect_unmarked(self, name: str) -> Mark:
         return await self._until_mark(name, "is not marked", lambda mark: not mark.marked)
 
-    async def until_begun(self, name: str) -> None:
+    async def expect_begun(self, name: str) -> None:
         """Wait until a node is cordoned by the compactor."""
         await self._until_mark(name, "is on its way out", lambda mark: mark.in_progress)
         assert (await self.node(name)).spec.unschedulable
 
-    async def until_drained(self, name: str) -> None:
+    async def expect_drained(self, name: str) -> None:
         await self._until_mark(name, "is drained", lambda mark: mark.drained_at is not None)
 
-    async def until_given_up(self, name: str) -> Mark:
+    async def expect_given_up(self, name: str) -> Mark:
         """Wait until a node takes pods again."""
         mark = await self._until_mark(name, "is given up", lambda mark: mark.retry_after is not None)
         assert not (await self.node(name)).spec.unschedulable
