@@ -14,8 +14,9 @@ from tests.packing.twin_claims import clash
 from tests.strategies import Cluster, clusters
 
 from karpool.catalog.instance_types import Catalog
+from karpool.cluster.codes import GroupKind
 from karpool.cluster.constraints import Constraints, Level
-from karpool.cluster.groups import GroupKind, labels_satisfy
+from karpool.cluster.groups import labels_satisfy
 from karpool.cluster.nodes import join
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME

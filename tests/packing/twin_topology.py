@@ -6,8 +6,9 @@ from itertools import product
 from typing import Final
 
 from karpool.catalog.instance_types import InstanceType
+from karpool.cluster.codes import GroupKind
 from karpool.cluster.constraints import Level
-from karpool.cluster.groups import Group, GroupKind, hard
+from karpool.cluster.groups import Group, hard
 from karpool.cluster.nodes import StateNode
 from karpool.model.pod import Pod
 from karpool.model.requirements import ANY, Requirement, Requirements, one_of

@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from karpool.cluster.groups import Group, GroupKind, NodeFilter, affinity_group, spread_group, together
+from karpool.cluster.codes import GroupKind
+from karpool.cluster.groups import Group, NodeFilter, affinity_group, spread_group, together
 from karpool.cluster.volumes import NO_VOLUMES, VolumeNeeds
 from karpool.model.pod import Pod
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements

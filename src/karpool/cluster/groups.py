@@ -7,22 +7,13 @@ points at; that side is an inverse group, which counts the pods that declare the
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 
+from karpool.cluster.codes import GroupKind
 from karpool.model.labels import HOSTNAME, canonical
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import PodAffinityTerm, SpreadConstraint, Taint, Toleration, untolerated
 from karpool.model.selectors import LabelSelector, SelectorExpression
 from karpool.model.workloads import Namespace
-
-
-class GroupKind(IntEnum):
-    """What a group's count is for."""
-
-    SPREAD = 0
-    AFFINITY = 1
-    ANTI = 2
-    INVERSE = 3
 
 
 @dataclass(frozen=True, slots=True)

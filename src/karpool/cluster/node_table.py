@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from karpool.cluster.arrays import Array, grown
+from karpool.cluster.codes import EXPECTED, GONE, PRESENT
 from karpool.cluster.daemons import Daemon
 from karpool.cluster.node_shapes import ShapeTable
 from karpool.cluster.nodes import StateNode
@@ -14,9 +15,6 @@ from karpool.cluster.pod_table import END, NOWHERE
 from karpool.cluster.resources import ATTACH, UNLIMITED, ResourceTable
 from karpool.cluster.topology import HOST_KEY, Topology
 from karpool.model.labels import HOSTNAME
-
-# Values of the column `live`: no destination; a machine whose Node has not appeared yet; a node.
-GONE, EXPECTED, PRESENT = 0, 1, 2
 
 
 class NodeTable:

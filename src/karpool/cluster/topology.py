@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from karpool.cluster.arrays import Array, Ragged, grown
-from karpool.cluster.groups import ALL_NODES, Group, GroupKind, NodeFilter
+from karpool.cluster.codes import GroupKind
+from karpool.cluster.groups import ALL_NODES, Group, NodeFilter
 from karpool.model.labels import HOSTNAME
 
 LabelSet = tuple[str, tuple[tuple[str, str], ...]]

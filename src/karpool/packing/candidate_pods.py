@@ -1,4 +1,4 @@
-"""The pods that would move from each node, all in one array, so that any nodes are looked at without copying them."""
+"""The pods that would move from each candidate, all in one array, so that scans of single nodes copy nothing."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -14,8 +14,8 @@ _LEAST: Final = 16
 class CandidateSets(NamedTuple):
     """Sets of nodes that would go together, each with the pods that would move, in the order in which they are placed.
 
-    `flags` has one entry for each pod (see the kernel); one new node in the place of a set has to cost less than its
-    `below`, which is infinite where a price alone does not decide.
+    `flags` has one entry for each pod (see `kernels/scan.py`). A set may be replaced by at most `most_new_nodes` whose
+    prices together stay below `below`, which is infinite where the price alone does not decide.
     """
 
     nodes: Array
@@ -24,6 +24,7 @@ class CandidateSets(NamedTuple):
     flags: Array
     pod_start: Array
     pod_count: Array
+    most_new_nodes: Array
     below: Array
 
 
@@ -59,12 +60,46 @@ class CandidatePods:
         self._used += room
         self._pods, self._flags = grown(self._pods, (self._used,)), grown(self._flags, (self._used,))
 
-    def alone(self, nodes: Sequence[int]) -> CandidateSets:
+    def alone(self, nodes: Sequence[int], most_new_nodes: int = 1) -> CandidateSets:
         """A set of each node."""
         rows = np.array(nodes, dtype=np.int64)
-        starts = np.arange(len(rows) + 1)
         return CandidateSets(
-            rows, starts, self._pods, self._flags, self._start[rows], self._count[rows], self._below[rows]
+            nodes=rows,
+            node_start=np.arange(len(rows) + 1),
+            pods=self._pods,
+            flags=self._flags,
+            pod_start=self._start[rows],
+            pod_count=self._count[rows],
+            most_new_nodes=np.full(len(rows), most_new_nodes),
+            below=self._below[rows],
+        )
+
+    def sets(
+        self,
+        groups: Sequence[Sequence[int]],
+        below: Sequence[float],
+        most_new_nodes: Sequence[int],
+        order: Callable[[Array], Array],
+    ) -> CandidateSets:
+        """A set of each group of nodes; `order` gives the places that put pods in order."""
+        lengths = np.array([len(group) for group in groups], dtype=np.int64)
+        rows = np.array([node for group in groups for node in group], dtype=np.int64)
+        counts = self._count[rows]
+        ends = np.cumsum(counts)
+        places = np.arange(counts.sum()) + np.repeat(self._start[rows] - ends + counts, counts)
+        set_of = np.repeat(np.repeat(np.arange(len(groups)), lengths), counts)
+        ordered = order(self._pods[places])
+        places = places[ordered[np.argsort(set_of[ordered], kind="stable")]]
+        pod_count = np.bincount(set_of, minlength=len(groups))
+        return CandidateSets(
+            nodes=rows,
+            node_start=np.concatenate(([0], np.cumsum(lengths))),
+            pods=self._pods[places],
+            flags=self._flags[places],
+            pod_start=np.cumsum(pod_count) - pod_count,
+            pod_count=pod_count,
+            most_new_nodes=np.array(most_new_nodes, dtype=np.int64),
+            below=np.array(below, dtype=np.float64),
         )
 
     def prefixes(
@@ -73,24 +108,7 @@ class CandidatePods:
         lengths: Sequence[int],
         below: Sequence[float],
         order: Callable[[Array], Array],
+        most_new_nodes: int = 1,
     ) -> CandidateSets:
-        """A set of the first so many nodes for each length; `order` gives the places that put pods in order."""
-        rows = np.array(nodes[: max(lengths)], dtype=np.int64)
-        counts = self._count[rows]
-        ends = np.cumsum(counts)
-        at = np.arange(ends[-1]) + np.repeat(self._start[rows] - ends + counts, counts)
-        member = np.repeat(np.arange(len(rows)), counts)
-        ordered = order(self._pods[at])
-        at, member = at[ordered], member[ordered]
-        chosen = [at[member < length] for length in lengths]
-        pod_counts = np.array([len(one) for one in chosen])
-        together = np.concatenate(chosen)
-        return CandidateSets(
-            nodes=np.concatenate([rows[:length] for length in lengths]),
-            node_start=np.array([0, *np.cumsum(lengths)]),
-            pods=self._pods[together],
-            flags=self._flags[together],
-            pod_start=np.cumsum(pod_counts) - pod_counts,
-            pod_count=pod_counts,
-            below=np.array(below, dtype=np.float64),
-        )
+        """A set of the first so many nodes for each length."""
+        return self.sets([nodes[:length] for length in lengths], below, [most_new_nodes] * len(lengths), order)

@@ -6,7 +6,8 @@ from enum import StrEnum
 from math import ceil, floor
 from typing import Final
 
-from karpool.cluster.groups import Group, GroupKind
+from karpool.cluster.codes import GroupKind
+from karpool.cluster.groups import Group
 from karpool.cluster.resources import ATTACH, UNLIMITED
 from karpool.model.labels import HOSTNAME, REGION, ZONE
 

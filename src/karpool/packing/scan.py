@@ -64,6 +64,7 @@ class Scan:
                 self.sets.pod_count,
                 self.sets.pods,
                 self.sets.flags,
+                self.sets.most_new_nodes,
                 self.sets.below,
                 self.limits,
                 self.engine.space.reservations,

@@ -6,8 +6,7 @@ As kube-scheduler sees it: only domains that have nodes count for spread, and a 
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.groups import GroupKind
-from karpool.cluster.node_table import PRESENT
+from karpool.cluster.codes import PRESENT, GroupKind
 from karpool.cluster.pod_classes import NO_CLASS
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME

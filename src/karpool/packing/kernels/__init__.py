@@ -1,13 +1,14 @@
 """Compiled inner loops of the engine: they see arrays, never objects.
 
-Numba keeps what it compiles on disk, but looks only at the file of the function that is called. Kernels are therefore
-kept in a folder named after everything in this package: any change here compiles anew. Nothing else is asked of that
-folder: it may be copied, and, as in an image, be one that cannot be written to.
+Numba caches what it compiles on disk, but compares only the file of the function that is called. The cache is therefore
+a folder named after a hash of this package and of every module of Karpool that it imports from: a change in any of them
+compiles all kernels again. The folder may be copied, and may be read-only, as in an image.
 """
 
+import ast
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -16,22 +17,47 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 
-def _folder() -> Path:
+def cache_key(root: Path) -> str:
+    """A hash of the version of Numba and of all sources that kernels are compiled from; `root` contains `karpool`."""
     digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    package = root.joinpath(*__name__.split("."))
+    pending = sorted(source for source in package.glob("*.py") if source.name != "__main__.py")
+    sources = set(pending)
+    while pending:
+        imported = set(_imports(root, pending.pop())) - sources
+        sources |= imported
+        pending += imported
+    for source in sorted(sources):
         digest.update(source.read_bytes())
-    name = f"kernels-{digest.hexdigest()}"
+    return digest.hexdigest()
+
+
+def _imports(root: Path, source: Path) -> Iterator[Path]:
+    """The files of the modules that a module imports, or imports names from, as far as they are below a folder."""
+    for statement in ast.walk(ast.parse(source.read_bytes())):
+        if isinstance(statement, ast.ImportFrom) and statement.module:
+            modules = [statement.module, *(f"{statement.module}.{name.name}" for name in statement.names)]
+        elif isinstance(statement, ast.Import):
+            modules = [name.name for name in statement.names]
+        else:
+            continue
+        files = (root.joinpath(*module.split(".")).with_suffix(".py") for module in modules)
+        yield from (file for file in files if file.is_file())
+
+
+def _folder() -> Path:
+    name = f"kernels-{cache_key(Path(__file__).parents[3])}"
     if given := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(given) / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "karpool" / name
 
 
 FOLDER: Final = _folder()
-"""Where kernels are kept."""
+"""Where compiled kernels are cached."""
 
 
 class _Locator:
-    """Where one kernel is kept; its freshness is that of the folder."""
+    """Where one kernel is cached; it is as fresh as the folder."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._line = function.__code__.co_firstlineno
@@ -57,23 +83,23 @@ class _Located(CompileResultCacheImpl):
     _locator_classes: Any = [_Locator]
 
 
-class _Kept(FunctionCache):
+class _DiskCache(FunctionCache):
     _impl_class = _Located
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, where that is possible."""
+        """Write what was compiled, unless the folder is read-only."""
         with suppress(OSError):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Any) -> Any:
-    """Compile a function that Python calls, and keep the result on disk."""
+    """Compile a function that Python calls, and cache the result on disk."""
     kernel = numba.njit(error_model="numpy")(function)
-    # What `cache=True` would do, but that one refuses to read where it cannot write.
-    kernel._cache = _Kept(function)  # type: ignore[no-untyped-call]
+    # As `cache=True`, which refuses to read from a folder that it cannot write to.
+    kernel._cache = _DiskCache(function)  # type: ignore[no-untyped-call]
     return kernel
 
 
 def inner(function: Any) -> Any:
-    """Compile a function that only other compiled functions call, which saves the ways in from Python and from C."""
+    """Compile a function that only other compiled functions call, without wrappers for Python and C."""
     return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)

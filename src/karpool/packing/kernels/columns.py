@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from karpool.cluster.codes import GroupKind
 from karpool.packing.kernels.memory import column
 
 # The snapshot's columns.
@@ -233,7 +234,7 @@ UNPLACED = -1
 UNKNOWN = -2
 UNSET = -1
 NOT_KNOWN = 2
-SPREAD = 0
-AFFINITY = 1
-ANTI = 2
-INVERSE = 3
+SPREAD = int(GroupKind.SPREAD)
+AFFINITY = int(GroupKind.AFFINITY)
+ANTI = int(GroupKind.ANTI)
+INVERSE = int(GroupKind.INVERSE)

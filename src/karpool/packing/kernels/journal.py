@@ -1,7 +1,7 @@
 """Changes that can be undone: every write is noted with the value it replaces."""
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.node_table import PRESENT
+from karpool.cluster.codes import PRESENT
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import compiled, inner
 

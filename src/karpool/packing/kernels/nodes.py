@@ -1,7 +1,7 @@
 """Existing nodes: which is the first that takes a pod, and what it then has left."""
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.node_table import GONE
+from karpool.cluster.codes import GONE
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import inner
 from karpool.packing.kernels.journal import add_to_host, count_pod, note

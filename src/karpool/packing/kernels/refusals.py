@@ -6,7 +6,7 @@ which they are made, so of two codes the larger one got further.
 """
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.node_table import GONE
+from karpool.cluster.codes import GONE
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import compiled, inner
 from karpool.packing.kernels.nodes import attaches, fits, ports_free

@@ -1,7 +1,7 @@
-"""Sets of nodes, one after the other: each is taken away, its pods are placed, the outcome is judged, all is undone.
+"""Sets of nodes, one after the other: each is removed, its pods are placed, the outcome is judged, all is undone.
 
-Most sets have to stay, and that much is seen here without leaving the kernel. It stops at the first set that may be
-worth a closer look, and goes on from there when it is called again.
+Most sets have to stay, and the kernel sees that without calling Python. It stops at the first set that may go, and
+continues behind it when it is called again.
 """
 
 import numpy as np
@@ -31,6 +31,7 @@ def scan(
     pod_count: Array,
     pods: Array,
     flags: Array,
+    most_new_nodes: Array,
     below: Array,
     limits: Array,
     reservations: Array,
@@ -40,7 +41,7 @@ def scan(
     on_classes: Array,
     on_groups: Array,
 ) -> int:
-    """Look at sets until one may be worth it (c.YES, `progress` is past it); c.DONE, or what is missing to go on."""
+    """Judge sets until one may go (c.YES, `progress` is behind it); c.DONE after the last, or what Python must add."""
     while progress[AT] < len(below):
         at = progress[AT]
         first, count = pod_start[at], pod_count[at]
@@ -55,7 +56,7 @@ def scan(
         if answer == c.DONE:
             answer = place(m)
         if answer == c.DONE:
-            answer = judge(m, first, count, flags, below[at], unready)
+            answer = judge(m, first, count, flags, most_new_nodes[at], below[at], unready)
         if answer != c.YES and answer != c.NO:
             return answer
         opened[at] = c.state(m)[c.CLAIMS] > 0
@@ -95,28 +96,45 @@ def begin(m: Array, first: int, count: int, pods: Array, flags: Array, limits: A
 
 
 @inner
-def judge(m: Array, first: int, count: int, flags: Array, below: float, unready: Array) -> int:
-    """c.NO if a set has to stay for sure; c.YES if it may go; or what has to be known first."""
+def judge(m: Array, first: int, count: int, flags: Array, most: int, below: float, unready: Array) -> int:
+    """c.NO if a set certainly has to stay; c.YES if it may go; or what Python has to add first."""
     for item in range(count):
         target = c.target(m)[item]
         if target == c.UNPLACED or (target >= 0 and unready[target] and (flags[first + item] & PATIENT) == 0):
             return c.NO
     claims = c.state(m)[c.CLAIMS]
-    if claims != 1:
-        return c.YES if claims == 0 else c.NO
-    if not np.isfinite(below) or c.claim_relaxed(m)[0]:
+    if claims > most:
+        return c.NO
+    if claims == 0 or not np.isfinite(below):
         return c.YES
+    price = 0.0
+    for claim in range(claims):
+        if c.claim_relaxed(m)[claim] or holds_reservation(m, claim):
+            return c.YES
+        requirement = c.claim_requirement(m)[claim]
+        if not c.priced(m)[requirement]:
+            c.state(m)[c.MISS_A] = requirement
+            return c.NEED_PRICES
+        price += cheapest(m, claim, requirement)
+    return c.YES if price < below else c.NO
+
+
+@inner
+def holds_reservation(m: Array, claim: int) -> bool:
+    """Whether a new node holds a reservation, so that its price is not that of its requirements."""
     for number in range(c.sizes(m)[c.RESERVATION_IDS]):
-        if c.claim_held(m)[0, number]:
-            return c.YES
-    requirement = c.claim_requirement(m)[0]
-    if not c.priced(m)[requirement]:
-        c.state(m)[c.MISS_A] = requirement
-        return c.NEED_PRICES
-    for at in range(c.claim_type_count(m)[0]):
-        if c.worst_price(m)[requirement, c.claim_types(m)[0, at]] < below:
-            return c.YES
-    return c.NO
+        if c.claim_held(m)[claim, number]:
+            return True
+    return False
+
+
+@inner
+def cheapest(m: Array, claim: int, requirement: int) -> float:
+    """The price of the cheapest type that a new node may have, each type at the most that a launch of it may cost."""
+    lowest, prices, types = np.inf, c.worst_price(m)[requirement], c.claim_types(m)[claim]
+    for at in range(c.claim_type_count(m)[claim]):
+        lowest = min(lowest, prices[types[at]])
+    return lowest
 
 
 @inner
