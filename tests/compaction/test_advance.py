@@ -10,11 +10,12 @@ from msgspec.structs import replace as changed
 from tests.compaction.situations import BUSY, GKE, MARKED, NOW, ROOMY, ago, box, busy, cluster, config, pool_config
 from tests.factories import pdb, pod, taint
 
-from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
+from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.advance import CompactionStep, advance
 from karpool.compaction.config import Config
 from karpool.compaction.marks import ANNOTATION, Mark, read_mark
 from karpool.compaction.settings import DEFAULTS, jittered
+from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.model.node import Node
 from karpool.model.objects import Objects
 
@@ -26,30 +27,30 @@ def step(*boxes: Any, given: Config | None = None, now: datetime = NOW, **others
     return advance(cluster(boxes, **others), given or config(), now)
 
 
-def states(actions: tuple[Action, ...]) -> dict[str, tuple[Mark, bool | None]]:
+def states(actions: tuple[CompactionAction, ...]) -> dict[str, tuple[Mark, bool | None]]:
     """What is written to nodes: the mark, and the cordon."""
-    written = [action for action in actions if isinstance(action, SetState)]
+    written = [action for action in actions if isinstance(action, SetNodeState)]
     assert len({action.node for action in written}) == len(written)
     return {each.node: (read_mark({each.annotation: each.value}), each.unschedulable) for each in written}
 
 
-def evicted(actions: tuple[Action, ...]) -> list[str]:
+def evicted(actions: tuple[CompactionAction, ...]) -> list[str]:
     return [action.key for action in actions if isinstance(action, EvictPod)]
 
 
-def events(actions: tuple[Action, ...]) -> list[tuple[str, str]]:
-    return [(action.node, action.reason) for action in actions if isinstance(action, RecordEvent)]
+def events(actions: tuple[CompactionAction, ...]) -> list[tuple[str, str]]:
+    return [(action.name, action.reason) for action in actions if isinstance(action, RecordEvent)]
 
 
-def carried_out(objects: Objects, actions: tuple[Action, ...], refused: tuple[str, ...] = ()) -> Objects:
+def carried_out(objects: Objects, actions: tuple[CompactionAction, ...], refused: tuple[str, ...] = ()) -> Objects:
     """The objects after a cluster has done what it was told; pods that are refused stay."""
-    written = {action.node: action for action in actions if isinstance(action, SetState)}
+    written = {action.node: action for action in actions if isinstance(action, SetNodeState)}
     nodes = tuple(_written(node, written[node.name]) if node.name in written else node for node in objects.nodes)
     gone = {key for key in evicted(actions) if key not in refused}
     return changed(objects, nodes=nodes, pods=tuple(pod for pod in objects.pods if pod.key not in gone))
 
 
-def _written(node: Node, action: SetState) -> Node:
+def _written(node: Node, action: SetNodeState) -> Node:
     annotations = {**node.metadata.annotations, action.annotation: action.value}
     cordon = node.spec.unschedulable if action.unschedulable is None else action.unschedulable
     metadata = changed(node.metadata, annotations=annotations)
@@ -71,7 +72,7 @@ def test_only_marks_that_change_are_written() -> None:
         "b": (Mark(updated=NOW), None),
         "c": (Mark(updated=NOW), None),
     }
-    assert found.wake is None
+    assert found.requeue_at is None
 
 
 def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
@@ -79,11 +80,11 @@ def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
     assert states(found.actions) == {"a": (Mark(in_progress=True, updated=NOW), True)}
     assert events(found.actions) == [("a", "ScaleDownStarted")]
     assert evicted(found.actions) == []
-    assert found.wake == NOW + DEFAULTS.drain_interval
+    assert found.requeue_at == NOW + DEFAULTS.drain_interval
 
 
 @pytest.mark.parametrize(
-    ("began", "most", "begins", "wake"),
+    ("began", "most", "begins", "requeue_at"),
     [
         (ago(seconds=10), None, False, ago(seconds=-290)),
         (ago(seconds=299), None, False, ago(seconds=-1)),
@@ -95,13 +96,13 @@ def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
     ],
 )
 def test_a_pool_begins_one_scale_down_in_each_regular_interval_unless_it_says_how_many_at_once(
-    began: datetime | None, most: int | None, *, begins: bool, wake: datetime | None
+    began: datetime | None, most: int | None, *, begins: bool, requeue_at: datetime | None
 ) -> None:
     waiting = busy("x", mark=Mark(in_progress=True, updated=began, drained_at=ago(seconds=5)))
     given = config(main=pool_config(max_in_progress=most))
     found = step(box("a", "1"), box("b", "1"), waiting, ROOMY, given=given)
     assert events(found.actions) == ([("a", "ScaleDownStarted")] if begins else [])
-    assert found.wake == wake
+    assert found.requeue_at == requeue_at
 
 
 def test_the_pace_of_one_pool_does_not_hold_another() -> None:
@@ -134,7 +135,7 @@ def test_where_budgets_are_not_respected_pods_are_deleted() -> None:
 def test_a_pod_that_still_terminates_is_waited_for() -> None:
     found = step(busy("a", pod("slow-1", node="a", deleted=NOW)), ROOMY)
     assert found.actions == ()
-    assert found.wake is not None
+    assert found.requeue_at is not None
 
 
 def test_when_the_last_pod_has_left_the_time_is_noted_once() -> None:
@@ -157,7 +158,7 @@ def test_when_the_last_pod_has_left_the_time_is_noted_once() -> None:
     ],
 )
 def test_the_next_look_is_soon_only_while_pods_have_to_leave(boxes: Any, *, soon: bool) -> None:
-    assert step(*boxes, ROOMY).wake == (NOW + DEFAULTS.drain_interval if soon else None)
+    assert step(*boxes, ROOMY).requeue_at == (NOW + DEFAULTS.drain_interval if soon else None)
 
 
 def test_what_the_original_began_is_carried_on() -> None:
@@ -193,7 +194,7 @@ def test_a_scale_down_that_leads_nowhere_is_given_up(made: Any, given: Config, r
     found = step(made, ROOMY, given=given)
     assert states(found.actions) == {"a": (Mark(updated=NOW, retry_after=NOW + DEFAULTS.retry_after), False)}
     assert events(found.actions) == [("a", reason)]
-    assert found.wake is None
+    assert found.requeue_at is None
 
 
 def test_a_node_that_the_autoscaler_removes_is_left_to_it() -> None:
@@ -294,7 +295,7 @@ def test_however_often_it_is_looked_at_a_pool_gives_away_one_node_in_each_interv
         found = advance(objects, given, now)
         began += [now for _, reason in events(found.actions) if reason == "ScaleDownStarted"]
         objects = carried_out(objects, found.actions, refused=("default/n0-0",))
-        now = found.wake or now + DEFAULTS.sleep
+        now = found.requeue_at or now + DEFAULTS.sleep
     assert [(after - before).total_seconds() for before, after in pairwise(began)] == apart
 
 
@@ -321,5 +322,5 @@ def test_the_time_to_sleep_varies_by_a_quarter() -> None:
 
 def test_states_are_written_to_the_annotation() -> None:
     (action,) = step(box("a", "1", mark=None)).actions
-    assert isinstance(action, SetState)
+    assert isinstance(action, SetNodeState)
     assert action.annotation == ANNOTATION == "estafette.io/node-compactor-state"

@@ -23,8 +23,9 @@ from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.settings import DisruptionSettings, Order
+from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import nominate, nominated
-from karpool.execution.tickets import in_command
+from karpool.execution.tickets import nodes_in_commands
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.operator.pdb_source import StorePdbSource
@@ -82,7 +83,7 @@ def fresh(world: Restless, made: Controller) -> DecisionContext:
         Engine(snapshot, CATALOG, Options()),
         now=world.now,
         settings=made.settings,
-        in_command=in_command(objects),
+        in_command=nodes_in_commands(objects),
         nominated=nominated(made.session.state, world.store.claims.get, world.now),
     )
 
@@ -121,7 +122,7 @@ def test_a_situation_that_lives_on_is_the_same_as_a_fresh_one(chance: Random, or
         assert made.session is not None
         node = chance.choice(world.store.nodes.listed()) if len(world.store.nodes) else None
         if node is not None and chance.random() < 0.1:
-            made.session.state = nominate(made.session.state, [node.name], world.now)
+            made.session.state = nominate(made.session.state, [node.name], world.now, ExecutionSettings())
         anew = fresh(world, made)
         expected = DecisionPass(anew, RefusalCache()).decide()
         with made._disruption._context() as living:

@@ -1,5 +1,6 @@
 """Runs a world under execution until nothing is left to do, and looks at what is left over."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -7,25 +8,47 @@ from msgspec.structs import replace
 from tests.execution.world import START, World
 from tests.factories import claim_for, node, node_pool, pdb, pod
 
+from karpool.cluster.daemons import daemons
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
+from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, RecordEvent
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.lifecycle import lifecycle
-from karpool.execution.starting import begin
-from karpool.execution.state import State
+from karpool.execution.settings import ExecutionSettings
+from karpool.execution.start import start_command
+from karpool.execution.state import ExecutionState
 from karpool.execution.tickets import COMMAND, REPLACES
 from karpool.model.labels import DISRUPTED_TAINT
 from karpool.model.objects import Objects
+from karpool.model.pod import Pod
 from karpool.model.requirements import Requirements
 from karpool.model.workloads import BudgetStatus, PodDisruptionBudget
 from karpool.wire.objects import condition
 
 Crash = Callable[[int], bool]
+SETTINGS = ExecutionSettings()
 
 
 def never(_: int) -> bool:
     return False
+
+
+def start(world: World, command: Command, settings: ExecutionSettings = SETTINGS) -> tuple[Action, ...]:
+    """The actions that start a command, with the daemons that the world shows."""
+    objects = world.objects()
+    return start_command(command, objects, world.now, settings, daemons(objects.daemon_sets, objects.pods))
+
+
+def advanced(
+    objects: Objects, state: ExecutionState, now: datetime, settings: ExecutionSettings = SETTINGS
+) -> tuple[ExecutionState, tuple[Action, ...]]:
+    """`advance` on all objects of a cluster."""
+    on_node: defaultdict[str, list[Pod]] = defaultdict(list)
+    for each in objects.pods:
+        on_node[each.spec.node_name].append(each)
+    pdbs = PdbLimits(objects.pod_disruption_budgets)
+    return advance(objects, state, now, settings=settings, pods_on=on_node.__getitem__, pdbs=pdbs)
 
 
 class Run:
@@ -36,7 +59,7 @@ class Run:
         self.fail = fail
         self.crash = crash
         self.forgetful = forgetful
-        self.state = State()
+        self.state = ExecutionState()
         self.count = 0
         self.least_healthy = {key: world.healthy(budget) for key, budget in world.pdbs.items()}
 
@@ -45,7 +68,7 @@ class Run:
         for action in actions:
             self.count += 1
             if self.crash(self.count):
-                self.state = State()
+                self.state = ExecutionState()
                 return False
             if self.fail(self.count):
                 if starting:
@@ -57,17 +80,19 @@ class Run:
         return True
 
     def start(self, command: Command) -> None:
-        self.execute(begin(command, self.world.objects(), self.world.now), starting=True)
+        self.execute(start(self.world, command), starting=True)
 
     def look(self) -> tuple[bool, datetime | None]:
         """One look: whether something was to be done, and when to look again."""
-        state = State() if self.forgetful else self.state
-        self.state, actions = advance(self.world.objects(), state, self.world.now)
+        state = ExecutionState() if self.forgetful else self.state
+        self.state, actions = advanced(self.world.objects(), state, self.world.now)
         if not self.execute(actions):
             return True, None
-        lived = lifecycle(self.world.objects(), self.world.now)
+        lived = lifecycle(self.world.objects(), self.world.now, SETTINGS)
         finished = self.execute(lived.actions)
-        moments = [when for when in (self.state.wake, lived.wake, self.world.next_event) if when is not None]
+        moments = [
+            when for when in (self.state.requeue_at, lived.requeue_at, self.world.next_event) if when is not None
+        ]
         acted = any(not isinstance(action, RecordEvent) for action in (*actions, *lived.actions))
         return acted or not finished, min(moments, default=None)
 

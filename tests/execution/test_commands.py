@@ -3,11 +3,12 @@ from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
-from tests.execution.runs import Run, delete_command, leftovers, replace_command, small_world
+from tests.execution.runs import SETTINGS, Run, advanced, delete_command, leftovers, replace_command, small_world, start
 from tests.execution.world import START, World
 from tests.factories import pod, taint
 
 from karpool.disruption.command import Cause, Command, Method
+from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import (
     Action,
     AddTaint,
@@ -19,12 +20,11 @@ from karpool.execution.actions import (
     RemoveTaint,
     SetClaimCondition,
 )
-from karpool.execution.advance import advance
-from karpool.execution.departures import leaving_nodes, moving_pods
+from karpool.execution.leaving import leaving_nodes, moving_pods
 from karpool.execution.settings import ExecutionSettings
-from karpool.execution.starting import NotStartedError, begin, destinations
-from karpool.execution.state import State, nominate, nominated
-from karpool.execution.tickets import COMMAND, REPLACES, in_command, ticket_of
+from karpool.execution.start import NotStartedError, destinations
+from karpool.execution.state import ExecutionState, nominate, nominated
+from karpool.execution.tickets import COMMAND, REPLACES, nodes_in_commands, ticket_of
 from karpool.model.objects import Objects
 from karpool.wire.objects import Condition
 
@@ -42,8 +42,10 @@ def started(make: Callable[[World], Command], **options: bool) -> tuple[World, R
     return world, run
 
 
-def look(world: World, state: State | None = None, settings: ExecutionSettings | None = None) -> tuple[Action, ...]:
-    return advance(world.objects(), state or State(), world.now, settings=settings)[1]
+def look(
+    world: World, state: ExecutionState | None = None, settings: ExecutionSettings = SETTINGS
+) -> tuple[Action, ...]:
+    return advanced(world.objects(), state or ExecutionState(), world.now, settings)[1]
 
 
 def events(actions: tuple[Action, ...]) -> list[tuple[str, str]]:
@@ -59,7 +61,7 @@ def replacement_of(world: World) -> str:
 
 def test_a_command_is_written_on_all_candidates_before_anything_else() -> None:
     world = small_world()
-    actions = begin(replace_command(world), world.objects(), world.now)
+    actions = start(world, replace_command(world))
     assert kinds(actions) == [
         *["Annotate"] * 2,
         *["AddTaint"] * 2,
@@ -75,21 +77,22 @@ def test_a_command_is_written_on_all_candidates_before_anything_else() -> None:
     assert (ticket.nodes, ticket.replacements, ticket.cause) == (("a", "b"), (created.claim.name,), "Underutilized")
     assert created.claim.metadata.annotations[REPLACES] == ticket.id
     assert world.nodes["a"].spec.taints == (taint("karpenter.sh/disrupted"),)
-    assert in_command(world.objects()) == {"a", "b"}
+    assert nodes_in_commands(world.objects()) == {"a", "b"}
 
 
 def test_beginning_twice_at_one_moment_asks_for_the_same() -> None:
     world = small_world()
     command = replace_command(world)
-    first = begin(command, world.objects(), world.now)
-    assert begin(command, world.objects(), world.now) == first
-    assert begin(command, world.objects(), world.now + SECOND) != first
+    first = start(world, command)
+    assert start(world, command) == first
+    world.now += SECOND
+    assert start(world, command) != first
 
 
 def test_the_taint_of_another_mode_is_used() -> None:
     world = small_world()
     settings = ExecutionSettings(taint_key="karpool.sh/disrupted")
-    actions = begin(delete_command(world), world.objects(), world.now, settings=settings)
+    actions = start(world, delete_command(world), settings)
     assert [a.taint.key for a in actions if isinstance(a, AddTaint)] == ["karpool.sh/disrupted"] * 2
 
 
@@ -123,7 +126,7 @@ def test_a_command_that_no_longer_holds_does_not_start(change: Callable[[World],
     command = delete_command(world)
     change(world)
     with pytest.raises(NotStartedError) as refused:
-        begin(command, world.objects(), world.now)
+        start(world, command)
     assert refused.value.reason.code == code
     assert refused.value.reason.object.split()[0] in ("Node", "Pod")
 
@@ -135,7 +138,7 @@ def test_a_pool_that_is_not_ready_starts_no_replacement() -> None:
     unready = replace(pool, status=replace(pool.status, conditions=(Condition(type="Ready", status="False"),)))
     world.others = Objects(node_pools=(unready,))
     with pytest.raises(NotStartedError, match="NodePool default: cannot supply"):
-        begin(command, world.objects(), world.now)
+        start(world, command)
 
 
 # -- waiting -----------------------------------------------------------------------------------------------------------
@@ -179,7 +182,7 @@ def test_a_replacement_that_was_ready_once_counts_as_ready() -> None:
 def run_lifecycle(world: World) -> tuple[Action, ...]:
     from karpool.execution.lifecycle import lifecycle
 
-    return lifecycle(world.objects(), world.now).actions
+    return lifecycle(world.objects(), world.now, SETTINGS).actions
 
 
 def test_a_taint_that_somebody_took_off_is_put_on_again_before_anything_is_deleted() -> None:
@@ -202,16 +205,16 @@ def test_it_is_remembered_whether_a_command_waits_for_a_budget(allowed: int) -> 
     world, _ = started(delete_command)
     budget = world.pdbs["default/web"]
     world.pdbs["default/web"] = replace(budget, status=replace(budget.status, disruptions_allowed=allowed))
-    assert advance(world.objects(), State(), world.now)[0].held_by_budget is (allowed == 0)
+    assert advanced(world.objects(), ExecutionState(), world.now)[0].blocked_by_pdb is (allowed == 0)
 
 
 def test_a_pod_that_must_not_be_disturbed_holds_a_command_until_its_time_is_over() -> None:
     world, _ = started(delete_command)
     held = pod("web-a1", node="a", started=START, annotations={"karpenter.sh/do-not-disrupt": "1m"})
     world.pods[held.key] = replace(held, status=replace(held.status, start_time=START - 10 * SECOND))
-    state, actions = advance(world.objects(), State(), world.now)
+    state, actions = advanced(world.objects(), ExecutionState(), world.now)
     assert kinds(actions) == []
-    assert state.wake == START + 50 * SECOND
+    assert state.requeue_at == START + 50 * SECOND
 
 
 # -- roll-back ---------------------------------------------------------------------------------------------------------
@@ -220,10 +223,10 @@ def test_a_pod_that_must_not_be_disturbed_holds_a_command_until_its_time_is_over
 def test_a_missing_replacement_is_waited_for_a_moment_and_then_given_up() -> None:
     world, _ = started(replace_command)
     del world.claims[replacement_of(world)]
-    state, actions = advance(world.objects(), State(), world.now)
-    assert (kinds(actions), state.wake) == ([], START + 5 * SECOND)
+    state, actions = advanced(world.objects(), ExecutionState(), world.now)
+    assert (kinds(actions), state.requeue_at) == ([], START + 5 * SECOND)
     world.pass_time(START + 5 * SECOND)
-    _, actions = advance(world.objects(), state, world.now)
+    _, actions = advanced(world.objects(), state, world.now)
     assert kinds(actions) == [
         *["RemoveTaint", "ClearClaimCondition"] * 2,
         *["Annotate"] * 2,
@@ -235,7 +238,7 @@ def test_a_missing_replacement_is_waited_for_a_moment_and_then_given_up() -> Non
 def test_a_roll_back_deletes_the_replacement_before_it_forgets_the_command() -> None:
     world, _ = started(replace_command, launches=False)
     name = replacement_of(world)
-    world.pass_time(START + timedelta(minutes=11))
+    world.pass_time(START + timedelta(minutes=11), SETTINGS)
     assert look(world) == (DeleteClaim(name, f"claim-{name}"),)
     assert kinds(look(world)) == ["DeleteClaim"]
     world.execute(look(world))
@@ -245,8 +248,8 @@ def test_a_roll_back_deletes_the_replacement_before_it_forgets_the_command() -> 
 def test_a_replacement_that_pods_use_survives_a_roll_back() -> None:
     world, run = started(replace_command)
     name = replacement_of(world)
-    run.state = nominate(State(), [name], START + timedelta(minutes=11))
-    world.pass_time(START + timedelta(minutes=11))
+    run.state = nominate(ExecutionState(), [name], START + timedelta(minutes=11), SETTINGS)
+    world.pass_time(START + timedelta(minutes=11), SETTINGS)
     run.look()
     assert world.claims[name].metadata.deletion_timestamp is None
     assert REPLACES not in world.claims[name].metadata.annotations
@@ -261,7 +264,7 @@ def test_a_command_has_ten_minutes(minutes: int, *, ended: bool) -> None:
 
 def test_many_candidates_have_more_time() -> None:
     world, _ = started(replace_command, launches=False)
-    world.pass_time(START + timedelta(minutes=11))
+    world.pass_time(START + timedelta(minutes=11), SETTINGS)
     slow = ExecutionSettings(timeout_per_node=timedelta(minutes=6))
     assert kinds(look(world, settings=slow)) == []
 
@@ -322,7 +325,7 @@ def test_marks_without_a_command_are_removed() -> None:
 
 def test_destinations_are_nominated_for_twenty_seconds() -> None:
     world = small_world()
-    state = nominate(State(), destinations(delete_command(world)), START)
+    state = nominate(ExecutionState(), destinations(delete_command(world)), START, SETTINGS)
     assert nominated(state, world.claims.get, START + 19 * SECOND) == {"c"}
     assert nominated(state, world.claims.get, START + 20 * SECOND) == frozenset()
 
@@ -330,4 +333,5 @@ def test_destinations_are_nominated_for_twenty_seconds() -> None:
 def test_pods_of_nodes_in_a_command_need_room_elsewhere() -> None:
     world, _ = started(delete_command)
     assert leaving_nodes(world.objects()) == {"a", "b"}
-    assert moving_pods(world.objects(), START) == {f"default/web-{at}" for at in ("a1", "a2", "b1", "b2")}
+    pdbs = PdbLimits(world.objects().pod_disruption_budgets)
+    assert moving_pods(world.objects(), START, pdbs) == {f"default/web-{at}" for at in ("a1", "a2", "b1", "b2")}

@@ -6,7 +6,7 @@ from tests.execution.world import START
 from tests.factories import claim_for, node, pod
 
 from karpool.execution.actions import SetPodEventTime
-from karpool.execution.pod_events import missed_events, pod_event, restart_quiet_time
+from karpool.execution.pod_events import missed_pod_events, note_pod_event, pod_event
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 
@@ -42,19 +42,19 @@ def test_pods_that_come_finish_and_leave_are_events(before: Pod | None, after: P
 @pytest.mark.parametrize(("seconds", "noted"), [(0, False), (9, False), (10, True), (60, True), (-60, False)])
 def test_events_within_ten_seconds_are_one(seconds: int, *, noted: bool) -> None:
     claim = claim_for(node("n1"), last_pod_event=START)
-    action = restart_quiet_time(claim, START + seconds * SECOND)
+    action = note_pod_event(claim, START + seconds * SECOND)
     assert action == (SetPodEventTime("n1", START + seconds * SECOND) if noted else None)
 
 
 def test_a_first_event_is_noted() -> None:
     claim = claim_for(node("n1"), last_pod_event=None)
-    assert restart_quiet_time(claim, START) == SetPodEventTime("n1", START)
+    assert note_pod_event(claim, START) == SetPodEventTime("n1", START)
 
 
 def missed(*pods: Pod) -> list[float]:
     made = node("n1")
     objects = Objects(nodes=(made,), node_claims=(claim_for(made, last_pod_event=START),), pods=pods)
-    return [(action.time - START) / SECOND for action in missed_events(objects, START + 3600 * SECOND)]
+    return [(action.time - START) / SECOND for action in missed_pod_events(objects, START + 3600 * SECOND)]
 
 
 def test_a_restart_alone_is_no_event() -> None:

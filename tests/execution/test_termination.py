@@ -2,6 +2,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
+from tests.execution.runs import advanced
 from tests.execution.world import START
 from tests.factories import claim_for, node, pod, pvc, taint
 
@@ -18,11 +19,10 @@ from karpool.execution.actions import (
     RemoveTaint,
     TerminateInstance,
 )
-from karpool.execution.advance import advance
 from karpool.execution.conditions import TERMINATED
 from karpool.execution.drain import tier
 from karpool.execution.settings import ExecutionSettings
-from karpool.execution.state import Attempt, State, after_attempt
+from karpool.execution.state import Attempt, ExecutionState, after_attempt
 from karpool.execution.termination import deadline_of
 from karpool.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from karpool.model.node import Node
@@ -54,13 +54,13 @@ def look(
     pair: tuple[Node | None, NodeClaim | None],
     *pods: Pod,
     at: timedelta = 6 * SECOND,
-    state: State | None = None,
+    state: ExecutionState | None = None,
     **kinds: tuple[object, ...],
-) -> tuple[State, list[Action]]:
+) -> tuple[ExecutionState, list[Action]]:
     nodes = (pair[0],) if pair[0] else ()
     claims = (pair[1],) if pair[1] else ()
     objects = Objects(nodes=nodes, node_claims=claims, pods=pods, **kinds)  # type: ignore[arg-type]
-    after, actions = advance(objects, state or State(), START + at)
+    after, actions = advanced(objects, state or ExecutionState(), START + at)
     return after, [action for action in actions if not isinstance(action, RecordEvent)]
 
 
@@ -100,7 +100,7 @@ def test_a_claim_whose_node_never_came_ends_its_machine_and_goes() -> None:
     claim = claim_for(node("n1"), deleted=START)
     state, actions = look((None, claim))
     assert actions == [TerminateInstance("n1", "claim-n1")]
-    assert state.wake == START + 11 * SECOND
+    assert state.requeue_at == START + 11 * SECOND
     assert look((None, claim), state=state, at=7 * SECOND)[1] == []
     assert look((None, claim), state=state, at=11 * SECOND)[1] == actions
     _, gone = leaving(gone=True)
@@ -115,7 +115,7 @@ def test_a_claim_that_never_launched_simply_goes() -> None:
 def test_where_another_controller_terminates_nothing_is_done() -> None:
     made, claim = leaving()
     objects = Objects(nodes=(made,), node_claims=(claim,), pods=(pod("web-1", node="n1"),))
-    assert advance(objects, State(), START, settings=ExecutionSettings(terminates=False))[1] == ()
+    assert advanced(objects, ExecutionState(), START, ExecutionSettings(terminates=False))[1] == ()
 
 
 # -- the node's side ---------------------------------------------------------------------------------------------------
@@ -202,22 +202,22 @@ def test_pods_that_nobody_waits_for_do_not_hold_a_node(only: Pod) -> None:
 
 
 def test_a_pod_that_stays_is_asked_again_later_and_later() -> None:
-    gaps, state, at = [], State(), 6 * SECOND
+    gaps, state, at = [], ExecutionState(), 6 * SECOND
     for _ in range(12):
         state, actions = look(leaving(), ORDINARY, at=at, state=state)
         assert evicted(actions) == ["web-1"]
-        assert state.wake is not None
-        gaps.append((state.wake - START - at) / SECOND)
-        just_before = look(leaving(), ORDINARY, at=state.wake - START - timedelta(milliseconds=1), state=state)
+        assert state.requeue_at is not None
+        gaps.append((state.requeue_at - START - at) / SECOND)
+        just_before = look(leaving(), ORDINARY, at=state.requeue_at - START - timedelta(milliseconds=1), state=state)
         assert evicted(just_before[1]) == []
-        at = state.wake - START
+        at = state.requeue_at - START
     assert gaps == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, *[10.0] * 5]
 
 
 def test_the_next_attempt_wakes_the_controller() -> None:
     state, _ = look(leaving(), ORDINARY)
     assert state.evictions == {"default/web-1": Attempt(1, START + timedelta(seconds=6.1))}
-    assert state.wake == START + timedelta(seconds=6.1)
+    assert state.requeue_at == START + timedelta(seconds=6.1)
 
 
 def test_attempts_of_pods_that_are_gone_are_forgotten() -> None:
@@ -264,13 +264,15 @@ def test_force_does_not_wait_for_the_tiers() -> None:
 def test_a_pod_that_takes_its_time_is_cut_short_at_the_deadline() -> None:
     slow = pod("slow-1", node="n1", deleted=START + timedelta(minutes=30))
     _, actions = look(leaving(deadline=AT_TWO_MINUTES), slow)
-    assert [a for a in actions if isinstance(a, DeletePod)] == [DeletePod("default/slow-1", "default/slow-1", 114)]
+    assert [a for a in actions if isinstance(a, DeletePod)] == [
+        DeletePod("default/slow-1", "default/slow-1", "n1", 114)
+    ]
 
 
 def test_the_controller_wakes_when_force_begins() -> None:
     held = pod("held-1", node="n1", grace_seconds=30, annotations={"karpenter.sh/do-not-disrupt": "true"})
     state, _ = look(leaving(deadline=AT_TWO_MINUTES), held)
-    assert state.wake == START + timedelta(seconds=90)
+    assert state.requeue_at == START + timedelta(seconds=90)
 
 
 # -- volumes -----------------------------------------------------------------------------------------------------------

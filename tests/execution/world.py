@@ -171,8 +171,8 @@ class World:
         match action:
             case do.EvictPod(key, uid, _):
                 self._evict(key, uid)
-            case do.DeletePod(key, uid, grace):
-                self._end(key, uid, timedelta(seconds=grace))
+            case do.DeletePod(key, uid, _, grace):
+                self._end(key, uid, timedelta(seconds=grace or 0))
 
     def _taint(self, name: str, taints: tuple[Taint, ...]) -> None:
         node = self.nodes[name]

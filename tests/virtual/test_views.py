@@ -9,7 +9,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.execution.state import nominated
-from karpool.execution.tickets import in_command
+from karpool.execution.tickets import nodes_in_commands
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.provisioning.launching import foresee
@@ -59,13 +59,13 @@ class Compared(VirtualCluster):
             CATALOG,
             Engine(snapshot, CATALOG, session.options),
             now=now,
-            in_command=in_command(objects),
+            in_command=nodes_in_commands(objects),
             nominated=nominated(session.state, self.store.claims.get, now),
         )
         expected = DecisionPass(fresh, RefusalCache()).decide()
         with disruption._context() as living:
             found = DecisionPass(living, disruption._recalled(living)).decide()
-        if not in_command(objects):
+        if not nodes_in_commands(objects):
             # A living situation also counts nodes that wait in a command as busy and their pods as moving.
             assert [command.nodes for command in found] == [command.nodes for command in expected]
             self.compared += 1

@@ -1,16 +1,17 @@
-"""Everything the compactor may ask of a cluster: small changes that may be asked for twice, in the order given.
+"""The changes that the compactor asks of a cluster; the actions of one node are carried out in order.
 
-A change whose object is gone, or whose pod has another uid, is done. Nothing answers: what came of an action is read
-from the objects at the next look.
+The rules of `execution.actions` hold: an action may be repeated, one whose object is gone is done, and what came of it
+is read from the objects.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+
+from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 
 
 @dataclass(frozen=True, slots=True)
-class SetState:
-    """Write a node's annotation and, unless None, its cordon, as one change: one is never there without the other."""
+class SetNodeState:
+    """Write a node's annotation and, unless None, its cordon in one patch: one is never there without the other."""
 
     node: str
     annotation: str
@@ -18,32 +19,9 @@ class SetState:
     unschedulable: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EvictPod:
-    """Ask the Eviction API to let a pod go; it refuses (429) while a PodDisruptionBudget forbids it."""
-
-    key: str
-    uid: str
-    node: str
+CompactionAction = SetNodeState | EvictPod | DeletePod | RecordEvent
 
 
-@dataclass(frozen=True, slots=True)
-class DeletePod:
-    """Delete a pod with its own grace period, past all PodDisruptionBudgets."""
-
-    key: str
-    uid: str
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class RecordEvent:
-    """Tell people about a node, as a Kubernetes Event."""
-
-    node: str
-    reason: str
-    message: str
-    type: Literal["Normal", "Warning"] = "Normal"
-
-
-Action = SetState | EvictPod | DeletePod | RecordEvent
+def node_of(action: CompactionAction) -> str:
+    """The node that an action is about; the compactor records events of nodes only."""
+    return action.name if isinstance(action, RecordEvent) else action.node

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
+from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.config import Config
 from karpool.compaction.decide import Chosen, CompactionDecision, decide
 from karpool.compaction.filling import filled_up
@@ -19,6 +19,7 @@ from karpool.compaction.pace import held_back
 from karpool.compaction.pods import keeps, leaves
 from karpool.compaction.reasons import CompactionReasonCode
 from karpool.compaction.settings import DEFAULTS, CompactionSettings
+from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -31,8 +32,8 @@ class CompactionStep:
     """What was decided, what to do now, and when to look again; None: when the usual time to sleep has passed."""
 
     decision: CompactionDecision
-    actions: tuple[Action, ...]
-    wake: datetime | None
+    actions: tuple[CompactionAction, ...]
+    requeue_at: datetime | None
 
 
 def advance(objects: Objects, config: Config, now: datetime, settings: CompactionSettings = DEFAULTS) -> CompactionStep:
@@ -42,7 +43,7 @@ def advance(objects: Objects, config: Config, now: datetime, settings: Compactio
     # What the autoscaler removes already needs no help.
     under_way = [look for look in looks if look.before.in_progress and not is_deleting(look.node)]
     ended = _ended(objects, under_way, now, settings)
-    actions: list[Action] = []
+    actions: list[CompactionAction] = []
     for look in looks:
         actions += _marked(look)
     for look in under_way:
@@ -60,26 +61,26 @@ def advance(objects: Objects, config: Config, now: datetime, settings: Compactio
     return CompactionStep(decision, tuple(actions), min([*soon, *held.values()], default=None))
 
 
-def _marked(look: NodeLook) -> Iterator[Action]:
+def _marked(look: NodeLook) -> Iterator[CompactionAction]:
     if look.mark != look.before:
         yield _state(look, look.mark)
 
 
-def _begin(chosen: Chosen, now: datetime) -> Iterator[Action]:
+def _begin(chosen: Chosen, now: datetime) -> Iterator[CompactionAction]:
     """Cordon a node; its pods are asked to leave from the next step on, when the cordon is seen to hold."""
-    yield SetState(chosen.node, ANNOTATION, written_mark(begun(now)), unschedulable=True)
+    yield SetNodeState(chosen.node, ANNOTATION, written_mark(begun(now)), unschedulable=True)
     moved = len(chosen.placements)
     places = "its 1 pod has another place" if moved == 1 else f"its {moved} pods have other places"
     said = f"is drained so that the autoscaler removes it; {places}"
-    yield RecordEvent(chosen.node, "ScaleDownStarted", said)
+    yield RecordEvent("Node", chosen.node, "ScaleDownStarted", said)
 
 
-def _carry_on(look: NodeLook, now: datetime) -> Iterator[Action]:
+def _carry_on(look: NodeLook, now: datetime) -> Iterator[CompactionAction]:
     """Ask the pods that are left to go; when none is, note the time."""
     left = _left(look)
     mark = look.mark if look.mark.updated is not None else replace(look.mark, updated=now)
     if not left and mark.drained_at is None:
-        yield RecordEvent(look.name, "Drained", "has no pods left to move; the autoscaler can remove it")
+        yield RecordEvent("Node", look.name, "Drained", "has no pods left to move; the autoscaler can remove it")
         mark = replace(mark, drained_at=now)
     if mark != look.mark:
         yield _state(look, mark)
@@ -87,18 +88,18 @@ def _carry_on(look: NodeLook, now: datetime) -> Iterator[Action]:
     yield from (ask(pod.key, pod.metadata.uid, look.name) for pod in left if pod.active)
 
 
-def _give_up(look: NodeLook, reason: Reason, now: datetime, settings: CompactionSettings) -> Iterator[Action]:
+def _give_up(look: NodeLook, reason: Reason, now: datetime, settings: CompactionSettings) -> Iterator[CompactionAction]:
     """Let a node take pods again, and leave it alone for a while."""
     yield _state(look, given_up(now, now + settings.retry_after), unschedulable=False)
-    yield RecordEvent(look.name, reason.code, f"its scale-down was given up: {_sentence(reason)}", "Warning")
+    yield RecordEvent("Node", look.name, reason.code, f"its scale-down was given up: {_sentence(reason)}", "Warning")
 
 
 def _sentence(reason: Reason) -> str:
     return f"{reason.object}: {reason.message}" if reason.object.startswith("Pod ") else reason.message
 
 
-def _state(look: NodeLook, mark: Mark, *, unschedulable: bool | None = None) -> SetState:
-    return SetState(look.name, ANNOTATION, written_mark(mark), unschedulable)
+def _state(look: NodeLook, mark: Mark, *, unschedulable: bool | None = None) -> SetNodeState:
+    return SetNodeState(look.name, ANNOTATION, written_mark(mark), unschedulable)
 
 
 # -- which scale-downs to give up --------------------------------------------------------------------------------

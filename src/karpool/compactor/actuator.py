@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, Protocol
 import structlog
 from msgspec.structs import replace as changed
 
-from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
+from karpool.compaction.actions import CompactionAction, SetNodeState, node_of
 from karpool.compaction.marks import ANNOTATION, read_mark
-from karpool.execution import actions as shared
+from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.kube.cache import CacheFeed
 from karpool.kube.client import Client
 from karpool.kube.errors import ApiError, NotFoundError
@@ -31,7 +31,7 @@ class CompactionActuator(Protocol):
     def seen(self, objects: Objects) -> Objects:
         """The cluster as it is to be decided on."""
 
-    async def execute(self, actions: Sequence[Action]) -> bool:
+    async def execute(self, actions: Sequence[CompactionAction]) -> bool:
         """Do it; whether all of it worked."""
 
 
@@ -56,36 +56,36 @@ class ApiCompactionActuator:
         """The cluster as it is."""
         return objects
 
-    async def execute(self, actions: Sequence[Action]) -> bool:
+    async def execute(self, actions: Sequence[CompactionAction]) -> bool:
         """Do it; whether all of it worked. What did not is decided on anew."""
-        lanes: dict[str, list[Action]] = {}
+        lanes: dict[str, list[CompactionAction]] = {}
         for action in actions:
-            lanes.setdefault(action.node, []).append(action)
+            lanes.setdefault(node_of(action), []).append(action)
         return all(await asyncio.gather(*map(self._lane, lanes.values())))
 
-    async def _lane(self, actions: Sequence[Action]) -> bool:
+    async def _lane(self, actions: Sequence[CompactionAction]) -> bool:
         worked = True
         async with self._slots:
             for action in actions:
                 try:
                     await self._do(action)
                 except _ChangedError:
-                    _log.info("the node changed meanwhile; it is looked at again", node=action.node)
+                    _log.info("the node changed meanwhile; it is looked at again", node=node_of(action))
                     return False
                 except ApiError as error:
                     _log.warning("action failed", **_said(action), error=str(error))
                     worked = False
-                    if isinstance(action, SetState):
+                    if isinstance(action, SetNodeState):
                         return False  # what comes after rests on it
                 finally:
                     self._on_done()
         return worked
 
-    async def _do(self, action: Action) -> None:
+    async def _do(self, action: CompactionAction) -> None:
         if isinstance(action, EvictPod | DeletePod):
             _log.debug("asks a pod to leave", **_said(action))
         match action:
-            case SetState():
+            case SetNodeState():
                 await self._set_state(action)
             case EvictPod():
                 await evict(self._client, action.key, action.uid)
@@ -93,11 +93,9 @@ class ApiCompactionActuator:
                 await delete(self._client, PODS, action.key, action.uid)
             case RecordEvent():
                 _log.info("event", **_said(action))
-                self._recorder.record(
-                    shared.RecordEvent("Node", action.node, action.reason, action.message, action.type)
-                )
+                self._recorder.record(action)
 
-    async def _set_state(self, action: SetState) -> None:
+    async def _set_state(self, action: SetNodeState) -> None:
         """Write annotation and cordon, if nobody else has changed either; other changes are no obstacle."""
         patch: dict[str, Any] = {"metadata": {"annotations": {action.annotation: action.value}}}
         if action.unschedulable is not None:
@@ -111,7 +109,7 @@ class ApiCompactionActuator:
             self._nodes.written(await until_first(write))
             _log.info("wrote a node's state", **_said(action))
 
-    async def _unchanged(self, action: SetState) -> str:
+    async def _unchanged(self, action: SetNodeState) -> str:
         """The version of a node that still is what the decision rested on."""
         held, found = self._nodes.store.get(action.node), await self._client.get(NODES, action.node)
         if held is None or _basis(held, action.annotation) != _basis(found, action.annotation):
@@ -141,11 +139,11 @@ class DryRunActuator:
         }
         return changed(objects, nodes=tuple(map(self._marked, objects.nodes)))
 
-    async def execute(self, actions: Sequence[Action]) -> bool:
+    async def execute(self, actions: Sequence[CompactionAction]) -> bool:
         """Say what was not said last time."""
         told = set()
         for action in actions:
-            if isinstance(action, SetState) and action.unschedulable is None:
+            if isinstance(action, SetNodeState) and action.unschedulable is None:
                 self._marks[action.node] = _Remembered(self._annotations[action.node], action.value)
             said = _said(action)
             told.add(key := tuple(str(said[name]) for name in said if name != "state"))
@@ -168,19 +166,19 @@ def _basis(node: Node, annotation: str) -> tuple[object, ...]:
     return metadata.uid, metadata.annotations.get(annotation), node.spec.unschedulable, leaving
 
 
-def _said(action: Action) -> dict[str, Any]:
+def _said(action: CompactionAction) -> dict[str, Any]:
     """An action as fields of the log."""
     match action:
-        case SetState():
+        case SetNodeState():
             return {"action": _change(action), "node": action.node, "state": action.value}
         case EvictPod() | DeletePod():
             what = "evict" if isinstance(action, EvictPod) else "delete"
             return {"action": what, "node": action.node, "pod": action.key}
         case RecordEvent():
-            return {"action": "tell", "node": action.node, "reason": action.reason, "message": action.message}
+            return {"action": "tell", "node": action.name, "reason": action.reason, "message": action.message}
 
 
-def _change(action: SetState) -> str:
+def _change(action: SetNodeState) -> str:
     """What becomes of a node with a new state, in a word."""
     if action.unschedulable is not None:
         return "cordon" if action.unschedulable else "uncordon"

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import structlog
 
-from karpool.compaction.actions import SetState
+from karpool.compaction.actions import SetNodeState
 from karpool.compaction.advance import CompactionStep, advance
 from karpool.compaction.config import CONFIG_MAP, Config
 from karpool.compaction.decide import CompactionDecision, nodes_by_reason
@@ -172,8 +172,8 @@ class Compactor:
         settings = self.settings.compaction
         if not worked:
             return settings.drain_interval
-        if step.wake is not None and not self.settings.dry_run:
-            return step.wake - step.decision.time
+        if step.requeue_at is not None and not self.settings.dry_run:
+            return step.requeue_at - step.decision.time
         return jittered(settings.sleep, random.random())
 
     async def _rest(self, stop: asyncio.Event, seconds: float) -> None:
@@ -212,7 +212,7 @@ class Compactor:
 
     def _tell(self, step: CompactionStep) -> None:
         pools = step.decision.pools
-        begun = [action for action in step.actions if isinstance(action, SetState) and action.unschedulable]
+        begun = [action for action in step.actions if isinstance(action, SetNodeState) and action.unschedulable]
         counted = {
             "nodes": sum(pool.nodes for pool in pools),
             "underutilized": sum(pool.underutilized for pool in pools),

@@ -18,9 +18,9 @@ from karpool.disruption.live_context import LiveDecisionContext
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.snapshot_diff import SnapshotDiff
-from karpool.execution.starting import NotStartedError, begin, destinations
+from karpool.execution.start import NotStartedError, destinations, start_command
 from karpool.execution.state import nominate, nominated
-from karpool.execution.tickets import in_command
+from karpool.execution.tickets import nodes_in_commands
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 
@@ -116,7 +116,7 @@ class DisruptionController:
             session.pdb_source.pdbs(),
             guarded=self._guarded(),
             touched=self._touched(),
-            in_command=in_command(self.lifecycle.under_way()),
+            in_command=nodes_in_commands(self.lifecycle.under_way()),
             nominated=nominated(session.state, self.store.claims.get, now),
         )
         self._changed |= self._living.changed
@@ -169,15 +169,15 @@ class DisruptionController:
         for command in commands:
             now = self.clock.moment
             try:
-                system = session.cluster_state.snapshot.daemons
-                actions = begin(command, self._around(command), now, settings=session.execution, system=system)
+                daemons = session.cluster_state.snapshot.daemons
+                actions = start_command(command, self._around(command), now, session.execution, daemons)
             except NotStartedError as error:
                 self._dropped(command, error.reason)
                 continue
             for observer in session.observers:
                 observer.began(command)
             session.execute(actions, in_order=True)
-            session.state = nominate(session.state, sorted(destinations(command)), now, settings=session.execution)
+            session.state = nominate(session.state, sorted(destinations(command)), now, session.execution)
         self._resting = self._poll / 2
         self.clock.after(_AGAIN if commands else self._poll, self._look)
 

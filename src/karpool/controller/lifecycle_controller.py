@@ -12,7 +12,7 @@ from karpool.execution.actions import Annotate
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.lifecycle import lifecycle
-from karpool.execution.pod_events import missed_events, pod_event, restart_quiet_time
+from karpool.execution.pod_events import missed_pod_events, note_pod_event, pod_event
 from karpool.execution.tickets import COMMAND, REPLACES, ticket_of
 from karpool.model.labels import NODEPOOL
 from karpool.model.node import Node
@@ -45,7 +45,7 @@ class LifecycleController:
         if self._tends:
             for pool in self.store.pools.listed():
                 self.pool(None, pool)
-            self.session.execute(missed_events(self.store.objects(), self.clock.moment))
+            self.session.execute(missed_pod_events(self.store.objects(), self.clock.moment))
         for claim in self.store.claims.listed():
             self.claim(None, claim)
         for node in self.store.nodes.listed():
@@ -109,7 +109,7 @@ class LifecycleController:
 
     def budget(self) -> None:
         """Note that a PodDisruptionBudget changed: a command may wait for it; drains ask again by themselves."""
-        if self.session.state.held_by_budget:
+        if self.session.state.blocked_by_pdb:
             self.advance_soon()
 
     def _claim_name(self, node: str) -> str:
@@ -145,7 +145,7 @@ class LifecycleController:
         events, self._events = self._events, {}
         for name, moment in events.items():
             claim = self.store.claims.get(self._claim_name(name))
-            action = None if claim is None else restart_quiet_time(claim, moment)
+            action = None if claim is None else note_pod_event(claim, moment)
             if action is not None:
                 self.session.execute((action,))
         changed, self._changed = self._changed, {}
@@ -157,14 +157,14 @@ class LifecycleController:
         if claim is None or not self.session.alive:
             self._wakes.pop(name, None)
             return
-        found = lifecycle(self._around(claim), self.clock.moment, settings=self.session.execution)
+        found = lifecycle(self._around(claim), self.clock.moment, self.session.execution)
         self.session.execute(found.actions)
-        if found.wake is not None and self._wakes.get(name) != found.wake:
-            self._wakes[name] = found.wake
-            self.clock.when(found.wake, partial(self._woken, name, found.wake))
+        if found.requeue_at is not None and self._wakes.get(name) != found.requeue_at:
+            self._wakes[name] = found.requeue_at
+            self.clock.when(found.requeue_at, partial(self._woken, name, found.requeue_at))
 
-    def _woken(self, name: str, wake: datetime) -> None:
-        if self.session.alive and self._wakes.get(name) == wake:
+    def _woken(self, name: str, requeue_at: datetime) -> None:
+        if self.session.alive and self._wakes.get(name) == requeue_at:
             del self._wakes[name]
             self._look_after(name)
 
@@ -203,16 +203,16 @@ class LifecycleController:
             pods_on=session.pods_on,
             pdbs=session.pdb_source.pdbs(),
         )
-        wake = session.state.wake
-        if wake is not None and wake != self._next_advance:
-            self._next_advance = wake
-            self.clock.when(wake, partial(self._due, wake))
+        requeue_at = session.state.requeue_at
+        if requeue_at is not None and requeue_at != self._next_advance:
+            self._next_advance = requeue_at
+            self.clock.when(requeue_at, partial(self._due, requeue_at))
         for observer in session.observers:
             observer.acts(actions)
         session.execute(actions)
 
-    def _due(self, wake: datetime) -> None:
-        if self.session.alive and self._next_advance == wake:
+    def _due(self, requeue_at: datetime) -> None:
+        if self.session.alive and self._next_advance == requeue_at:
             self._next_advance = None
             self._advance()
 

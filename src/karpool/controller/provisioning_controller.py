@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
 from karpool.execution.actions import CreateClaim
-from karpool.execution.departures import moving_pods
+from karpool.execution.leaving import moving_pods
 from karpool.execution.state import nominate
 from karpool.model.pod import Pod
 from karpool.provisioning.batching import Batch, BatchWindow
@@ -81,7 +81,7 @@ class ProvisioningController:
         engine.snapshot.objects = objects
         found = provision_on(engine, objects, wanted, now)
         expected = {*found.nominations, *(claim.name for claim in found.claims)}
-        session.state = nominate(session.state, sorted(expected), now, settings=session.execution)
+        session.state = nominate(session.state, sorted(expected), now, session.execution)
         for observer in session.observers:
             observer.provisioned(found)
         session.execute([CreateClaim(claim) for claim in found.claims])

@@ -11,7 +11,7 @@ from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import Action
 from karpool.execution.settings import ExecutionSettings
-from karpool.execution.state import State
+from karpool.execution.state import ExecutionState
 from karpool.model.pod import Pod
 from karpool.packing.engine import Engine
 from karpool.packing.question import Options
@@ -32,7 +32,7 @@ class Session:
     execution: ExecutionSettings
     intervals: Intervals
     observers: Sequence[DecisionObserver]
-    state: State = field(default_factory=State)
+    state: ExecutionState = field(default_factory=ExecutionState)
     alive: bool = True
     _engine: Engine | None = None
     _rests_on: tuple[Any, ...] = ()

@@ -1,13 +1,13 @@
-"""Everything execution may ask of a cluster: a closed set of small, repeatable changes.
+"""The closed set of changes that may be asked of a cluster; each is small and repeatable.
 
-Rules for a cluster that carries them out:
+Rules for whoever carries them out:
 
-* An action whose object is gone, or has another uid than the one named, is done: nothing happens.
+* If the object is gone, or has another uid than the action names, the action is done: nothing happens.
 * An action that is carried out twice has the effect of one.
-* The actions of `begin` are carried out in their order and end with the first that fails. Those of one `advance` or
-  `lifecycle` are independent: when one fails the others go on, and their order is only the most useful one.
-* Everything may stop between any two actions, and nothing answers: what came of an action is read from the objects. An
-  eviction that worked is a terminating pod; one that was refused is asked for again.
+* The actions of `start_command` run in order, and the first failure ends them. Those of one `advance` or `lifecycle`
+  are independent: if one fails, the others go on.
+* A process may stop between any two actions. No action returns a result; the next pass reads it from the objects. A
+  successful eviction is a terminating pod; a refused one is asked for again.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Kind = Literal["ConfigMap", "Node", "NodeClaim", "NodePool", "Pod"]
 
 @dataclass(frozen=True, slots=True)
 class AddTaint:
-    """Put a taint on a node; one of the same key and effect is left as it is."""
+    """Add a taint to a node, unless it has one of the same key and effect."""
 
     node: str
     taint: Taint
@@ -30,7 +30,7 @@ class AddTaint:
 
 @dataclass(frozen=True, slots=True)
 class RemoveTaint:
-    """Take the taint with this key and effect off a node."""
+    """Remove the taint with this key and effect from a node."""
 
     node: str
     taint: Taint
@@ -38,7 +38,7 @@ class RemoveTaint:
 
 @dataclass(frozen=True, slots=True)
 class SetLabel:
-    """Give an object a label; None takes it away."""
+    """Set a label of an object; None removes it."""
 
     kind: Kind
     name: str
@@ -48,7 +48,7 @@ class SetLabel:
 
 @dataclass(frozen=True, slots=True)
 class Annotate:
-    """Give an object an annotation; None takes it away."""
+    """Set an annotation of an object; None removes it."""
 
     kind: Kind
     name: str
@@ -58,7 +58,7 @@ class Annotate:
 
 @dataclass(frozen=True, slots=True)
 class AddFinalizer:
-    """Keep an object in the API, once deleted, until the finalizer is removed."""
+    """Add a finalizer, which keeps a deleted object in the API until it is removed."""
 
     kind: Kind
     name: str
@@ -67,7 +67,7 @@ class AddFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Take a finalizer away; a deleted object goes with its last one."""
+    """Remove a finalizer; a deleted object disappears with its last one."""
 
     kind: Kind
     name: str
@@ -76,7 +76,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class SetClaimCondition:
-    """Write a condition of a NodeClaim; its transition time moves to now only if the status is another than before."""
+    """Write a condition of a NodeClaim; its transition time changes only with its status."""
 
     claim: str
     type: str
@@ -87,7 +87,7 @@ class SetClaimCondition:
 
 @dataclass(frozen=True, slots=True)
 class ClearClaimCondition:
-    """Take a condition off a NodeClaim."""
+    """Remove a condition from a NodeClaim."""
 
     claim: str
     type: str
@@ -111,14 +111,14 @@ class SetPodEventTime:
 
 @dataclass(frozen=True, slots=True)
 class CreateClaim:
-    """Create a NodeClaim; if one of that name exists, it is taken as the one meant. A provider launches it."""
+    """Create a NodeClaim, unless one of that name exists; a provider launches its instance."""
 
     claim: NodeClaim
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteClaim:
-    """Ask for a NodeClaim's deletion; its finalizer keeps it until the node has been drained and terminated."""
+    """Delete a NodeClaim; its finalizer keeps it until the node is drained and terminated."""
 
     name: str
     uid: str
@@ -126,7 +126,7 @@ class DeleteClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeleteNode:
-    """Ask for a Node's deletion; its finalizer keeps it until it has been drained and terminated."""
+    """Delete a Node; its finalizer keeps it until it is drained and terminated."""
 
     name: str
     uid: str
@@ -134,7 +134,7 @@ class DeleteNode:
 
 @dataclass(frozen=True, slots=True)
 class EvictPod:
-    """Ask the Eviction API to let a pod go; it refuses (429) while a PodDisruptionBudget forbids it."""
+    """Evict a pod through the Eviction API, which refuses (429) while a PodDisruptionBudget forbids it."""
 
     key: str
     uid: str
@@ -143,20 +143,20 @@ class EvictPod:
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """Delete a pod with this many seconds of grace, past all PodDisruptionBudgets; grace is never made longer."""
+    """Delete a pod regardless of PodDisruptionBudgets; None leaves it its own grace period, which never gets longer."""
 
     key: str
     uid: str
-    grace_seconds: int
+    node: str
+    grace_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TerminateInstance:
-    """Ask the provider to end a NodeClaim's machine, and write what it says into the condition InstanceTerminating.
+    """Ask the provider to terminate a NodeClaim's instance, and write the condition InstanceTerminating.
 
-    The condition becomes True, with reason `Terminating` while the machine still exists and `Terminated` once the
-    provider knows none (constants in `execution.conditions`). A cluster that finds out by itself that a machine is gone
-    writes `Terminated` too.
+    The condition becomes True with reason `Terminating` while the instance exists, and `Terminated` when the provider
+    no longer knows it. An instance that disappeared by itself gets `Terminated` too.
     """
 
     claim: str
@@ -165,7 +165,7 @@ class TerminateInstance:
 
 @dataclass(frozen=True, slots=True)
 class RecordEvent:
-    """Tell people, as a Kubernetes Event; the same event within two minutes is told once."""
+    """Record a Kubernetes Event; the same event within two minutes is recorded once."""
 
     kind: Kind
     name: str

@@ -1,38 +1,37 @@
-"""One function that moves everything forward: call it after every change of objects, and when `State.wake` is due."""
+"""Moves every command and every termination forward; call it after each change, and when `requeue_at` is due."""
 
 from datetime import datetime
 
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
-from karpool.execution.commands import carry_on
+from karpool.execution.commands import advance_commands
+from karpool.execution.reconcile_context import PodsOn, ReconcileContext
 from karpool.execution.rollback import remove_leftovers
 from karpool.execution.settings import ExecutionSettings
-from karpool.execution.state import State
+from karpool.execution.state import ExecutionState
 from karpool.execution.termination import terminate
-from karpool.execution.tickets import underway
-from karpool.execution.turn import PodsOn, Turn
+from karpool.execution.tickets import commands_in_progress
 from karpool.model.objects import Objects
 
 
 def advance(
     objects: Objects,
-    state: State,
+    state: ExecutionState,
     now: datetime,
     *,
-    settings: ExecutionSettings | None = None,
-    pods_on: PodsOn | None = None,
-    pdbs: PdbLimits | None = None,
-) -> tuple[State, tuple[Action, ...]]:
-    """The next safe actions for every command under way and every node on its way out.
+    settings: ExecutionSettings,
+    pods_on: PodsOn,
+    pdbs: PdbLimits,
+) -> tuple[ExecutionState, tuple[Action, ...]]:
+    """The next safe actions for every command in progress and every node that is being deleted.
 
-    The objects must show the effect of all actions asked for before. A part of them is enough: claims and nodes that
-    carry a mark or are being deleted, with all that their tickets name, and the PodDisruptionBudgets. `pods_on` gives
-    the pods of a node, and `pdbs` the budgets, where the caller keeps them so anyway.
+    The objects must show the effect of all earlier actions. A part of the cluster is enough: claims and nodes that have
+    a ticket or are being deleted, and all that their tickets name.
     """
-    turn = Turn(objects, state, now, settings or ExecutionSettings(), pods_on=pods_on, pdbs=pdbs)
-    commands = underway(objects.node_claims)
-    carry_on(turn, commands)
-    remove_leftovers(turn, commands)
-    if turn.settings.terminates:
-        terminate(turn)
-    return turn.next_state(), turn.actions
+    context = ReconcileContext(objects, state, now, settings, pods_on=pods_on, pdbs=pdbs)
+    commands = commands_in_progress(objects.node_claims)
+    advance_commands(context, commands)
+    remove_leftovers(context, commands)
+    if settings.terminates:
+        terminate(context)
+    return context.next_state(), context.actions

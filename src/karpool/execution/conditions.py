@@ -2,6 +2,9 @@
 
 from typing import Final
 
+from karpool.model.nodepool import NodeClaim
+from karpool.wire.objects import condition
+
 LAUNCHED: Final = "Launched"
 REGISTERED: Final = "Registered"
 INITIALIZED: Final = "Initialized"
@@ -15,3 +18,9 @@ INSTANCE_TERMINATING: Final = "InstanceTerminating"
 
 TERMINATING: Final = "Terminating"
 TERMINATED: Final = "Terminated"
+
+
+def instance_terminated(claim: NodeClaim) -> bool:
+    """Whether the claim says that its instance is gone."""
+    current = condition(claim.status.conditions, INSTANCE_TERMINATING)
+    return current is not None and current.status == "True" and current.reason == TERMINATED

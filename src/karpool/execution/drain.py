@@ -1,7 +1,7 @@
-"""Draining: pods leave a node tier by tier, asked politely until the node's deadline forces them.
+"""Draining: pods are evicted tier by tier, and deleted when the node's termination grace period ends.
 
-A pod that was asked and stays is asked again, later and later. Whether the Eviction API said no because of a budget or
-for another reason makes no difference, so nobody has to report its answer.
+A pod that was not evicted is tried again with back-off. It makes no difference why the Eviction API refused, so its
+answer is not needed.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from typing import Final
 
 from karpool.disruption.pods import STUCK_AFTER, critical, evictable, protected_until, waiting_for_eviction
 from karpool.execution.actions import DeletePod, EvictPod
-from karpool.execution.turn import Turn
+from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 
@@ -19,73 +19,74 @@ DEFAULT_GRACE: Final = 30
 _INSTANT: Final = timedelta(milliseconds=1)
 
 
-def drain(turn: Turn, node: Node, deadline: datetime | None) -> int:
-    """Ask the pods whose turn it is to leave; how many are still to go."""
-    left = [pod for pod in turn.pods_on(node.name) if waiting_for_eviction(pod, turn.now)]
+def drain(context: ReconcileContext, node: Node, deadline: datetime | None) -> int:
+    """Evict the pods whose turn it is; how many are still on the node."""
+    left = [pod for pod in context.pods_on(node.name) if waiting_for_eviction(pod, context.now)]
     staying = []
     for pod in left:
-        if deadline is not None and _must_force(pod, deadline, turn.now):
-            _force(turn, pod, deadline)
+        if deadline is not None and _is_late(pod, deadline, context.now):
+            _delete(context, node, pod, deadline)
         else:
             staying.append(pod)
-            _await(turn, pod, deadline)
+            _requeue(context, pod, deadline)
     for pod in _first_tier(staying):
-        _evict(turn, node, pod)
+        _evict(context, node, pod)
     return len(left)
 
 
 def tier(pod: Pod) -> int:
-    """When a pod leaves: ordinary pods, their daemons, critical pods, their daemons."""
+    """The order of eviction: ordinary pods, their daemons, critical pods, their daemons."""
     return 2 * critical(pod) + pod.is_daemon
 
 
 def _first_tier(pods: Iterable[Pod]) -> list[Pod]:
-    """The pods whose turn it is: terminating ones, too, hold back the tiers after theirs."""
+    """The pods of the lowest tier; terminating pods, too, hold back the tiers after theirs."""
     tiers: defaultdict[int, list[Pod]] = defaultdict(list)
     for pod in pods:
         tiers[tier(pod)].append(pod)
     return sorted(tiers[min(tiers)], key=lambda pod: pod.key) if tiers else []
 
 
-def _evict(turn: Turn, node: Node, pod: Pod) -> None:
-    if not evictable(pod, turn.now):
+def _evict(context: ReconcileContext, node: Node, pod: Pod) -> None:
+    if not evictable(pod, context.now):
         until = protected_until(pod) if pod.active else None
         if until is not None:
-            turn.look_again(until)
+            context.requeue_at(until)
         return
-    if turn.attempt(pod):
-        if pod.metadata.uid in turn.state.evictions:
-            said = f"pod {pod.key} was asked to leave and has not gone yet"
-            turn.tell("Node", node.name, "FailedDraining", said, "Warning")
-        turn.do(EvictPod(pod.key, pod.metadata.uid, node.name))
+    if context.may_evict(pod):
+        if pod.metadata.uid in context.state.evictions:
+            message = f"pod {pod.key} was not evicted yet"
+            context.record_event("Node", node.name, "FailedDraining", message, "Warning")
+        context.do(EvictPod(pod.key, pod.metadata.uid, node.name))
 
 
 # -- the deadline ------------------------------------------------------------------------------------------------------
 
 
-def _must_force(pod: Pod, deadline: datetime, now: datetime) -> bool:
-    """Whether a pod would not be gone by the deadline without force."""
+def _is_late(pod: Pod, deadline: datetime, now: datetime) -> bool:
+    """Whether an eviction could not remove a pod by the deadline."""
     if pod.metadata.deletion_timestamp is not None:
         return pod.metadata.deletion_timestamp > deadline
-    return now >= deadline - timedelta(seconds=_grace(pod))
+    return now >= deadline - timedelta(seconds=grace_seconds(pod))
 
 
-def _grace(pod: Pod) -> int:
-    written = pod.spec.termination_grace_period_seconds
-    return DEFAULT_GRACE if written is None else written
+def grace_seconds(pod: Pod) -> int:
+    """A pod's termination grace period."""
+    seconds = pod.spec.termination_grace_period_seconds
+    return DEFAULT_GRACE if seconds is None else seconds
 
 
-def _force(turn: Turn, pod: Pod, deadline: datetime) -> None:
-    if turn.attempt(pod):
-        grace = max(1, int((deadline - turn.now).total_seconds()))
-        said = "is deleted because its node's termination grace period ends"
-        turn.tell("Pod", pod.key, "Disrupted", said, "Warning")
-        turn.do(DeletePod(pod.key, pod.metadata.uid, grace))
+def _delete(context: ReconcileContext, node: Node, pod: Pod, deadline: datetime) -> None:
+    if context.may_evict(pod):
+        grace = max(1, int((deadline - context.now).total_seconds()))
+        message = "is deleted because its node's termination grace period ends"
+        context.record_event("Pod", pod.key, "Disrupted", message, "Warning")
+        context.do(DeletePod(pod.key, pod.metadata.uid, node.name, grace))
 
 
-def _await(turn: Turn, pod: Pod, deadline: datetime | None) -> None:
-    """Look again when the pod counts as stuck, or must be forced."""
+def _requeue(context: ReconcileContext, pod: Pod, deadline: datetime | None) -> None:
+    """Run again when the pod counts as stuck, or must be deleted."""
     if pod.metadata.deletion_timestamp is not None:
-        turn.look_again(pod.metadata.deletion_timestamp + STUCK_AFTER + _INSTANT)
+        context.requeue_at(pod.metadata.deletion_timestamp + STUCK_AFTER + _INSTANT)
     elif deadline is not None:
-        turn.look_again(deadline - timedelta(seconds=_grace(pod)))
+        context.requeue_at(deadline - timedelta(seconds=grace_seconds(pod)))

@@ -1,45 +1,42 @@
-"""Claims that have to go by themselves: too slow to start, too old, or without a machine."""
+"""NodeClaims that Karpool deletes by itself: too old, too slow to launch or register, or without an instance."""
 
 from datetime import datetime
 
 from karpool.execution.actions import DeleteClaim
-from karpool.execution.conditions import INSTANCE_TERMINATING, LAUNCHED, REGISTERED, TERMINATED
-from karpool.execution.turn import Turn
+from karpool.execution.conditions import LAUNCHED, REGISTERED, instance_terminated
+from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model.nodepool import NodeClaim
 from karpool.wire.objects import condition
 
 
-def end_of_life(turn: Turn, claim: NodeClaim) -> bool:
-    """Whether a claim has to go now; if so, it is deleted. The next moment at which it may is noted."""
-    due = [moment for moment in (_expires(claim), _given_up(turn, claim)) if moment is not None]
-    gone = _machine_gone(turn, claim)
-    if not gone and not any(moment <= turn.now for moment in due):
-        for moment in due:
-            turn.look_again(moment)
+def delete_expired(context: ReconcileContext, claim: NodeClaim) -> bool:
+    """Delete a claim whose time is over, and say whether that was so; otherwise run again when it may be."""
+    moments = [moment for moment in (_expires(claim), _times_out(context, claim)) if moment is not None]
+    if not _instance_gone(context, claim) and not any(moment <= context.now for moment in moments):
+        for moment in moments:
+            context.requeue_at(moment)
         return False
-    turn.do(DeleteClaim(claim.name, claim.metadata.uid))
+    context.do(DeleteClaim(claim.name, claim.metadata.uid))
     return True
 
 
 def _expires(claim: NodeClaim) -> datetime | None:
-    """When the claim is as old as it may become."""
+    """When the claim reaches `expireAfter`."""
     created, length = claim.metadata.creation_timestamp, claim.spec.expire_after.delta
     return None if created is None or length is None else created + length
 
 
-def _given_up(turn: Turn, claim: NodeClaim) -> datetime | None:
-    """When a claim that does not launch, or whose node does not come, is given up."""
-    settings = turn.settings
+def _times_out(context: ReconcileContext, claim: NodeClaim) -> datetime | None:
+    """When a claim that does not launch, or whose node does not register, is given up."""
+    settings = context.settings
     for kind, timeout in ((LAUNCHED, settings.launch_timeout), (REGISTERED, settings.registration_timeout)):
         if not claim.is_true(kind):
-            said = condition(claim.status.conditions, kind)
-            since = (said.last_transition_time if said else None) or claim.metadata.creation_timestamp
+            current = condition(claim.status.conditions, kind)
+            since = (current.last_transition_time if current else None) or claim.metadata.creation_timestamp
             return None if since is None else since + timeout
     return None
 
 
-def _machine_gone(turn: Turn, claim: NodeClaim) -> bool:
-    """Whether the provider knows no machine of a claim any more, and no node says otherwise."""
-    said = condition(claim.status.conditions, INSTANCE_TERMINATING)
-    gone = said is not None and said.status == "True" and said.reason == TERMINATED
-    return gone and not any(node.ready for node in turn.nodes_of.get(claim.name, ()))
+def _instance_gone(context: ReconcileContext, claim: NodeClaim) -> bool:
+    """Whether the provider has lost a claim's instance, and no ready node contradicts it."""
+    return instance_terminated(claim) and not any(node.ready for node in context.nodes_of.get(claim.name, ()))

@@ -1,54 +1,40 @@
-"""The life of NodeClaims that nobody has deleted: registered, initialized, marked, given up when their time is over.
+"""The lifecycle of NodeClaims that nobody has deleted: registration, initialization, conditions, expiry.
 
-Launching is the provider's part: it gives a claim its provider id, size and labels, and the condition Launched.
+Launching is the provider's part: it writes a claim's provider id, size and labels, and the condition Launched.
 """
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from karpool.catalog.instance_types import Catalog
 from karpool.execution.actions import Action
-from karpool.execution.expiry import end_of_life
-from karpool.execution.marks import mark_consolidatable, mark_drifted
-from karpool.execution.registration import follow
+from karpool.execution.disruption_conditions import set_consolidatable, set_drifted
+from karpool.execution.expiry import delete_expired
+from karpool.execution.reconcile_context import ReconcileContext
+from karpool.execution.registration import reconcile_registration
 from karpool.execution.settings import ExecutionSettings
-from karpool.execution.state import State
-from karpool.execution.turn import Turn
+from karpool.execution.state import ExecutionState
 from karpool.model.labels import NODEPOOL
 from karpool.model.objects import Objects
 
-_NO_MEMORY: Final = State()
+_NO_STATE: Final = ExecutionState()
 
 
-class Lifecycle(NamedTuple):
-    """What is to be done for claims now, and when to look again even if no object changes."""
+class LifecycleResult(NamedTuple):
+    """The actions to take now, and when to run again even if no object changes."""
 
     actions: tuple[Action, ...]
-    wake: datetime | None
+    requeue_at: datetime | None
 
 
-def lifecycle(
-    objects: Objects,
-    now: datetime,
-    *,
-    catalog: Catalog | None = None,
-    only: Collection[str] | None = None,
-    settings: ExecutionSettings | None = None,
-) -> Lifecycle:
-    """The next actions in the life of every claim that nobody has deleted, or of those named by `only`.
-
-    Pass a catalogue only if it lists every type of the provider: a node of a type that it lacks counts as drifted.
-    """
-    turn = Turn(objects, _NO_MEMORY, now, settings or ExecutionSettings())
+def lifecycle(objects: Objects, now: datetime, settings: ExecutionSettings) -> LifecycleResult:
+    """The next actions for every claim that nobody has deleted."""
+    context = ReconcileContext(objects, _NO_STATE, now, settings)
     pools = {pool.name: pool for pool in objects.node_pools}
     for claim in objects.node_claims:
-        if claim.metadata.deletion_timestamp is not None or (only is not None and claim.name not in only):
+        if claim.metadata.deletion_timestamp is not None or delete_expired(context, claim):
             continue
-        if end_of_life(turn, claim):
-            continue
-        follow(turn, claim)
+        reconcile_registration(context, claim)
         pool = pools.get(claim.metadata.labels.get(NODEPOOL, ""))
-        mark_consolidatable(turn, claim, pool)
-        mark_drifted(turn, claim, pool, catalog)
-    return Lifecycle(turn.actions, turn.wake)
+        set_consolidatable(context, claim, pool)
+        set_drifted(context, claim, pool)
+    return LifecycleResult(context.actions, context.next_run)

@@ -1,11 +1,11 @@
-"""From a launched machine to a node that may be used: registration, then initialization, as the Node object shows."""
+"""Registration and initialization of a launched NodeClaim, as its Node object shows them."""
 
 from typing import Final
 
 from karpool.cluster.nodes import is_ephemeral
 from karpool.execution.actions import Action, AddFinalizer, AddTaint, Annotate, RemoveTaint, SetClaimNode, SetLabel
 from karpool.execution.conditions import INITIALIZED, LAUNCHED, READY, REGISTERED
-from karpool.execution.turn import Turn
+from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -14,35 +14,37 @@ from karpool.wire.quantity import ZERO
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
 
 
-def follow(turn: Turn, claim: NodeClaim) -> None:
-    """Take a claim one step further towards a node that may be used; what was reached once stays reached."""
+def reconcile_registration(context: ReconcileContext, claim: NodeClaim) -> None:
+    """Take a claim one step further: registered, then initialized; neither is ever taken back."""
     if not claim.is_true(LAUNCHED):
         return
     if not claim.is_true(REGISTERED):
-        _register(turn, claim, turn.nodes_of.get(claim.name, []))
+        _register(context, claim, context.nodes_of.get(claim.name, []))
     elif claim.is_true(INITIALIZED):
-        turn.note(claim, READY, "True", READY)
-    elif claim.name in turn.nodes_of:
-        _initialize(turn, claim, turn.nodes_of[claim.name][0])
+        context.set_condition(claim, READY, "True", READY)
+    elif claim.name in context.nodes_of:
+        _initialize(context, claim, context.nodes_of[claim.name][0])
 
 
-def _register(turn: Turn, claim: NodeClaim, nodes: list[Node]) -> None:
+def _register(context: ReconcileContext, claim: NodeClaim, nodes: list[Node]) -> None:
     if not nodes:
-        turn.note(claim, REGISTERED, "Unknown", "NodeNotFound", "no node of this machine has come yet")
+        context.set_condition(
+            claim, REGISTERED, "Unknown", "NodeNotFound", "no node of this instance has registered yet"
+        )
         return
     if len(nodes) > 1:
-        said = f"several nodes claim to be this machine: {', '.join(sorted(node.name for node in nodes))}"
-        turn.note(claim, REGISTERED, "False", "MultipleNodesFound", said)
+        node_names = ", ".join(sorted(node.name for node in nodes))
+        message = f"several nodes have the provider id of this instance: {node_names}"
+        context.set_condition(claim, REGISTERED, "False", "MultipleNodesFound", message)
         return
-    steps = (_prepared(claim, nodes[0]), _opened(nodes[0]))
-    missing = next((step for step in steps if step), ())
-    turn.do(*missing)
-    if not missing:
-        turn.note(claim, REGISTERED, "True", REGISTERED)
+    actions = _metadata_actions(claim, nodes[0]) or _unlock_actions(nodes[0])
+    context.do(*actions)
+    if not actions:
+        context.set_condition(claim, REGISTERED, "True", REGISTERED)
 
 
-def _prepared(claim: NodeClaim, node: Node) -> list[Action]:
-    """What a node lacks before pods may come: its finalizer, labels, annotations and taints."""
+def _metadata_actions(claim: NodeClaim, node: Node) -> list[Action]:
+    """Add what a node lacks before pods may come: its finalizer, labels, annotations and taints."""
     actions: list[Action] = []
     if names.TERMINATION_FINALIZER not in node.metadata.finalizers:
         actions.append(AddFinalizer("Node", node.name, names.TERMINATION_FINALIZER))
@@ -58,36 +60,36 @@ def _prepared(claim: NodeClaim, node: Node) -> list[Action]:
 
 
 def _missing_taints(claim: NodeClaim, node: Node) -> list[Action]:
-    """The claim's taints; a startup taint that went after the node was opened stays away."""
+    """Add the claim's taints; a startup taint that was removed after registration is not added again."""
     labels = node.metadata.labels
     if labels.get(DO_NOT_SYNC_TAINTS) == "true" or labels.get(names.REGISTERED) == "true":
         return []
-    held = {(taint.key, taint.effect) for taint in node.spec.taints}
-    wanted = (*claim.spec.taints, *claim.spec.startup_taints)
-    return [AddTaint(node.name, taint) for taint in wanted if (taint.key, taint.effect) not in held]
+    present = {(taint.key, taint.effect) for taint in node.spec.taints}
+    required = (*claim.spec.taints, *claim.spec.startup_taints)
+    return [AddTaint(node.name, taint) for taint in required if (taint.key, taint.effect) not in present]
 
 
-def _opened(node: Node) -> list[Action]:
-    """The label that the node is registered, then no taint of strangers any more."""
+def _unlock_actions(node: Node) -> list[Action]:
+    """Add the label of a registered node, then remove the taint that kept pods away."""
     if node.metadata.labels.get(names.REGISTERED) != "true":
         return [SetLabel("Node", node.name, names.REGISTERED, "true")]
     return [RemoveTaint(node.name, taint) for taint in node.spec.taints if taint.key == names.UNREGISTERED_TAINT]
 
 
-def _initialize(turn: Turn, claim: NodeClaim, node: Node) -> None:
-    missing = _not_ready(claim, node)
-    if missing is not None:
-        turn.note(claim, INITIALIZED, "Unknown", *missing)
+def _initialize(context: ReconcileContext, claim: NodeClaim, node: Node) -> None:
+    obstacle = _not_initialized(claim, node)
+    if obstacle is not None:
+        context.set_condition(claim, INITIALIZED, "Unknown", *obstacle)
         return
     if node.metadata.labels.get(names.INITIALIZED) != "true":
-        turn.do(SetLabel("Node", node.name, names.INITIALIZED, "true"))
+        context.do(SetLabel("Node", node.name, names.INITIALIZED, "true"))
         return
-    turn.note(claim, INITIALIZED, "True", INITIALIZED)
-    turn.note(claim, READY, "True", READY)
+    context.set_condition(claim, INITIALIZED, "True", INITIALIZED)
+    context.set_condition(claim, READY, "True", READY)
 
 
-def _not_ready(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
-    """What a node still lacks: a reason and a sentence; None if it is fully up."""
+def _not_initialized(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
+    """Why a node is not initialized: a reason and a message; None if it is."""
     if not node.ready:
         return "NodeNotReady", "the node is not ready"
     starting = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
@@ -95,8 +97,8 @@ def _not_ready(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
         if (taint.key, taint.effect) in starting:
             return "StartupTaintsExist", f"the node still has its startup taint {taint}"
         if is_ephemeral(taint):
-            return "KnownEphemeralTaintsExist", f"the node still has the taint {taint} of a starting node"
+            return "KnownEphemeralTaintsExist", f"the node still has the ephemeral taint {taint}"
     for name, amount in sorted(claim.spec.resources.requests.items()):
         if amount != ZERO and node.status.allocatable.get(name, ZERO) == ZERO:
-            return "ResourceNotRegistered", f"the node does not offer {name} yet"
+            return "ResourceNotRegistered", f"the node does not report {name} yet"
     return None

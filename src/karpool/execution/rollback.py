@@ -1,77 +1,83 @@
-"""Taking a command back: its replacements go unless somebody uses them, its candidates are as they were.
+"""Rollback of a command: unused replacements are deleted, and the marks on its candidates are removed.
 
-Tickets stay until every replacement is on its way out, so that a roll-back that is cut short is taken up again.
+Tickets stay until every replacement is being deleted, so that an interrupted rollback is resumed.
 """
 
 from typing import Final
 
 from karpool.execution.actions import Annotate, ClearClaimCondition, DeleteClaim, RemoveTaint
 from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.tickets import COMMAND, REPLACES, CommandInProgress, Ticket, ticket_of
-from karpool.execution.turn import Turn
 from karpool.model.nodepool import NodeClaim
 from karpool.wire.objects import condition
 
 ROLLED_BACK: Final = "DisruptionRolledBack"
 
 
-def roll_back(turn: Turn, command: CommandInProgress, why: str) -> None:
-    """Undo everything a command has done so far."""
+def roll_back(context: ReconcileContext, command: CommandInProgress, why: str) -> None:
+    """Undo everything that a command has done so far."""
     ticket = command.ticket
-    replacements = _open_replacements(turn, ticket)
+    replacements = _open_replacements(context, ticket)
     for claim in replacements:
-        _give_up(turn, claim)
+        _release(context, claim)
     if replacements:
         return
     for claim in command.waiting:
-        turn.tell("NodeClaim", claim.name, ROLLED_BACK, f"command {ticket.id} was rolled back: {why}")
-        unmark(turn, claim)
+        context.record_event("NodeClaim", claim.name, ROLLED_BACK, f"command {ticket.id} was rolled back: {why}")
+        _unmark(context, claim)
     for claim in command.members:
-        turn.do(Annotate("NodeClaim", claim.name, COMMAND, None))
+        context.do(Annotate("NodeClaim", claim.name, COMMAND, None))
 
 
-def _open_replacements(turn: Turn, ticket: Ticket) -> list[NodeClaim]:
-    mine = [claim for claim in turn.claims.values() if claim.metadata.annotations.get(REPLACES) == ticket.id]
-    return [claim for claim in mine if claim.metadata.deletion_timestamp is None]
+def _open_replacements(context: ReconcileContext, ticket: Ticket) -> list[NodeClaim]:
+    return [
+        claim
+        for claim in context.claims.values()
+        if claim.metadata.annotations.get(REPLACES) == ticket.id and claim.metadata.deletion_timestamp is None
+    ]
 
 
-def _give_up(turn: Turn, replacement: NodeClaim) -> None:
-    if used(turn, replacement):
-        turn.do(Annotate("NodeClaim", replacement.name, REPLACES, None))
+def _release(context: ReconcileContext, replacement: NodeClaim) -> None:
+    if _in_use(context, replacement):
+        context.do(Annotate("NodeClaim", replacement.name, REPLACES, None))
     else:
-        turn.do(DeleteClaim(replacement.name, replacement.metadata.uid))
+        context.do(DeleteClaim(replacement.name, replacement.metadata.uid))
 
 
-def used(turn: Turn, replacement: NodeClaim) -> bool:
+def _in_use(context: ReconcileContext, replacement: NodeClaim) -> bool:
     """Whether pods run on a replacement, or are on their way to it."""
-    names = {replacement.name, *(node.name for node in turn.nodes_of.get(replacement.name, ()))}
-    if any(turn.now < turn.state.nominations.get(name, turn.now) for name in names):
+    names = {replacement.name, *(node.name for node in context.nodes_of.get(replacement.name, ()))}
+    if any(context.now < context.state.nominations.get(name, context.now) for name in names):
         return True
-    pods = (pod for name in names for pod in turn.pods_on(name))
+    pods = (pod for name in names for pod in context.pods_on(name))
     return any(not pod.is_daemon and not pod.is_mirror and not pod.terminal for pod in pods)
 
 
-def unmark(turn: Turn, claim: NodeClaim) -> None:
-    """Take off a candidate what says that it is to go."""
-    for node in turn.nodes_of.get(claim.name, ()):
-        if turn.settings.taint in node.spec.taints and node.metadata.deletion_timestamp is None:
-            turn.do(RemoveTaint(node.name, turn.settings.taint))
+def _unmark(context: ReconcileContext, claim: NodeClaim) -> None:
+    """Remove the taint and the condition of a disruption candidate."""
+    for node in context.nodes_of.get(claim.name, ()):
+        if context.settings.taint in node.spec.taints and node.metadata.deletion_timestamp is None:
+            context.do(RemoveTaint(node.name, context.settings.taint))
     if condition(claim.status.conditions, DISRUPTION_REASON) is not None:
-        turn.do(ClearClaimCondition(claim.name, DISRUPTION_REASON))
+        context.do(ClearClaimCondition(claim.name, DISRUPTION_REASON))
 
 
-def remove_leftovers(turn: Turn, under_way: list[CommandInProgress]) -> None:
-    """Take off marks that belong to no command: taints, conditions, tickets nobody can read, replacement marks."""
-    open_ids = {one.ticket.id for one in under_way if not one.ticket.committed}
-    for claim in turn.claims.values():
-        marks = claim.metadata.annotations
-        if REPLACES in marks and marks[REPLACES] not in open_ids:
-            turn.do(Annotate("NodeClaim", claim.name, REPLACES, None))
+def remove_leftovers(context: ReconcileContext, commands: list[CommandInProgress]) -> None:
+    """Remove marks that belong to no command: taints, conditions, unreadable tickets, replacement annotations."""
+    open_ids = {command.ticket.id for command in commands if not command.ticket.committed}
+    for claim in context.claims.values():
+        annotations = claim.metadata.annotations
+        if REPLACES in annotations and annotations[REPLACES] not in open_ids:
+            context.do(Annotate("NodeClaim", claim.name, REPLACES, None))
         if claim.metadata.deletion_timestamp is None and ticket_of(claim) is None:
-            unmark(turn, claim)
-            if COMMAND in marks:
-                turn.do(Annotate("NodeClaim", claim.name, COMMAND, None))
-    for node in turn.objects.nodes:
-        managed = node.name in turn.claim_of
-        if not managed and node.metadata.deletion_timestamp is None and turn.settings.taint in node.spec.taints:
-            turn.do(RemoveTaint(node.name, turn.settings.taint))
+            _unmark(context, claim)
+            if COMMAND in annotations:
+                context.do(Annotate("NodeClaim", claim.name, COMMAND, None))
+    for node in context.objects.nodes:
+        if (
+            node.name not in context.claim_of
+            and node.metadata.deletion_timestamp is None
+            and context.settings.taint in node.spec.taints
+        ):
+            context.do(RemoveTaint(node.name, context.settings.taint))

@@ -1,4 +1,4 @@
-"""What execution may be told to do differently."""
+"""Settings of execution."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,29 +13,29 @@ REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSettings:
-    """Settings of execution; the defaults are those of a cluster that Karpool runs alone."""
+    """Taint, duties and timeouts; the defaults suit a cluster without another node controller."""
 
     taint_key: str = DISRUPTED_TAINT
-    """The key of the taint that keeps new pods off nodes that are to go."""
+    """The key of the taint that keeps new pods off nodes to be disrupted."""
     terminates: bool = True
-    """Whether drain and termination are ours; False where another controller ends what is deleted."""
+    """Whether Karpool drains and terminates deleted nodes; False where another controller does."""
     missing_after: timedelta = timedelta(seconds=5)
     """How long a replacement may be missing from the objects before it counts as gone."""
     shortest_timeout: timedelta = timedelta(minutes=10)
     longest_timeout: timedelta = timedelta(hours=1)
     timeout_per_node: timedelta = timedelta(milliseconds=80)
     nomination: timedelta = timedelta(seconds=20)
-    """How long a node counts as expected by pods that were sent there."""
+    """How long a node is kept for pods that were nominated to it."""
     launch_timeout: timedelta = LAUNCH_TIMEOUT
-    """When a claim that does not launch is given up."""
+    """When a claim that does not launch is deleted."""
     registration_timeout: timedelta = REGISTRATION_TIMEOUT
-    """When a launched claim whose node does not come is given up."""
+    """When a launched claim whose node does not register is deleted."""
     shortest_drain: timedelta = timedelta(seconds=5)
-    """How long a drain takes at least, for pods that raced the taint."""
+    """The least duration of a drain, for pods that were bound just before the taint."""
     instance_retry: timedelta = timedelta(seconds=5)
-    """How often the provider is asked whether a machine that is to end is gone."""
+    """How often the provider is asked whether a terminating instance is gone."""
 
     @property
     def taint(self) -> Taint:
-        """The taint of nodes that are to go."""
+        """The taint of nodes to be disrupted."""
         return Taint(key=self.taint_key, effect="NoSchedule")

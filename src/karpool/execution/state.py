@@ -1,4 +1,4 @@
-"""What execution remembers between two looks: when to try again. All of it may be lost at any moment."""
+"""What execution remembers between two passes: when to try again. All of it may be lost at any moment."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,39 +21,39 @@ class Attempt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Back-off times and other things that are only a matter of when."""
+class ExecutionState:
+    """Back-off times and nominations."""
 
     evictions: Mapping[str, Attempt] = field(default_factory=dict)
     """By the uid of a pod."""
     terminations: Mapping[str, datetime] = field(default_factory=dict)
-    """When to ask again for the end of a machine, by the uid of its NodeClaim."""
+    """When to ask again for the termination of an instance, by the uid of its NodeClaim."""
     missing: Mapping[str, datetime] = field(default_factory=dict)
     """Since when a replacement is missing, by its name."""
     nominations: Mapping[str, datetime] = field(default_factory=dict)
-    """Until when a node is expected by pods, by its name."""
-    told: Mapping[tuple[str, str, str], datetime] = field(default_factory=dict)
-    """Until when an event is not told again, by kind, name and reason."""
-    held_by_budget: bool = False
-    """Whether a command waits for a PodDisruptionBudget; nothing else comes out differently when one changes."""
-    wake: datetime | None = None
-    """When to look again even if no object changes by then; None: not before one does."""
+    """Until when a node expects pods, by its name."""
+    recorded: Mapping[tuple[str, str, str], datetime] = field(default_factory=dict)
+    """Until when an event is not recorded again, by kind, name and reason."""
+    blocked_by_pdb: bool = False
+    """Whether a command waits for a PodDisruptionBudget; only then does a change of one matter."""
+    requeue_at: datetime | None = None
+    """When to run again even if no object changes; None: only after a change."""
 
 
-def after_attempt(before: Attempt | None, now: datetime) -> Attempt:
+def after_attempt(previous: Attempt | None, now: datetime) -> Attempt:
     """The next attempt is due after 100 ms, then twice as long each time, up to 10 s."""
-    tries = before.tries if before else 0
+    tries = previous.tries if previous else 0
     return Attempt(tries + 1, now + min(LAST_RETRY, FIRST_RETRY * 2 ** min(tries, _MOST_DOUBLINGS)))
 
 
-def nominate(state: State, nodes: Iterable[str], now: datetime, *, settings: ExecutionSettings | None = None) -> State:
-    """Remember that pods are on their way to nodes, so that nobody removes these meanwhile."""
-    until = now + (settings or ExecutionSettings()).nomination
+def nominate(state: ExecutionState, nodes: Iterable[str], now: datetime, settings: ExecutionSettings) -> ExecutionState:
+    """Remember that pods are on their way to nodes, so that these are not disrupted meanwhile."""
+    until = now + settings.nomination
     return replace(state, nominations={**state.nominations, **dict.fromkeys(nodes, until)})
 
 
-def nominated(state: State, claim_of: Callable[[str], NodeClaim | None], now: datetime) -> frozenset[str]:
-    """The nodes that pods are on their way to; one nominated before it had a node is found by its claim's name."""
+def nominated(state: ExecutionState, claim_of: Callable[[str], NodeClaim | None], now: datetime) -> frozenset[str]:
+    """The nodes that pods are on their way to; a claim nominated before it had a node is resolved by its name."""
     names = frozenset(name for name, until in state.nominations.items() if now < until)
     claims = [claim for name in names if (claim := claim_of(name)) is not None]
     return names.union(claim.status.node_name for claim in claims if claim.status.node_name)

@@ -1,7 +1,7 @@
-"""Termination: a deleted NodeClaim takes its Node along; the Node is drained, its machine ended, finalizers removed.
+"""Termination: a deleted NodeClaim deletes its Node; the Node is drained, its instance ended, finalizers removed.
 
-Each look does the next stage that is not finished. How far a node is stands in its claim's conditions: Drained,
-VolumesDetached, InstanceTerminating.
+Each pass does the next unfinished stage. The claim's conditions Drained, VolumesDetached and InstanceTerminating show
+how far it is.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -17,10 +17,10 @@ from karpool.execution.actions import (
     SetLabel,
     TerminateInstance,
 )
-from karpool.execution.conditions import DRAINED, INSTANCE_TERMINATING, TERMINATED, VOLUMES_DETACHED
+from karpool.execution.conditions import DRAINED, VOLUMES_DETACHED, instance_terminated
 from karpool.execution.drain import drain
-from karpool.execution.turn import Turn
-from karpool.execution.volumes import attached
+from karpool.execution.reconcile_context import ReconcileContext
+from karpool.execution.volumes import attached_volumes
 from karpool.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -30,124 +30,119 @@ VOLUME_RETRY: Final = timedelta(seconds=1)
 NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
 
 
-def terminate(turn: Turn) -> None:
-    """Take every node and claim that was deleted one step further."""
-    for claim in turn.claims.values():
+def terminate(context: ReconcileContext) -> None:
+    """Take every deleted node and claim one step further."""
+    for claim in context.claims.values():
         if claim.metadata.deletion_timestamp is not None and TERMINATION_FINALIZER in claim.metadata.finalizers:
-            _end_claim(turn, claim)
-    for node in turn.objects.nodes:
+            _terminate_claim(context, claim)
+    for node in context.objects.nodes:
         if node.metadata.deletion_timestamp is not None and TERMINATION_FINALIZER in node.metadata.finalizers:
-            _end_node(turn, node, turn.claim_of.get(node.name))
+            _terminate_node(context, node, context.claim_of.get(node.name))
 
 
-def _end_claim(turn: Turn, claim: NodeClaim) -> None:
-    _write_deadline(turn, claim)
-    nodes = turn.nodes_of.get(claim.name, ())
+def _terminate_claim(context: ReconcileContext, claim: NodeClaim) -> None:
+    _write_deadline(context, claim)
+    nodes = context.nodes_of.get(claim.name, ())
     for node in nodes:
         if node.metadata.deletion_timestamp is None:
-            turn.do(DeleteNode(node.name, node.metadata.uid))
-    if not nodes and (not claim.status.provider_id or _instance_gone(turn, claim)):
-        turn.do(RemoveFinalizer("NodeClaim", claim.name, TERMINATION_FINALIZER))
+            context.do(DeleteNode(node.name, node.metadata.uid))
+    if not nodes and (not claim.status.provider_id or _instance_gone(context, claim)):
+        context.do(RemoveFinalizer("NodeClaim", claim.name, TERMINATION_FINALIZER))
 
 
-def _write_deadline(turn: Turn, claim: NodeClaim) -> None:
-    """The end of the termination grace period, written once."""
+def _write_deadline(context: ReconcileContext, claim: NodeClaim) -> None:
+    """Write the end of the termination grace period, once."""
     deleted, grace = claim.metadata.deletion_timestamp, claim.spec.termination_grace_period
     if deleted is None or grace is None or grace.delta is None or TERMINATION_TIMESTAMP in claim.metadata.annotations:
         return
     ends = (deleted + grace.delta).astimezone(UTC)
     text = f"{ends:%Y-%m-%dT%H:%M:%SZ}"
-    said = f"all pods are deleted from the node by {text}"
-    turn.tell("NodeClaim", claim.name, "TerminationGracePeriodExpiring", said, "Warning")
-    turn.do(Annotate("NodeClaim", claim.name, TERMINATION_TIMESTAMP, text))
+    message = f"all pods are deleted from the node by {text}"
+    context.record_event("NodeClaim", claim.name, "TerminationGracePeriodExpiring", message, "Warning")
+    context.do(Annotate("NodeClaim", claim.name, TERMINATION_TIMESTAMP, text))
 
 
 def deadline_of(claim: NodeClaim | None) -> datetime | None:
-    """When a node must be empty; None if it has all the time it needs, or what is written cannot be read."""
+    """When a node must be empty; None if there is no deadline, or it cannot be read."""
     text = claim.metadata.annotations.get(TERMINATION_TIMESTAMP) if claim else None
     try:
-        found = datetime.fromisoformat(text) if text else None
+        deadline = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
-    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+    return deadline.replace(tzinfo=UTC) if deadline is not None and deadline.tzinfo is None else deadline
 
 
-def _end_node(turn: Turn, node: Node, claim: NodeClaim | None) -> None:
+def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | None) -> None:
     if claim is not None and claim.metadata.deletion_timestamp is None:
-        turn.do(DeleteClaim(claim.name, claim.metadata.uid))
-    if claim is not None and not node.ready and _is_terminated(claim):
-        turn.do(RemoveFinalizer("Node", node.name, TERMINATION_FINALIZER))
+        context.do(DeleteClaim(claim.name, claim.metadata.uid))
+    if claim is not None and not node.ready and instance_terminated(claim):
+        context.do(RemoveFinalizer("Node", node.name, TERMINATION_FINALIZER))
         return
-    _keep_pods_away(turn, node)
+    _keep_pods_away(context, node)
     deadline = deadline_of(claim)
     if (
-        _drained(turn, node, claim, deadline)
-        and _detached(turn, node, claim, deadline)
-        and (claim is None or not claim.status.provider_id or _instance_gone(turn, claim))
+        _drained(context, node, claim, deadline)
+        and _detached(context, node, claim, deadline)
+        and (claim is None or not claim.status.provider_id or _instance_gone(context, claim))
     ):
-        turn.do(RemoveFinalizer("Node", node.name, TERMINATION_FINALIZER))
+        context.do(RemoveFinalizer("Node", node.name, TERMINATION_FINALIZER))
 
 
-def _keep_pods_away(turn: Turn, node: Node) -> None:
-    wanted = turn.settings.taint
-    if wanted not in node.spec.taints:
-        turn.do(*(RemoveTaint(node.name, taint) for taint in node.spec.taints if taint.key == wanted.key))
-        turn.do(AddTaint(node.name, wanted))
+def _keep_pods_away(context: ReconcileContext, node: Node) -> None:
+    taint = context.settings.taint
+    if taint not in node.spec.taints:
+        context.do(*(RemoveTaint(node.name, other) for other in node.spec.taints if other.key == taint.key))
+        context.do(AddTaint(node.name, taint))
     if NO_LOAD_BALANCER not in node.metadata.labels:
-        turn.do(SetLabel("Node", node.name, NO_LOAD_BALANCER, "karpenter"))
+        context.do(SetLabel("Node", node.name, NO_LOAD_BALANCER, "karpenter"))
 
 
-def _drained(turn: Turn, node: Node, claim: NodeClaim | None, deadline: datetime | None) -> bool:
-    """Whether no pod is left to wait for; a drain takes some seconds at least, for pods that raced the taint."""
-    left = drain(turn, node, deadline)
+def _drained(context: ReconcileContext, node: Node, claim: NodeClaim | None, deadline: datetime | None) -> bool:
+    """Whether no pod is left to evict; a drain takes some seconds at least, for pods bound just before the taint."""
+    left = drain(context, node, deadline)
     if claim is None:
         return not left
-    said = condition(claim.status.conditions, DRAINED)
-    if said is None or said.status == "False":
-        turn.note(claim, DRAINED, "Unknown", "Draining", f"{left} pods are to leave")
-        turn.look_again(turn.now + turn.settings.shortest_drain)
+    current = condition(claim.status.conditions, DRAINED)
+    if current is None or current.status == "False":
+        context.set_condition(claim, DRAINED, "Unknown", "Draining", f"{left} pods are left to evict")
+        context.requeue_at(context.now + context.settings.shortest_drain)
         return False
-    began = said.last_transition_time or turn.now
-    if said.status != "True" and turn.now < began + turn.settings.shortest_drain:
-        turn.look_again(began + turn.settings.shortest_drain)
+    started = current.last_transition_time or context.now
+    if current.status != "True" and context.now < started + context.settings.shortest_drain:
+        context.requeue_at(started + context.settings.shortest_drain)
         return False
     if left:
         return False
-    turn.note(claim, DRAINED, "True", DRAINED)
+    context.set_condition(claim, DRAINED, "True", DRAINED)
     return True
 
 
-def _detached(turn: Turn, node: Node, claim: NodeClaim | None, deadline: datetime | None) -> bool:
-    """Whether the node's volumes are detached, or there is no more time to wait for them."""
-    pending = attached(turn.objects, node, tuple(turn.pods_on(node.name)), turn.now)
-    overdue = deadline is not None and turn.now >= deadline
+def _detached(context: ReconcileContext, node: Node, claim: NodeClaim | None, deadline: datetime | None) -> bool:
+    """Whether the node's volumes are detached, or its deadline has passed."""
+    pending = attached_volumes(context.objects, node, tuple(context.pods_on(node.name)), context.now)
+    overdue = deadline is not None and context.now >= deadline
     if pending and not overdue:
-        said = f"{pending} volumes are to be detached"
-        turn.tell("Node", node.name, "AwaitingVolumeDetachment", said)
+        message = f"{pending} volumes are left to detach"
+        context.record_event("Node", node.name, "AwaitingVolumeDetachment", message)
         if claim is not None:
-            turn.note(claim, VOLUMES_DETACHED, "Unknown", "AwaitingVolumeDetachment", said)
-        turn.look_again(min(deadline or turn.now + VOLUME_RETRY, turn.now + VOLUME_RETRY))
+            context.set_condition(claim, VOLUMES_DETACHED, "Unknown", "AwaitingVolumeDetachment", message)
+        context.requeue_at(min(deadline or context.now + VOLUME_RETRY, context.now + VOLUME_RETRY))
         return False
     if claim is not None and pending:
-        turn.note(claim, VOLUMES_DETACHED, "False", "TerminationGracePeriodElapsed")
+        context.set_condition(claim, VOLUMES_DETACHED, "False", "TerminationGracePeriodElapsed")
     elif claim is not None:
-        turn.note(claim, VOLUMES_DETACHED, "True", VOLUMES_DETACHED)
+        context.set_condition(claim, VOLUMES_DETACHED, "True", VOLUMES_DETACHED)
     return True
 
 
-def _is_terminated(claim: NodeClaim) -> bool:
-    said = condition(claim.status.conditions, INSTANCE_TERMINATING)
-    return said is not None and said.status == "True" and said.reason == TERMINATED
-
-
-def _instance_gone(turn: Turn, claim: NodeClaim) -> bool:
-    """Whether the machine is gone; if not, the provider is asked to end it, every few seconds."""
-    if _is_terminated(claim):
+def _instance_gone(context: ReconcileContext, claim: NodeClaim) -> bool:
+    """Whether the instance is gone; if not, the provider is asked to terminate it, every few seconds."""
+    if instance_terminated(claim):
         return True
-    again = turn.state.terminations.get(claim.metadata.uid, turn.now)
-    if again <= turn.now:
-        turn.do(TerminateInstance(claim.name, claim.metadata.uid))
-        again = turn.now + turn.settings.instance_retry
-    turn.terminations[claim.metadata.uid] = again
-    turn.look_again(again)
+    again = context.state.terminations.get(claim.metadata.uid, context.now)
+    if again <= context.now:
+        context.do(TerminateInstance(claim.name, claim.metadata.uid))
+        again = context.now + context.settings.instance_retry
+    context.terminations[claim.metadata.uid] = again
+    context.requeue_at(again)
     return False

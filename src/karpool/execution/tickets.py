@@ -1,7 +1,7 @@
-"""Tickets: what a command writes on the NodeClaims it removes, so that any process can carry on with it.
+"""Tickets: the annotation that a command writes on the NodeClaims it removes, so that any process can continue it.
 
-Every candidate carries the whole ticket, so no single object owns a command. `committed` is written on all of them
-before the first is deleted: from then on there is no way back.
+Every candidate has the whole ticket, so no single object owns a command. `committed` is written on all of them before
+the first is deleted; from then on the command is not rolled back.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ REPLACES: Final = "karpool.sh/replacement-for"
 
 
 class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A command as its candidates carry it: who goes, why, since when, and the names of what comes instead."""
+    """A command as written on its candidates: the nodes to remove, why, since when, and the names of replacements."""
 
     id: str
     created: Timestamp
@@ -41,19 +41,19 @@ class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class CommandInProgress:
-    """A command that has begun: its ticket, and the claims that carry it."""
+    """A command that has started: its ticket, and the claims that have it."""
 
     ticket: Ticket
     members: tuple[NodeClaim, ...]
 
     @property
     def waiting(self) -> tuple[NodeClaim, ...]:
-        """The members that nobody has deleted yet."""
+        """The members that are not being deleted yet."""
         return tuple(claim for claim in self.members if claim.metadata.deletion_timestamp is None)
 
 
 def ticket_of(claim: NodeClaim) -> Ticket | None:
-    """The ticket that a claim carries; None if it carries none that can be read."""
+    """The ticket of a claim; None if it has none that can be read."""
     text = claim.metadata.annotations.get(COMMAND)
     return None if text is None else _read(text)
 
@@ -66,26 +66,26 @@ def _read(text: str) -> Ticket | None:
         return None
 
 
-def underway(claims: Iterable[NodeClaim]) -> list[CommandInProgress]:
-    """The commands that have begun, oldest first; one is committed as soon as one member says so."""
+def commands_in_progress(claims: Iterable[NodeClaim]) -> list[CommandInProgress]:
+    """The commands that have started, oldest first; a command is committed as soon as one member says so."""
     tickets: dict[str, Ticket] = {}
     members: dict[str, list[NodeClaim]] = {}
-    for claim in [claim for claim in claims if COMMAND in claim.metadata.annotations]:
+    for claim in claims:
         ticket = ticket_of(claim)
         if ticket is not None:
             known = tickets.get(ticket.id)
             tickets[ticket.id] = known if known is not None and known.committed else ticket
             members.setdefault(ticket.id, []).append(claim)
-    found = [CommandInProgress(ticket, tuple(members[ticket.id])) for ticket in tickets.values()]
-    return sorted(found, key=lambda one: (one.ticket.created, one.ticket.id))
+    commands = [CommandInProgress(ticket, tuple(members[ticket.id])) for ticket in tickets.values()]
+    return sorted(commands, key=lambda command: (command.ticket.created, command.ticket.id))
 
 
-def in_command(objects: Objects) -> frozenset[str]:
-    """The names of the nodes that a command is about to remove."""
-    return frozenset(name for one in underway(objects.node_claims) for name in one.ticket.nodes)
+def nodes_in_commands(objects: Objects) -> frozenset[str]:
+    """The names of the nodes that commands are about to remove."""
+    return frozenset(name for command in commands_in_progress(objects.node_claims) for name in command.ticket.nodes)
 
 
 def command_id(command: Command, now: datetime) -> str:
-    """A name for a command that starts now; a node is in one command only, so nodes and time tell commands apart."""
-    told = f"{now.isoformat()} {command.method} {' '.join(command.nodes)}"
-    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+    """An id for a command that starts now; a node is in one command only, so nodes and time are unique."""
+    text = f"{now.isoformat()} {command.method} {' '.join(command.nodes)}"
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""Volumes of a node that drains: it may go when those of its pods are detached."""
+"""Volume attachments that a draining node waits for."""
 
 from datetime import datetime
 
@@ -8,8 +8,8 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod, Volume
 
 
-def attached(objects: Objects, node: Node, pods: tuple[Pod, ...], now: datetime) -> int:
-    """How many volumes a node still has to let go; those of pods that stay to the end do not count."""
+def attached_volumes(objects: Objects, node: Node, pods: tuple[Pod, ...], now: datetime) -> int:
+    """How many volumes of a node are still to be detached; volumes of pods that are not drained do not count."""
     names = {
         attachment.spec.source.persistent_volume_name
         for attachment in objects.volume_attachments
@@ -25,7 +25,7 @@ def attached(objects: Objects, node: Node, pods: tuple[Pod, ...], now: datetime)
 
 
 def _claim_key(pod: Pod, volume: Volume) -> str:
-    """The claim behind a volume; that of an ephemeral one is named after pod and volume."""
-    named = volume.persistent_volume_claim
-    name = named.claim_name if named is not None else f"{pod.name}-{volume.name}"
+    """The PersistentVolumeClaim of a volume; that of an ephemeral volume is named after pod and volume."""
+    source = volume.persistent_volume_claim
+    name = source.claim_name if source is not None else f"{pod.name}-{volume.name}"
     return f"{pod.metadata.namespace}/{name}"

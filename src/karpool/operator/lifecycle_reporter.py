@@ -7,7 +7,7 @@ import structlog
 
 from karpool.controller.store import ClusterStore
 from karpool.execution.conditions import DISRUPTION_REASON, DRAINED, INITIALIZED
-from karpool.execution.tickets import ticket_of, underway
+from karpool.execution.tickets import commands_in_progress, ticket_of
 from karpool.model.labels import CAPACITY_TYPE, NODEPOOL, REGISTERED
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -53,7 +53,7 @@ class LifecycleReporter:
     def _perhaps_done(self, gone: NodeClaim) -> None:
         """Tell of a command when the last of its nodes is gone."""
         ticket = ticket_of(gone)
-        if ticket is not None and not any(one.ticket.id == ticket.id for one in underway(self._claims)):
+        if ticket is not None and not any(one.ticket.id == ticket.id for one in commands_in_progress(self._claims)):
             _log.info("command done", command=ticket.id, seconds=round(self._since(ticket.created), 1))
 
     def _node(self, old: Node | None, new: Node | None) -> None:

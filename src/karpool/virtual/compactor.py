@@ -5,10 +5,11 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
+from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.advance import advance
 from karpool.compaction.config import Config
 from karpool.compaction.settings import DEFAULTS, CompactionSettings, jittered
+from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_annotation
 from karpool.virtual.random_streams import share
@@ -34,17 +35,17 @@ class VirtualCompactor:
         now: datetime = queue.moment
         step = advance(self.world.store.objects(), self.config, now, self.settings)
         self._looks += 1
-        if step.wake is None:
+        if step.requeue_at is None:
             sleep = jittered(self.settings.sleep, share(self.world.seed, "compactor", str(self._looks)))
         else:
-            sleep = step.wake - now
+            sleep = step.requeue_at - now
         queue.after(sleep.total_seconds(), self._look)
         for action in step.actions:
             queue.after(0.0, partial(self._carry_out, action))
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: CompactionAction) -> None:
         match action:
-            case SetState():
+            case SetNodeState():
                 self._set_state(action)
             case EvictPod():
                 self.api.evict(action.key, action.uid)
@@ -53,7 +54,7 @@ class VirtualCompactor:
             case RecordEvent():
                 pass
 
-    def _set_state(self, action: SetState) -> None:
+    def _set_state(self, action: SetNodeState) -> None:
         nodes = self.world.store.nodes
         node = nodes.get(action.node)
         if node is None:

@@ -9,15 +9,15 @@ from structlog.testing import capture_logs
 from tests.live.compactor.trial import CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 
-from karpool.compaction.actions import Action, DeletePod, EvictPod, RecordEvent, SetState
+from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.marks import ANNOTATION
 from karpool.compactor.actuator import ApiCompactionActuator
 from karpool.controller.store import ClusterStore
-from karpool.execution import actions as shared
+from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.kube.cache import CacheFeed, ChangeQueue
 
-CORDON = SetState("a", ANNOTATION, "new", unschedulable=True)
-BEGUN = RecordEvent("a", "ScaleDownStarted", "is drained")
+CORDON = SetNodeState("a", ANNOTATION, "new", unschedulable=True)
+BEGUN = RecordEvent("Node", "a", "ScaleDownStarted", "is drained")
 Change = Callable[[CompactorTrial], Awaitable[None]]
 
 
@@ -25,9 +25,9 @@ class Told:
     """Remembers events."""
 
     def __init__(self) -> None:
-        self.events: list[shared.RecordEvent] = []
+        self.events: list[RecordEvent] = []
 
-    def record(self, event: shared.RecordEvent) -> None:
+    def record(self, event: RecordEvent) -> None:
         self.events.append(event)
 
 
@@ -132,7 +132,7 @@ def test_somebody_who_writes_all_the_time_does_not_keep_the_state_from_being_wri
 def test_a_pod_that_is_gone_or_another_one_has_left(control_plane: ControlPlane) -> None:
     async def story(trial: CompactorTrial) -> None:
         actuator = ApiCompactionActuator(trial.client, CacheFeed(ClusterStore().nodes, ChangeQueue()), Told())
-        actions: tuple[Action, ...] = (EvictPod("default/nobody", "uid", "a"),)
+        actions: tuple[CompactionAction, ...] = (EvictPod("default/nobody", "uid", "a"),)
         assert await actuator.execute(actions)
 
     play(control_plane, story)

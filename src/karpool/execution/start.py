@@ -1,13 +1,13 @@
-"""The start of a command: its candidates are marked, then its replacements are created.
+"""The start of a command: its candidates get a ticket and a taint, then its replacements are created.
 
-The order makes every stop harmless. Tickets come first: a taint or a replacement without a ticket cannot exist. While
-a ticket is not on all candidates, or a replacement is missing, the command is rolled back by whoever looks next.
+The order makes an interruption harmless. Tickets come first, so a taint or a replacement without a ticket cannot exist.
+While a ticket is missing from a candidate, or a replacement is missing, the next pass rolls the command back.
 """
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from karpool.cluster.daemons import Daemon, daemons
+from karpool.cluster.daemons import Daemon
 from karpool.cluster.nodes import StateNode, join
 from karpool.disruption.command import Cause, Command
 from karpool.execution.actions import Action, AddTaint, CreateClaim, SetClaimCondition
@@ -22,57 +22,47 @@ from karpool.provisioning.claims import Wanted, claim_name, new_claim
 
 
 class NotStartedError(Exception):
-    """A command cannot start as things are; nothing was done. The reason says why."""
+    """A command cannot start in the current cluster; nothing was done. The reason says why."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(f"{reason.object}: {reason.message}" if reason.object else reason.message)
         self.reason = reason
 
 
-def begin(
-    command: Command,
-    objects: Objects,
-    now: datetime,
-    *,
-    settings: ExecutionSettings | None = None,
-    system: Sequence[Daemon] | None = None,
+def start_command(
+    command: Command, objects: Objects, now: datetime, settings: ExecutionSettings, daemons: Sequence[Daemon]
 ) -> tuple[Action, ...]:
-    """The actions that start a command; `advance` carries on from what they leave on the objects.
-
-    `system`: what runs on every node, where the caller knows that; else the objects have to show it.
-    """
-    settings = settings or ExecutionSettings()
-    system = daemons(objects.daemon_sets, objects.pods) if system is None else system
+    """The actions that start a command; `advance` continues from what they write on the objects."""
     candidates = _candidates(command, objects)
-    _refuse_newcomers(command, candidates, objects)
+    _refuse_new_pods(command, candidates, objects)
     identity = command_id(command, now)
-    created = tuple(_replacements(command, identity, objects, system))
+    created = tuple(_replacements(command, identity, objects, daemons))
+    cause = str(command.cause)
     ticket = Ticket(
         id=identity,
         created=now,
         method=str(command.method),
-        cause=str(command.cause),
+        cause=cause,
         nodes=command.nodes,
         replacements=tuple(claim.name for claim in created),
     )
-    said = str(command.cause)
     claims = [state.claim for state in candidates if state.claim is not None]
     return (
         *(ticket.on(claim.name) for claim in claims),
         *(AddTaint(state.name, settings.taint) for state in candidates),
-        *(SetClaimCondition(claim.name, DISRUPTION_REASON, "True", said, said) for claim in claims),
+        *(SetClaimCondition(claim.name, DISRUPTION_REASON, "True", cause, cause) for claim in claims),
         *(CreateClaim(claim) for claim in created),
     )
 
 
 def destinations(command: Command) -> frozenset[str]:
-    """The nodes that a command sends pods to; they are to be nominated when it starts."""
+    """The existing nodes that a command moves pods to; they are nominated when it starts."""
     return frozenset(move.target for move in command.moves if isinstance(move.target, str))
 
 
 def _candidates(command: Command, objects: Objects) -> list[StateNode]:
     by_name = {state.name: state for state in join(objects.nodes, objects.node_claims)}
-    found = []
+    candidates = []
     for name in command.nodes:
         state = by_name.get(name)
         if state is None or state.node is None or state.claim is None:
@@ -81,24 +71,24 @@ def _candidates(command: Command, objects: Objects) -> list[StateNode]:
             raise NotStartedError(Reason("NodeDeleting", "is being deleted already", f"Node {name}"))
         if COMMAND in state.claim.metadata.annotations:
             raise NotStartedError(Reason("NodeInCommand", "is in another command already", f"Node {name}"))
-        found.append(state)
-    return found
+        candidates.append(state)
+    return candidates
 
 
-def _refuse_newcomers(command: Command, candidates: Sequence[StateNode], objects: Objects) -> None:
-    """A pod that came after the decision has no place in it."""
+def _refuse_new_pods(command: Command, candidates: Sequence[StateNode], objects: Objects) -> None:
+    """Refuse a command if a pod came after the decision, which found no place for it."""
     if command.cause == Cause.DRIFTED:
-        # Pods that must not be disturbed stay on a drifted node with a termination grace period, and move nowhere.
+        # Pods that must not be disrupted stay on a drifted node with a termination grace period, and do not move.
         return
     leaving = {state.name for state in candidates}
     known = {move.pod for move in command.moves}
     for pod in objects.pods:
         if pod.spec.node_name in leaving and pod.reschedulable and pod.key not in known:
-            said = f"came to node {pod.spec.node_name} after the decision to remove the node"
-            raise NotStartedError(Reason("PodArrived", said, f"Pod {pod.key}"))
+            message = f"came to node {pod.spec.node_name} after the decision to remove the node"
+            raise NotStartedError(Reason("PodArrived", message, f"Pod {pod.key}"))
 
 
-def _replacements(command: Command, identity: str, objects: Objects, system: Sequence[Daemon]) -> Iterator[NodeClaim]:
+def _replacements(command: Command, identity: str, objects: Objects, daemons: Sequence[Daemon]) -> Iterator[NodeClaim]:
     pools = {pool.name: pool for pool in objects.node_pools}
     pods = {pod.key: pod for pod in objects.pods}
     for number, replacement in enumerate(command.replacements):
@@ -109,7 +99,7 @@ def _replacements(command: Command, identity: str, objects: Objects, system: Seq
             )
         wanted = Wanted(replacement.requirements, replacement.instance_types, _moved(command, number, pods))
         name = claim_name(pool.name, identity, str(number))
-        yield new_claim(pool, wanted, name=name, daemons=system, annotations={REPLACES: identity})
+        yield new_claim(pool, wanted, name=name, daemons=daemons, annotations={REPLACES: identity})
 
 
 def _moved(command: Command, number: int, pods: dict[str, Pod]) -> tuple[Pod, ...]:

@@ -1,0 +1,55 @@
+"""The conditions Consolidatable and Drifted of a NodeClaim, which follow from its age, its pods and its pool."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpool.disruption.drift_detection import drift_of
+from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.windows import reference_time
+from karpool.execution.actions import ClearClaimCondition
+from karpool.execution.conditions import CONSOLIDATABLE, DRIFTED, INITIALIZED, LAUNCHED
+from karpool.execution.reconcile_context import ReconcileContext
+from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.wire.objects import condition
+
+_OWN_REASONS: Final = frozenset(
+    {ReasonCode.NODE_POOL_DRIFTED, ReasonCode.REQUIREMENTS_DRIFTED, ReasonCode.INSTANCE_TYPE_NOT_FOUND}
+)
+
+
+def set_consolidatable(context: ReconcileContext, claim: NodeClaim, pool: NodePool | None) -> None:
+    """Set Consolidatable once the node has been quiet for `consolidateAfter`; skip claims of static pools."""
+    if pool is None or pool.static:
+        return
+    start, length = reference_time(claim), pool.spec.disruption.consolidate_after.delta
+    quiet = None if start is None or length is None else start + length
+    if claim.is_true(INITIALIZED) and length is not None and (quiet is None or quiet <= context.now):
+        context.set_condition(claim, CONSOLIDATABLE, "True", CONSOLIDATABLE)
+        return
+    _clear(context, claim, CONSOLIDATABLE)
+    if quiet is not None:
+        context.requeue_at(quiet)
+
+
+def set_drifted(context: ReconcileContext, claim: NodeClaim, pool: NodePool | None) -> None:
+    """Set Drifted if the node differs from its pool; a condition that a provider wrote stays."""
+    if not claim.is_true(LAUNCHED):
+        # Before an instance is chosen, the claim lacks the labels that its requirements are compared with.
+        _clear(context, claim, DRIFTED)
+        return
+    current = condition(claim.status.conditions, DRIFTED)
+    if pool is None or (current is not None and current.status == "True" and current.reason not in _OWN_REASONS):
+        return
+    others = tuple(entry for entry in claim.status.conditions if entry.type != DRIFTED)
+    without = replace(claim, status=replace(claim.status, conditions=others))
+    drift = drift_of(without, pool, None, context.now)
+    if drift is None:
+        _clear(context, claim, DRIFTED)
+    else:
+        context.set_condition(claim, DRIFTED, "True", drift.reason.code, drift.reason.message)
+
+
+def _clear(context: ReconcileContext, claim: NodeClaim, kind: str) -> None:
+    if condition(claim.status.conditions, kind) is not None:
+        context.do(ClearClaimCondition(claim.name, kind))

@@ -1,0 +1,125 @@
+"""One pass over the objects: indexes to read them by, the actions to take, and when to run again."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Final, Literal
+
+from karpool.cluster.nodes import with_claims
+from karpool.disruption.pdbs import PdbLimits
+from karpool.execution.actions import Action, Kind, RecordEvent, SetClaimCondition
+from karpool.execution.settings import ExecutionSettings
+from karpool.execution.state import Attempt, ExecutionState, after_attempt
+from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.wire.objects import condition
+
+EVENT_INTERVAL: Final = timedelta(minutes=2)
+"""The same event is recorded once within this time."""
+PodsOn = Callable[[str], Sequence[Pod]]
+"""The pods of a node, by its name."""
+
+
+class ReconcileContext:
+    """Collects the actions of one pass, and the state for the next one."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        state: ExecutionState,
+        now: datetime,
+        settings: ExecutionSettings,
+        *,
+        pods_on: PodsOn = lambda _: (),
+        pdbs: PdbLimits | None = None,
+    ) -> None:
+        self.objects = objects
+        self.state = state
+        self.now = now
+        self.settings = settings
+        self.pods_on = pods_on
+        self.pdbs = pdbs or PdbLimits(())
+        self._changes: list[Action] = []
+        self._events: list[Action] = []
+        self.blocked_by_pdb = False
+        self.next_run: datetime | None = None
+        self.evictions: dict[str, Attempt] = {}
+        self.terminations: dict[str, datetime] = {}
+        self.missing: dict[str, datetime] = {}
+        self.recorded = {key: until for key, until in state.recorded.items() if now < until}
+
+    @cached_property
+    def claims(self) -> dict[str, NodeClaim]:
+        """The claims by name."""
+        return {claim.name: claim for claim in self.objects.node_claims}
+
+    @cached_property
+    def claim_of(self) -> dict[str, NodeClaim]:
+        """The claims by the names of their nodes."""
+        paired = with_claims(self.objects.nodes, self.objects.node_claims)
+        return {node.name: claim for node, claim in paired if claim is not None}
+
+    @cached_property
+    def nodes_of(self) -> dict[str, list[Node]]:
+        """The nodes by the names of their claims."""
+        nodes: dict[str, list[Node]] = {}
+        for node in self.objects.nodes:
+            claim = self.claim_of.get(node.name)
+            if claim is not None:
+                nodes.setdefault(claim.name, []).append(node)
+        return nodes
+
+    def do(self, *actions: Action) -> None:
+        """Add actions to this pass."""
+        self._changes += actions
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """All actions: writes before Events, so that an interrupted controller still makes progress."""
+        return (*self._changes, *self._events)
+
+    def requeue_at(self, moment: datetime) -> None:
+        """Run again at a moment, unless it is past or an earlier run is due."""
+        if moment > self.now and (self.next_run is None or moment < self.next_run):
+            self.next_run = moment
+
+    def record_event(
+        self, kind: Kind, name: str, reason: str, message: str, level: Literal["Normal", "Warning"] = "Normal"
+    ) -> None:
+        """Record an event, unless the same was recorded a moment ago."""
+        key = (kind, name, reason)
+        if key not in self.recorded:
+            self.recorded[key] = self.now + EVENT_INTERVAL
+            self._events.append(RecordEvent(kind, name, reason, message, level))
+
+    def set_condition(
+        self, claim: NodeClaim, kind: str, status: Literal["True", "False", "Unknown"], reason: str, message: str = ""
+    ) -> None:
+        """Write a condition of a claim, unless status and reason are there already."""
+        current = condition(claim.status.conditions, kind)
+        if current is None or (current.status, current.reason) != (status, reason):
+            self.do(SetClaimCondition(claim.name, kind, status, reason, message))
+
+    def may_evict(self, pod: Pod) -> bool:
+        """Whether to ask for a pod's eviction now; if so, the next attempt is put off."""
+        previous = self.state.evictions.get(pod.metadata.uid)
+        ready = previous is None or self.now >= previous.again
+        attempt = after_attempt(previous, self.now) if ready else previous
+        if attempt is not None:
+            self.evictions[pod.metadata.uid] = attempt
+            self.requeue_at(attempt.again)
+        return ready
+
+    def next_state(self) -> ExecutionState:
+        """What to remember until the next pass."""
+        return ExecutionState(
+            evictions=self.evictions,
+            terminations=self.terminations,
+            missing=self.missing,
+            nominations={name: until for name, until in self.state.nominations.items() if self.now < until},
+            recorded=self.recorded,
+            blocked_by_pdb=self.blocked_by_pdb,
+            requeue_at=self.next_run,
+        )
