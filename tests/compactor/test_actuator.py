@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.factories import node as make_node
 
-from karpool.compaction.actions import SetState
+from karpool.compaction.actions import SetNodeState
 from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
 from karpool.compactor.actuator import DryRunActuator
 from karpool.model.objects import Objects
@@ -31,5 +31,5 @@ def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None,
     actuator = DryRunActuator()
     actuator.seen(Objects(nodes=(make_node("a"),)))
     with capture_logs() as logs:
-        asyncio.run(actuator.execute((SetState("a", ANNOTATION, written_mark(mark), cordon),)))
+        asyncio.run(actuator.execute((SetNodeState("a", ANNOTATION, written_mark(mark), cordon),)))
     assert [(line["event"], line["action"]) for line in logs] == [("would be done", said)]

@@ -238,7 +238,7 @@ def test_a_missing_replacement_is_waited_for_a_moment_and_then_given_up() -> Non
 def test_a_roll_back_deletes_the_replacement_before_it_forgets_the_command() -> None:
     world, _ = started(replace_command, launches=False)
     name = replacement_of(world)
-    world.pass_time(START + timedelta(minutes=11), SETTINGS)
+    world.pass_time(START + timedelta(minutes=11))
     assert look(world) == (DeleteClaim(name, f"claim-{name}"),)
     assert kinds(look(world)) == ["DeleteClaim"]
     world.execute(look(world))
@@ -249,7 +249,7 @@ def test_a_replacement_that_pods_use_survives_a_roll_back() -> None:
     world, run = started(replace_command)
     name = replacement_of(world)
     run.state = nominate(ExecutionState(), [name], START + timedelta(minutes=11), SETTINGS)
-    world.pass_time(START + timedelta(minutes=11), SETTINGS)
+    world.pass_time(START + timedelta(minutes=11))
     run.look()
     assert world.claims[name].metadata.deletion_timestamp is None
     assert REPLACES not in world.claims[name].metadata.annotations
@@ -264,7 +264,7 @@ def test_a_command_has_ten_minutes(minutes: int, *, ended: bool) -> None:
 
 def test_many_candidates_have_more_time() -> None:
     world, _ = started(replace_command, launches=False)
-    world.pass_time(START + timedelta(minutes=11), SETTINGS)
+    world.pass_time(START + timedelta(minutes=11))
     slow = ExecutionSettings(timeout_per_node=timedelta(minutes=6))
     assert kinds(look(world, settings=slow)) == []
 

@@ -24,7 +24,7 @@ CONTROLLER = manifests.DEPLOY / "controller"
 def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes on is told again at once, not after two minutes: a repetition is written in another way."""
     monkeypatch.setattr("karpool.observability.events.QUIET", 0.0)
-    monkeypatch.setattr("karpool.execution.turn.TOLD_FOR", timedelta(0))
+    monkeypatch.setattr("karpool.execution.reconcile_context.EVENT_INTERVAL", timedelta(0))
 
 
 class Watched(Trial):
