@@ -4,14 +4,14 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from karpool.kube.election import Elector
+from karpool.kube.election import LeaderElector
 
 
 @dataclass
 class Replica:
     """A process that wants to lead: its elector, and what that told it."""
 
-    elector: Elector
+    elector: LeaderElector
     told: list[str] = field(default_factory=list)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None

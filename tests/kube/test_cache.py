@@ -32,7 +32,7 @@ def test_changes_wait_until_they_are_applied() -> None:
 def test_an_older_state_than_the_answer_to_an_own_write_is_ignored() -> None:
     cached = Cached()
     cached.kept.put(node("a", 1))
-    cached.kept.written(node("a", 5))
+    cached.kept.record_write(node("a", 5))
     cached.kept.put(node("a", 3))
     assert cached.versions() == {"a": "5"}
 
@@ -41,14 +41,14 @@ def test_an_own_write_to_an_object_that_has_gone_since_does_not_bring_it_back() 
     cached = Cached()
     cached.kept.put(node("a", 1))
     cached.kept.remove(node("a", 7))
-    cached.kept.written(node("a", 5))
+    cached.kept.record_write(node("a", 5))
     assert cached.versions() == {}
 
 
 def test_an_own_creation_is_there_before_the_watch_tells_of_it() -> None:
     cached = Cached()
     cached.kept.put(node("a", 1))
-    cached.kept.written(node("b", 9))
+    cached.kept.record_write(node("b", 9))
     assert cached.versions() == {"a": "1", "b": "9"}
 
 
@@ -68,7 +68,7 @@ def test_a_list_makes_up_deletions_that_nobody_told_of() -> None:
 
 def test_a_list_that_is_older_than_an_own_creation_does_not_remove_it() -> None:
     cached = Cached()
-    cached.kept.written(node("mine", 9))
+    cached.kept.record_write(node("mine", 9))
     cached.kept.replace([node("a", 1)], "5")
     assert cached.versions() == {"a": "1", "mine": "9"}
     cached.kept.replace([node("a", 1)], "12")
@@ -81,5 +81,5 @@ def test_the_answer_to_the_removal_of_the_last_finalizer_brings_nothing_back() -
     cached.kept.remove(node("a", 2))
     from datetime import UTC, datetime
 
-    cached.kept.written(node("a", 3, deletion_timestamp=datetime(2026, 11, 15, tzinfo=UTC)))
+    cached.kept.record_write(node("a", 3, deletion_timestamp=datetime(2026, 11, 15, tzinfo=UTC)))
     assert cached.versions() == {}

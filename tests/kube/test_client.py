@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.kube.stand_in import (
-    StandIn,
+from tests.kube.scripted_server import (
+    ScriptedServer,
     listed,
     refuses,
     says,
@@ -14,7 +14,6 @@ from tests.kube.stand_in import (
     thing,
 )
 
-from karpool import __version__
 from karpool.kube.api_objects import Lease, LeaseSpec
 from karpool.kube.client import Client
 from karpool.kube.credentials import FixedCredentials
@@ -34,7 +33,7 @@ from karpool.kube.errors import (
 )
 from karpool.kube.resources import LEASES, Unreadable
 from karpool.kube.target import Target
-from karpool.kube.transport import Patience
+from karpool.kube.transport import Timeouts
 from karpool.live.resources import NODE_POOLS, NODES, PODS, WATCHED, collection_of
 from karpool.model.objects import Objects
 from karpool.wire.objects import Metadata
@@ -61,19 +60,15 @@ def test_paths_are_those_of_the_api(path: str, expected: str) -> None:
 
 
 def test_an_object_is_read_and_the_request_says_who_asks() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         assert (await client.get(NODES, "a")).metadata.uid == "uid-a"
 
-    (asked,) = tell([says(thing("a"))], story).asked
-    assert (asked.method, asked.path, asked.headers["User-Agent"]) == (
-        "GET",
-        "/api/v1/nodes/a",
-        f"karpool/{__version__}",
-    )
+    (asked,) = tell([says(thing("a"))], story, user_agent="somebody/1.0").asked
+    assert (asked.method, asked.path, asked.headers["User-Agent"]) == ("GET", "/api/v1/nodes/a", "somebody/1.0")
 
 
 def test_a_list_follows_its_pages() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         found = await client.list(NODES, label_selector="a=b", field_selector="c=d", page=2)
         assert [node.name for node in found.items] == ["a", "b", "c"]
         assert found.resource_version == "7"
@@ -85,7 +80,7 @@ def test_a_list_follows_its_pages() -> None:
 
 
 def test_a_list_whose_pages_expire_is_read_once_more_in_one_piece() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         assert [node.name for node in (await client.list(NODES, page=1)).items] == ["b", "c"]
 
     answers = [listed(thing("a"), token="more"), refuses(410, "Expired"), listed(thing("b"), thing("c"))]  # noqa: S106 - of a page
@@ -95,7 +90,7 @@ def test_a_list_whose_pages_expire_is_read_once_more_in_one_piece() -> None:
 def test_an_object_that_cannot_be_read_is_left_out_of_a_list_and_reported() -> None:
     heard: list[Unreadable] = []
 
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         found = await client.list(NODES)
         assert [node.name for node in found.items] == ["a", "c"]
         assert list(found.unreadable) == heard
@@ -106,7 +101,7 @@ def test_an_object_that_cannot_be_read_is_left_out_of_a_list_and_reported() -> N
 
 @pytest.mark.parametrize("item", [b'{"metadata": {"name": "\xff"}}', b"3", b'"x"', b'{"metadata": {"name": 3}}'])
 def test_an_item_may_be_anything(item: bytes) -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         for resource in (NODES, NODE_POOLS):
             found = await client.list(resource)
             assert (found.items, len(found.unreadable)) == ((), 1)
@@ -116,7 +111,7 @@ def test_an_item_may_be_anything(item: bytes) -> None:
 
 
 def test_a_pool_that_breaks_a_rule_is_left_out() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         found = await client.list(NODE_POOLS)
         assert [pool.name for pool in found.items] == ["good"]
         assert [(one.key, "weight" in one.problem) for one in found.unreadable] == [("bad", True)]
@@ -141,7 +136,7 @@ def test_a_pool_that_breaks_a_rule_is_left_out() -> None:
     ],
 )
 def test_every_refusal_has_its_type_and_one_line(status: int, reason: str, error: type[ApiError]) -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(error) as caught:
             await client.create(NODES, thing("a"))
         assert type(caught.value) is error
@@ -158,7 +153,7 @@ def test_already_exists_differs_from_a_conflict() -> None:
 
 @pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"\xff\xfe", b"", b"[1]", b"{" * 5000])
 def test_a_refusal_may_say_anything(body: bytes) -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(ServerError) as caught:
             await client.create(NODES, thing("a"))
         assert str(caught.value).isprintable()
@@ -168,7 +163,7 @@ def test_a_refusal_may_say_anything(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"nonsense", b"[]", b'{"metadata": 3}', b"\xff"])
 def test_an_answer_that_is_no_object_is_told(body: bytes) -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(UnreadableError):
             await client.get(NODES, "a")
         with pytest.raises(UnreadableError):
@@ -182,7 +177,7 @@ def test_the_refusal_of_a_budget_is_raised_at_once_with_its_words() -> None:
         {"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods and has 2 currently"}
     ]
 
-    async def story(server: StandIn, client: Client) -> None:
+    async def story(server: ScriptedServer, client: Client) -> None:
         with pytest.raises(TooManyRequestsError) as caught:
             await client.evict("x", "web-1", "u1")
         assert caught.value.by_budget
@@ -196,7 +191,7 @@ def test_the_refusal_of_a_budget_is_raised_at_once_with_its_words() -> None:
 
 
 def test_a_throttled_eviction_is_told_apart_from_a_refused_one() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(TooManyRequestsError) as caught:
             await client.evict("x", "web-1", "u1")
         assert not caught.value.by_budget
@@ -206,7 +201,7 @@ def test_a_throttled_eviction_is_told_apart_from_a_refused_one() -> None:
 
 
 def test_writes_carry_their_preconditions() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         await client.merge_patch(
             NODES, "a", {"metadata": {"labels": {"x": None}}}, resource_version="7", dry_run=True, subresource="status"
         )
@@ -223,7 +218,7 @@ def test_writes_carry_their_preconditions() -> None:
 
 
 def test_a_created_object_says_its_kind() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         await client.create(LEASES, Lease(Metadata("l"), LeaseSpec(holder_identity="me")), namespace="x")
 
     (asked,) = tell([says(thing("l"))], story).asked
@@ -239,7 +234,7 @@ def test_a_created_object_says_its_kind() -> None:
 def test_who_does_not_lead_writes_nothing_and_reads_on() -> None:
     leads = True
 
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         nonlocal leads
         await client.create(NODES, thing("a"))
         leads = False
@@ -266,7 +261,7 @@ def test_a_write_that_waits_is_dropped_when_the_lead_is_lost() -> None:
         nonlocal leads
         leads = False
 
-    async def story(server: StandIn, client: Client) -> None:
+    async def story(server: ScriptedServer, client: Client) -> None:
         with pytest.raises(NotLeadingError):
             await client.create(NODES, thing("a"))
         assert len(server.asked) == 1
@@ -292,7 +287,7 @@ class Renewable:
 
 
 def test_refused_credentials_are_renewed_once() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         await client.get(NODES, "a")
         with pytest.raises(UnauthorizedError):
             await client.get(NODES, "a")
@@ -303,7 +298,7 @@ def test_refused_credentials_are_renewed_once() -> None:
 
 
 def test_credentials_that_cannot_be_renewed_are_not_tried_twice() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(UnauthorizedError):
             await client.get(NODES, "a")
 
@@ -313,7 +308,7 @@ def test_credentials_that_cannot_be_renewed_are_not_tried_twice() -> None:
 def test_everything_sent_is_counted() -> None:
     heard: list[tuple[str, str, int]] = []
 
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         await client.get(NODES, "a")
         assert await client.raw("GET", "/version") == json.dumps(thing("a")).encode()
         async for _ in client.watch(NODES, "5"):
@@ -337,7 +332,7 @@ def test_everything_sent_is_counted() -> None:
 def test_a_server_that_is_not_there_is_named(server: str, words: str) -> None:
     async def story() -> None:
         target = Target(server=server, credentials=FixedCredentials("Bearer hush"))
-        async with Client(target, patience=Patience(retries=0)) as client:
+        async with Client(target, timeouts=Timeouts(retries=0)) as client:
             with pytest.raises(UnreachableError, match=words) as caught:
                 await client.get(NODES, "a")
             assert not caught.value.sent
@@ -350,8 +345,8 @@ def test_a_slow_answer_ends_in_time() -> None:
         async def silent(_: Any) -> Any:
             await asyncio.sleep(60)
 
-        patience = Patience(answer=0.1, retries=0)
-        async with StandIn(silent) as server, server.client(patience=patience) as client:
+        timeouts = Timeouts(response=0.1, retries=0)
+        async with ScriptedServer(silent) as server, server.client(timeouts=timeouts) as client:
             with pytest.raises(UnreachableError, match="no answer in time"):
                 await client.get(NODES, "a")
             with pytest.raises(UnreachableError, match="no answer in time"):

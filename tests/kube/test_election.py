@@ -12,15 +12,15 @@ from tests.kube.replicas import Replica, now, time_until_leading
 from tests.kube.virtual_time import VirtualLoop, run_virtually
 
 from karpool.kube.api_objects import LeaseSpec
-from karpool.kube.election import Elector, Held, LeaseTimes, new_identity
+from karpool.kube.election import LeaderElector, LeaseRecord, LeaseTimes, new_identity
 from karpool.kube.errors import ConflictError, ServerError
 
 
 @dataclass
-class MemoryLeases:
+class MemoryLeaseLock:
     """A lease in memory, and the troubles that it is to make."""
 
-    held: Held | None = None
+    held: LeaseRecord | None = None
     broken: bool = False
     silent: bool = False
     writes: int = 0
@@ -32,39 +32,39 @@ class MemoryLeases:
         if self.broken:
             raise ServerError(500, "InternalError", "etcd is away")
 
-    async def read(self) -> Held | None:
+    async def read(self) -> LeaseRecord | None:
         await self._trouble()
         return self.held
 
-    async def create(self, spec: LeaseSpec) -> Held:
+    async def create(self, spec: LeaseSpec) -> LeaseRecord:
         await self._trouble()
         if self.held is not None:
             raise ConflictError(409, "AlreadyExists", "there is one")
         return self._written(spec)
 
-    async def update(self, spec: LeaseSpec, version: str) -> Held:
+    async def update(self, spec: LeaseSpec, version: str) -> LeaseRecord:
         await self._trouble()
         if self.held is None or self.held.version != version:
             raise ConflictError(409, "Conflict", "it has changed")
         return self._written(spec)
 
-    def _written(self, spec: LeaseSpec) -> Held:
+    def _written(self, spec: LeaseSpec) -> LeaseRecord:
         self.writes += 1
-        self.held = Held(spec, str(self.writes))
+        self.held = LeaseRecord(spec, str(self.writes))
         return self.held
 
 
-def replica(leases: MemoryLeases, name: str, *, clock_error: timedelta = timedelta()) -> Replica:
+def replica(leases: MemoryLeaseLock, name: str, *, clock_error: timedelta = timedelta()) -> Replica:
     loop = asyncio.get_running_loop()
 
     def wall() -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=loop.time()) + clock_error
 
-    return Replica(Elector(leases, name, clock=loop.time, wall=wall))
+    return Replica(LeaderElector(leases, name, clock=loop.time, wall=wall))
 
 
 @asynccontextmanager
-async def replicas(leases: MemoryLeases, *names: str) -> AsyncIterator[list[Replica]]:
+async def replicas(leases: MemoryLeaseLock, *names: str) -> AsyncIterator[list[Replica]]:
     made = [replica(leases, name) for name in names]
     for one in made:
         one.start()
@@ -76,7 +76,7 @@ async def replicas(leases: MemoryLeases, *names: str) -> AsyncIterator[list[Repl
 def test_one_of_several_leads_and_keeps_leading() -> None:
     async def story() -> list[list[bool]]:
         seen = []
-        async with replicas(MemoryLeases(), "a", "b", "c") as made:
+        async with replicas(MemoryLeaseLock(), "a", "b", "c") as made:
             for _ in range(600):
                 await asyncio.sleep(0.1)
                 seen.append([one.elector.leading for one in made])
@@ -89,7 +89,7 @@ def test_one_of_several_leads_and_keeps_leading() -> None:
 
 def test_a_leader_that_dies_is_followed_when_its_lease_has_run_out() -> None:
     async def story() -> float:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         async with replicas(leases, "a") as (first,):
             await time_until_leading(first)
             second = replica(leases, "b")
@@ -107,7 +107,7 @@ def test_a_leader_that_dies_is_followed_when_its_lease_has_run_out() -> None:
 
 def test_a_lease_that_is_released_changes_hands_at_once() -> None:
     async def story() -> float:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         async with replicas(leases, "a") as (first,):
             await time_until_leading(first)
             second = replica(leases, "b")
@@ -126,7 +126,7 @@ def test_a_lease_that_is_released_changes_hands_at_once() -> None:
 
 def test_whoever_does_not_hold_the_lease_cannot_release_it() -> None:
     async def story() -> str:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         async with replicas(leases, "a") as (first,):
             await time_until_leading(first)
             await replica(leases, "b").elector.release()
@@ -139,7 +139,7 @@ def test_whoever_does_not_hold_the_lease_cannot_release_it() -> None:
 @pytest.mark.parametrize("trouble", ["broken", "silent"])
 def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_is_told(trouble: str) -> None:
     async def story() -> tuple[float, list[str]]:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         async with replicas(leases, "a") as (one,):
             await time_until_leading(one)
             await asyncio.sleep(7)
@@ -158,7 +158,7 @@ def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_is_told(trouble: s
 
 def test_short_trouble_is_lived_through() -> None:
     async def story() -> tuple[list[str], bool]:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         async with replicas(leases, "a") as (one,):
             await time_until_leading(one)
             leases.broken = True
@@ -172,7 +172,7 @@ def test_short_trouble_is_lived_through() -> None:
 
 def test_a_blocked_process_does_not_lead_by_mistake_and_begins_a_new_term() -> None:
     async def story() -> tuple[bool, list[str], int]:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         async with replicas(leases, "a") as (one,):
             await time_until_leading(one)
             loop = asyncio.get_running_loop()
@@ -188,7 +188,7 @@ def test_a_blocked_process_does_not_lead_by_mistake_and_begins_a_new_term() -> N
 @pytest.mark.parametrize("hours", [-5, 5])
 def test_a_wrong_date_on_another_machine_means_nothing(hours: int) -> None:
     async def story() -> list[str]:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         async with replicas(leases, "a") as (first,):
             await time_until_leading(first)
             other = replica(leases, "b", clock_error=timedelta(hours=hours))
@@ -203,7 +203,7 @@ def test_a_wrong_date_on_another_machine_means_nothing(hours: int) -> None:
 
 def test_two_never_lead_at_once_whatever_fails() -> None:
     async def story() -> int:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         together = 0
         async with replicas(leases, "a", "b", "c") as made:
             for second in range(1200):
@@ -221,11 +221,11 @@ def test_two_never_lead_at_once_whatever_fails() -> None:
 
 def test_a_leader_whose_lease_somebody_took_stops_within_a_retry() -> None:
     async def story() -> float:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         async with replicas(leases, "a") as (one,):
             await time_until_leading(one)
             assert leases.held is not None
-            leases.held = Held(replace(leases.held.spec, holder_identity="thief"), "stolen")
+            leases.held = LeaseRecord(replace(leases.held.spec, holder_identity="thief"), "stolen")
             start = now()
             await one.stopped.wait()
             assert leases.held.spec.holder_identity == "thief"
@@ -236,7 +236,7 @@ def test_a_leader_whose_lease_somebody_took_stops_within_a_retry() -> None:
 
 def test_renewals_keep_the_time_of_acquiring() -> None:
     async def story() -> tuple[LeaseSpec, LeaseSpec]:
-        leases = MemoryLeases()
+        leases = MemoryLeaseLock()
         async with replicas(leases, "a") as (one,):
             await time_until_leading(one)
             assert leases.held is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.kube.kubeconfigs import SECRET, SERVER, V1, answering, exec_user, found, headers_of, plugin, runs, written
-from tests.kube.stand_in import StandIn, refuses, says, thing
+from tests.kube.scripted_server import ScriptedServer, refuses, says, thing
 
 from karpool.kube.errors import CredentialsError
 from karpool.kube.exec_plugin import Plugin, PluginCredentials
@@ -65,7 +65,7 @@ def test_a_refused_token_makes_the_plugin_run_once_for_all_who_ask(tmp_path: Pat
     path = plugin(tmp_path, answering(counting))
 
     async def story() -> None:
-        async with StandIn(refuses(401, "Unauthorized"), says(thing("a"))) as server:
+        async with ScriptedServer(refuses(401, "Unauthorized"), says(thing("a"))) as server:
             credentials = PluginCredentials(Plugin(api_version=V1, command=str(path)))
             async with server.client(credentials=credentials) as client:
                 await client.get(NODES, "a")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.kube.kubeconfigs import SECRET, SERVER, V1, exec_user, found, headers_of, written
-from tests.kube.stand_in import StandIn, says
+from tests.kube.scripted_server import ScriptedServer, says
 from tests.live.certificates import Authority
 
 from karpool.kube.client import Client
@@ -18,7 +18,7 @@ from karpool.kube.errors import CredentialsError, UnreachableError
 from karpool.kube.kubeconfig import NoClusterError, find_target
 from karpool.kube.proxies import environment_proxy
 from karpool.kube.target import tls_context
-from karpool.kube.transport import Patience
+from karpool.kube.transport import Timeouts
 from karpool.live.resources import NODES
 from karpool.wire.problems import InputError
 
@@ -211,7 +211,7 @@ def test_nothing_secret_shows(tmp_path: Path) -> None:
     target = found(written(tmp_path, user=user, cluster={"proxy-url": f"http://me:{SECRET}@127.0.0.1:1"}))
 
     async def story() -> None:
-        async with Client(target, patience=Patience(retries=0)) as client:
+        async with Client(target, timeouts=Timeouts(retries=0)) as client:
             with pytest.raises(UnreachableError) as caught:
                 await client.get(NODES, "a")
             assert SECRET not in "".join(traceback.format_exception(caught.value)) + repr(caught.value)
@@ -222,10 +222,10 @@ def test_nothing_secret_shows(tmp_path: Path) -> None:
 
 def test_a_proxy_that_says_no_keeps_its_password(tmp_path: Path) -> None:
     async def story() -> None:
-        async with StandIn(says("")) as proxy:  # knows nothing of CONNECT
+        async with ScriptedServer(says("")) as proxy:  # knows nothing of CONNECT
             address = proxy.url.replace("http://", f"http://me:{SECRET}@")
             target = found(written(tmp_path, cluster={"proxy-url": address, "insecure-skip-tls-verify": True}))
-            async with Client(target, patience=Patience(retries=0)) as client:
+            async with Client(target, timeouts=Timeouts(retries=0)) as client:
                 with pytest.raises(UnreachableError, match="the proxy answered 404") as caught:
                     await client.get(NODES, "a")
                 assert SECRET not in "".join(traceback.format_exception(caught.value))
@@ -297,7 +297,7 @@ def test_a_certificate_that_does_not_fit_its_key_is_told(tmp_path: Path) -> None
     }
 
     async def story() -> None:
-        async with Client(found(written(tmp_path, user=user)), patience=Patience(retries=9)) as client:
+        async with Client(found(written(tmp_path, user=user)), timeouts=Timeouts(retries=9)) as client:
             with pytest.raises(UnreachableError, match="certificates for dev cannot be used: KEY_VALUES_MISMATCH"):
                 await client.get(NODES, "a")
 

@@ -4,8 +4,8 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from tests.kube.stand_in import (
-    StandIn,
+from tests.kube.scripted_server import (
+    ScriptedServer,
     bookmark,
     event,
     failure,
@@ -36,7 +36,7 @@ async def collected(client: Client, version: str = "5", **options: Any) -> list[
 
 @pytest.mark.parametrize("every", [0, 1, 7])
 def test_a_watch_gives_changes_however_the_lines_arrive(every: int) -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         assert await collected(client, timeout_seconds=9) == [
             ("ADDED", "a", "6"),
             ("MODIFIED", "a", "7"),
@@ -57,7 +57,7 @@ def test_a_watch_gives_changes_however_the_lines_arrive(every: int) -> None:
 def test_an_object_that_cannot_be_read_counts_as_gone_in_a_watch() -> None:
     heard: list[Unreadable] = []
 
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         assert await collected(client) == [("DELETED", "b", "6"), ("ADDED", "c", "7")]
 
     lines = (event("MODIFIED", "b", "6", **NOT_DECODABLE), event("ADDED", "c", "7"))
@@ -80,7 +80,7 @@ def test_an_object_that_cannot_be_read_counts_as_gone_in_a_watch() -> None:
     ],
 )
 def test_what_is_wrong_in_a_watch_has_its_type(line: Any, error: type[ApiError]) -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(error):
             await collected(client)
 
@@ -88,7 +88,7 @@ def test_what_is_wrong_in_a_watch_has_its_type(line: Any, error: type[ApiError])
 
 
 def test_a_watch_that_is_cut_says_so() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(UnreachableError):
             await collected(client)
 
@@ -96,7 +96,7 @@ def test_a_watch_that_is_cut_says_so() -> None:
 
 
 def test_a_silent_watch_ends() -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         client.silence = 0.1
         started = time.monotonic()
         with pytest.raises(UnreachableError, match="no answer in time"):
@@ -109,7 +109,7 @@ def test_a_silent_watch_ends() -> None:
 def test_lines_may_be_very_long_but_not_endless() -> None:
     long = thing("a", "6") | {"filler": "x" * 6_000_000}
 
-    async def story(server: StandIn, client: Client) -> None:
+    async def story(server: ScriptedServer, client: Client) -> None:
         assert await collected(client) == [("ADDED", "a", "6")]
         with pytest.raises(UnreadableError, match="a line of more than"):
             await collected(client)
@@ -129,7 +129,7 @@ def test_many_lines_are_quick() -> None:
     }
     line = json.dumps({"type": "ADDED", "object": pod}).encode() + b"\n"
 
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         last: WatchEvent[Any] | None = None
         seen, started = 0, time.monotonic()
         async for last in client.watch(PODS, "5"):  # noqa: B007 - the last one is looked at

@@ -3,17 +3,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.kube.stand_in import Answer, StandIn, bookmark, event, failure, listed, refuses, streams, thing
+from tests.kube.scripted_server import Answer, ScriptedServer, bookmark, event, failure, listed, refuses, streams, thing
 
 from karpool.kube.backoff import Backoff
 from karpool.kube.errors import ApiError
 from karpool.kube.reflector import Reflector
 from karpool.kube.resources import Resource
-from karpool.kube.transport import Patience
+from karpool.kube.transport import Timeouts
 from karpool.live.resources import NODES
 from karpool.model.node import Node
 
-QUICK = Patience(answer=2, connect=1, retries=0.05, first_retry=0.001, longest_retry=0.01)
+QUICK = Timeouts(response=2, connect=1, retries=0.05, first_retry=0.001, longest_retry=0.01)
 GONE = {"type": "ERROR", "object": failure(410, "Expired", "too old resource version")}
 
 
@@ -50,7 +50,7 @@ class Told:
         self.sink = Copy()
         self.troubles: list[ApiError] = []
         self.waits: list[float] = []
-        self.server: StandIn
+        self.server: ScriptedServer
         self.reflector: Reflector[Node]
 
     @property
@@ -76,10 +76,10 @@ def reflect(*answers: Answer, **options: Any) -> Told:
         await asyncio.sleep(0)
 
     async def story() -> None:
-        async with StandIn(*answers) as server, server.client(patience=QUICK) as client:
+        async with ScriptedServer(*answers) as server, server.client(timeouts=QUICK) as client:
             told.server = server
             client.silence = 0.0
-            told.reflector = Reflector(client, NODES, told.sink, on_trouble=trouble, sleep=sleep, **options)
+            told.reflector = Reflector(client, NODES, told.sink, on_error=trouble, sleep=sleep, **options)
             task = asyncio.create_task(told.reflector.run())
             await asyncio.wait_for(server.exhausted.wait(), 10)
             for _ in range(20):  # server and client share a loop: they get on with their work at each turn
@@ -97,7 +97,7 @@ def test_a_streaming_list_is_synced_at_its_bookmark_and_goes_on_in_the_same_requ
     assert told.sink.replaced == [["a", "b"]]
     assert told.sink.known == {"a": "11"}
     assert told.reflector.synced.is_set()
-    assert told.reflector.last_heard > 0
+    assert told.reflector.last_activity > 0
     (asked,) = told.server.asked
     assert asked.query["resourceVersionMatch"] == "NotOlderThan"
     assert asked.query["allowWatchBookmarks"] == "true"
@@ -180,7 +180,7 @@ def test_a_version_that_the_server_never_takes_is_given_up() -> None:
     ],
 )
 def test_a_watch_counts_as_cut_until_the_server_agrees_to_another(answers: tuple[Answer, ...], *, cut: bool) -> None:
-    assert (reflect(*answers).reflector.cut_at is not None) is cut
+    assert (reflect(*answers).reflector.disconnected_at is not None) is cut
 
 
 def test_garbage_in_the_stream_makes_it_start_anew() -> None:

@@ -1,10 +1,10 @@
 import asyncio
 
 import pytest
-from tests.kube.stand_in import (
+from tests.kube.scripted_server import (
     QUICK,
     Answer,
-    StandIn,
+    ScriptedServer,
     hangs_up,
     refuses,
     says,
@@ -22,7 +22,7 @@ from karpool.live.resources import NODES
 
 @pytest.mark.parametrize("answer", [refuses(429, "TooManyRequests"), refuses(500, "InternalError"), hangs_up()])
 def test_reads_are_asked_again(answer: Answer) -> None:
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         assert (await client.get(NODES, "a")).name == "a"
 
     tell([answer, answer, says(thing("a"))], story)
@@ -34,7 +34,7 @@ def test_reads_wait_as_long_as_the_server_asks_for() -> None:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         await client.get(NODES, "a")
 
     by_header = refuses(429, "TooManyRequests", headers={"Retry_After": "3"})
@@ -44,7 +44,7 @@ def test_reads_wait_as_long_as_the_server_asks_for() -> None:
 
 
 def test_reads_are_given_up_when_patience_ends() -> None:
-    async def story(server: StandIn, client: Client) -> None:
+    async def story(server: ScriptedServer, client: Client) -> None:
         with pytest.raises(TooManyRequestsError) as caught:
             await client.get(NODES, "a")
         assert caught.value.retry_after == 60
@@ -59,7 +59,7 @@ def test_a_throttled_write_is_sent_again_after_the_time_asked_for() -> None:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    async def story(_: StandIn, client: Client) -> None:
+    async def story(_: ScriptedServer, client: Client) -> None:
         await client.merge_patch(NODES, "a", {"spec": {}})
 
     throttled = says("Too many requests, please try again later.", status=429, Retry_After="1")
@@ -69,7 +69,7 @@ def test_a_throttled_write_is_sent_again_after_the_time_asked_for() -> None:
 
 @pytest.mark.parametrize("answer", [refuses(429, "TooManyRequests"), refuses(500, "InternalError"), hangs_up()])
 def test_a_write_that_may_have_worked_is_not_sent_again(answer: Answer) -> None:
-    async def story(server: StandIn, client: Client) -> None:
+    async def story(server: ScriptedServer, client: Client) -> None:
         with pytest.raises(ApiError):
             await client.merge_patch(NODES, "a", {"spec": {}})
         assert len(server.asked) == 1
@@ -79,7 +79,7 @@ def test_a_write_that_may_have_worked_is_not_sent_again(answer: Answer) -> None:
 
 def test_a_write_is_sent_again_when_nobody_was_there() -> None:
     async def story() -> None:
-        async with StandIn(says(thing("a"))) as gone:
+        async with ScriptedServer(says(thing("a"))) as gone:
             target = gone.target()
         waits = 0
 
@@ -89,7 +89,7 @@ def test_a_write_is_sent_again_when_nobody_was_there() -> None:
             if waits == 3:
                 raise KeyboardInterrupt
 
-        async with Client(target, patience=QUICK, sleep=sleep) as client:
+        async with Client(target, timeouts=QUICK, sleep=sleep) as client:
             with pytest.raises(KeyboardInterrupt):
                 await client.create(NODES, thing("a"))
 

@@ -25,7 +25,7 @@ class Clocks:
         """The server answers; its clock may be off."""
         said = self.truth + off
         self.passed += took
-        self.time.hear(format_datetime(said, usegmt=True), took)
+        self.time.observe(format_datetime(said, usegmt=True), took)
 
 
 def test_until_the_server_answers_the_clock_of_this_machine_counts() -> None:
@@ -74,5 +74,5 @@ def test_a_server_whose_clock_is_set_is_followed() -> None:
 
 def test_a_date_that_cannot_be_read_is_overlooked() -> None:
     clocks = Clocks()
-    clocks.time.hear("yesterday", 0.0)
+    clocks.time.observe("yesterday", 0.0)
     assert clocks.time() == NOON

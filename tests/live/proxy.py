@@ -10,7 +10,7 @@ from typing import Self
 
 import aiohttp
 from aiohttp import web
-from tests.kube.stand_in import failure
+from tests.kube.scripted_server import failure
 
 from karpool.kube.credentials import FixedCredentials
 from karpool.kube.target import Target, tls_context

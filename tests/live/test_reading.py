@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from click.testing import CliRunner
-from tests.kube.stand_in import StandIn, listed, refuses, thing
+from tests.kube.scripted_server import ScriptedServer, listed, refuses, thing
 from tests.live.control_plane import ControlPlane
 from tests.live.https import Client as Https
 
@@ -31,7 +31,7 @@ def read_from(answers: Answers, **options: Any) -> tuple[ClusterReading, list[st
         return await answers.get(request.path, listed())(request)
 
     async def run() -> tuple[ClusterReading, list[str]]:
-        async with StandIn(answer) as server, server.client() as client:
+        async with ScriptedServer(answer) as server, server.client() as client:
             reading = await read_cluster(client, **options)
         return reading, sorted(asked.path for asked in server.asked)
 

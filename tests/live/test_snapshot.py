@@ -26,8 +26,8 @@ from karpool.cli.main import cli
 from karpool.disruption.plan import Planner, context_of
 from karpool.disruption.settings import DisruptionSettings
 from karpool.live.reading import SIMULATED
+from karpool.live.redaction import redacted
 from karpool.live.resources import collection_of
-from karpool.live.slimming import slimmed
 from karpool.live.snapshot_file import encode_snapshot
 from karpool.model.labels import NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from karpool.model.loading import load, read
@@ -160,7 +160,7 @@ def test_older_pools_are_written_as_what_they_were_read_as(tmp_path: Path) -> No
     pools = read([str(files)], stdin=sys.stdin.buffer).objects.node_pools
     assert len(pools) > 3
     (tmp_path / "pools.json").write_bytes(encode_snapshot(Objects(node_pools=pools)))
-    assert read_back(tmp_path / "pools.json").node_pools == slimmed(Objects(node_pools=pools)).node_pools
+    assert read_back(tmp_path / "pools.json").node_pools == redacted(Objects(node_pools=pools)).node_pools
 
 
 def test_a_template_that_loses_annotations_does_not_seem_to_have_changed(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_template_that_loses_annotations_does_not_seem_to_have_changed(tmp_pat
 def test_only_what_is_read_from_a_cluster_is_written() -> None:
     kept = {collection_of(resource) for resource in SIMULATED}
     everything = read_back(EXAMPLES)
-    slim = slimmed(everything)
+    slim = redacted(everything)
     assert everything.deployments
     assert {field.name for field in fields(Objects) if getattr(slim, field.name)} <= kept
 

@@ -10,14 +10,14 @@ from tests.observability.event_recorders import BLOCKED, ManualClock, settle
 from karpool.kube.client import Client
 from karpool.kube.credentials import FixedCredentials
 from karpool.kube.target import Target
-from karpool.kube.transport import Patience
+from karpool.kube.transport import Timeouts
 from karpool.observability.events import EventRecorder
 
 
 def nobody() -> Client:
     """A client of an API server that is not there."""
     target = Target(server=f"http://127.0.0.1:{free_port()}", credentials=FixedCredentials())
-    return Client(target, patience=Patience(retries=0))
+    return Client(target, timeouts=Timeouts(retries=0))
 
 
 def test_when_too_many_wait_the_oldest_go_and_are_told_when_they_happen_again() -> None:

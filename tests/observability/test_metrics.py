@@ -45,9 +45,9 @@ def test_what_happens_is_counted_under_the_names_of_the_ecosystem() -> None:
 )
 def test_a_method_is_labelled_as_dashboards_know_it(method: str, reason: str, kind: str) -> None:
     metrics = Metrics()
-    metrics.begun(method, "replace", 0.5)
-    metrics.invalidated(method)
-    metrics.rolled_back(method, "replace")
+    metrics.command_started(method, "replace", 0.5)
+    metrics.command_invalidated(method)
+    metrics.command_rolled_back(method, "replace")
     labels = {"decision": "replace", "reason": reason, "consolidation_type": kind}
     assert value(metrics, "voluntary_disruption_decisions_total", **labels) == 1
     assert value(metrics, "voluntary_disruption_queue_failures_total", **labels) == 1
@@ -57,7 +57,7 @@ def test_a_method_is_labelled_as_dashboards_know_it(method: str, reason: str, ki
 def test_savings_add_up_and_dearer_commands_take_nothing_away() -> None:
     metrics = Metrics()
     for savings in (0.5, -0.2, 0.25):
-        metrics.begun("Drift", "replace", savings)
+        metrics.command_started("Drift", "replace", savings)
     assert value(metrics, "saved_dollars_per_hour_total") == pytest.approx(0.75)
 
 
@@ -86,8 +86,8 @@ def test_every_series_of_a_removed_pool_ends() -> None:
 
 def test_reasons_of_the_last_pass_replace_those_of_the_one_before() -> None:
     metrics = Metrics()
-    metrics.explained(rejections={"PodDoNotDisrupt": 4, "NotCheaper": 2}, eligible={"Empty": 1})
-    metrics.explained(rejections={"NotCheaper": 3}, eligible={"Empty": 0})
+    metrics.rejections(rejections={"PodDoNotDisrupt": 4, "NotCheaper": 2}, eligible={"Empty": 1})
+    metrics.rejections(rejections={"NotCheaper": 3}, eligible={"Empty": 0})
     assert value(metrics, "rejections", code="PodDoNotDisrupt") is None
     assert value(metrics, "rejections", code="NotCheaper") == 3
     assert value(metrics, "voluntary_disruption_eligible_nodes", reason="empty") == 0

@@ -1,15 +1,19 @@
-"""Metrics and health over HTTP."""
+"""Pages over HTTP: metrics, health, and those of the caller."""
 
 import asyncio
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
 
 from karpool.observability.metrics import Metrics
-from karpool.observability.serving import Address, ListenError, Probe, metrics_page, probe_page, serving, serving_all
+from karpool.observability.serving import Address, ListenError, Page, Probe, metrics_page, probe_page, serving
 from karpool.wire.problems import InputError
 
 ANY_PORT = Address("127.0.0.1", 0)
+
+
+def healthy(path: str, address: Address | None = ANY_PORT) -> Page:
+    return probe_page(path, address, lambda: None)
 
 
 async def fetch(address: Address, path: str) -> tuple[int, str, str]:
@@ -22,8 +26,8 @@ def test_metrics_are_served_as_prometheus_asks() -> None:
     metrics.node_created("general")
 
     async def scrape() -> tuple[int, str, str]:
-        async with serving(ANY_PORT, {"/metrics": metrics_page(metrics.page)}) as bound:
-            return await fetch(bound, "/metrics")
+        async with serving([metrics_page(ANY_PORT, metrics.page)]) as bound:
+            return await fetch(bound["/metrics"], "/metrics")
 
     status, kind, text = asyncio.run(scrape())
     assert status == 200
@@ -40,19 +44,29 @@ def test_metrics_are_served_as_prometheus_asks() -> None:
 )
 def test_a_probe_says_what_is_wrong(probe: Probe, expected: tuple[int, str]) -> None:
     async def ask() -> tuple[int, str]:
-        async with serving(ANY_PORT, {"/healthz": probe_page(probe)}) as bound:
-            status, _, text = await fetch(bound, "/healthz")
+        async with serving([probe_page("/healthz", ANY_PORT, probe)]) as bound:
+            status, _, text = await fetch(bound["/healthz"], "/healthz")
             return status, text
 
     assert asyncio.run(ask()) == expected
 
 
-def test_paths_of_one_address_share_a_port_and_switched_off_ones_are_nowhere() -> None:
-    ok = probe_page(lambda: None)
+def test_a_page_of_the_caller_sees_the_request() -> None:
+    async def greet(request: web.Request) -> web.Response:
+        return web.Response(text=f"hello {request.query['name']}")
 
+    async def ask() -> tuple[int, str, str]:
+        async with serving([healthy("/healthz"), Page("/hello", ANY_PORT, greet)]) as bound:
+            return await fetch(bound["/hello"], "/hello?name=you")
+
+    status, _, text = asyncio.run(ask())
+    assert (status, text) == (200, "hello you")
+
+
+def test_paths_of_one_address_share_a_port_and_switched_off_ones_are_nowhere() -> None:
     async def ask() -> tuple[dict[str, Address], int, int]:
-        wanted = {"/metrics": (None, ok), "/healthz": (ANY_PORT, ok), "/readyz": (ANY_PORT, ok)}
-        async with serving_all(wanted) as bound:
+        pages = [healthy("/metrics", None), healthy("/healthz"), healthy("/readyz")]
+        async with serving(pages) as bound:
             ready, *_ = await fetch(bound["/readyz"], "/readyz")
             missing, *_ = await fetch(bound["/healthz"], "/metrics")
             return bound, ready, missing
@@ -66,7 +80,7 @@ def test_paths_of_one_address_share_a_port_and_switched_off_ones_are_nowhere() -
 
 def test_a_port_that_is_taken_is_named() -> None:
     async def twice() -> None:
-        async with serving(ANY_PORT, {}) as bound, serving(bound, {}):
+        async with serving([healthy("/")]) as bound, serving([healthy("/", bound["/"])]):
             pass
 
     with pytest.raises(ListenError, match=r"cannot listen on 127\.0\.0\.1:\d+"):
@@ -75,10 +89,10 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 def test_the_port_is_free_again_afterwards() -> None:
     async def one_after_another() -> tuple[Address, Address]:
-        async with serving(ANY_PORT, {}) as first:
+        async with serving([healthy("/")]) as first:
             pass
-        async with serving(first, {}) as second:
-            return first, second
+        async with serving([healthy("/", first["/"])]) as second:
+            return first["/"], second["/"]
 
     first, second = asyncio.run(one_after_another())
     assert first == second

@@ -69,7 +69,7 @@ def test_every_pass_is_measured_and_a_fruitless_one_explained_once_a_minute() ->
     told.look()
     assert sum(_rejections(told).values()) >= 1
     assert [(event.kind, event.name, event.reason) for event in told.events] == [("Node", "a", "Unconsolidatable")]
-    told.metrics.explained(rejections={}, eligible={})
+    told.metrics.rejections(rejections={}, eligible={})
     told.look(after=10)
     assert _rejections(told) == {}
     told.look(after=50)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.factories.nodes import node_claim
-from tests.kube.stand_in import Answer, StandIn, refuses, says, thing
+from tests.kube.scripted_server import Answer, ScriptedServer, refuses, says, thing
 
 from karpool.catalog.sources import open_catalog
 from karpool.controller.store import ClusterStore
@@ -21,7 +21,7 @@ def made_of(*answers: Answer) -> list[str]:
     claim = node_claim("c1")
 
     async def story() -> list[str]:
-        async with StandIn(*answers) as server, server.client() as client:
+        async with ScriptedServer(*answers) as server, server.client() as client:
             kwok = _kwok(client, claim)
             await kwok.launch(claim)
             await asyncio.wait_for(server.exhausted.wait(), 10)

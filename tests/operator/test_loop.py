@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.factories import default_catalog
-from tests.kube.stand_in import StandIn, refuses
+from tests.kube.scripted_server import ScriptedServer, refuses
 
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
@@ -15,8 +15,8 @@ from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import RecordEvent, SetLabel
 from karpool.kube.cache import CacheFeed, ChangeQueue
 from karpool.kube.client import Client
-from karpool.kube.transport import Patience
-from karpool.live.writing import CacheFeeds, Writer
+from karpool.kube.transport import Timeouts
+from karpool.live.writer import CacheFeeds, Writer
 from karpool.operator import loop as loops
 from karpool.operator.actuator import ApiActuator
 from karpool.operator.loop import Loop
@@ -24,7 +24,7 @@ from karpool.operator.pdb_source import StorePdbSource
 from karpool.operator.task_queue import TaskQueue
 from karpool.packing.question import Options
 
-IMPATIENT = Patience(answer=2, connect=1, retries=0.01, first_retry=0.001, longest_retry=0.01)
+IMPATIENT = Timeouts(response=2, connect=1, retries=0.01, first_retry=0.001, longest_retry=0.01)
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ class Stage:
 
 def play(story: Callable[[Stage], Awaitable[None]]) -> None:
     async def whole() -> None:
-        async with StandIn(refuses(500, "InternalError")) as server, server.client(patience=IMPATIENT) as client:
+        async with ScriptedServer(refuses(500, "InternalError")) as server, server.client(timeouts=IMPATIENT) as client:
             stage = Stage(client)
             task = asyncio.create_task(stage.loop.run(stage.stop))
             await stage.expect(lambda: stage.controller.running)

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 from tests.factories import node_pool
-from tests.kube.stand_in import StandIn, refuses, says
+from tests.kube.scripted_server import ScriptedServer, refuses, says
 
 from karpool.controller.store import ClusterStore
-from karpool.kube.transport import Patience
+from karpool.kube.transport import Timeouts
 from karpool.operator.pool_status_controller import PoolStatusController
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
-QUICK = Patience(answer=2, connect=1, retries=0.05, first_retry=0.001, longest_retry=0.01)
+QUICK = Timeouts(response=2, connect=1, retries=0.05, first_retry=0.001, longest_retry=0.01)
 
 
 def raw_pool(version: str = "5", uid: str = "pool-default") -> dict[str, Any]:
@@ -31,7 +31,7 @@ def methods_asked(*answers: Any, calls: int = 1) -> list[str]:
     """The methods of the requests that keeping one pool took."""
 
     async def story() -> list[str]:
-        async with StandIn(*answers) as server, server.client(patience=QUICK) as client:
+        async with ScriptedServer(*answers) as server, server.client(timeouts=QUICK) as client:
             keeper = PoolStatusController(client, one_pool(), node_classes=lambda _: True, clock=lambda: NOW)
             for _ in range(calls):
                 await keeper.keep()

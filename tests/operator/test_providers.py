@@ -28,7 +28,7 @@ DEFAULT_CATALOG = "kwok"
 
 
 def provider(context: ProviderContext) -> Provider:
-    context.caches.follow(EVENTS, context.caches.own_store())
+    context.caches.watch(EVENTS, context.caches.own_store())
     offers = ObservedCatalog(context.caches.store, context.catalog_for)
     return Provider(offers=offers, execution=context.execution, node_class_ready=lambda pool: pool.name == "good")
 """
@@ -64,7 +64,7 @@ def test_a_file_dropped_in_is_found_and_used(drop: Drop) -> None:
     assert default_catalog("mine") == "kwok"
     made = operator("mine")
     assert made.provider.offers.catalog is TYPES
-    assert "events" in made.caches.missing()
+    assert "events" in made.caches.unsynced()
     assert [made.provider.node_class_ready(node_pool(name)) for name in ("good", "bad")] == [True, False]
 
 
@@ -87,9 +87,9 @@ def test_a_name_without_a_file_is_refused_with_those_there_are(name: str) -> Non
 
 
 def test_kwok_follows_its_node_classes_and_karpenter_does_not() -> None:
-    assert KWOK_NODE_CLASSES.plural in operator("kwok").caches.missing()
+    assert KWOK_NODE_CLASSES.plural in operator("kwok").caches.unsynced()
     beside = operator("karpenter")
-    assert KWOK_NODE_CLASSES.plural not in beside.caches.missing()
+    assert KWOK_NODE_CLASSES.plural not in beside.caches.unsynced()
     assert beside.provider.node_class_ready(node_pool()) is None
 
 

@@ -17,7 +17,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
     assert (settings.intervals.batch_idle, settings.intervals.batch_most) == (1, 10)
     assert (settings.intervals.poll, settings.intervals.validation) == (10, 15)
     times = settings.lease.times
-    assert (times.duration, times.renewal, times.retry) == (15, 10, 2)
+    assert (times.duration, times.renew_deadline, times.retry_period) == (15, 10, 2)
     assert (settings.journal.largest, settings.journal.old_files) == (64 * 2**20, 5)
     assert (settings.log_format, settings.log_level) == (LogFormat.JSON, LogLevel.INFO)
     assert settings.goodbye == timedelta(seconds=5)

@@ -74,11 +74,12 @@ def _look(kube: KubeContext) -> None:
 
 async def _foreign(target: "Target") -> tuple[str, ...]:
     from karpool.kube.client import Client
-    from karpool.kube.transport import Patience
+    from karpool.kube.transport import Timeouts
+    from karpool.live import USER_AGENT
     from karpool.live.crds.installed import foreign_definitions
 
-    patience = Patience(answer=_SECONDS_TO_ANSWER, connect=_SECONDS_TO_CONNECT, retries=0)
-    async with Client(target, patience=patience) as client:
+    timeouts = Timeouts(response=_SECONDS_TO_ANSWER, connect=_SECONDS_TO_CONNECT, retries=0)
+    async with Client(target, timeouts=timeouts, user_agent=USER_AGENT) as client:
         return await foreign_definitions(client)
 
 

@@ -67,8 +67,9 @@ def _target(kube: KubeContext) -> "Target":
 
 async def _ask(target: "Target", question: Callable[["Client"], Awaitable[T]]) -> T:
     from karpool.kube.client import Client
-    from karpool.kube.transport import Patience
+    from karpool.kube.transport import Timeouts
+    from karpool.live import USER_AGENT
 
-    patience = Patience(answer=_SECONDS_TO_ANSWER, retries=_SECONDS_OF_RETRIES)
-    async with Client(target, patience=patience) as client:
+    timeouts = Timeouts(response=_SECONDS_TO_ANSWER, retries=_SECONDS_OF_RETRIES)
+    async with Client(target, timeouts=timeouts, user_agent=USER_AGENT) as client:
         return await question(client)

@@ -15,7 +15,7 @@ from karpool.kube.cache import CacheFeed
 from karpool.kube.client import Client
 from karpool.kube.errors import ApiError, NotFoundError
 from karpool.live.resources import NODES, PODS
-from karpool.live.writing import delete, evict, until_first
+from karpool.live.writer import delete, evict, retry_on_conflict
 from karpool.model.node import Node
 from karpool.model.objects import Objects
 from karpool.observability.events import EventSink
@@ -106,14 +106,14 @@ class ApiCompactionActuator:
             return await self._client.merge_patch(NODES, action.node, patch, resource_version=version)
 
         with suppress(NotFoundError):
-            self._nodes.written(await until_first(write))
+            self._nodes.record_write(await retry_on_conflict(write))
             _log.info("wrote a node's state", **_said(action))
 
     async def _unchanged(self, action: SetNodeState) -> str:
         """The version of a node that still is what the decision rested on."""
         held, found = self._nodes.store.get(action.node), await self._client.get(NODES, action.node)
         if held is None or _basis(held, action.annotation) != _basis(found, action.annotation):
-            self._nodes.written(found)
+            self._nodes.record_write(found)
             raise _ChangedError
         return found.metadata.resource_version
 

@@ -7,7 +7,7 @@ nodes, so it may be stopped and started at any moment.
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -33,11 +33,12 @@ from karpool.kube.election import new_identity
 from karpool.kube.resources import CONFIG_MAPS
 from karpool.kube.store import Store, Versions
 from karpool.kube.target import Target
-from karpool.live.caches import ClusterCaches, left_out
+from karpool.live import USER_AGENT
+from karpool.live.caches import ClusterCaches, log_unreadable
 from karpool.live.process import background, stalled
 from karpool.observability.compactor_metrics import CompactorMetrics
 from karpool.observability.events import EventRecorder
-from karpool.observability.serving import Address, metrics_page, probe_page, serving_all
+from karpool.observability.serving import Address, Page, metrics_page, probe_page, serving
 
 _log = structlog.get_logger()
 METRICS_ADDRESS: Final = Address("127.0.0.1", 9101)
@@ -74,14 +75,18 @@ class Compactor:
         *,
         wall: Callable[[], datetime] = utc_now,
         make_client: Callable[..., Client] = Client,
+        pages: Sequence[Page] = (),
     ) -> None:
+        """`pages` are served beside metrics and probes."""
         self.settings = settings
+        self._pages = pages
         self.metrics = CompactorMetrics()
         self.client = make_client(
             target,
+            user_agent=USER_AGENT,
             write_gate=lambda: not settings.dry_run,
             on_request=self.metrics.api_request,
-            on_unreadable=left_out,
+            on_unreadable=log_unreadable,
         )
         self.caches = ClusterCaches(self.client, self.metrics.watch_restarted)
         self.turned = time.monotonic()
@@ -109,7 +114,7 @@ class Compactor:
         if file is not None:
             return Configuration(str(file), in_file(file), self._config_told)
         namespace, _, name = self._config_key.partition("/")
-        self.caches.follow(CONFIG_MAPS, self._config_maps, namespace=namespace, name=name)
+        self.caches.watch(CONFIG_MAPS, self._config_maps, namespace=namespace, name=name)
         return Configuration(
             place_of(self._config_key), in_config_map(self._config_maps, self._config_key), self._config_told
         )
@@ -131,15 +136,16 @@ class Compactor:
     async def run(self, stop: asyncio.Event) -> None:
         """Look and act until asked to stop; the write under way then is finished."""
         address = self.settings.metrics_address
-        pages = {
-            "/metrics": (address, metrics_page(self.metrics.page)),
-            "/healthz": (address, probe_page(self.unhealthy)),
-            "/readyz": (address, probe_page(self.unready)),
-        }
+        pages = (
+            metrics_page(address, self.metrics.page),
+            probe_page("/healthz", address, self.unhealthy),
+            probe_page("/readyz", address, self.unready),
+            *self._pages,
+        )
         async with AsyncExitStack() as stack:
             stack.callback(self._thread.shutdown, wait=False, cancel_futures=True)
             await stack.enter_async_context(self.client)
-            bound = await stack.enter_async_context(serving_all(pages))
+            bound = await stack.enter_async_context(serving(pages))
             _log.info("listening", **{path.strip("/"): str(place) for path, place in bound.items()})
             await stack.enter_async_context(background(self.caches.run()))
             await stack.enter_async_context(background(self._recorder.run()))
@@ -184,7 +190,7 @@ class Compactor:
                 await asyncio.wait_for(stop.wait(), min(left, _TICK))
             self._turn()
             self.caches.changes.apply()
-            if not self.caches.missing() and self.config.refresh():
+            if not self.caches.unsynced() and self.config.refresh():
                 return
 
     def _turn(self) -> None:
@@ -204,9 +210,9 @@ class Compactor:
 
     def _waits(self) -> tuple[str, dict[str, Any]]:
         """What this process waits for, as a line of the log; what is wrong with a configuration has its own."""
-        if missing := self.caches.missing():
+        if missing := self.caches.unsynced():
             return "waiting for the API server", {"kinds": missing}
-        if silent := self.caches.silent():
+        if silent := self.caches.stale():
             return "nothing was heard for too long", {"kinds": silent}
         return (_BEGINS if self.config.current is not None else "waiting for a configuration"), {}
 

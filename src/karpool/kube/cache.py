@@ -95,7 +95,7 @@ class CacheFeed(Generic[T]):
 
     # -- own writes ----------------------------------------------------------------------------------------------
 
-    def written(self, thing: T) -> None:
+    def record_write(self, thing: T) -> None:
         """Note what the API server answered to a write; it counts as soon as changes are made."""
         self._changes.add(lambda: self._written(thing))
 

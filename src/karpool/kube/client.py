@@ -1,7 +1,7 @@
 """A Kubernetes client: typed objects by verb, on one connection pool.
 
-Reads are asked again until they are answered or patience ends. Writes are asked again only when the server has
-certainly not acted on them; after any other failure the caller looks at the objects, and asks again if need be.
+Reads are retried until they are answered or `Timeouts.retries` is over. Writes are retried only when the server has
+certainly not acted on them; after any other failure the caller reads the object and decides.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from karpool.kube.errors import GoneError, UnreadableError
 from karpool.kube.list_watch import Listed, Page, Report, WatchEvent, read_event, read_page, split_lines
 from karpool.kube.resources import Resource, Unreadable
 from karpool.kube.target import Target
-from karpool.kube.transport import Again, OnDate, OnRequest, Patience, Request, Transport
+from karpool.kube.transport import OnDate, OnRequest, Request, Retry, Timeouts, Transport
 from karpool.wire.objects import Object, encode_value
 
 T = TypeVar("T", bound=Object)
@@ -41,7 +41,8 @@ class Client:
         self,
         target: Target,
         *,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
+        user_agent: str = "kube",
         write_gate: Callable[[], bool] | None = None,
         on_request: OnRequest | None = None,
         on_date: OnDate | None = None,
@@ -49,7 +50,8 @@ class Client:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.target = target
-        self.patience = patience or Patience()
+        self.timeouts = timeouts or Timeouts()
+        self.user_agent = user_agent
         self.write_gate = write_gate
         self.on_request = on_request
         self.on_date = on_date
@@ -62,7 +64,8 @@ class Client:
     async def __aenter__(self) -> Self:
         self._transport = Transport(
             self.target,
-            patience=self.patience,
+            timeouts=self.timeouts,
+            user_agent=self.user_agent,
             on_request=self._count,
             on_date=self.on_date,
             sleep=self._sleep,
@@ -109,7 +112,7 @@ class Client:
     async def _pages(self, resource: Resource[T], path: str, params: dict[str, str]) -> builtins.list[Page[T]]:
         pages: list[Page[T]] = []
         timeout = aiohttp.ClientTimeout(
-            total=_LIST_SECONDS, sock_connect=self.patience.connect, sock_read=self.patience.answer
+            total=_LIST_SECONDS, sock_connect=self.timeouts.connect, sock_read=self.timeouts.response
         )
         while not pages or pages[-1].token:
             more = {"continue": pages[-1].token} if pages else {}
@@ -145,7 +148,7 @@ class Client:
             params["resourceVersion"] = resource_version
         if initial_events:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        timeout = aiohttp.ClientTimeout(sock_connect=self.patience.connect, sock_read=timeout_seconds + self.silence)
+        timeout = aiohttp.ClientTimeout(sock_connect=self.timeouts.connect, sock_read=timeout_seconds + self.silence)
         request = Request(
             verb="watch",
             resource=resource.plural,
@@ -216,7 +219,7 @@ class Client:
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
         path = _PODS.path(namespace, name, "eviction")
-        await self._ask(_writing(_PODS, "evict", "POST", path, eviction, again=Again.NEVER))
+        await self._ask(_writing(_PODS, "evict", "POST", path, eviction, retry=Retry.NEVER))
 
     async def raw(
         self,
@@ -228,7 +231,7 @@ class Client:
         content_type: str = "application/json",
     ) -> bytes:
         """The body of the answer to any request."""
-        again = Again.READ if method == "GET" else Again.WRITE
+        again = Retry.READ if method == "GET" else Retry.WRITE
         request = Request(
             verb=method.lower(),
             resource="",
@@ -237,7 +240,7 @@ class Client:
             params=params or {},
             body=body,
             content_type=content_type,
-            again=again,
+            retry=again,
         )
         return await self._ask(request)
 
@@ -274,7 +277,7 @@ def _writing(
     **more: Any,
 ) -> Request:
     encoded = msgspec.json.encode(body, enc_hook=encode_value)
-    options = {"again": Again.WRITE} | more
+    options = {"retry": Retry.WRITE} | more
     return Request(verb=verb, resource=resource.plural, method=method, path=path, body=encoded, **options)
 
 

@@ -1,4 +1,4 @@
-"""Who Karpool is to an API server: tokens, passwords and certificates, read again when they change."""
+"""Who a client is to an API server: tokens, passwords and certificates, read again when they change."""
 
 import base64
 from collections.abc import Mapping

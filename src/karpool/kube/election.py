@@ -36,35 +36,35 @@ class LeaseTimes:
     """How long a lease lasts, how long its holder may fail to renew it, and how often it is tried; in seconds."""
 
     duration: float = 15.0
-    renewal: float = 10.0
-    retry: float = 2.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
 
     def __post_init__(self) -> None:
-        if not self.duration > self.renewal > self.retry > 0:
+        if not self.duration > self.renew_deadline > self.retry_period > 0:
             raise ValueError(
-                f"a lease of {self.duration:g} s has to outlast its renewal deadline of {self.renewal:g} s, and that"
-                f" the {self.retry:g} s between two tries"
+                f"a lease of {self.duration:g} s has to outlast its renewal deadline of {self.renew_deadline:g} s, and"
+                f" that the {self.retry_period:g} s between two tries"
             )
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LeaseRecord:
     """A lease as it was read: what it says, and the version that says so."""
 
     spec: LeaseSpec
     version: str
 
 
-class Leases(Protocol):
+class LeaseLock(Protocol):
     """Where the lease is kept; every method raises an `ApiError` if it cannot."""
 
-    async def read(self) -> Held | None:
+    async def read(self) -> LeaseRecord | None:
         """The lease, if there is one."""
 
-    async def create(self, spec: LeaseSpec) -> Held:
+    async def create(self, spec: LeaseSpec) -> LeaseRecord:
         """Make the lease; a `ConflictError` if there is one already."""
 
-    async def update(self, spec: LeaseSpec, version: str) -> Held:
+    async def update(self, spec: LeaseSpec, version: str) -> LeaseRecord:
         """Change the lease; a `ConflictError` if somebody else changed it since this version."""
 
 
@@ -73,7 +73,7 @@ def new_identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
-class ApiLeases:
+class ApiLeaseLock:
     """A Lease of the Kubernetes API. The client must be one that also those use who do not lead."""
 
     def __init__(self, client: Client, *, namespace: str, name: str) -> None:
@@ -81,19 +81,19 @@ class ApiLeases:
         self._namespace = namespace
         self._name = name
 
-    async def read(self) -> Held | None:
+    async def read(self) -> LeaseRecord | None:
         """The lease, if there is one."""
         try:
             return _held(await self._client.get(LEASES, self._name, namespace=self._namespace))
         except NotFoundError:
             return None
 
-    async def create(self, spec: LeaseSpec) -> Held:
+    async def create(self, spec: LeaseSpec) -> LeaseRecord:
         """Make the lease."""
         body = {"metadata": {"name": self._name}, "spec": _written(spec)}
         return _held(await self._client.create(LEASES, body, namespace=self._namespace))
 
-    async def update(self, spec: LeaseSpec, version: str) -> Held:
+    async def update(self, spec: LeaseSpec, version: str) -> LeaseRecord:
         """Change the lease, if it still has this version."""
         patch = {"spec": _written(spec)}
         changed = await self._client.merge_patch(
@@ -102,8 +102,8 @@ class ApiLeases:
         return _held(changed)
 
 
-def _held(lease: Lease) -> Held:
-    return Held(lease.spec, lease.metadata.resource_version)
+def _held(lease: Lease) -> LeaseRecord:
+    return LeaseRecord(lease.spec, lease.metadata.resource_version)
 
 
 def _written(spec: LeaseSpec) -> dict[str, object]:
@@ -121,12 +121,12 @@ def steady_seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-class Elector:
+class LeaderElector:
     """Tries to hold the lease for as long as `run` runs."""
 
     def __init__(
         self,
-        leases: Leases,
+        leases: LeaseLock,
         identity: str,
         times: LeaseTimes | None = None,
         *,
@@ -168,7 +168,7 @@ class Elector:
         """Let somebody else lead at once; call it when the last write is done. What fails is left to expire."""
         self._leads = False
         try:
-            async with asyncio.timeout(self._times.retry):
+            async with asyncio.timeout(self._times.retry_period):
                 held = await self._leases.read()
                 if held is not None and held.spec.holder_identity == self.identity:
                     free = replace(held.spec, holder_identity="", lease_duration_seconds=_SHORTEST_LEASE)
@@ -182,9 +182,10 @@ class Elector:
         """Renew the lease or take it, if it is ours or free."""
         asked = self._clock()
         # Half of the deadline: one request that is never answered leaves time for another.
-        patience = min(self._times.renewal / 2, self._until - asked if self._leads else self._times.renewal)
+        deadline = self._times.renew_deadline
+        timeout = min(deadline / 2, self._until - asked if self._leads else deadline)
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 held = await self._hold()
         except ConflictError:
             log.debug("somebody else changed the lease")
@@ -194,14 +195,14 @@ class Elector:
             return
         if held is None or (self._leads and self._clock() >= self._until):
             return
-        self._until = asked + self._times.renewal
+        self._until = asked + self._times.renew_deadline
         if not self._leads:
             self._leads = True
             self.term += 1
             log.info("leading", identity=self.identity)
             on_started()
 
-    async def _hold(self) -> Held | None:
+    async def _hold(self) -> LeaseRecord | None:
         """The lease, now ours; None if somebody else has it."""
         held = await self._leases.read()
         if held is None and (self._seen is None or self._ours_or_free(self._seen)):
@@ -220,7 +221,7 @@ class Elector:
             return True
         return self._clock() - self._seen_at >= (spec.lease_duration_seconds or self._times.duration)
 
-    def _noted(self, held: Held) -> Held:
+    def _noted(self, held: LeaseRecord) -> LeaseRecord:
         """Remember when the lease last changed, by our clock."""
         if held.spec.holder_identity not in ("", self.identity, self._seen.holder_identity if self._seen else ""):
             log.info("standing by", holder=held.spec.holder_identity)
@@ -259,5 +260,5 @@ class Elector:
     def _pause(self) -> float:
         """Until the next try, or until the lead is over; those who wait for their turn do so out of step."""
         if self._leads:
-            return min(self._times.retry, max(0.0, self._until - self._clock()))
-        return self._times.retry * random.uniform(1, 1 + _JITTER)
+            return min(self._times.retry_period, max(0.0, self._until - self._clock()))
+        return self._times.retry_period * random.uniform(1, 1 + _JITTER)

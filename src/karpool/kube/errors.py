@@ -1,4 +1,4 @@
-"""What can go wrong between Karpool and an API server, each as a type of its own and a line for a person."""
+"""What can go wrong with a request to an API server: a type for each case, and one line for a person."""
 
 from collections.abc import Mapping
 from typing import Final

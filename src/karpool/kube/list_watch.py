@@ -103,7 +103,7 @@ def read_event(resource: Resource[T], line: bytes, about: str, report: Report) -
     try:
         told = _LINE.decode(line)
         if told.type == "BOOKMARK":
-            return WatchEvent("BOOKMARK", resource.bare(_BOOKMARK.decode(told.object).metadata))
+            return WatchEvent("BOOKMARK", resource.metadata_only(_BOOKMARK.decode(told.object).metadata))
     except UNDECODABLE as error:
         raise UnreadableError(f"the stream holds a line that is no event: {error}", about=about) from error
     if told.type == "ERROR":
@@ -113,17 +113,17 @@ def read_event(resource: Resource[T], line: bytes, about: str, report: Report) -
     found = resource.read(told.object)
     if isinstance(found, Unreadable):
         if told.type == "DELETED":
-            return WatchEvent("DELETED", resource.bare(found.metadata))
+            return WatchEvent("DELETED", resource.metadata_only(found.metadata))
         report(found)
         for careful in _instead(resource, found):
             return WatchEvent("MODIFIED", careful)
-        return WatchEvent("DELETED", resource.bare(found.metadata))
+        return WatchEvent("DELETED", resource.metadata_only(found.metadata))
     return WatchEvent(told.type, found)  # type: ignore[arg-type] # checked above, and a cast costs time per event
 
 
 def _instead(_resource: Resource[T], found: Unreadable) -> list[T]:
     """What stands in for an object that cannot be read, if anything does."""
-    return [] if found.stand_in is None else [cast("T", found.stand_in)]
+    return [] if found.fallback is None else [cast("T", found.fallback)]
 
 
 async def split_lines(chunks: AsyncIterator[bytes], about: str) -> AsyncGenerator[list[bytes], None]:

@@ -15,7 +15,7 @@ from karpool.wire.objects import Object
 
 T = TypeVar("T", bound=Object)
 T_contra = TypeVar("T_contra", contravariant=True)
-OnTrouble = Callable[[Resource[Any], Exception], None]
+OnError = Callable[[Resource[Any], Exception], None]
 
 _BAD_REQUEST: Final = 400
 # Answers that say nothing about the version a watch was to go on from.
@@ -52,7 +52,7 @@ class Reflector(Generic[T]):
         *,
         namespace: str = "",
         field_selector: str = "",
-        on_trouble: OnTrouble | None = None,
+        on_error: OnError | None = None,
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         watch_seconds: float = 300,
@@ -60,15 +60,15 @@ class Reflector(Generic[T]):
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
-        self.last_heard = 0.0
+        self.last_activity = 0.0
         """When the server last said anything, on the loop's clock."""
-        self.cut_at: float | None = None
+        self.disconnected_at: float | None = None
         """Since when changes are not heard, on the loop's clock; None while they are."""
         self._client = client
         self._sink = sink
         self._namespace = namespace
         self._field_selector = field_selector
-        self._on_trouble = on_trouble
+        self._on_trouble = on_error
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._watch_seconds = watch_seconds
@@ -138,7 +138,7 @@ class Reflector(Generic[T]):
                         limit.reschedule(None)
                     else:
                         _gather(gathered, event)
-                        limit.reschedule(self.last_heard + self._bookmark_seconds)
+                        limit.reschedule(self.last_activity + self._bookmark_seconds)
         except TimeoutError as error:
             raise _NoBookmarkError from error
         if gathered is not None:
@@ -158,17 +158,18 @@ class Reflector(Generic[T]):
         self.synced.set()
 
     def _opened(self) -> None:
-        self.cut_at = None
+        self.disconnected_at = None
 
     def _hear(self) -> None:
-        self.last_heard = asyncio.get_running_loop().time()
+        self.last_activity = asyncio.get_running_loop().time()
         self._failures = 0
         self._backoff.reset()
 
     def _failed(self, error: ApiError) -> None:
         """Decide whether to go on from the same version, and tell who wants to know."""
         self._failures += 1
-        self.cut_at = asyncio.get_running_loop().time() if self.cut_at is None else self.cut_at
+        if self.disconnected_at is None:
+            self.disconnected_at = asyncio.get_running_loop().time()
         stuck = error.status and error.status not in _NOT_ABOUT_THE_VERSION and self._failures >= _MOST_RESUMPTIONS
         if stuck or isinstance(error, GoneError | UnreadableError):
             self._version = ""

@@ -20,7 +20,7 @@ Reader = Callable[[Raw, str], "Object | str"]
 """Reads the JSON of an object of an API version; a sentence says why it cannot be used."""
 
 
-def _no_stand_in(_unreadable: "Unreadable") -> Object | None:
+def _no_fallback(_unreadable: "Unreadable") -> Object | None:
     return None
 
 
@@ -35,7 +35,7 @@ class Resource(Generic[T]):
     namespaced: bool
     type: type[T]
     reader: Reader | None = None
-    stand_in: Callable[["Unreadable"], Object | None] = _no_stand_in
+    fallback: Callable[["Unreadable"], Object | None] = _no_fallback
     """What to reckon with instead of an object that cannot be read, if anything."""
 
     @property
@@ -59,7 +59,7 @@ class Resource(Generic[T]):
             return Unreadable(self, _identity(raw), one_line(read), bytes(raw))
         return cast("T", read)
 
-    def bare(self, metadata: Metadata) -> T:
+    def metadata_only(self, metadata: Metadata) -> T:
         """An object of which nothing but the metadata is known."""
         return self.type(metadata=metadata)
 
@@ -90,9 +90,9 @@ class Unreadable:
         return Object(metadata=self.metadata).key
 
     @property
-    def stand_in(self) -> Object | None:
+    def fallback(self) -> Object | None:
         """What to reckon with instead, so that nobody decides as if the object were not there."""
-        return self.resource.stand_in(self)
+        return self.resource.fallback(self)
 
     def __repr__(self) -> str:
         return f"Unreadable({self})"

@@ -34,7 +34,7 @@ class ServerTime:
         moment, at = self._since
         return moment + timedelta(seconds=self._steady() - at)
 
-    def hear(self, date: str, seconds: float) -> None:
+    def observe(self, date: str, seconds: float) -> None:
         """Note the `Date` of an answer that took so long to come."""
         try:
             said = parsedate_to_datetime(date).astimezone(UTC)

@@ -46,7 +46,7 @@ def tls_context(target: Target, certificate: Certificate | None) -> ssl.SSLConte
 
 def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
     # OpenSSL takes a certificate and its key only from files.
-    with tempfile.TemporaryDirectory(prefix="karpool-") as folder:
+    with tempfile.TemporaryDirectory(prefix="kube-") as folder:
         both = Path(folder, "client.pem")
         both.touch(mode=0o600)
         both.write_bytes(certificate.certificate + b"\n" + certificate.key)

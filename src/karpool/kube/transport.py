@@ -13,7 +13,6 @@ import aiohttp
 from aiohttp.typedefs import LooseHeaders
 from yarl import URL
 
-from karpool import __version__
 from karpool.kube.backoff import Backoff
 from karpool.kube.credentials import Certificate
 from karpool.kube.errors import (
@@ -35,7 +34,7 @@ OnRequest = Callable[[str, str, int, float], None]
 OnDate = Callable[[str, float], None]
 
 
-class Again(Enum):
+class Retry(Enum):
     """When a request may be sent a second time."""
 
     READ = "after any failure that may pass"
@@ -54,7 +53,7 @@ class Request:
     params: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = field(default=None, repr=False)
     content_type: str = "application/json"
-    again: Again = Again.READ
+    retry: Retry = Retry.READ
     timeout: aiohttp.ClientTimeout | None = None
 
     @property
@@ -69,10 +68,10 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long to wait, in seconds: for an answer, for a connection, and in all while trying again."""
+class Timeouts:
+    """How long to wait, in seconds: for a response, for a connection, and in all while retrying."""
 
-    answer: float = 15.0
+    response: float = 15.0
     connect: float = 5.0
     retries: float = 30.0
     first_retry: float = 0.25
@@ -86,21 +85,22 @@ class Transport:
         self,
         target: Target,
         *,
-        patience: Patience,
+        timeouts: Timeouts,
+        user_agent: str,
         on_request: OnRequest,
         on_date: OnDate | None = None,
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self.target = target
-        self.patience = patience
+        self.timeouts = timeouts
         self.on_request = on_request
         self.on_date = on_date
         self._sleep = sleep
         self._secured: tuple[Certificate | None, ssl.SSLContext] | None = None
-        self._timeout = aiohttp.ClientTimeout(total=patience.answer, sock_connect=patience.connect)
+        self._timeout = aiohttp.ClientTimeout(total=timeouts.response, sock_connect=timeouts.connect)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, socket_factory=_socket),
-            headers={"User-Agent": f"karpool/{__version__}", "Accept": "application/json"},
+            headers={"User-Agent": user_agent, "Accept": "application/json"},
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_BUFFER,
             timeout=self._timeout,
@@ -111,10 +111,10 @@ class Transport:
         await self._session.close()
 
     async def ask(self, request: Request, gate: Callable[[], bool] | None) -> bytes:
-        """The body of the answer, asking again where that is safe and until patience ends."""
+        """The body of the answer, asking again where that is safe and until `timeouts.retries` is over."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        backoff = Backoff(self.patience.first_retry, self.patience.longest_retry)
+        backoff = Backoff(self.timeouts.first_retry, self.timeouts.longest_retry)
         while True:
             if request.writes and gate is not None and not gate():
                 raise NotLeadingError(about=request.about)
@@ -122,8 +122,8 @@ class Transport:
                 async with self.open(request) as response:
                     return await response.read()
             except ApiError as error:
-                wait = _wait(error, request.again, backoff)
-                if wait is None or loop.time() - started + wait > self.patience.retries:
+                wait = _wait(error, request.retry, backoff)
+                if wait is None or loop.time() - started + wait > self.timeouts.retries:
                     raise
                 await self._sleep(wait)
 
@@ -150,7 +150,7 @@ class Transport:
         started = asyncio.get_running_loop().time()
         status = 0
         try:
-            async with asyncio.timeout(self.patience.answer):  # a stream, too, must begin in time
+            async with asyncio.timeout(self.timeouts.response):  # a stream, too, must begin in time
                 response = await self._request(request, headers)
             status = response.status
         finally:
@@ -189,16 +189,16 @@ class Transport:
         return self._secured[1]
 
 
-def _wait(error: ApiError, again: Again, backoff: Backoff) -> float | None:
+def _wait(error: ApiError, retry: Retry, backoff: Backoff) -> float | None:
     """How long to wait before asking again; None: do not."""
     asked: float | None = None
     if isinstance(error, TooManyRequestsError | ServerError):
         asked = error.retry_after
-    if again is Again.READ:
+    if retry is Retry.READ:
         passing = isinstance(error, TooManyRequestsError | ServerError) or (
             isinstance(error, UnreachableError) and not error.lasting
         )
-    elif again is Again.WRITE:
+    elif retry is Retry.WRITE:
         passing = (isinstance(error, TooManyRequestsError) and asked is not None) or (
             isinstance(error, UnreachableError) and not error.sent and not error.lasting
         )

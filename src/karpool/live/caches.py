@@ -37,24 +37,24 @@ class ClusterCaches:
         self._on_restart = on_restart
         self._reflectors: list[Reflector[Any]] = []
         self._told: dict[tuple[str, str], float] = {}
-        self.nodes = self.follow(r.NODES, store.nodes)
-        self.pods = self.follow(r.PODS, store.pods)
-        self.follow(r.POD_DISRUPTION_BUDGETS, store.pdbs)
-        self.follow(r.DAEMON_SETS, store.daemon_sets)
-        self.follow(r.PERSISTENT_VOLUME_CLAIMS, store.volume_claims)
-        self.follow(r.PERSISTENT_VOLUMES, store.volumes)
-        self.follow(r.STORAGE_CLASSES, store.storage_classes)
-        self.follow(r.CSI_NODES, store.csi_nodes)
-        self.follow(r.NAMESPACES, store.namespaces)
+        self.nodes = self.watch(r.NODES, store.nodes)
+        self.pods = self.watch(r.PODS, store.pods)
+        self.watch(r.POD_DISRUPTION_BUDGETS, store.pdbs)
+        self.watch(r.DAEMON_SETS, store.daemon_sets)
+        self.watch(r.PERSISTENT_VOLUME_CLAIMS, store.volume_claims)
+        self.watch(r.PERSISTENT_VOLUMES, store.volumes)
+        self.watch(r.STORAGE_CLASSES, store.storage_classes)
+        self.watch(r.CSI_NODES, store.csi_nodes)
+        self.watch(r.NAMESPACES, store.namespaces)
 
-    def follow(
+    def watch(
         self, resource: Resource[Any], store: Store[Any], *, namespace: str = "", name: str = ""
     ) -> CacheFeed[Any]:
         """Keep a shelf in step with a kind of object, or with the one that is named."""
         kept: CacheFeed[Any] = CacheFeed(store, self.changes)
         named = f"metadata.name={name}" if name else ""
         self._reflectors.append(
-            Reflector(self._client, resource, kept, namespace=namespace, field_selector=named, on_trouble=self._trouble)
+            Reflector(self._client, resource, kept, namespace=namespace, field_selector=named, on_error=self._trouble)
         )
         return kept
 
@@ -68,29 +68,25 @@ class ClusterCaches:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
 
-    async def synced(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Wait until everything was read once."""
-        while self.missing():
+        while self.unsynced():
             waits = [asyncio.create_task(reflector.synced.wait()) for reflector in self._reflectors]
             _, pending = await asyncio.wait(waits, timeout=_TELL_EVERY)
             for task in pending:
                 task.cancel()
             if pending:
-                _log.info("waiting for the API server", kinds=self.missing())
+                _log.info("waiting for the API server", kinds=self.unsynced())
         self.changes.apply()
 
-    def missing(self) -> list[str]:
+    def unsynced(self) -> list[str]:
         """The kinds of which nothing is known yet."""
         return [one.resource.plural for one in self._reflectors if not one.synced.is_set()]
 
-    def silent(self) -> list[str]:
+    def stale(self) -> list[str]:
         """The kinds of which nothing was heard for so long that they cannot be trusted."""
         now = asyncio.get_running_loop().time()
-        return [
-            one.resource.plural
-            for one in self._reflectors
-            if now - one.last_heard > UNTRUSTED or (one.cut_at is not None and now - one.cut_at > UNHEARD)
-        ]
+        return [reflector.resource.plural for reflector in self._reflectors if _is_stale(reflector, now)]
 
     def _trouble(self, resource: Resource[Any], error: Exception) -> None:
         self._on_restart(resource.plural)
@@ -114,6 +110,11 @@ class ClusterCaches:
         (_log.debug if again else _log.warning)(event, **about, error=str(error), **more)
 
 
-def left_out(found: Unreadable) -> None:
+def _is_stale(reflector: Reflector[Any], now: float) -> bool:
+    disconnected = reflector.disconnected_at
+    return now - reflector.last_activity > UNTRUSTED or (disconnected is not None and now - disconnected > UNHEARD)
+
+
+def log_unreadable(found: Unreadable) -> None:
     """Tell of an object that cannot be read."""
     _log.warning("an object was left out", about=f"{found.resource.kind} {found.key}", problem=found.problem)

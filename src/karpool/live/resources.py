@@ -62,7 +62,7 @@ def _careful_budget(unreadable: Unreadable) -> workloads.PodDisruptionBudget:
     return workloads.PodDisruptionBudget(metadata=unreadable.metadata, spec=spec)
 
 
-def _stand_in(unreadable: Unreadable) -> Object | None:
+def _fallback(unreadable: Unreadable) -> Object | None:
     """What decisions reckon with instead of an object that cannot be read."""
     if unreadable.resource.kind == "Pod":
         return _careful_pod(unreadable)
@@ -81,7 +81,7 @@ def _resource(group: str, plural: str, struct: type[T], *, namespaced: bool) -> 
         namespaced=namespaced,
         type=struct,
         reader=partial(_read, kind),
-        stand_in=_stand_in,
+        fallback=_fallback,
     )
 
 

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from karpool.live.reading import SIMULATED
+from karpool.live.redaction import redacted
 from karpool.live.resources import collection_of
-from karpool.live.slimming import slimmed
 from karpool.model.objects import Objects
 from karpool.wire.objects import encode_value
 from karpool.wire.problems import InputError
@@ -28,7 +28,7 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=encode_value)
 
 def encode_snapshot(objects: Objects) -> bytes:
     """The objects as JSON, one to a line; `-f` reads it back, and decides the same."""
-    slim = slimmed(objects)
+    slim = redacted(objects)
     lines = []
     for resource in SIMULATED:
         head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'.encode()

@@ -115,31 +115,31 @@ class Metrics:
 
     # -- decisions -----------------------------------------------------------------------------------------------
 
-    def passed(self, seconds: float) -> None:
+    def decision_pass(self, seconds: float) -> None:
         """A pass over all nodes is over."""
         self._observe("decision_seconds", seconds)
 
-    def explained(self, *, rejections: Mapping[str, int], eligible: Mapping[str, int]) -> None:
+    def rejections(self, *, rejections: Mapping[str, int], eligible: Mapping[str, int]) -> None:
         """What a pass found: nodes kept, by reason code; nodes that could be disrupted, by cause."""
         self._replace("rejections", {(code,): number for code, number in rejections.items()})
         self._replace(
             "voluntary_disruption_eligible_nodes", {(cause.lower(),): number for cause, number in eligible.items()}
         )
 
-    def begun(self, method: str, decision: str, savings: float) -> None:
+    def command_started(self, method: str, decision: str, savings: float) -> None:
         """A command was begun; what it saves is in $/h."""
         self._count("voluntary_disruption_decisions_total", decision, *_LABELS_OF[method])
         self._counters["saved_dollars_per_hour_total"].inc(max(0.0, savings))
 
-    def invalidated(self, method: str) -> None:
+    def command_invalidated(self, method: str) -> None:
         """A command was dropped before it began: a second look found it wrong."""
         self._count("voluntary_disruption_failed_validations_total", _LABELS_OF[method][1])
 
-    def rolled_back(self, method: str, decision: str) -> None:
+    def command_rolled_back(self, method: str, decision: str) -> None:
         """A command that had begun was taken back."""
         self._count("voluntary_disruption_queue_failures_total", decision, *_LABELS_OF[method])
 
-    def provisioned(self, seconds: float, *, unschedulable: int) -> None:
+    def scheduling_pass(self, seconds: float, *, unschedulable: int) -> None:
         """Nodes for pending pods were looked for; this many pods fit nowhere."""
         self._observe("scheduler_scheduling_duration_seconds", seconds)
         self._gauges["scheduler_unschedulable_pods_count"].set(unschedulable)

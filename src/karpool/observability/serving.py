@@ -1,7 +1,7 @@
-"""Metrics and health over HTTP, for Prometheus and the kubelet."""
+"""Pages over HTTP: metrics for Prometheus, probes for the kubelet, and whatever else a program is given to serve."""
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Self
@@ -12,12 +12,12 @@ from karpool.wire.problems import InputError
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _LARGEST_PORT: Final = 65535
-# Whoever is still being answered when the process ends gets this long; the whole of it has five seconds.
-_GOODBYE_SECONDS: Final = 1.0
+# Requests that are being answered when the process ends get this long; the whole shutdown has five seconds.
+_SHUTDOWN_SECONDS: Final = 1.0
 
 Probe = Callable[[], str | None]
 """Says what is wrong; None: nothing."""
-Page = Callable[[], web.Response]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +50,54 @@ class ListenError(OSError):
         super().__init__(error.errno, f"cannot listen on {address}: {why}; choose another address, or 0 for none")
 
 
-def metrics_page(make: Callable[[], bytes]) -> Page:
-    """A page of series in Prometheus' text format."""
-    return lambda: web.Response(body=make(), headers={"Content-Type": METRICS_TYPE})
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A path to serve with GET; without an address it is not served."""
+
+    path: str
+    address: Address | None
+    handler: Handler
 
 
-def probe_page(probe: Probe) -> Page:
+def metrics_page(address: Address | None, text: Callable[[], bytes]) -> Page:
+    """`/metrics` in Prometheus' text format."""
+
+    async def handle(_: web.Request) -> web.Response:
+        return web.Response(body=text(), headers={"Content-Type": METRICS_TYPE})
+
+    return Page("/metrics", address, handle)
+
+
+def probe_page(path: str, address: Address | None, probe: Probe) -> Page:
     """A page that says `ok` with status 200, or what is wrong with status 503."""
 
-    def answer() -> web.Response:
-        wrong = probe()
-        return web.Response(text="ok\n") if wrong is None else web.Response(text=f"{wrong}\n", status=503)
+    async def handle(_: web.Request) -> web.Response:
+        problem = probe()
+        return web.Response(text="ok\n") if problem is None else web.Response(text=f"{problem}\n", status=503)
 
-    return answer
-
-
-def _handler(page: Page) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def handle(_: web.Request) -> web.StreamResponse:
-        return page()
-
-    return handle
+    return Page(path, address, handle)
 
 
 @asynccontextmanager
-async def serving(address: Address, pages: Mapping[str, Page]) -> AsyncIterator[Address]:
-    """Answer requests for these paths while the block lasts; gives the address with the port that was bound."""
+async def serving(pages: Iterable[Page]) -> AsyncIterator[dict[str, Address]]:
+    """Serve pages while the block lasts, those of one address together; gives the bound address of each path."""
+    by_address: dict[Address, list[Page]] = {}
+    for page in pages:
+        if page.address is not None:
+            by_address.setdefault(page.address, []).append(page)
+    async with AsyncExitStack() as stack:
+        bound: dict[str, Address] = {}
+        for address, together in by_address.items():
+            listening = await stack.enter_async_context(_listening(address, together))
+            bound.update((page.path, listening) for page in together)
+        yield bound
+
+
+@asynccontextmanager
+async def _listening(address: Address, pages: Iterable[Page]) -> AsyncIterator[Address]:
     app = web.Application()
-    for path, page in pages.items():
-        app.router.add_get(path, _handler(page))
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GOODBYE_SECONDS)
+    app.add_routes([web.get(page.path, page.handler) for page in pages])
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
         try:
@@ -88,17 +107,3 @@ async def serving(address: Address, pages: Mapping[str, Page]) -> AsyncIterator[
         yield Address(address.host, runner.addresses[0][1])
     finally:
         await runner.cleanup()
-
-
-@asynccontextmanager
-async def serving_all(wanted: Mapping[str, tuple[Address | None, Page]]) -> AsyncIterator[dict[str, Address]]:
-    """Serve each path at its address, paths of one address together; gives the addresses bound, by path."""
-    together: dict[Address, dict[str, Page]] = {}
-    for path, (address, page) in wanted.items():
-        if address is not None:
-            together.setdefault(address, {})[path] = page
-    async with AsyncExitStack() as stack:
-        bound = {
-            address: await stack.enter_async_context(serving(address, pages)) for address, pages in together.items()
-        }
-        yield {path: bound[address] for path, (address, _) in wanted.items() if address is not None}

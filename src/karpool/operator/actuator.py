@@ -14,8 +14,8 @@ import structlog
 
 from karpool.execution import actions as a
 from karpool.kube.errors import ApiError, NotLeadingError
-from karpool.live.edits import EDITS, target
-from karpool.live.writing import Writer
+from karpool.live.patches import EDITS, target
+from karpool.live.writer import Writer
 from karpool.observability.events import EventSink
 
 _log = structlog.get_logger()
@@ -120,7 +120,7 @@ class ApiActuator:
         for action in actions:
             match action:
                 case a.CreateClaim() | a.DeleteClaim() | a.DeleteNode() | a.DeletePod() | a.EvictPod():
-                    await self._writer.do(action)
+                    await self._writer.apply(action)
                 case a.TerminateInstance():
                     if self._terminator is not None:
                         self._terminator.terminate(action)

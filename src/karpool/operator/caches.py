@@ -3,7 +3,7 @@
 from karpool.kube.client import Client
 from karpool.live import resources as r
 from karpool.live.caches import ClusterCaches
-from karpool.live.writing import CacheFeeds
+from karpool.live.writer import CacheFeeds
 from karpool.observability.metrics import Metrics
 
 
@@ -14,8 +14,8 @@ class OperatorCaches(ClusterCaches):
         super().__init__(client, metrics.watch_restarted)
         self.feeds = CacheFeeds(
             nodes=self.nodes,
-            claims=self.follow(r.NODE_CLAIMS, self.store.claims),
-            pools=self.follow(r.NODE_POOLS, self.store.pools),
+            claims=self.watch(r.NODE_CLAIMS, self.store.claims),
+            pools=self.watch(r.NODE_POOLS, self.store.pools),
             pods=self.pods,
         )
-        self.follow(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)
+        self.watch(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)

@@ -66,7 +66,7 @@ class DecisionReporter(DecisionObserver):
 
     def looked(self, look: DecisionPass, commands: Sequence[Command]) -> None:
         """Measure a pass, and explain it unless it only repeats one of a moment ago."""
-        self._metrics.passed(time.perf_counter() - self._began)
+        self._metrics.decision_pass(time.perf_counter() - self._began)
         now = self._clock()
         if self._is_news(tuple(commands), now):
             self._explained, self._decided = now, tuple(commands)
@@ -82,7 +82,7 @@ class DecisionReporter(DecisionObserver):
         stay = [one for one in _candidates(look) if one.name not in chosen]
         rejected = [(one.name, why_it_stays(look, one)) for one in stay]
         self._journal.decided(now, commands, rejected, dry_run=self._dry_run)
-        self._metrics.explained(
+        self._metrics.rejections(
             rejections=Counter(reason.code for _, reasons in rejected for reason in reasons),
             eligible={str(Cause.UNDERUTILIZED): len(look.eligible())},
         )
@@ -101,7 +101,7 @@ class DecisionReporter(DecisionObserver):
 
     def dropped(self, command: Command, reason: Reason) -> None:
         """A command no longer stood."""
-        self._metrics.invalidated(str(command.method))
+        self._metrics.command_invalidated(str(command.method))
         self._journal.dropped(self._clock(), command, reason)
         _log.info("dropped", **_summary(command), code=reason.code, why=reason.message, about=reason.object)
 
@@ -109,7 +109,7 @@ class DecisionReporter(DecisionObserver):
         """A command begins; in a dry run none does."""
         if self._dry_run:
             return
-        self._metrics.begun(str(command.method), command.decision, command.savings)
+        self._metrics.command_started(str(command.method), command.decision, command.savings)
         for replacement in command.replacements:
             self._metrics.claim_created(replacement.pool, str(command.cause))
         self._journal.begun(self._clock(), command)
@@ -125,7 +125,7 @@ class DecisionReporter(DecisionObserver):
                 ticket = self._ticket(action.name)
                 if ticket is not None and ticket.id not in self._taken_back:
                     self._taken_back.add(ticket.id)
-                    self._metrics.rolled_back(ticket.method, "replace" if ticket.replacements else "delete")
+                    self._metrics.command_rolled_back(ticket.method, "replace" if ticket.replacements else "delete")
                     self._journal.rolled_back(self._clock(), ticket, action.message)
                     _log.warning("rolled back", command=ticket.id, nodes=list(ticket.nodes), why=action.message)
 
@@ -137,7 +137,7 @@ class DecisionReporter(DecisionObserver):
 
     def provisioned(self, found: ProvisioningResult) -> None:
         """Pods that wait were looked at; a dry run finds the same nodes again and again."""
-        self._metrics.provisioned(time.perf_counter() - self._began, unschedulable=len(found.unschedulable))
+        self._metrics.scheduling_pass(time.perf_counter() - self._began, unschedulable=len(found.unschedulable))
         wanted, before = tuple(claim.spec for claim in found.claims), self._wanted
         self._wanted = wanted if self._dry_run else ()
         if wanted and wanted == before:

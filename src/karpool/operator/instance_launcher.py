@@ -11,7 +11,7 @@ from karpool.controller.store import ClusterStore
 from karpool.execution import actions as a
 from karpool.execution.conditions import INSTANCE_TERMINATING, LAUNCHED, REGISTERED, TERMINATED, TERMINATING
 from karpool.kube.errors import ApiError
-from karpool.live.writing import Writer
+from karpool.live.writer import Writer
 from karpool.model.nodepool import NodeClaim
 from karpool.operator.providers.protocol import Instances, InsufficientCapacityError, LaunchedInstance, LaunchError
 
@@ -119,7 +119,7 @@ class InstanceLauncher:
     async def _give_up(self, claim: NodeClaim, message: str) -> bool:
         self._record(a.RecordEvent("NodeClaim", claim.name, "InsufficientCapacityError", message, "Warning"))
         try:
-            await self._writer.do(a.DeleteClaim(claim.name, claim.metadata.uid))
+            await self._writer.apply(a.DeleteClaim(claim.name, claim.metadata.uid))
         except ApiError as error:
             _log.warning("a claim without a machine could not be deleted", claim=claim.name, error=str(error))
             return False

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -17,19 +17,20 @@ from karpool.controller.controller import Controller
 from karpool.execution.actions import RecordEvent
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
-from karpool.kube.election import ApiLeases, Elector, new_identity
+from karpool.kube.election import ApiLeaseLock, LeaderElector, new_identity
 from karpool.kube.errors import ApiError
 from karpool.kube.resources import Unreadable
 from karpool.kube.server_time import ServerTime
 from karpool.kube.target import Target
-from karpool.live.caches import left_out
+from karpool.live import USER_AGENT
+from karpool.live.caches import log_unreadable
 from karpool.live.process import background, before, stalled
-from karpool.live.writing import Writer
+from karpool.live.writer import Writer
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.observability.events import EventRecorder
 from karpool.observability.metrics import Metrics
-from karpool.observability.serving import metrics_page, probe_page, serving_all
+from karpool.observability.serving import Page, metrics_page, probe_page, serving
 from karpool.operator.actuator import ApiActuator
 from karpool.operator.caches import OperatorCaches
 from karpool.operator.decision_reporter import DecisionReporter
@@ -65,8 +66,11 @@ class Operator:
         *,
         wall: Wall = utc_now,
         make_client: Callable[..., Client] = Client,
+        pages: Sequence[Page] = (),
     ) -> None:
+        """`pages` are served beside metrics and probes."""
         self.settings = settings
+        self._pages = pages
         self.metrics = Metrics()
         self.journal = Journal(
             settings.journal.path,
@@ -78,9 +82,10 @@ class Operator:
         self._now = ServerTime(wall)
         self.client = make_client(
             target,
+            user_agent=USER_AGENT,
             write_gate=self._may_write,
             on_request=self.metrics.api_request,
-            on_date=self._now.hear,
+            on_date=self._now.observe,
             on_unreadable=self._unreadable,
         )
         self.queue = TaskQueue(self._now)
@@ -96,7 +101,7 @@ class Operator:
         )
         self.loop: Loop | None = None
         self.controller: Controller | None = None
-        self._elector: Elector | None = None
+        self._elector: LeaderElector | None = None
         self._pools = PoolStatusController(
             self.client, self.caches.store, node_classes=self.provider.node_class_ready, clock=self._now
         )
@@ -120,7 +125,7 @@ class Operator:
 
     def unready(self) -> str | None:
         """Why this process cannot do its work yet."""
-        missing = self.caches.missing()
+        missing = self.caches.unsynced()
         if missing:
             return f"waiting for {', '.join(missing)}"
         return None if self._prepared else "the engine is being loaded"
@@ -130,19 +135,20 @@ class Operator:
     async def run(self, stop: asyncio.Event) -> None:
         """Follow, lead and decide until asked to stop; then finish the write under way and release the lease."""
         settings = self.settings
-        pages = {
-            "/metrics": (settings.metrics_address, metrics_page(self.metrics.page)),
-            "/healthz": (settings.health_address, probe_page(self.unhealthy)),
-            "/readyz": (settings.health_address, probe_page(self.unready)),
-        }
+        pages = (
+            metrics_page(settings.metrics_address, self.metrics.page),
+            probe_page("/healthz", settings.health_address, self.unhealthy),
+            probe_page("/readyz", settings.health_address, self.unready),
+            *self._pages,
+        )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.client)
-            bound = await stack.enter_async_context(serving_all(pages))
+            bound = await stack.enter_async_context(serving(pages))
             where = {path.strip("/"): str(address) for path, address in bound.items()}
             _log.info("begins", provider=settings.provider, dry_run=settings.dry_run, **where)
             stack.callback(self.journal.close)
             await stack.enter_async_context(background(self.caches.run()))
-            if await before(stop, self.caches.synced()) and await before(stop, self._prepare()):
+            if await before(stop, self.caches.wait_for_sync()) and await before(stop, self._prepare()):
                 await self._lead(stop)
 
     async def _prepare(self) -> None:
@@ -181,7 +187,7 @@ class Operator:
             self.controller,
             leading=lambda: self.leading,
             term=lambda: 0 if self._elector is None else self._elector.term,
-            trusted=lambda: not self.caches.silent(),
+            trusted=lambda: not self.caches.stale(),
             each_turn=launches.catch_up if launches is not None else _nothing,
             at_stop=launches.stop if launches is not None else _nothing,
         )
@@ -201,8 +207,8 @@ class Operator:
             self.metrics.leading(leads=True)
             await work()
             return
-        leases = ApiLeases(self.client.ungated(), namespace=lease.namespace, name=lease.name)
-        self._elector = Elector(leases, self.identity, lease.times)
+        leases = ApiLeaseLock(self.client.ungated(), namespace=lease.namespace, name=lease.name)
+        self._elector = LeaderElector(leases, self.identity, lease.times)
         leading = self.metrics.leading
         try:
             async with background(self._elector.run(lambda: leading(leads=True), lambda: leading(leads=False))):
@@ -281,11 +287,11 @@ class Operator:
 
     def _measure(self, catalog: Catalog, *, annotated: bool) -> None:
         store = self.caches.store
-        self.metrics.cluster(len(store.nodes), synced=not self.caches.missing())
+        self.metrics.cluster(len(store.nodes), synced=not self.caches.unsynced())
         self.metrics.pools(self._census.figures(catalog, self._now(), annotated_budgets=annotated))
 
     def _unreadable(self, found: Unreadable) -> None:
-        left_out(found)
+        log_unreadable(found)
         self._pools.unreadable(found)
 
 

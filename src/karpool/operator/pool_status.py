@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from karpool.cluster.nodes import StateNode
-from karpool.live.edits import Json, set_condition
+from karpool.live.patches import Json, set_condition
 from karpool.model.nodepool import NodePool
 from karpool.wire.objects import Condition, condition
 from karpool.wire.problems import Flaw

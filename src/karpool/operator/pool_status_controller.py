@@ -13,9 +13,9 @@ from karpool.kube.cache import version_number, version_of
 from karpool.kube.client import Client
 from karpool.kube.errors import ApiError, NotFoundError, NotLeadingError
 from karpool.kube.resources import Unreadable
-from karpool.live.edits import Json
+from karpool.live.patches import Json
 from karpool.live.resources import NODE_POOLS
-from karpool.live.writing import until_first
+from karpool.live.writer import retry_on_conflict
 from karpool.model.nodepool import NodePool
 from karpool.model.rules.pools import controller_flaws
 from karpool.operator.pool_nodes import ByPool, PoolNodes
@@ -87,7 +87,7 @@ class PoolStatusController:
         return readable + [
             (pool, _unreadable_status(pool, found, counts.get(name, nothing)))
             for name, found in self._unreadable.items()
-            for pool in [NODE_POOLS.bare(found.metadata)]
+            for pool in [NODE_POOLS.metadata_only(found.metadata)]
         ]
 
     def _status(self, pool: NodePool, resources: Mapping[str, Quantity]) -> WantedStatus:
@@ -124,7 +124,7 @@ class PoolStatusController:
 
     async def _bring(self, pool: NodePool, status: WantedStatus) -> None:
         try:
-            version = await until_first(lambda: self._write(pool, status))
+            version = await retry_on_conflict(lambda: self._write(pool, status))
         except NotFoundError:
             self._unreadable.pop(pool.name, None)
         except NotLeadingError:

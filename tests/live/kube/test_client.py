@@ -26,7 +26,7 @@ from karpool.kube.errors import (
 from karpool.kube.kubeconfig import find_target
 from karpool.kube.reflector import Reflector
 from karpool.kube.resources import CONFIG_MAPS
-from karpool.kube.transport import Patience
+from karpool.kube.transport import Timeouts
 from karpool.live.resources import NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 
 
@@ -196,7 +196,7 @@ def test_refusals_have_their_types(control_plane: ControlPlane) -> None:
             with pytest.raises(InvalidError, match="containers: Required value"):
                 await client.create(PODS, {"metadata": {"name": "a"}, "spec": {"containers": []}}, namespace="default")
         target = replace(find_target(kubeconfig=control_plane.kubeconfig()), authority=b"")
-        async with Client(target, patience=Patience(retries=9)) as wary:
+        async with Client(target, timeouts=Timeouts(retries=9)) as wary:
             with pytest.raises(UnreachableError, match="the certificate of the server is not trusted"):
                 await wary.list(NODES)
 

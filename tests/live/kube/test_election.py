@@ -9,17 +9,17 @@ from tests.live import https
 from tests.live.control_plane import ControlPlane
 
 from karpool.kube.client import Client
-from karpool.kube.election import ApiLeases, Elector, LeaseTimes
+from karpool.kube.election import ApiLeaseLock, LeaderElector, LeaseTimes
 from karpool.kube.kubeconfig import find_target
 
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases/{}"
-QUICK = LeaseTimes(duration=3, renewal=1.5, retry=0.2)
+QUICK = LeaseTimes(duration=3, renew_deadline=1.5, retry_period=0.2)
 
 
 @asynccontextmanager
 async def contender(plane: ControlPlane, lease: str, name: str) -> AsyncIterator[Replica]:
     async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
-        made = Replica(Elector(ApiLeases(client.ungated(), namespace="default", name=lease), name, QUICK))
+        made = Replica(LeaderElector(ApiLeaseLock(client.ungated(), namespace="default", name=lease), name, QUICK))
         made.start()
         yield made
         await made.stop()
@@ -83,7 +83,7 @@ def test_an_api_server_that_refuses_makes_nobody_lead(control_plane: ControlPlan
     async def story() -> bool:
         target = find_target(kubeconfig=control_plane.user_kubeconfig("somebody-without-rights"))
         async with Client(target) as client:
-            one = Replica(Elector(ApiLeases(client, namespace="default", name="refused"), "a", QUICK))
+            one = Replica(LeaderElector(ApiLeaseLock(client, namespace="default", name="refused"), "a", QUICK))
             one.start()
             await asyncio.sleep(1)
             await one.stop()
@@ -107,7 +107,7 @@ def test_a_leader_stops_when_the_api_server_is_gone_and_leads_again_when_it_is_b
             return waited, one.elector.term
 
     waited, terms = asyncio.run(story())
-    assert waited < QUICK.renewal + 0.5
+    assert waited < QUICK.renew_deadline + 0.5
     assert terms == 2
 
 

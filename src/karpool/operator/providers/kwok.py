@@ -239,7 +239,7 @@ class Kwok:
 def provider(ground: ProviderContext) -> Provider:
     """The provider for trials and tests."""
     classes: Store[KwokNodeClass] = ground.caches.own_store()
-    ground.caches.follow(KWOK_NODE_CLASSES, classes)
+    ground.caches.watch(KWOK_NODE_CLASSES, classes)
     machines = Kwok(ground.client, ground.caches.store, classes, ground.catalog_for((), ()), ground.clock)
 
     def class_ready(pool: NodePool) -> bool | None:

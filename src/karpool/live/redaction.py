@@ -49,7 +49,7 @@ ANNOTATIONS: Final = frozenset(
 _TELLING: Final = "Drifted"
 
 
-def slimmed(objects: Objects) -> Objects:
+def redacted(objects: Objects) -> Objects:
     """The objects that decisions read, with what decisions read of them."""
     pools = tuple(map(_pool, objects.node_pools))
     stamps = _stamps(objects.node_pools, pools)
@@ -156,7 +156,7 @@ def _stamps(before: tuple[NodePool, ...], after: tuple[NodePool, ...]) -> Mappin
 
 
 def _restamped(thing: T, stamps: Mapping[str, str]) -> T:
-    """The same with the hash of the slimmed template: a simulation computes it, and nothing must seem to drift."""
+    """The same with the hash of the redacted template: a simulation computes it, and nothing must seem to drift."""
     held = thing.metadata.annotations.get(names.NODEPOOL_HASH, "")
     if stamps.get(held, held) == held:
         return thing

@@ -11,9 +11,9 @@ from aiohttp import web
 from karpool.kube.client import Client
 from karpool.kube.credentials import Credentials, FixedCredentials
 from karpool.kube.target import Target
-from karpool.kube.transport import Patience
+from karpool.kube.transport import Timeouts
 
-QUICK = Patience(answer=2, connect=1, retries=5, first_retry=0.001, longest_retry=0.01)
+QUICK = Timeouts(response=2, connect=1, retries=5, first_retry=0.001, longest_retry=0.01)
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -28,7 +28,7 @@ class Asked:
     body: Any
 
 
-class StandIn:
+class ScriptedServer:
     """Gives its answers in their order, the last one for ever, and remembers what it was asked."""
 
     def __init__(self, *answers: Answer) -> None:
@@ -142,14 +142,14 @@ def bookmark(version: str, *, ends_initial: bool = False) -> dict[str, Any]:
     return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version, "annotations": annotations}}}
 
 
-Story = Callable[[StandIn, Client], Coroutine[Any, Any, Any]]
+Story = Callable[[ScriptedServer, Client], Coroutine[Any, Any, Any]]
 
 
-def tell(answers: list[Answer], story: Story, **options: Any) -> StandIn:
+def tell(answers: list[Answer], story: Story, **options: Any) -> ScriptedServer:
     """Run a story with a client on a server that gives these answers."""
 
-    async def run() -> StandIn:
-        async with StandIn(*answers) as server, server.client(patience=QUICK, **options) as client:
+    async def run() -> ScriptedServer:
+        async with ScriptedServer(*answers) as server, server.client(timeouts=QUICK, **options) as client:
             await story(server, client)
         return server
 

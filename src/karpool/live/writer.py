@@ -14,7 +14,7 @@ from karpool.kube.cache import CacheFeed
 from karpool.kube.client import Client
 from karpool.kube.errors import ConflictError, NotFoundError, TooManyRequestsError
 from karpool.kube.resources import Resource
-from karpool.live.edits import Edit, Json, merge_patch, target
+from karpool.live.patches import Edit, Json, merge_patch, target
 from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -30,7 +30,7 @@ _RESOURCES: Final[dict[str, Resource[Any]]] = {
     "NodePool": NODE_POOLS,
     "Pod": PODS,
 }
-Deed = a.CreateClaim | a.DeleteClaim | a.DeleteNode | a.DeletePod | a.EvictPod
+ObjectAction = a.CreateClaim | a.DeleteClaim | a.DeleteNode | a.DeletePod | a.EvictPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Writer:
             return
         kind, key, subresource = target(edits[0])
         with suppress(NotFoundError):
-            await until_first(lambda: self._patch(kind, key, subresource, edits, also or {}))
+            await retry_on_conflict(lambda: self._patch(kind, key, subresource, edits, also or {}))
 
     async def _patch(self, kind: str, key: str, subresource: str, edits: Sequence[Edit], also: Json) -> None:
         resource = _RESOURCES[kind]
@@ -93,7 +93,7 @@ class Writer:
                 subresource=subresource,
                 resource_version=held["metadata"]["resourceVersion"],
             )
-            self._feeds.of(kind).written(written)
+            self._feeds.of(kind).record_write(written)
 
     async def has_claim(self, name: str) -> bool:
         """Whether the API server knows a NodeClaim, whatever the caches know."""
@@ -103,7 +103,7 @@ class Writer:
             return False
         return True
 
-    async def do(self, task: Deed) -> None:
+    async def apply(self, task: ObjectAction) -> None:
         """Create, delete or evict."""
         match task:
             case a.CreateClaim():
@@ -124,10 +124,10 @@ class Writer:
             if not error.already_exists:
                 raise
             made = await self._client.get(NODE_CLAIMS, claim.name)
-        self._feeds.claims.written(made)
+        self._feeds.claims.record_write(made)
 
 
-async def until_first(write: Callable[[], Awaitable[R]]) -> R:
+async def retry_on_conflict(write: Callable[[], Awaitable[R]]) -> R:
     """Look and write again, some times, while somebody else is quicker each time."""
     for _ in range(_TRIES - 1):
         with suppress(ConflictError):

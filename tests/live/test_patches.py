@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from karpool.execution import actions as a
-from karpool.live.edits import Edit, merge_patch, target
+from karpool.live.patches import Edit, merge_patch, target
 from karpool.model.scheduling import Taint
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, 500_000, tzinfo=UTC)
