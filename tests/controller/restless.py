@@ -6,7 +6,7 @@ from random import Random
 from typing import TypeVar
 
 from msgspec.structs import replace
-from tests.disruption.scenes import NOW, box, pool_of
+from tests.disruption.scenarios import NOW, node, pool_of
 from tests.factories import affinity_to, daemon_set, pdb, pod, spread
 
 from karpool.controller.store import ClusterStore
@@ -115,7 +115,7 @@ class Restless:
         chance = self.chance
         told = {"last_pod_event": self._moment(), "termination_grace_period": chance.choice([None, None, "1h"])}
         size, managed = chance.choice(SIZES), chance.random() < 0.9
-        made = box(self._name(), size, pool=chance.choice(POOLS), managed=managed, claim=told)
+        made = node(self._name(), size, pool=chance.choice(POOLS), managed=managed, claim=told)
         parts = [(self.store.nodes, made.node), (self.store.claims, made.claim)]
         for store, part in chance.sample(parts, len(parts)):
             if part is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.controller.restless import Restless
-from tests.disruption.scenes import CATALOG, NOW, POOL, box
+from tests.disruption.scenarios import CATALOG, NOW, POOL, node
 from tests.examples import examples
 from tests.factories import pdb
 
@@ -131,7 +131,7 @@ def test_a_situation_that_lives_on_is_the_same_as_a_fresh_one(chance: Random, or
 
 
 def test_a_budget_that_shuts_keeps_its_nodes_at_once() -> None:
-    store, held = ClusterStore(), box("a", "small", [{"labels": {"app": "web"}}])
+    store, held = ClusterStore(), node("a", "small", pods=[{"labels": {"app": "web"}}])
     assert held.node is not None
     assert held.claim is not None
     store.pools.put(POOL)

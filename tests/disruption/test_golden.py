@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.disruption.scenes import Box, Scene, box
+from tests.disruption.scenarios import NodeWithPods, Scenario, node
 from tests.factories import node_pool, pod
 
 from karpool.catalog.builtin import aws_types
@@ -20,17 +20,23 @@ def pool(name: str = "default", *families: str, **rest: Any) -> NodePool:
     return node_pool(name, requirements=rules, **rest)
 
 
-def aws(name: str, type_: str, pods: Any, **rest: Any) -> Box:
-    return box(name, type_, pods, catalog=AWS, zone="us-east-1a", **rest)
+def aws(name: str, type_: str, pods: Any, **rest: Any) -> NodeWithPods:
+    return node(name, type_, pods=pods, catalog=AWS, zone="us-east-1a", **rest)
 
 
 def test_two_nodes_full_of_memory_become_one_of_another_family() -> None:
-    boxes = [aws(name, "c5a.xlarge", [{"cpu": "500m", "memory": "2Gi"}] * 3) for name in "ab"]
-    scene = Scene(
-        "2 to 1", boxes, "a b", pools=[pool("default", "c5a", "m6a")], catalog=AWS, by="Multi", to="m6a.xlarge"
+    nodes = [aws(name, "c5a.xlarge", [{"cpu": "500m", "memory": "2Gi"}] * 3) for name in "ab"]
+    scenario = Scenario(
+        "2 to 1",
+        nodes=nodes,
+        pools=[pool("default", "c5a", "m6a")],
+        catalog=AWS,
+        removes="a b",
+        method="Multi",
+        launches="m6a.xlarge",
     )
-    scene.verify()
-    made = scene.plan()
+    scenario.verify()
+    made = scenario.plan()
     assert made.before.price == pytest.approx(0.3080)
     assert made.after.price == pytest.approx(0.1728)
 
@@ -39,23 +45,31 @@ def test_two_nodes_of_a_dedicated_pool_among_ten_become_one() -> None:
     """Every pool has its taint and its two nodes; only those of one pool are worth combining."""
     names = [f"team-{number}" for number in range(10)]
     pools = [pool(name, "m7g", "r7g", taints=[f"team={name}"]) for name in names]
-    boxes = []
+    nodes = []
     for name in names:
         asked = {"cpu": "7", "memory": "26Gi"} if name != "team-4" else {"cpu": "3500m", "memory": "26Gi"}
         for letter in "ab":
             held = [{**asked, "tolerations": [f"team={name}"]}]
-            boxes.append(aws(f"{name}-{letter}", "m7g.2xlarge", held, pool=name, taints=[f"team={name}"]))
-    scene = Scene("dedicated", boxes, "team-4-a team-4-b", pools=pools, catalog=AWS, by="Multi", to="r7g.2xlarge")
-    scene.verify()
-    command = scene.plan().steps[0].command
+            nodes.append(aws(f"{name}-{letter}", "m7g.2xlarge", held, pool=name, taints=[f"team={name}"]))
+    scenario = Scenario(
+        "dedicated",
+        nodes=nodes,
+        pools=pools,
+        catalog=AWS,
+        removes="team-4-a team-4-b",
+        method="Multi",
+        launches="r7g.2xlarge",
+    )
+    scenario.verify()
+    command = scenario.plan().steps[0].command
     assert (command.price, command.replacements[0].price) == (pytest.approx(0.6528), pytest.approx(0.4284))
 
 
-def equal_price(fee: float) -> Scene:
+def equal_price(fee: float) -> Scenario:
     """Two nodes whose pods fit on one of twice the size and twice the price."""
     catalog = Catalog(AWS.types, node_fee=fee)
-    boxes = [aws(name, "c6a.2xlarge", [{"cpu": "3500m", "memory": "6Gi"}] * 2) for name in "ab"]
-    return Scene("equal price", boxes, pools=[pool("default", "c6a")], catalog=catalog)
+    nodes = [aws(name, "c6a.2xlarge", [{"cpu": "3500m", "memory": "6Gi"}] * 2) for name in "ab"]
+    return Scenario("equal price", nodes=nodes, pools=[pool("default", "c6a")], catalog=catalog)
 
 
 def test_fewer_nodes_at_the_same_list_price_are_no_saving() -> None:
@@ -72,24 +86,24 @@ def test_with_a_fee_for_every_node_fewer_nodes_are_a_saving() -> None:
 
 
 def test_when_all_nodes_are_nearly_empty_one_stays_for_all() -> None:
-    boxes = [aws(f"n{number}", "m5.xlarge", [{"cpu": "800m", "memory": "3Gi"}]) for number in range(4)]
-    made = Scene("20%", boxes, pools=[pool("default", "m5")], catalog=AWS).plan(None)
+    nodes = [aws(f"n{number}", "m5.xlarge", [{"cpu": "800m", "memory": "3Gi"}]) for number in range(4)]
+    made = Scenario("20%", nodes=nodes, pools=[pool("default", "m5")], catalog=AWS).plan(None)
     assert made.after.nodes == 1
     assert made.after.price == pytest.approx(0.192)
 
 
 def test_a_full_node_is_not_replaced_by_its_like() -> None:
-    boxes = [aws("a", "m6a.8xlarge", [{"cpu": "7", "memory": "28Gi"}] * 4)]
-    Scene("90%", boxes, pools=[pool("default", "m6a")], catalog=AWS, why={"a": "NotCheaper"},
-          said={"a": "m6a.8xlarge"}).verify()  # fmt: skip
+    nodes = [aws("a", "m6a.8xlarge", [{"cpu": "7", "memory": "28Gi"}] * 4)]
+    Scenario("90%", nodes=nodes, pools=[pool("default", "m6a")], catalog=AWS, reasons={"a": "NotCheaper"},
+          messages={"a": "m6a.8xlarge"}).verify()  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "waiting", [{"cpu": 999}, {"selector": {"disk": "none"}}, {"requests": {"example.com/fpga": 1}}]
 )
 def test_an_unrelated_pending_pod_blocks_nothing(waiting: dict[str, Any]) -> None:
-    boxes = [aws("a", "m5.xlarge", 1), aws("b", "m5.xlarge", 1)]
-    with_it = Scene("pending", boxes, pools=[pool()], catalog=AWS, pods=[pod("w-0", pending=True, **waiting)])
-    without = Scene("no pending", boxes, pools=[pool()], catalog=AWS)
+    nodes = [aws("a", "m5.xlarge", 1), aws("b", "m5.xlarge", 1)]
+    with_it = Scenario("pending", nodes=nodes, pools=[pool()], catalog=AWS, pods=[pod("w-0", pending=True, **waiting)])
+    without = Scenario("no pending", nodes=nodes, pools=[pool()], catalog=AWS)
     assert with_it.plan().steps == without.plan().steps != ()
     assert [key for key, _ in with_it.plan().unschedulable] == ["default/w-0"]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 from tests.checker import Machine, Seat, State, narrowed, problems, state_of, template_of
-from tests.disruption.scenes import NOW, ago
+from tests.disruption.scenarios import NOW, ago
 from tests.examples import examples
 from tests.strategies import Cluster, clusters
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.disruption.scenes import CATALOG, MIXED, Box, Scene, ago, box, names, pool_of
+from tests.disruption.scenarios import CATALOG, MIXED, NOTHING, NodeWithPods, Scenario, ago, name_of, node, pool_of
 from tests.factories import Z1, Z2, instance_type, pdb
 
 from karpool.catalog.instance_types import Catalog
@@ -30,9 +30,12 @@ GATE = DisruptionSettings(spot_to_spot=True)
 LARGE = (INSTANCE_TYPE, "In", "large")
 
 
-def three(kinds: tuple[str, str, str] = (ON_DEMAND, ON_DEMAND, ON_DEMAND), **rest: Any) -> list[Box]:
-    """Three dear nodes with a pod each that will not fit on a node that has one already."""
-    return [box(name, "huge", [{"cpu": 1}], kind=kind, **rest) for name, kind in zip("abc", kinds, strict=True)]
+def three(kinds: tuple[str, str, str] = (ON_DEMAND, ON_DEMAND, ON_DEMAND), **rest: Any) -> list[NodeWithPods]:
+    """Three expensive nodes with a pod each that will not fit on a node that has one already."""
+    return [
+        node(name, "huge", pods=[{"cpu": 1}], capacity_type=kind, **rest)
+        for name, kind in zip("abc", kinds, strict=True)
+    ]
 
 
 def choosy(count: int) -> PoolRequirement:
@@ -40,70 +43,168 @@ def choosy(count: int) -> PoolRequirement:
 
 
 MULTI = [
-    Scene("three dear nodes, one small one instead", three(), "a b", by="Multi", to="", pools=[pool_of(budgets=["2"])]),
-    Scene("three dear on-demand nodes", three(), "a b c", by="Multi", to="medium"),
-    Scene("three dear spot nodes, gate on", three((SPOT, SPOT, SPOT)), "a b c", pools=[MIXED], settings=GATE,
-          to="medium",
-          check=lambda p: p.steps[0].command.replacements[0].capacity_type == SPOT),
-    Scene("three dear spot nodes, gate off: two fit on the third", three((SPOT, SPOT, SPOT)), "a b", pools=[MIXED],
-          to=""),
-    Scene("spot and on-demand mixed needs no gate", three((SPOT, ON_DEMAND, SPOT)), "a b c", pools=[MIXED], to="medium",
-          check=lambda p: p.steps[0].command.replacements[0].capacity_type == SPOT),
-    Scene("spot pairs need no fifteen types", three((SPOT, SPOT, SPOT)), "a b c", pools=[pool_of("default", SPOT)],
-          settings=GATE,
-          to="medium"),
-    Scene("two nodes into one of the same type is no rebuilding when it is simply deleted",
-          [box("a", pods=3), box("b", pods=3)], "a",
-          by="Single", to=""),
-    Scene("not to a type that one of them has",
-          [box("a", "medium", [{"cpu": 2}]), box("b", "large", [{"cpu": 2}], taints=["x"])],
-          "b", pools=[pool_of(requirements=[(INSTANCE_TYPE, "In", "medium", "large")])], by="Single", to="medium"),
-    Scene("all nodes at a fifth: some go", [box(f"n{i}", pods=[{"cpu": "700m"}]) for i in range(5)], "n0 n1 n2 n3",
-          by="Multi", to=""),
-    Scene("one candidate alone is no group", [box("a", "huge", 1)], "a", by="Single"),
-    Scene("budget of one: no group", three(), "a", by="Single", pools=[pool_of(budgets=["1"])]),
-    Scene("ten nodes with tiny pods, 30%", [box(f"n{i}", pods=[{"cpu": "100m"}]) for i in range(10)], "n0 n1 n2",
-          by="Multi", to="",
-          pools=[pool_of(budgets=["30%"])]),
-    Scene("a budget for drift does not hold consolidation back", three(), "a b c", pools=[pool_of(budgets=["100%"])]),
-    Scene("equal prices, different numbers of pods: fewer pods first", [
-          box("a", pods=[{"cpu": "100m"}] * 4), box("b", pods=[{"cpu": "100m"}] * 1),
-          box("c", pods=[{"cpu": "100m"}] * 3)], "b c",
-          by="Multi", to="", pools=[pool_of(budgets=["2"])]),
-    Scene("dearer per pod first", [box("a", "large", [{"cpu": "100m"}] * 4), box("b", "tiny", [{"cpu": "100m"}]),
-          box("c", "medium", [{"cpu": "100m"}])], "c", by="Single", to="", pools=[pool_of(budgets=["1"])]),
-    Scene("an expensive pod comes last", [
-          box("a", pods=[{"annotations": {POD_DELETION_COST: "134217728"}}]), box("b", pods=1), box("c", pods=1)],
-          "b c",
-          pools=[pool_of(budgets=["2"])], to=""),
-    Scene("an important pod comes last",
-          [box("a", pods=[{"priority": 1_000_000_000}]), box("b", pods=1), box("c", pods=1)], "b c",
-          pools=[pool_of(budgets=["2"])], to=""),
-    Scene("after the same-type filter minimums break: one node is deleted", [
-          box("a", "large", [{"cpu": "500m"}]), box("b", "large", [{"cpu": 1}]), box("c", "small", [{"cpu": "200m"}])],
-          "a b",
-          pools=[pool_of(requirements=[choosy(3)])], to=""),
-    Scene("waves of a shared budget", three(), "a b c", pdbs=[pdb("one", {}, allowed=1)],
-          check=lambda p: p.steps[0].command.waves["default/one"].waves == 3),
-]  # fmt: skip
+    Scenario(
+        "three expensive nodes, one small one instead",
+        nodes=three(),
+        pools=[pool_of(budgets=["2"])],
+        removes="a b",
+        method="Multi",
+        launches=NOTHING,
+    ),
+    Scenario("three expensive on-demand nodes", nodes=three(), removes="a b c", method="Multi", launches="medium"),
+    Scenario(
+        "three expensive spot nodes, gate on",
+        nodes=three((SPOT, SPOT, SPOT)),
+        pools=[MIXED],
+        settings=GATE,
+        removes="a b c",
+        launches="medium",
+        check=lambda p: p.steps[0].command.replacements[0].capacity_type == SPOT,
+    ),
+    Scenario(
+        "three expensive spot nodes, gate off: two fit on the third",
+        nodes=three((SPOT, SPOT, SPOT)),
+        pools=[MIXED],
+        removes="a b",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "spot and on-demand mixed needs no gate",
+        nodes=three((SPOT, ON_DEMAND, SPOT)),
+        pools=[MIXED],
+        removes="a b c",
+        launches="medium",
+        check=lambda p: p.steps[0].command.replacements[0].capacity_type == SPOT,
+    ),
+    Scenario(
+        "spot pairs need no fifteen types",
+        nodes=three((SPOT, SPOT, SPOT)),
+        pools=[pool_of("default", SPOT)],
+        settings=GATE,
+        removes="a b c",
+        launches="medium",
+    ),
+    Scenario(
+        "two nodes into one of the same type is no rebuilding when it is simply deleted",
+        nodes=[node("a", pods=3), node("b", pods=3)],
+        removes="a",
+        method="Single",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "not to a type that one of them has",
+        nodes=[node("a", "medium", pods=[{"cpu": 2}]), node("b", "large", pods=[{"cpu": 2}], taints=["x"])],
+        pools=[pool_of(requirements=[(INSTANCE_TYPE, "In", "medium", "large")])],
+        removes="b",
+        method="Single",
+        launches="medium",
+    ),
+    Scenario(
+        "all nodes at a fifth: some go",
+        nodes=[node(f"n{i}", pods=[{"cpu": "700m"}]) for i in range(5)],
+        removes="n0 n1 n2 n3",
+        method="Multi",
+        launches=NOTHING,
+    ),
+    Scenario("one candidate alone is no group", nodes=[node("a", "huge", pods=1)], removes="a", method="Single"),
+    Scenario("budget of one: no group", nodes=three(), pools=[pool_of(budgets=["1"])], removes="a", method="Single"),
+    Scenario(
+        "ten nodes with tiny pods, 30%",
+        nodes=[node(f"n{i}", pods=[{"cpu": "100m"}]) for i in range(10)],
+        pools=[pool_of(budgets=["30%"])],
+        removes="n0 n1 n2",
+        method="Multi",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "a budget for drift does not hold consolidation back",
+        nodes=three(),
+        pools=[pool_of(budgets=["100%"])],
+        removes="a b c",
+    ),
+    Scenario(
+        "equal prices, different numbers of pods: fewer pods first",
+        nodes=[
+            node("a", pods=[{"cpu": "100m"}] * 4),
+            node("b", pods=[{"cpu": "100m"}] * 1),
+            node("c", pods=[{"cpu": "100m"}] * 3),
+        ],
+        pools=[pool_of(budgets=["2"])],
+        removes="b c",
+        method="Multi",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "more expensive per pod first",
+        nodes=[
+            node("a", "large", pods=[{"cpu": "100m"}] * 4),
+            node("b", "tiny", pods=[{"cpu": "100m"}]),
+            node("c", "medium", pods=[{"cpu": "100m"}]),
+        ],
+        pools=[pool_of(budgets=["1"])],
+        removes="c",
+        method="Single",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "an expensive pod comes last",
+        nodes=[
+            node("a", pods=[{"annotations": {POD_DELETION_COST: "134217728"}}]),
+            node("b", pods=1),
+            node("c", pods=1),
+        ],
+        pools=[pool_of(budgets=["2"])],
+        removes="b c",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "an important pod comes last",
+        nodes=[node("a", pods=[{"priority": 1_000_000_000}]), node("b", pods=1), node("c", pods=1)],
+        pools=[pool_of(budgets=["2"])],
+        removes="b c",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "after the same-type filter minimums break: one node is deleted",
+        nodes=[
+            node("a", "large", pods=[{"cpu": "500m"}]),
+            node("b", "large", pods=[{"cpu": 1}]),
+            node("c", "small", pods=[{"cpu": "200m"}]),
+        ],
+        pools=[pool_of(requirements=[choosy(3)])],
+        removes="a b",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "waves of a shared budget",
+        nodes=three(),
+        pdbs=[pdb("one", {}, allowed=1)],
+        removes="a b c",
+        check=lambda p: p.steps[0].command.waves["default/one"].waves == 3,
+    ),
+]
 
 
-def tenants(*counts: int, cpu: str = "100m", **pool: Any) -> Scene:
+def tenants(*counts: int, cpu: str = "100m", **pool: Any) -> Scenario:
     """Pools t0, t1, … with a taint each, so that their pods cannot share nodes, and some nodes in each."""
     pools = [pool_of(f"t{i}", taints=[f"tenant=t{i}"], **pool) for i in range(len(counts))]
-    boxes = [
-        box(
-            f"t{i}-{n}", "large", [{"cpu": cpu, "tolerations": [f"tenant=t{i}"]}], pool=f"t{i}", taints=[f"tenant=t{i}"]
+    nodes = [
+        node(
+            f"t{i}-{n}",
+            "large",
+            pods=[{"cpu": cpu, "tolerations": [f"tenant=t{i}"]}],
+            pool=f"t{i}",
+            taints=[f"tenant=t{i}"],
         )
         for i, count in enumerate(counts)
         for n in range(count)
     ]
-    return Scene("tenants", boxes, pools=pools)
+    return Scenario("tenants", nodes=nodes, pools=pools)
 
 
-@pytest.mark.parametrize("scene", MULTI, ids=names)
-def test_several_nodes_go_together(scene: Scene) -> None:
-    scene.verify()
+@pytest.mark.parametrize("scenario", MULTI, ids=name_of)
+def test_several_nodes_go_together(scenario: Scenario) -> None:
+    scenario.verify()
 
 
 def test_bins_are_tried_from_the_one_with_most_nodes_down() -> None:
@@ -119,11 +220,11 @@ def test_without_bins_tenants_stand_in_each_others_way() -> None:
     assert {step.command.method for step in alone.plan(None).steps} <= {"SingleNodeConsolidation"}
 
 
-def equal_pools(partition: Partition, **second: Any) -> Scene:
-    """A heavy pool and its fallback, each with a node that is too dear for its pod."""
+def equal_pools(partition: Partition, **second: Any) -> Scenario:
+    """A heavy pool and its fallback, each with a node that is too expensive for its pod."""
     pools = [pool_of("first", weight=10), pool_of("second", **second)]
-    boxes = [box("a", "huge", [{"cpu": 40}], pool="first"), box("b", "large", [{"cpu": 7}], pool="second")]
-    return Scene("alike", boxes, pools=pools, settings=DisruptionSettings(partition=partition), catalog=BIG)
+    nodes = [node("a", "huge", pods=[{"cpu": 40}], pool="first"), node("b", "large", pods=[{"cpu": 7}], pool="second")]
+    return Scenario("alike", nodes=nodes, pools=pools, settings=DisruptionSettings(partition=partition), catalog=BIG)
 
 
 BIG = Catalog((*CATALOG.types, instance_type("mid", 48, "192Gi", price=2.4, zones=[Z1, Z2])))
@@ -143,12 +244,13 @@ BIG = Catalog((*CATALOG.types, instance_type("mid", 48, "192Gi", price=2.4, zone
     ],
 )
 def test_equal_pools_share_a_bin(partition: Partition, second: dict[str, Any], *, together: bool) -> None:
-    scene = equal_pools(partition, **second)
+    scenario = equal_pools(partition, **second)
     if "requirements" in second:
-        scene = replace(
-            scene, boxes=[scene.boxes[0], box("b", "large", [{"cpu": 7}], pool="second", labels={"team": "red"})]
+        scenario = replace(
+            scenario,
+            nodes=[scenario.nodes[0], node("b", "large", pods=[{"cpu": 7}], pool="second", labels={"team": "red"})],
         )
-    nodes = scene.plan().steps[0].command.nodes
+    nodes = scenario.plan().steps[0].command.nodes
     assert (set(nodes) == {"a", "b"}) is together
 
 
@@ -156,38 +258,40 @@ def test_architectures_do_not_share_a_bin() -> None:
     arm = instance_type("arm", 8, "32Gi", price=0.3, arch="arm64", zones=[Z1])
     catalog = Catalog((*CATALOG.types, arm))
     held = {ARCH: "arm64"}
-    boxes = [
-        box("x", "large", [{"cpu": 1, "selector": {ARCH: "amd64"}}]),
-        box("y", "arm", [{"cpu": 1, "selector": held}], catalog=catalog),
-        box("z", "arm", [{"cpu": 1, "selector": held}], catalog=catalog),
+    nodes = [
+        node("x", "large", pods=[{"cpu": 1, "selector": {ARCH: "amd64"}}]),
+        node("y", "arm", pods=[{"cpu": 1, "selector": held}], catalog=catalog),
+        node("z", "arm", pods=[{"cpu": 1, "selector": held}], catalog=catalog),
     ]
-    scene = Scene("arches", boxes, "y", catalog=catalog, by="Single", to="")
-    assert scene.plan().steps[0].command.nodes in (("y",), ("x",), ("y", "z"))
-    first = replace(scene, settings=DisruptionSettings(partition=Partition.POOL)).plan().steps[0].command
+    scenario = Scenario("arches", nodes=nodes, catalog=catalog, removes="y", method="Single", launches=NOTHING)
+    assert scenario.plan().steps[0].command.nodes in (("y",), ("x",), ("y", "z"))
+    first = replace(scenario, settings=DisruptionSettings(partition=Partition.POOL)).plan().steps[0].command
     assert len({"arm" if name in "yz" else "amd" for name in first.nodes}) == 1
 
 
 def test_single_node_consolidation_gives_every_pool_its_turn() -> None:
     """A pool of many candidates that cannot go does not keep another pool waiting."""
-    scene = tenants(1, 1, 1)
-    made = scene.plan(None)
+    scenario = tenants(1, 1, 1)
+    made = scenario.plan(None)
     assert sorted(name for step in made.steps for name in step.command.nodes) == ["t0-0", "t1-0", "t2-0"]
     assert {step.command.method for step in made.steps} == {"SingleNodeConsolidation"}
 
 
 @pytest.mark.parametrize(
     ("order", "first"),
-    [(Order.RATIO, "dear"), (Order.COST, "old")],
+    [(Order.RATIO, "expensive"), (Order.COST, "old")],
 )
 def test_both_orders_of_candidates(order: Order, first: str) -> None:
-    """By ratio the dear node goes first; by cost the one that has little of its life before it."""
+    """By ratio the expensive node goes first; by cost the one that has little of its life before it."""
     life = {"expire_after": "100h"}
-    boxes = [
-        box("dear", "large", 2, claim={**life, "created": ago(hours=1)}),
-        box("old", "small", 2, claim={**life, "created": ago(hours=90)}),
-        box("host", "huge", 1, annotations={"karpenter.sh/do-not-disrupt": "true"}),
+    nodes = [
+        node("expensive", "large", pods=2, claim={**life, "created": ago(hours=1)}),
+        node("old", "small", pods=2, claim={**life, "created": ago(hours=90)}),
+        node("host", "huge", pods=1, annotations={"karpenter.sh/do-not-disrupt": "true"}),
     ]
-    made = Scene("order", boxes, pools=[pool_of(budgets=["1"])], settings=DisruptionSettings(order=order)).plan()
+    made = Scenario(
+        "order", nodes=nodes, pools=[pool_of(budgets=["1"])], settings=DisruptionSettings(order=order)
+    ).plan()
     assert made.steps[0].command.nodes == (first,)
 
 
@@ -239,59 +343,107 @@ def balanced(k: str | None = None, **rest: Any) -> Any:
     return pool_of(policy="Balanced", annotations={} if k is None else {BALANCED_K: k}, **rest)
 
 
-def crowd(pods: int) -> list[Box]:
+def crowd(pods: int) -> list[NodeWithPods]:
     """Two nodes: `a`, a quarter of the price, with so many pods of the ten; `b` has the others and room for all."""
     small = {"cpu": "100m", "memory": "10Mi"}
     return [
-        box("a", "tiny", [small] * pods),
-        box("b", "medium", [small] * (10 - pods), annotations={DO_NOT_DISRUPT: "true"}),
+        node("a", "tiny", pods=[small] * pods),
+        node("b", "medium", pods=[small] * (10 - pods), annotations={DO_NOT_DISRUPT: "true"}),
     ]
 
 
 WORTH = [
-    Scene("a fifth of the money for half the trouble", crowd(5), pools=[balanced()], why={"a": "BalancedScoreTooLow"}),
-    Scene("a fifth of the money for a quarter of the trouble", crowd(2), "a", pools=[balanced()], to=""),
-    Scene("k 5 asks for less", crowd(5), "a", pools=[balanced("5")], to=""),
-    Scene("k 1 asks for more", crowd(2), pools=[balanced("1")], why={"a": "BalancedScoreTooLow"}),
-    Scene("an unreadable k approves nothing", crowd(2), pools=[balanced("much")], why={"a": "BalancedKInvalid"}),
-    Scene("other policies do not ask", crowd(5), "a", to=""),
-    Scene("minimum saving in $/h, reached", crowd(5), "a", pools=[pool_of(annotations={MINIMUM_SAVINGS: "0.05"})],
-          to=""),
-    Scene("minimum saving in $/h, missed", crowd(5), pools=[pool_of(annotations={MINIMUM_SAVINGS: "0.06"})],
-          why={"a": "SavingsBelowMinimum"}, said={"a": "saves 0.05 $/h"}),
-    Scene("minimum saving as a share, reached", [box("a", "large", [{"cpu": 3}])], "a", to="medium",
-          pools=[pool_of(annotations={MINIMUM_SAVINGS: "50%"})]),
-    Scene("minimum saving as a share, missed", [box("a", "large", [{"cpu": 3}])],
-          pools=[pool_of(annotations={MINIMUM_SAVINGS: "51%"})], why={"a": "SavingsBelowMinimum"}),
-    Scene("minimum saving does not concern emptiness", [box("a", "tiny")], "a",
-          pools=[pool_of(annotations={MINIMUM_SAVINGS: "9"})]),
-    Scene("minimum saving does not concern drift", [box("a", pods=[{"cpu": 3}], claim={"drifted": True})], "a",
-          by="Drift",
-          pools=[pool_of(annotations={MINIMUM_SAVINGS: "9"})]),
-    Scene("unreadable minimum saving", crowd(5), pools=[pool_of(annotations={MINIMUM_SAVINGS: "lots"})],
-          why={"a": "MinimumSavingsInvalid"}),
-    Scene("Balanced does not concern emptiness", [box("a", "tiny"), box("b", "huge", 1, pool="still")], "a", pools=(
-          balanced(), pool_of("still", consolidate_after="Never"))),
-]  # fmt: skip
+    Scenario(
+        "a fifth of the money for half the trouble",
+        nodes=crowd(5),
+        pools=[balanced()],
+        reasons={"a": "BalancedScoreTooLow"},
+    ),
+    Scenario(
+        "a fifth of the money for a quarter of the trouble",
+        nodes=crowd(2),
+        pools=[balanced()],
+        removes="a",
+        launches=NOTHING,
+    ),
+    Scenario("k 5 asks for less", nodes=crowd(5), pools=[balanced("5")], removes="a", launches=NOTHING),
+    Scenario("k 1 asks for more", nodes=crowd(2), pools=[balanced("1")], reasons={"a": "BalancedScoreTooLow"}),
+    Scenario(
+        "an unreadable k approves nothing", nodes=crowd(2), pools=[balanced("much")], reasons={"a": "BalancedKInvalid"}
+    ),
+    Scenario("other policies do not ask", nodes=crowd(5), removes="a", launches=NOTHING),
+    Scenario(
+        "minimum saving in $/h, reached",
+        nodes=crowd(5),
+        pools=[pool_of(annotations={MINIMUM_SAVINGS: "0.05"})],
+        removes="a",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "minimum saving in $/h, missed",
+        nodes=crowd(5),
+        pools=[pool_of(annotations={MINIMUM_SAVINGS: "0.06"})],
+        reasons={"a": "SavingsBelowMinimum"},
+        messages={"a": "saves 0.05 $/h"},
+    ),
+    Scenario(
+        "minimum saving as a share, reached",
+        nodes=[node("a", "large", pods=[{"cpu": 3}])],
+        pools=[pool_of(annotations={MINIMUM_SAVINGS: "50%"})],
+        removes="a",
+        launches="medium",
+    ),
+    Scenario(
+        "minimum saving as a share, missed",
+        nodes=[node("a", "large", pods=[{"cpu": 3}])],
+        pools=[pool_of(annotations={MINIMUM_SAVINGS: "51%"})],
+        reasons={"a": "SavingsBelowMinimum"},
+    ),
+    Scenario(
+        "minimum saving does not concern emptiness",
+        nodes=[node("a", "tiny")],
+        pools=[pool_of(annotations={MINIMUM_SAVINGS: "9"})],
+        removes="a",
+    ),
+    Scenario(
+        "minimum saving does not concern drift",
+        nodes=[node("a", pods=[{"cpu": 3}], claim={"drifted": True})],
+        pools=[pool_of(annotations={MINIMUM_SAVINGS: "9"})],
+        removes="a",
+        method="Drift",
+    ),
+    Scenario(
+        "unreadable minimum saving",
+        nodes=crowd(5),
+        pools=[pool_of(annotations={MINIMUM_SAVINGS: "lots"})],
+        reasons={"a": "MinimumSavingsInvalid"},
+    ),
+    Scenario(
+        "Balanced does not concern emptiness",
+        nodes=[node("a", "tiny"), node("b", "huge", pods=1, pool="still")],
+        pools=(balanced(), pool_of("still", consolidate_after="Never")),
+        removes="a",
+    ),
+]
 
 
-@pytest.mark.parametrize("scene", WORTH, ids=names)
-def test_a_move_must_be_worth_its_trouble(scene: Scene) -> None:
-    scene.verify()
+@pytest.mark.parametrize("scenario", WORTH, ids=name_of)
+def test_a_move_must_be_worth_its_trouble(scenario: Scenario) -> None:
+    scenario.verify()
 
 
 def test_one_balanced_pool_that_objects_stops_a_move_of_two_pools() -> None:
     """The pair would go into one node; the pool with the many pods gains too little of what the pair saves."""
     small = {"cpu": "100m", "memory": "10Mi"}
     pools = [balanced(requirements=[(ARCH, "Exists")]), pool_of("plain", requirements=[(ARCH, "Exists")])]
-    boxes = [
-        box("a", "small", [small] * 9),
-        box("b", "small", [{"cpu": "1500m"}]),
-        box("c", "huge", [small], pool="plain"),
+    nodes = [
+        node("a", "small", pods=[small] * 9),
+        node("b", "small", pods=[{"cpu": "1500m"}]),
+        node("c", "huge", pods=[small], pool="plain"),
     ]
-    free = Scene("pair", boxes, pools=[replace_policy(pools[0]), pools[1]])
+    free = Scenario("pair", nodes=nodes, pools=[replace_policy(pools[0]), pools[1]])
     assert "a" in {name for step in free.plan(None).steps for name in step.command.nodes}
-    bound = Scene("pair", boxes, pools=pools)
+    bound = Scenario("pair", nodes=nodes, pools=pools)
     assert "a" not in bound.plan().steps[0].command.nodes
 
 
@@ -304,14 +456,14 @@ def replace_policy(pool: Any) -> Any:
 
 
 def test_two_clusters_alike_but_for_the_order_of_their_objects_get_the_same_plan() -> None:
-    boxes = [box(f"n{i}", "large", 1 + i % 4, zone=(Z1, Z2)[i % 2]) for i in range(8)]
-    plans = [Scene("order", listed).plan(None) for listed in (boxes, boxes[::-1])]
+    nodes = [node(f"n{i}", "large", pods=1 + i % 4, zone=(Z1, Z2)[i % 2]) for i in range(8)]
+    plans = [Scenario("order", nodes=listed).plan(None) for listed in (nodes, nodes[::-1])]
     assert [step.command.nodes for step in plans[0].steps] == [step.command.nodes for step in plans[1].steps]
     assert plans[0].after == plans[1].after
 
 
 def test_capacity_type_of_every_listed_type() -> None:
-    new = Scene("types", three(), pools=[MIXED]).plan().steps[0].command.replacements[0]
+    new = Scenario("types", nodes=three(), pools=[MIXED]).plan().steps[0].command.replacements[0]
     assert new.requirements[CAPACITY_TYPE].values == {SPOT}
     for name in new.instance_types:
         offerings = CATALOG.by_name[name].offerings

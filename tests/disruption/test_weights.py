@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.disruption.scenes import Scene, box
+from tests.disruption.scenarios import NOTHING, Scenario, node
 from tests.factories import anti_affinity, node_pool, pod
 
 from karpool.catalog.builtin import aws_types
@@ -31,8 +31,8 @@ def supplied(pools: list[NodePool], *pods: Pod, options: Options | None = None) 
 
 def replaced(pools: list[NodePool], asked: dict[str, Any], *, pool: str, type_: str = "m5.24xlarge") -> str:
     """The pool that supplies the node in the place of one that is much too large for its pod."""
-    made = Scene(
-        "dry run", [box("a", type_, [asked], catalog=AWS, zone=EAST, pool=pool)], pools=pools, catalog=AWS
+    made = Scenario(
+        "dry run", nodes=[node("a", type_, pods=[asked], catalog=AWS, zone=EAST, pool=pool)], pools=pools, catalog=AWS
     ).plan()
     return made.steps[0].command.replacements[0].pool
 
@@ -112,18 +112,18 @@ def test_the_expensive_favourite_gets_every_pod_that_must_be_alone() -> None:
 
 def test_consolidation_does_not_undo_what_the_weights_asked_for() -> None:
     """A node of the favourite pool is not replaced by a cheaper one of another pool, only for the next to come back."""
-    boxes = [box(f"n{i}", "p3.16xlarge", [APART], catalog=AWS, zone=EAST, pool="expensive") for i in range(3)]
-    made = Scene("pitfall", boxes, pools=EXPENSIVE, catalog=AWS).plan(None)
+    nodes = [node(f"n{i}", "p3.16xlarge", pods=[APART], catalog=AWS, zone=EAST, pool="expensive") for i in range(3)]
+    made = Scenario("pitfall", nodes=nodes, pools=EXPENSIVE, catalog=AWS).plan(None)
     assert not made.steps
     assert {reason.code for fate in made.fates for reason in fate.reasons} >= {"NotCheaper"}
 
 
 def test_existing_room_in_the_light_pool_comes_before_a_node_of_the_heavy_one() -> None:
-    boxes = [
-        box("a", "p3.16xlarge", [{"cpu": "100m", "memory": "64Mi"}], catalog=AWS, zone=EAST, pool="expensive"),
-        box("b", "t3.small", [{"cpu": "100m", "memory": "64Mi"}], catalog=AWS, zone=EAST, pool="inexpensive"),
+    nodes = [
+        node("a", "p3.16xlarge", pods=[{"cpu": "100m", "memory": "64Mi"}], catalog=AWS, zone=EAST, pool="expensive"),
+        node("b", "t3.small", pods=[{"cpu": "100m", "memory": "64Mi"}], catalog=AWS, zone=EAST, pool="inexpensive"),
     ]
-    Scene("room", boxes, "a", pools=EXPENSIVE, catalog=AWS, to="").verify()
+    Scenario("room", nodes=nodes, pools=EXPENSIVE, catalog=AWS, removes="a", launches=NOTHING).verify()
 
 
 def test_equal_weights_have_an_order_that_a_seed_decides_once_and_for_all() -> None:
@@ -132,8 +132,8 @@ def test_equal_weights_have_an_order_that_a_seed_decides_once_and_for_all() -> N
     for seed in range(8):
         options = Options(seed=seed)
         (pending,) = supplied(pools, pod("w-0", pending=True), options=options)
-        boxes = [box("a", "m5.24xlarge", 1, catalog=AWS, zone=EAST, pool="p0")]
-        dry = Scene("seed", boxes, pools=pools, catalog=AWS, options=options).plan()
+        nodes = [node("a", "m5.24xlarge", pods=1, catalog=AWS, zone=EAST, pool="p0")]
+        dry = Scenario("seed", nodes=nodes, pools=pools, catalog=AWS, options=options).plan()
         assert dry.steps[0].command.replacements[0].pool == pending
         assert supplied(pools[::-1], pod("w-0", pending=True), options=options) == [pending]
         chosen.append(pending)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from tests.disruption.scenes import CATALOG, NOW, POOL, box, cluster
+from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster, node
 
 from karpool.controller.store import ClusterStore
 from karpool.disruption.command import Cause, Command, Method, Replacement
@@ -29,7 +29,7 @@ REPLACE = Command(
 
 def look() -> DecisionPass:
     """A pass over one node that is too full to go."""
-    objects = cluster([box("a", "tiny", [{"cpu": "900m"}])], pools=(POOL,))
+    objects = cluster([node("a", "tiny", pods=[{"cpu": "900m"}])], pools=(POOL,))
     return DecisionPass(
         context_of(objects, CATALOG, now=NOW, settings=DisruptionSettings(), options=Options()), RefusalCache()
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.disruption.scenes import CATALOG, box, pool_of
+from tests.disruption.scenarios import CATALOG, node, pool_of
 from tests.examples import examples
 
 from karpool.cluster.nodes import StateNode
@@ -20,7 +20,7 @@ LIMITS = {"small": 20, "large": 50}
 
 
 def made(chance: Random, name: str) -> StateNode:
-    one = box(name, chance.choice(["small", "medium", "large"]), pool=chance.choice(POOLS))
+    one = node(name, chance.choice(["small", "medium", "large"]), pool=chance.choice(POOLS))
     return StateNode(one.node, one.claim)
 
 
@@ -56,9 +56,9 @@ def test_limits_follow_the_nodes(chance: Random) -> None:
 
 @pytest.mark.parametrize("limits", [None, {"cpu": "1000"}])
 def test_many_nodes_may_be_taken_away_with_and_without_limits(limits: dict[str, str] | None) -> None:
-    boxes = [box(f"n{number}", "small") for number in range(40)]
-    nodes = tuple(one.node for one in boxes if one.node is not None)
-    claims = tuple(one.claim for one in boxes if one.claim is not None)
+    made = [node(f"n{number}", "small") for number in range(40)]
+    nodes = tuple(entry.node for entry in made if entry.node is not None)
+    claims = tuple(entry.claim for entry in made if entry.claim is not None)
     snapshot = Snapshot(Objects(nodes=nodes, node_claims=claims, node_pools=(pool_of(limits=limits),)))
     with Engine(snapshot, CATALOG).what_if() as trial:
         trial.remove([snapshot.nodes.rows["n39"]])
