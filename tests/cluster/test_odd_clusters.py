@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import Z1, Z2, Z3, claim_for, default_catalog, node, node_term, pod, pv, pvc
 
-from karpool.cluster.nodes import join
+from karpool.cluster.pairing import join
 from karpool.cluster.snapshot import Snapshot
 from karpool.cluster.volumes import VolumeIndex
 from karpool.model.labels import ZONE

@@ -23,7 +23,8 @@ from tests.factories import (
 )
 from tests.strategies import Cluster, clusters
 
-from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.pairing import join
 from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects

@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import NODE_CLASS, claim_for, node, node_claim, node_pool
 
-from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.pairing import join
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool, PoolStatus
 from karpool.operator.pool_status import WantedStatus, counted, pool_status, status_patch

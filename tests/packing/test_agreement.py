@@ -9,7 +9,7 @@ from tests.packing import twin
 from tests.strategies import Cluster, clusters
 
 from karpool.cluster.constraints import Preferences
-from karpool.cluster.nodes import join
+from karpool.cluster.pairing import join
 from karpool.model.pod import Pod
 from karpool.packing import ask
 from karpool.packing.question import Answer, MinValues, Options

@@ -11,7 +11,7 @@ from tests.packing import twin
 from tests.packing.test_agreement import comparable, movers
 from tests.strategies import Cluster, clusters
 
-from karpool.cluster.nodes import join
+from karpool.cluster.pairing import join
 from karpool.model.pod import Pod
 from karpool.packing import ask
 

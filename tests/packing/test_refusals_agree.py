@@ -17,7 +17,7 @@ from karpool.catalog.instance_types import Catalog
 from karpool.cluster.codes import GroupKind
 from karpool.cluster.constraints import Constraints, Level
 from karpool.cluster.groups import labels_satisfy
-from karpool.cluster.nodes import join
+from karpool.cluster.pairing import join
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
 from karpool.model.objects import Objects

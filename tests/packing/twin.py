@@ -17,7 +17,8 @@ from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.cluster.constraints import Constraints, Level, Port, constraints, host_ports
 from karpool.cluster.daemons import daemons
 from karpool.cluster.groups import labels_satisfy
-from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.pairing import join
 from karpool.cluster.volumes import VolumeIndex
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod

@@ -28,7 +28,7 @@ class NodeTable:
         shapes: ShapeTable,
         *,
         daemons: tuple[Daemon, ...],
-        attach_limits: Mapping[str, Mapping[str, int]],
+        attach_limits: dict[str, Mapping[str, int]],
     ) -> None:
         self.resources = resources
         self.topology = topology
@@ -195,6 +195,20 @@ class NodeTable:
         """Too many volumes on a node keep only volumes away; too much of anything else keeps everybody away."""
         for column in self.resources.attach:
             np.maximum(self.free[rows, column], 0, out=self.free[rows, column])
+
+    def set_attach_limits(self, name: str, limits: Mapping[str, int]) -> None:
+        """Take note of how many volumes a node can attach, by driver."""
+        self.attach_limits[name] = limits
+        for driver in limits:
+            self.resources.column(ATTACH + driver)
+        self.widen()
+        if name in self.rows:
+            self._measure(self.rows[name])
+
+    def set_daemons(self, daemons: tuple[Daemon, ...]) -> None:
+        """Take note of other daemons; what is free is worked out when shapes are next judged."""
+        self.daemons = daemons
+        self.overhead_known = 0
 
     def _sum_daemons(self) -> None:
         size, width = self.shapes.size, len(self.resources)

@@ -1,6 +1,6 @@
 """State nodes: a Node and the NodeClaim behind it, seen as one thing."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -131,31 +131,3 @@ def _with_cordon(node: Node) -> tuple[Taint, ...]:
     if node.spec.unschedulable and not any(taint.key == UNSCHEDULABLE.key for taint in node.spec.taints):
         return (*node.spec.taints, UNSCHEDULABLE)
     return node.spec.taints
-
-
-def join(nodes: Iterable[Node], claims: Iterable[NodeClaim]) -> list[StateNode]:
-    """Pair nodes with their claims: by provider id, else by the node's name; launched claims may stand alone."""
-    listed = list(claims)
-    joined = [StateNode(node, claim) for node, claim in with_claims(nodes, listed)]
-    used = {state.claim.name for state in joined if state.claim is not None}
-    alone = [claim for claim in listed if claim.status.provider_id and claim.name not in used]
-    taken = {state.name for state in joined} if alone else set()
-    for claim in alone:
-        joined.append(StateNode(None, claim, _free_name(claim, taken)))
-        taken.add(joined[-1].name)
-    return joined
-
-
-def with_claims(nodes: Iterable[Node], claims: Sequence[NodeClaim]) -> Iterator[tuple[Node, NodeClaim | None]]:
-    """Every node, and the claim behind it: by provider id, else by the node's name."""
-    by_provider = {claim.status.provider_id: claim for claim in claims if claim.status.provider_id}
-    by_node = {claim.status.node_name: claim for claim in claims if claim.status.node_name}
-    for node in nodes:
-        yield node, by_provider.get(node.spec.provider_id) or by_node.get(node.name)
-
-
-def _free_name(claim: NodeClaim, taken: set[str]) -> str:
-    """A name for a claim that stands alone; a stale one may name a node that belongs to another claim by now."""
-    names = (claim.status.node_name, claim.name)
-    free = next((name for name in names if name and name not in taken), "")
-    return free or f"{claim.name} (NodeClaim {claim.metadata.uid or len(taken)})"

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
-from msgspec.structs import replace
 
 from karpool.cluster.arrays import grown
 from karpool.cluster.constraints import Constraints, Preferences, constraints
 from karpool.cluster.pod_classes import ClassTable, requests_key, rules_key
 from karpool.cluster.ranking import Ranking
 from karpool.cluster.topology import Topology
-from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds
+from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds, claims_of
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
 from karpool.model.workloads import Namespace
@@ -64,6 +63,15 @@ class PodTable:
                 for name in claims_of(pod):
                     self.claim_users.setdefault(name, set()).add(pod.key)
 
+    def forget_claims(self, pod: Pod) -> None:
+        """Forget that a pod uses its volume claims."""
+        if pod.spec.volumes:
+            for name in claims_of(pod):
+                users = self.claim_users.get(name, set())
+                users.discard(pod.key)
+                if not users:
+                    self.claim_users.pop(name, None)
+
     def add(self, pod: Pod) -> int:
         """Give a pod a row."""
         row = self._vacant.pop() if self._vacant else len(self.objects)
@@ -112,9 +120,13 @@ class PodTable:
         self.daemon = grown(self.daemon, (size,))
 
     def replace(self, row: int, pod: Pod) -> None:
-        """Put a pod in the place of one that reads alike."""
+        """Put a pod in the place of one with the same class, labels and age."""
         self.objects[row] = pod
         self.counted[row] = pod.metadata.deletion_timestamp is None
+
+    def reclass(self, row: int) -> None:
+        """Class a pod anew, because its volumes or what taints ask of pods changed."""
+        self.class_of[row] = self.class_number(self.get(row))
 
     def drop(self, row: int) -> None:
         """Take a pod's row away."""
@@ -171,30 +183,6 @@ class PodTable:
         if not needs.attached:
             return frozenset()
         return frozenset(claim for _, claim in needs.attached if len(self.claim_users.get(claim, ())) > 1)
-
-
-def reads_alike(old: Pod, new: Pod) -> bool:
-    """Whether a pod only has another node than before, or is on its way out now: its class, labels and age stay.
-
-    With volumes it may get another class, because others begin and cease to share them.
-    """
-    before, after = old.metadata, new.metadata
-    return (
-        not new.spec.volumes
-        and before.uid == after.uid
-        and before.creation_timestamp == after.creation_timestamp
-        and before.labels == after.labels
-        and before.owner_references == after.owner_references
-        and old.status.container_statuses == new.status.container_statuses
-        and old.status.init_container_statuses == new.status.init_container_statuses
-        and replace(old.spec, node_name=new.spec.node_name) == new.spec
-    )
-
-
-def claims_of(pod: Pod) -> list[str]:
-    """The volume claims that a pod names, as `namespace/name`."""
-    named = [volume.persistent_volume_claim for volume in pod.spec.volumes]
-    return [f"{pod.metadata.namespace}/{claim.claim_name}" for claim in named if claim is not None]
 
 
 def _seconds(moment: datetime | None) -> float:

@@ -1,28 +1,34 @@
 """The cluster as columns: nodes, pods, what is free, and who counts where.
 
 Built once from objects, then updated in place: `put_pod`, `put_node` and their removals cost microseconds, unless they
-bring a rule that no pod had before, which all nodes are then looked at for. Objects of other kinds (daemon sets,
-volumes, namespaces, pools) change what all pods mean; for those a snapshot is built anew. Rules stay when the last pod
-that had them goes, so a snapshot that lives for weeks should be built anew now and then.
+bring a rule that no pod had before, which all nodes are then checked for. Storage classes and namespaces change what
+all pods mean; for those a snapshot is built anew. Rules stay when the last pod that had them goes; `interned` tells how
+many there are, so that the owner of a snapshot that lives for weeks can build it anew when most of them are dead.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from karpool.cluster.changes import Impact, node_change, pod_change
 from karpool.cluster.constraints import Preferences
-from karpool.cluster.daemons import daemons
+from karpool.cluster.daemons import Daemon, DaemonIndex
 from karpool.cluster.node_shapes import ShapeTable
 from karpool.cluster.node_table import NodeTable
-from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.pairing import join
 from karpool.cluster.pod_classes import ClassTable
-from karpool.cluster.pod_table import END, NOWHERE, PodTable, claims_of, reads_alike
+from karpool.cluster.pod_table import END, NOWHERE, PodTable
 from karpool.cluster.resources import ATTACH, ResourceTable
 from karpool.cluster.topology import Topology
-from karpool.cluster.volumes import VolumeIndex
+from karpool.cluster.volumes import VolumeIndex, claims_of
+from karpool.model.node import CSINode
+from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.scheduling import Taint
+from karpool.model.storage import PersistentVolume, PersistentVolumeClaim
+from karpool.model.workloads import DaemonSet
 
 
 class Snapshot:
@@ -36,7 +42,7 @@ class Snapshot:
         self.topology = Topology()
         self.classes = ClassTable(self.resources, self.topology)
         self.shapes = ShapeTable()
-        self.daemons = daemons(objects.daemon_sets, objects.pods)
+        self._daemon_index = DaemonIndex(objects.daemon_sets, objects.pods)
         self.pods = PodTable(
             self.classes,
             self.topology,
@@ -49,10 +55,24 @@ class Snapshot:
         self.nodes = NodeTable(
             self.resources, self.topology, self.classes, self.shapes, daemons=self.daemons, attach_limits=limits
         )
-        self._homeless: dict[str, set[int]] = {}
+        self._awaiting_node: dict[str, set[int]] = {}
         self._counted_groups = 0
         self._learn_resources(states, limits)
         self._load(states)
+
+    @property
+    def daemons(self) -> tuple[Daemon, ...]:
+        """What DaemonSets put on nodes; the same tuple until one of them changes."""
+        return self._daemon_index.daemons
+
+    @property
+    def interned(self) -> int:
+        """How many label sets, rules, shapes and counts are kept, those that no pod has any more among them."""
+        topology, classes, shapes = self.topology, self.classes, self.shapes
+        named = sum(map(len, topology.domains.values)) + len(topology.label_sets) + len(topology.host_rows)
+        rules = classes.size + len(classes.signatures) + len(topology.groups) + len(topology.filters)
+        links = topology.counted_by.used + topology.kept_off_by.used
+        return named + rules + links + shapes.size + len(shapes.taint_sets) + len(self.resources)
 
     def _learn_resources(self, states: list[StateNode], limits: Mapping[str, Mapping[str, int]]) -> None:
         for state in states:
@@ -108,7 +128,7 @@ class Snapshot:
     def _link(self, row: int, name: str) -> int:
         node = self.nodes.rows.get(name, NOWHERE)
         if node == NOWHERE:
-            self._homeless.setdefault(name, set()).add(row)
+            self._awaiting_node.setdefault(name, set()).add(row)
             return NOWHERE
         self.pods.node_of[row] = node
         self.pods.next[row] = self.nodes.head[node]
@@ -203,27 +223,74 @@ class Snapshot:
 
     # -- updates -------------------------------------------------------------------------------------------------
 
-    def put_pod(self, pod: Pod) -> None:
+    def put_pod(self, pod: Pod) -> Impact:
         """Take note of a pod that is new or has changed; a finished one goes."""
         row = self.pods.rows.get(pod.key)
-        if row is not None:
-            if not pod.terminal and reads_alike(self.pods.get(row), pod):
-                self._reseat(row, pod)
-                return
-            self.remove_pod(pod.key)
         if pod.terminal:
-            return
-        self._add(pod)
+            self.remove_pod(pod.key)
+            return Impact.NONE if row is None else Impact.COLUMNS
+        if row is None:
+            self._add(pod)
+            self._note_daemon(None, pod)
+            return Impact.COLUMNS
+        old = self.pods.get(row)
+        impact = pod_change(old, pod)
+        if impact is Impact.COLUMNS:
+            self._remove(row)
+            self._add(pod)
+        elif impact is Impact.BINDING:
+            self._rebind(row, pod)
+        else:
+            self.pods.objects[row] = pod
+        if impact >= Impact.BINDING:
+            self._note_daemon(old, pod)
+        return impact
+
+    def remove_pod(self, key: str) -> None:
+        """Forget a pod."""
+        row = self.pods.rows.get(key)
+        if row is not None:
+            pod = self.pods.get(row)
+            self._remove(row)
+            self._note_daemon(pod, None)
 
     def _add(self, pod: Pod) -> None:
-        self._note_claims(pod)
+        others = self._only_users(pod)
+        self.pods.note_claims((pod,))
+        for row in others:
+            self._reclass(row)
         row = self.pods.add(pod)
         self._absorb_rules()
         if pod.spec.node_name:
             self._bind(row, pod.spec.node_name)
         self.version += 1
 
-    def _reseat(self, row: int, pod: Pod) -> None:
+    def _remove(self, row: int) -> None:
+        pod = self.pods.get(row)
+        self._leave(row)
+        self.pods.drop(row)
+        self.pods.forget_claims(pod)
+        for other in self._only_users(pod):
+            self._reclass(other)
+        self.version += 1
+
+    def _only_users(self, pod: Pod) -> list[int]:
+        """The pods that share a claim with nobody before this one comes, or after it went."""
+        if not pod.spec.volumes:
+            return []
+        users = [self.pods.claim_users.get(name, set()) - {pod.key} for name in claims_of(pod)]
+        return [self.pods.rows[key] for key in dict.fromkeys(next(iter(keys)) for keys in users if len(keys) == 1)]
+
+    def _reclass(self, row: int) -> None:
+        self._leave(row)
+        self.pods.reclass(row)
+        self._absorb_rules()
+        name = self.pods.get(row).spec.node_name
+        if name:
+            self._bind(row, name)
+        self.version += 1
+
+    def _rebind(self, row: int, pod: Pod) -> None:
         """Take note of a pod that is on another node now, or on its way out."""
         node = self.pods.node_of[row]
         if node >= 0 and node == self.nodes.rows.get(pod.spec.node_name):
@@ -238,38 +305,63 @@ class Snapshot:
         self.version += 1
 
     def _leave(self, row: int) -> None:
-        """Take a pod away from where it is, or from where it waits for a node to come back."""
+        """Take a pod away from its node, or from those that wait for their node to come back."""
         if self.pods.node_of[row] >= 0:
             self._unbind(row)
-        waiting = self._homeless.get(self.pods.get(row).spec.node_name)
+        name = self.pods.get(row).spec.node_name
+        waiting = self._awaiting_node.get(name)
         if waiting is not None:
             waiting.discard(row)
+            if not waiting:
+                del self._awaiting_node[name]
 
-    def remove_pod(self, key: str) -> None:
-        """Forget a pod."""
-        row = self.pods.rows.get(key)
-        if row is None:
-            return
-        self._leave(row)
-        for name in claims_of(self.pods.get(row)):
-            self.pods.claim_users[name].discard(key)
-        self.pods.drop(row)
+    # -- what pods and nodes depend on ---------------------------------------------------------------------------
+
+    def put_volume_claim(self, key: str, claim: PersistentVolumeClaim | None) -> list[int]:
+        """Take note of a claim that is new, has changed, or is gone; the rows of the pods that use it."""
+        self.pods.volumes.set_claim(key, claim)
+        return self._reclass_users((key,))
+
+    def put_volume(self, name: str, volume: PersistentVolume | None) -> list[int]:
+        """Take note of a volume that is new, has changed, or is gone; the rows of the pods that use it."""
+        return self._reclass_users(self.pods.volumes.set_volume(name, volume))
+
+    def _reclass_users(self, claims: Iterable[str]) -> list[int]:
+        users = sorted({user for key in claims for user in self.pods.claim_users.get(key, ())})
+        rows = [self.pods.rows[user] for user in users]
+        for row in rows:
+            self._reclass(row)
+        return rows
+
+    def put_csi_node(self, name: str, entry: CSINode | None) -> None:
+        """Take note of how many volumes a node can attach."""
+        self.nodes.set_attach_limits(name, {} if entry is None else _limits(entry))
         self.version += 1
 
-    def _note_claims(self, pod: Pod) -> None:
-        """A claim that a second pod begins to use is shared from now on: its first user is classed anew."""
-        if not pod.spec.volumes:
-            return
-        others = [self.pods.claim_users.get(name, set()) - {pod.key} for name in claims_of(pod)]
-        alone = dict.fromkeys(next(iter(users)) for users in others if len(users) == 1)
-        self.pods.note_claims((pod,))
-        for key in alone:
-            other = self.pods.get(self.pods.rows[key])
-            self.remove_pod(key)
-            self.pods.note_claims((other,))
-            row = self.pods.add(other)
-            if other.spec.node_name:
-                self._bind(row, other.spec.node_name)
+    def put_daemon_set(self, key: str, entry: DaemonSet | None) -> bool:
+        """Take note of a DaemonSet that is new, has changed, or is gone; whether nodes must reserve something else."""
+        changed = self._daemon_index.set_daemon_set(key, entry)
+        if changed:
+            self._reserve()
+        return changed
+
+    def _note_daemon(self, old: Pod | None, new: Pod | None) -> None:
+        """What a daemon takes of the next node follows what its pods really request."""
+        if self._daemon_index.change_pod(old, new):
+            self._reserve()
+
+    def _reserve(self) -> None:
+        for daemon in self.daemons:
+            self.resources.learn(daemon.requests)
+        self.nodes.set_daemons(self.daemons)
+        self._learn_rules()
+        self.nodes.refresh_all()
+        self.version += 1
+
+    def put_pools(self, pools: Iterable[NodePool]) -> None:
+        """Take note of pools that changed: their nodes may begin to ask pods to stay away."""
+        if not self.pods.soft_taints and any(_is_soft(pool.spec.template.spec.taints) for pool in pools):
+            self._soften()
 
     def _absorb_rules(self) -> None:
         """Bring shapes, domains and counts up to date with rules that a new pod brought."""
@@ -327,18 +419,23 @@ class Snapshot:
             self._bind(row, name)
         self.version += 1
 
-    def put_node(self, state: StateNode) -> None:
+    def put_node(self, state: StateNode) -> Impact:
         """Take note of a node that is new or has changed."""
+        node = self.nodes.rows.get(state.name)
+        impact = Impact.COLUMNS if node is None else node_change(self.nodes.get(node), state)
+        if node is not None and impact < Impact.COLUMNS:
+            self.nodes.states[node] = state
+            return impact
         if not self.pods.soft_taints and _is_soft(state.taints):
             self._soften()
-        node = self.nodes.rows.get(state.name)
         if node is None:
             self.nodes.add((state,))
         else:
             self._renew(node, state)
-        for row in sorted(self._homeless.pop(state.name, ())):
+        for row in sorted(self._awaiting_node.pop(state.name, ())):
             self._bind(row, state.name)
         self.version += 1
+        return impact
 
     def _renew(self, node: int, state: StateNode) -> None:
         """Take note of a change of a node; its pods may count elsewhere now."""
@@ -350,12 +447,11 @@ class Snapshot:
             self._count(row, 1)
 
     def _soften(self) -> None:
-        """From now on pods may have to give up staying away from a taint that only asks them to: class all anew."""
+        """From now on pods may have to tolerate a taint that only asks them to stay away: class all anew."""
         self.pods.soft_taints = True
         self.pods.forget_classes()
-        for pod in [pod for pod in self.pods.objects if pod is not None]:
-            self.remove_pod(pod.key)
-            self._add(pod)
+        for row in self.pods.rows.values():
+            self._reclass(row)
 
     def remove_node(self, name: str) -> None:
         """Forget a node; pods that still name it wait for it to come back or to go themselves."""
@@ -367,7 +463,7 @@ class Snapshot:
             self._unbind(row)
         self.nodes.drop(node)
         if waiting:
-            self._homeless[name] = set(waiting)
+            self._awaiting_node[name] = set(waiting)
         self.version += 1
 
 
@@ -391,8 +487,10 @@ def _is_soft(taints: tuple[Taint, ...]) -> bool:
     return any(taint.effect == "PreferNoSchedule" for taint in taints)
 
 
-def _attach_limits(objects: Objects) -> dict[str, dict[str, int]]:
-    return {
-        entry.name: {d.name: d.allocatable.count for d in entry.spec.drivers if d.allocatable.count is not None}
-        for entry in objects.csi_nodes
-    }
+def _attach_limits(objects: Objects) -> dict[str, Mapping[str, int]]:
+    return {entry.name: _limits(entry) for entry in objects.csi_nodes}
+
+
+def _limits(entry: CSINode) -> dict[str, int]:
+    drivers = entry.spec.drivers
+    return {driver.name: driver.allocatable.count for driver in drivers if driver.allocatable.count is not None}

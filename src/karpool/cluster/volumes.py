@@ -47,6 +47,26 @@ class VolumeIndex:
         self.claims = {claim.key: claim for claim in objects.persistent_volume_claims}
         self.volumes = {volume.name: volume for volume in objects.persistent_volumes}
         self.classes = {entry.name: entry for entry in objects.storage_classes}
+        self._claims_of: dict[str, set[str]] = {}
+        for key, claim in self.claims.items():
+            self._claims_of.setdefault(claim.spec.volume_name, set()).add(key)
+
+    def set_claim(self, key: str, claim: PersistentVolumeClaim | None) -> None:
+        """Take note of a claim that is new, has changed, or is gone."""
+        old = self.claims.pop(key, None)
+        if old is not None:
+            self._claims_of[old.spec.volume_name].discard(key)
+        if claim is not None:
+            self.claims[key] = claim
+            self._claims_of.setdefault(claim.spec.volume_name, set()).add(key)
+
+    def set_volume(self, name: str, volume: PersistentVolume | None) -> list[str]:
+        """Take note of a volume that is new, has changed, or is gone; the keys of the claims that name it."""
+        if volume is None:
+            self.volumes.pop(name, None)
+        else:
+            self.volumes[name] = volume
+        return sorted(self._claims_of.get(name, ()))
 
     def needs(self, pod: Pod) -> VolumeNeeds:
         """Where the pod's volumes can be reached and which drivers attach them; a problem if one cannot be used."""
@@ -105,6 +125,12 @@ class VolumeIndex:
         if entry is None or entry.provisioner in NOT_CSI:
             return None
         return _IN_TREE.get(entry.provisioner, entry.provisioner)
+
+
+def claims_of(pod: Pod) -> list[str]:
+    """The volume claims that a pod uses, as `namespace/name`."""
+    names = [_claim_name(pod, volume) for volume in pod.spec.volumes]
+    return [f"{pod.metadata.namespace}/{name}" for name in names if name is not None]
 
 
 def _claim_name(pod: Pod, volume: Volume) -> str | None:

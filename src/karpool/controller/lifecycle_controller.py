@@ -7,6 +7,7 @@ changed, not what the cluster holds.
 from datetime import datetime
 from functools import partial
 
+from karpool.cluster.changes import pool_changed
 from karpool.controller.session import Session
 from karpool.execution.actions import Annotate
 from karpool.execution.advance import advance
@@ -97,7 +98,7 @@ class LifecycleController:
         stamps = [Annotate("NodePool", new.name, key, value) for key, value in hash_annotations(new).items()]
         if stamps:
             self.clock.after(0.0, partial(self._stamp, stamps))
-        if old is not None and (old.spec != new.spec or old.metadata.annotations != new.metadata.annotations):
+        if old is not None and pool_changed(old, new):
             for claim in self.store.claims:
                 if claim.metadata.labels.get(NODEPOOL) == new.name:
                     self._changed[claim.name] = None

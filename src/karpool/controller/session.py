@@ -38,9 +38,9 @@ class Session:
     _rests_on: tuple[Any, ...] = ()
 
     def engine(self) -> Engine:
-        """The engine on the mirror's snapshot, made anew when pools changed or the provider offers something else."""
+        """The engine on the current snapshot, made anew when pools, daemons or what the provider offers changed."""
         snapshot = self.cluster_state.current()
-        rests_on = (snapshot, self.offers.catalog, self.cluster_state.pools())
+        rests_on = (snapshot, snapshot.daemons, self.offers.catalog, self.cluster_state.pools())
         if self._engine is None or any(old is not new for old, new in zip(self._rests_on, rests_on, strict=True)):
             snapshot.objects = self.store.but_pods()
             self._engine = Engine(snapshot, self.offers.catalog, self.options)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from karpool.cluster.nodes import join
+from karpool.cluster.pairing import join
 from karpool.disruption.pdbs import PdbLimits, currently_reschedulable
 from karpool.execution.tickets import nodes_in_commands
 from karpool.model.objects import Objects

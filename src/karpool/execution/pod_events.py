@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from karpool.cluster.nodes import join
+from karpool.cluster.pairing import join
 from karpool.execution.actions import SetPodEventTime
 from karpool.execution.drain import grace_seconds
 from karpool.model.nodepool import NodeClaim

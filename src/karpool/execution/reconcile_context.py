@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Literal
 
-from karpool.cluster.nodes import with_claims
+from karpool.cluster.pairing import with_claims
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, Kind, RecordEvent, SetClaimCondition
 from karpool.execution.settings import ExecutionSettings

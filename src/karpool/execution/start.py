@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from karpool.cluster.daemons import Daemon
-from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.pairing import join
 from karpool.disruption.command import Cause, Command
 from karpool.execution.actions import Action, AddTaint, CreateClaim, SetClaimCondition
 from karpool.execution.conditions import DISRUPTION_REASON

@@ -243,7 +243,7 @@ class Operator:
         controller = Controller(
             store,
             self.queue,
-            ClusterState(store, foreseen),
+            ClusterState(store, foreseen, preferences=settings.options.preferences),
             actuator,
             offers=provider.offers,
             pdb_source=StorePdbSource(store),

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from karpool.cluster.nodes import StateNode, join
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.pairing import join
 from karpool.controller.store import ClusterStore
 
 ByPool = Mapping[str, Sequence[StateNode]]

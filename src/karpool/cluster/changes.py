@@ -1,0 +1,198 @@
+"""Did this change matter: for each kind, what columns and decisions read of an object, stated once.
+
+Every function compares two versions of one object. Writers of status fields that nobody reads (heartbeats, resource
+versions, managed fields) cost nothing then.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from karpool.cluster.nodes import StateNode
+from karpool.cluster.pod_classes import requests_key
+from karpool.cluster.volumes import BIND_COMPLETED
+from karpool.model.node import CSINode
+from karpool.model.nodepool import NodePool
+from karpool.model.pod import Pod
+from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from karpool.model.workloads import Namespace, PodDisruptionBudget
+from karpool.wire.objects import Condition, Object
+
+
+class Impact(IntEnum):
+    """How far a change of a pod or a node reaches; each level includes the ones before."""
+
+    NONE = 0
+    """Nobody reads what changed, except perhaps the clock of the last pod event."""
+    FACTS = 1
+    """The columns stay, but decisions may come out differently: annotations, conditions."""
+    BINDING = 2
+    """A pod is on another node, or on its way out; its class stays."""
+    COLUMNS = 3
+    """The columns of the object are written anew."""
+
+
+class PdbChange(NamedTuple):
+    """What a change of a PodDisruptionBudget may do to decisions."""
+
+    covers_others: bool
+    """It may cover other pods than before."""
+    opened: bool
+    """It lets somebody go that it did not let go."""
+    closed: bool
+    """It keeps pods that it did not keep."""
+
+
+def pod_change(old: Pod, new: Pod) -> Impact:
+    """What a change of an unfinished pod reaches."""
+    before, after = old.metadata, new.metadata
+    same_spec = old.spec is new.spec or old.spec == new.spec
+    if (
+        before.uid != after.uid
+        or before.labels != after.labels
+        or before.owner_references != after.owner_references
+        or before.creation_timestamp != after.creation_timestamp
+        or not (same_spec or replace(old.spec, node_name=new.spec.node_name) == new.spec)
+        or _resized(old, new)
+    ):
+        return Impact.COLUMNS
+    if not same_spec or (before.deletion_timestamp is None) is not (after.deletion_timestamp is None):
+        return Impact.BINDING
+    return Impact.FACTS if _pod_facts_differ(old, new) else Impact.NONE
+
+
+def _resized(old: Pod, new: Pod) -> bool:
+    before, after = old.status, new.status
+    if (
+        before.container_statuses == after.container_statuses
+        and before.init_container_statuses == after.init_container_statuses
+    ):
+        return False
+    return requests_key(old) != requests_key(new)
+
+
+def _pod_facts_differ(old: Pod, new: Pod) -> bool:
+    before, after = old.status, new.status
+    return (
+        old.metadata.annotations != new.metadata.annotations
+        or before.start_time != after.start_time
+        or before.phase != after.phase
+        or _conditions_differ(before.conditions, after.conditions)
+    )
+
+
+def node_change(old: StateNode, new: StateNode) -> Impact:
+    """What a change of a Node or of its NodeClaim reaches."""
+    if not _same_columns(old, new):
+        return Impact.COLUMNS
+    return Impact.FACTS if _node_facts_differ(old, new) else Impact.NONE
+
+
+def _same_columns(old: StateNode, new: StateNode) -> bool:
+    if old.node is new.node and old.claim is not None and new.claim is not None and old.initialized and old.registered:
+        # All columns of a node that is up come from the node itself.
+        return old.deleting is new.deleting
+    return (
+        (old.node is None) is (new.node is None)
+        and (old.claim is None) is (new.claim is None)
+        and old.deleting is new.deleting
+        and old.initialized is new.initialized
+        and old.taints == new.taints
+        and old.allocatable == new.allocatable
+        and old.capacity == new.capacity
+        and old.labels == new.labels
+    )
+
+
+def _node_facts_differ(old: StateNode, new: StateNode) -> bool:
+    if old.node is not new.node and old.node is not None and new.node is not None:
+        before, after = old.node, new.node
+        if (
+            before.metadata.annotations != after.metadata.annotations
+            or before.metadata.labels != after.metadata.labels
+            or before.spec != after.spec
+            or _conditions_differ(before.status.conditions, after.status.conditions)
+        ):
+            return True
+    if old.claim is new.claim or old.claim is None or new.claim is None:
+        return False
+    was, now = old.claim, new.claim
+    return (
+        was.metadata.annotations != now.metadata.annotations
+        or was.metadata.labels != now.metadata.labels
+        or was.spec != now.spec
+        or was.status.node_name != now.status.node_name
+        or was.status.provider_id != now.status.provider_id
+        or _conditions_differ(was.status.conditions, now.status.conditions)
+    )
+
+
+def _conditions_differ(old: tuple[Condition, ...], new: tuple[Condition, ...]) -> bool:
+    if old is new or old == new:
+        return False
+    return [(entry.type, entry.status, entry.reason) for entry in old] != [
+        (entry.type, entry.status, entry.reason) for entry in new
+    ]
+
+
+def pool_changed(old: NodePool, new: NodePool) -> bool:
+    """Whether decisions may see another pool; budgets, periods and hashes may be in annotations."""
+    return old.spec != new.spec or old.ready is not new.ready or old.metadata.annotations != new.metadata.annotations
+
+
+def pdb_change(old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> PdbChange:
+    """What a change of a PodDisruptionBudget may do to decisions."""
+    if old is None or new is None or old.spec != new.spec:
+        return PdbChange(covers_others=True, opened=True, closed=False)
+    before, after = _allowances(old), _allowances(new)
+    opened = any(now and not then for then, now in zip(before, after, strict=True))
+    return PdbChange(covers_others=False, opened=opened, closed=after not in {before, (True, True)})
+
+
+def _allowances(budget: PodDisruptionBudget) -> tuple[bool, bool]:
+    """Whether a budget lets a pod go, and whether it has all the healthy pods that it needs."""
+    status = budget.status
+    return status.disruptions_allowed > 0, status.current_healthy >= status.desired_healthy
+
+
+def namespace_changed(old: Namespace | None, new: Namespace | None) -> bool:
+    """Whether namespace selectors may find other namespaces."""
+    return old is None or new is None or old.metadata.labels != new.metadata.labels
+
+
+def volume_claim_changed(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
+    """Whether pods that use a claim may have other places."""
+    if old is None or new is None:
+        return old is not new
+    return (
+        old.spec != new.spec
+        or old.status.phase != new.status.phase
+        or _being_deleted(old) is not _being_deleted(new)
+        or (BIND_COMPLETED in old.metadata.annotations) is not (BIND_COMPLETED in new.metadata.annotations)
+    )
+
+
+def volume_changed(old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
+    """Whether pods that use a volume may have other places."""
+    if old is None or new is None:
+        return old is not new
+    return old.spec != new.spec or _being_deleted(old) is not _being_deleted(new)
+
+
+def storage_class_changed(old: StorageClass | None, new: StorageClass | None) -> bool:
+    """Whether claims of a class may be bound elsewhere."""
+    if old is None or new is None:
+        return old is not new
+    return replace(old, metadata=new.metadata) != new
+
+
+def csi_node_changed(old: CSINode | None, new: CSINode | None) -> bool:
+    """Whether a node may attach other numbers of volumes."""
+    if old is None or new is None:
+        return old is not new
+    return old.spec != new.spec
+
+
+def _being_deleted(entry: Object) -> bool:
+    return entry.metadata.deletion_timestamp is not None
