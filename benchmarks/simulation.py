@@ -65,13 +65,13 @@ def measure(hours: float, scale: float) -> dict[str, object]:
     cluster = VirtualCluster(scenario(scale), open_catalog("kwok"))
     start, processor = time.perf_counter(), time.process_time()
     cluster.run(hours * 3600)
-    found = cluster.ledger.summary()
+    found = cluster.recorder.summary()
     return {
         "benchmark": "simulation",
         "hours": hours,
         "events": cluster.queue.done,
-        "mostNodes": max(sample.nodes for sample in cluster.ledger.samples),
-        "mostPods": max(sample.pods for sample in cluster.ledger.samples),
+        "mostNodes": max(sample.nodes for sample in cluster.recorder.samples),
+        "mostPods": max(sample.pods for sample in cluster.recorder.samples),
         "nodeHours": round(found.node_hours, 1),
         "evictions": found.evictions,
         "seconds": round(time.perf_counter() - start, 2),

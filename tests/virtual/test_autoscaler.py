@@ -52,8 +52,8 @@ def test_a_policy_may_leave_the_groups_out() -> None:
 
 
 def test_a_policy_may_bring_a_compactor() -> None:
-    found = scenario(GROUP + SIXTY_PERCENT + COMPACTED, pools="")
-    made = VirtualCluster(found, CATALOG, policy=found.policies["compacted"])
+    compacted = scenario(GROUP + SIXTY_PERCENT + COMPACTED, pools="")
+    made = VirtualCluster(compacted, CATALOG, policy=compacted.policies["compacted"])
     made.run(3 * HOUR)
     assert len(list(made.store.nodes)) < 4
 

@@ -12,12 +12,12 @@ def test_the_cheapest_type_that_fits_is_launched_at_its_price() -> None:
     made = cluster("workloads: [{name: web, cpu: 1500m, memory: 1Gi, replicas: 1}]")
     made.run(300.0)
     (node,) = made.store.nodes
-    (machine,) = made.cloud.machines.values()
+    (machine,) = made.cloud.instances.values()
     assert node.metadata.labels[INSTANCE_TYPE] == "c-2x-amd64-linux"
     assert node.metadata.labels[CAPACITY_TYPE] == "on-demand"
     assert node.status.allocatable == CATALOG.by_name["c-2x-amd64-linux"].allocatable
     assert machine.price == 0.054294967296
-    assert made.ledger.summary().cost == round(machine.price * (300.0 - machine.since) / HOUR, 9)
+    assert made.recorder.summary().cost == round(machine.price * (300.0 - machine.since) / HOUR, 9)
 
 
 def test_a_type_that_is_short_is_passed_over() -> None:
@@ -35,7 +35,7 @@ def test_a_claim_that_finds_nothing_is_deleted_and_tried_again_later() -> None:
         "faults: [{kind: shortage, start: 0s, length: 30m}]\nworkloads: [{name: web, cpu: 1500m, replicas: 1}]"
     )
     made.run(1700.0)
-    assert made.ledger.summary().failed_launches > 1
+    assert made.recorder.summary().failed_launches > 1
     assert not list(made.store.nodes)
     made.run(HOUR)
     assert len(list(made.store.nodes)) == 1
@@ -43,11 +43,11 @@ def test_a_claim_that_finds_nothing_is_deleted_and_tried_again_later() -> None:
 
 
 def test_an_interrupted_spot_node_is_replaced() -> None:
-    made, rules = watched(
+    made, _ = watched(
         "faults: [{kind: interruptions, every: 15m}]\nworkloads: [{name: web, cpu: 900m, replicas: 4}]", pools=SPOT
     )
-    rules.run(3 * HOUR)
-    summary = made.ledger.summary()
+    made.run(3 * HOUR)
+    summary = made.recorder.summary()
     assert summary.interruptions > 1
     assert summary.nodes_launched > summary.interruptions
     assert summary.pods_at_end + summary.pending_pods_at_end == 4
@@ -57,4 +57,4 @@ def test_nobody_interrupts_nodes_on_demand() -> None:
     made = cluster("faults: [{kind: interruptions, every: 30m}]\nworkloads: [{name: web, cpu: 900m, replicas: 4}]")
     made.run(3 * HOUR)
     assert isinstance(made.scenario.faults[0], Interruptions)
-    assert made.ledger.summary().interruptions == 0
+    assert made.recorder.summary().interruptions == 0

@@ -53,39 +53,39 @@ def test_a_number_that_is_wrong_is_found(script: ModuleType) -> None:
 
 
 def test_a_default_architecture_is_for_all_who_do_not_ask_for_another(script: ModuleType) -> None:
-    found = policies(script, "weights-architecture")
-    assert found["amd64-first"]["pools"]["any"]["podsAtEnd"] == 6
-    assert found["amd64-first"]["pools"]["default"]["podsAtEnd"] == 20
-    assert found["any-first"]["pools"]["default"]["nodeHours"] == 0
+    runs = policies(script, "weights-architecture")
+    assert runs["amd64-first"]["pools"]["any"]["podsAtEnd"] == 6
+    assert runs["amd64-first"]["pools"]["default"]["podsAtEnd"] == 20
+    assert runs["any-first"]["pools"]["default"]["nodeHours"] == 0
 
 
 def test_on_demand_first_keeps_interruptions_from_those_who_did_not_ask_for_spot(script: ModuleType) -> None:
-    found = policies(script, "weights-capacity")
-    assert found["on-demand-first"]["pools"]["on-demand"]["podsAtEnd"] == 12
-    assert found["spot-first"]["pools"]["on-demand"]["nodeHours"] == 0
-    assert found["on-demand-first"]["interruptions"] < found["spot-first"]["interruptions"] / 4
-    assert found["on-demand-first"]["cost"] > found["spot-first"]["cost"]
+    runs = policies(script, "weights-capacity")
+    assert runs["on-demand-first"]["pools"]["on-demand"]["podsAtEnd"] == 12
+    assert runs["spot-first"]["pools"]["on-demand"]["nodeHours"] == 0
+    assert runs["on-demand-first"]["interruptions"] < runs["spot-first"]["interruptions"] / 4
+    assert runs["on-demand-first"]["cost"] > runs["spot-first"]["cost"]
 
 
 def test_preferred_machines_come_first_and_others_stand_in(script: ModuleType) -> None:
-    found = policies(script, "weights-gpu")
-    assert found["backup-first"]["pools"]["p3"]["nodeHours"] == 0
-    kept = found["p3-first-and-kept"]
+    runs = policies(script, "weights-gpu")
+    assert runs["backup-first"]["pools"]["p3"]["nodeHours"] == 0
+    kept = runs["p3-first-and-kept"]
     assert (kept["pools"]["p3"]["podsAtEnd"], kept["pools"]["backup"]["podsAtEnd"]) == (4, 4)
     assert kept["failedLaunches"] > 0
-    for numbers in found.values():
+    for numbers in runs.values():
         assert numbers["pendingPodsAtEnd"] == 0
         assert max(numbers["series"]["pendingPods"]) <= 8
 
 
 def test_consolidation_leaves_preferred_machines_while_there_are_none(script: ModuleType) -> None:
-    found = policies(script, "weights-gpu")
-    assert found["p3-first"]["pools"]["p3"]["nodesAtEnd"] == 0
-    assert found["p3-first"]["evictions"] == 4
+    runs = policies(script, "weights-gpu")
+    assert runs["p3-first"]["pools"]["p3"]["nodesAtEnd"] == 0
+    assert runs["p3-first"]["evictions"] == 4
 
 
 def test_a_tainted_pool_that_is_asked_first_gets_those_who_tolerate_it_and_no_others(script: ModuleType) -> None:
-    found = policies(script, "weights-taints")
-    assert found["tainted-first"]["pools"]["tainted"]["podsAtEnd"] == 8
-    assert found["tainted-first"]["pools"]["fallback"]["podsAtEnd"] == 15
-    assert found["fallback-first"]["pools"]["tainted"]["nodeHours"] == 0
+    runs = policies(script, "weights-taints")
+    assert runs["tainted-first"]["pools"]["tainted"]["podsAtEnd"] == 8
+    assert runs["tainted-first"]["pools"]["fallback"]["podsAtEnd"] == 15
+    assert runs["fallback-first"]["pools"]["tainted"]["nodeHours"] == 0

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.virtual.invariants import Invariants
 from tests.virtual.worlds import CATALOG, HOUR, changed, scenario
 
 from karpool.execution.actions import Action
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import Curve, CurveStep
-from karpool.virtual.invariants import Invariants
 from karpool.virtual.scenario import Fault, Interruptions, Protection, Scenario, Shortage, Workload
 from karpool.wire.duration import Duration
 from karpool.wire.quantity import parse_quantity
@@ -95,7 +95,7 @@ def test_no_rule_is_broken_and_nothing_is_left_over(made: Scenario, seed: int, g
     cluster = VirtualCluster(made, CATALOG, seed=seed)
     rules = Invariants(cluster)
     cluster.actuator.observers.append(Killer(cluster, gaps))
-    rules.run(BUSY)
+    cluster.run(BUSY)
     if not any(isinstance(fault, Interruptions) for fault in made.faults):
-        rules.run(QUIET)
+        cluster.run(QUIET)
         rules.at_rest()

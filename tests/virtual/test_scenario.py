@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from tests.virtual.worlds import POOL
 
-from karpool.virtual.curves import Bursts, Curve, CurveStep, Hour, Noise, Player
-from karpool.virtual.random_streams import stream
+from karpool.virtual.curves import Bursts, Curve, CurveEvaluator, CurveStep, Hour, Noise
+from karpool.virtual.random_streams import random_stream
 from karpool.virtual.scenario import Policy, merged, patched, read_scenario
 from karpool.wire.duration import parse_duration
 
@@ -17,11 +17,11 @@ MIDNIGHT = datetime(2025, 1, 6, tzinfo=UTC)
 def test_a_policy_patches_pools() -> None:
     pools = read_scenario(POOL).pools
     change = {"spec": {"disruption": {"consolidationGracePeriod": "30m", "budgets": None}}}
-    (one,) = patched(pools, Policy(pools={"*": change, "other": {"spec": {"weight": 5}}}))
-    assert one.spec.disruption.consolidation_grace_period == parse_duration("30m")
-    assert one.spec.disruption.consolidate_after == parse_duration("30s")
-    assert str(one.spec.disruption.budgets[0].nodes) == "10%"
-    assert one.spec.weight is None
+    (changed,) = patched(pools, Policy(pools={"*": change, "other": {"spec": {"weight": 5}}}))
+    assert changed.spec.disruption.consolidation_grace_period == parse_duration("30m")
+    assert changed.spec.disruption.consolidate_after == parse_duration("30s")
+    assert str(changed.spec.disruption.budgets[0].nodes) == "10%"
+    assert changed.spec.weight is None
 
 
 def test_merging_replaces_lists_and_removes_nulls() -> None:
@@ -44,8 +44,8 @@ def test_what_is_wrong_is_named(text: str, named: str) -> None:
 
 
 def values(curve: Curve, times: list[float], seed: int = 0) -> list[int]:
-    player = Player(curve, MIDNIGHT, stream(seed, "test"))
-    return [player.whole(time * 3600.0) for time in times]
+    evaluator = CurveEvaluator(curve, MIDNIGHT, random_stream(seed, "test"))
+    return [evaluator.whole(time * 3600.0) for time in times]
 
 
 def test_hours_are_joined_by_ramps_across_midnight() -> None:

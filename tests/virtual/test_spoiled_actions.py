@@ -1,10 +1,10 @@
 """There is one execution: spoil any of its actions, and the virtual cluster shows it."""
 
 import pytest
+from tests.virtual.invariants import BrokenInvariantError
 from tests.virtual.worlds import HOUR, watched
 
 from karpool.execution import actions as a
-from karpool.virtual.invariants import BrokenInvariantError
 
 STORY = (
     "workloads: [{name: web, cpu: 900m, memory: 1Gi, protection: {maxUnavailable: 2},"
@@ -18,11 +18,11 @@ def ends_well(spoiled: type | None) -> bool:
     execute = made.actuator._do
     made.actuator._do = lambda action: None if type(action) is spoiled else execute(action)  # type: ignore[method-assign]
     try:
-        rules.run(1.5 * HOUR)
+        made.run(1.5 * HOUR)
         rules.at_rest()
     except BrokenInvariantError:
         return False
-    return made.ledger.samples[-1].price_per_hour < 0.2 and made.ledger.summary().evictions > 0
+    return made.recorder.samples[-1].price_per_hour < 0.2 and made.recorder.summary().evictions > 0
 
 
 def test_nothing_spoiled_ends_well() -> None:

@@ -11,11 +11,11 @@ def test_intervals_are_wider_for_fewer_runs(freedom: int, reach: float) -> None:
 
 
 def test_a_mean_has_an_interval() -> None:
-    found = estimate([1.0, 2.0, 3.0, None])
-    assert found is not None
-    assert found.mean == 2.0
-    assert found.high == pytest.approx(2.0 + 4.3027 / 3**0.5, abs=1e-4)
-    assert found.low == pytest.approx(2.0 - 4.3027 / 3**0.5, abs=1e-4)
+    mean_of_three = estimate([1.0, 2.0, 3.0, None])
+    assert mean_of_three is not None
+    assert mean_of_three.mean == 2.0
+    assert mean_of_three.high == pytest.approx(2.0 + 4.3027 / 3**0.5, abs=1e-4)
+    assert mean_of_three.low == pytest.approx(2.0 - 4.3027 / 3**0.5, abs=1e-4)
 
 
 def test_one_run_has_no_interval_and_nothing_no_mean() -> None:

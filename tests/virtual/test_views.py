@@ -14,7 +14,7 @@ from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.provisioning.launching import foresee
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.fitting import fitting
+from karpool.virtual.feasible_nodes import feasible_nodes
 
 BUSY = """
 workloads:
@@ -64,10 +64,10 @@ class Compared(VirtualCluster):
         )
         expected = DecisionPass(fresh, RefusalCache()).decide()
         with disruption._context() as living:
-            found = DecisionPass(living, disruption._recalled(living)).decide()
+            commands = DecisionPass(living, disruption._recalled(living)).decide()
         if not nodes_in_commands(objects):
             # A living situation also counts nodes that wait in a command as busy and their pods as moving.
-            assert [command.nodes for command in found] == [command.nodes for command in expected]
+            assert [command.nodes for command in commands] == [command.nodes for command in expected]
             self.compared += 1
 
 
@@ -132,7 +132,7 @@ def test_the_scheduler_knows_every_place_that_the_engine_knows() -> None:
         snapshot.put_pod(unbound)
         at = snapshot.pods.rows[pod.key]
         snapshot._unbind(at)
-        mask = fitting(snapshot, at, np.asarray(made.cluster_state.open))
+        mask = feasible_nodes(snapshot, at, np.asarray(made.cluster_state.open))
         snapshot._bind(at, home)
         assert mask[snapshot.nodes.rows[home]], f"{pod.key} no longer fits where it is"
         if target != UNPLACED and made.cluster_state.open[target]:

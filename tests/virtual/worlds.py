@@ -1,11 +1,11 @@
 """Small virtual clusters for tests: a catalogue of a few types, and scenarios in a few words."""
 
 import msgspec
+from tests.virtual.invariants import Invariants
 
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.kwok import kwok_types
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.invariants import Invariants
 from karpool.virtual.scenario import Scenario, read_scenario
 
 SIZES = ("c-2x", "c-4x", "c-8x", "s-4x", "m-4x")

@@ -17,11 +17,11 @@ from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.progress import progress
 from karpool.model.loading import load
 from karpool.virtual.autoscaler import UnknownMachineError
-from karpool.virtual.compare import Comparison, ScenarioSource, Tell, compare, cores
+from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare, cores
 from karpool.virtual.initial_cluster import UnknownNodeError
 from karpool.virtual.policy_checks import pool_flaws
 from karpool.virtual.scenario import Scenario, read_scenario
-from karpool.virtual.scenario_checks import flaws, machine_flaws, names_machines
+from karpool.virtual.scenario_checks import flaws, instance_type_flaws, names_instance_types
 from karpool.wire.duration import parse_duration
 from karpool.wire.problems import Flaw, InputError, Problem
 from karpool.wire.sources import STDIN, display_name, read_source
@@ -121,7 +121,7 @@ class Opened:
     source: ScenarioSource
     story: Scenario
 
-    def compare(self, policies: Sequence[str], seeds: Sequence[int], tell: Tell) -> Comparison:
+    def compare(self, policies: Sequence[str], seeds: Sequence[int], tell: ReportProgress) -> Comparison:
         """Run it; several seeds take all cores."""
         try:
             return compare(self.source, policies, seeds, tell, workers=cores() if len(seeds) > 1 else 1)
@@ -146,9 +146,9 @@ def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opene
     story = source.scenario()
     if files:
         _refuse_first(pool_flaws(story), file)
-    if names_machines(story):
+    if names_instance_types(story):
         # Without prices: an option would be blamed for a type that the scenario misspells.
-        _refuse_first(machine_flaws(story, _opens(replace(own, prices=()), files)()), file)
+        _refuse_first(instance_type_flaws(story, _opens(replace(own, prices=()), files)()), file)
     return Opened(file, source, story)
 
 

@@ -15,7 +15,7 @@ import msgspec
 from karpool.report.document import API_VERSION
 from karpool.virtual.compare import Comparison, Run
 from karpool.virtual.curves import seconds
-from karpool.virtual.ledger import Summary
+from karpool.virtual.recorder import RunSummary
 from karpool.virtual.statistics import Estimate, estimate, paired
 
 KIND: Final = "Simulation"
@@ -109,7 +109,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return round(fmean(known), _DIGITS)
 
 
-def _plain(summary: Summary) -> dict[str, Any]:
+def _plain(summary: RunSummary) -> dict[str, Any]:
     built: dict[str, Any] = msgspec.to_builtins(summary)
     return built
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from karpool.report.words import age, amount
 from karpool.virtual.compare import Comparison, Run
 from karpool.virtual.curves import seconds
-from karpool.virtual.ledger import ClusterSample
+from karpool.virtual.recorder import ClusterSample
 
 WIDTH: Final = 420
 HEIGHT: Final = 210

@@ -6,7 +6,7 @@ from karpool.report.simulation_plots import clock, measured_from
 from karpool.report.terminal import Cell, Column, Screen
 from karpool.report.words import amount, count, per_hour, per_month
 from karpool.virtual.compare import Comparison
-from karpool.virtual.ledger import ClusterSample
+from karpool.virtual.recorder import ClusterSample
 
 FIRST, COMPACTOR, KARPOOL = "autoscaler", "compactor", "karpool"
 _HOUR: Final = 3600.0

@@ -1,4 +1,4 @@
-"""Carries out execution's actions on the virtual cluster: each one exactly as `execution.actions` describes it."""
+"""Executes actions on the virtual cluster, each as `execution.actions` describes it."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,7 +16,7 @@ Observer = Callable[[a.Action], None]
 
 
 class VirtualActuator:
-    """Changes objects as actions say; observers see each action before it is carried out."""
+    """Changes objects as actions say; observers see each action before it is executed."""
 
     def __init__(self, world: VirtualWorld, api: Api, cloud: VirtualCloud) -> None:
         self.world = world
@@ -24,7 +24,6 @@ class VirtualActuator:
         self.api = api
         self.cloud = cloud
         self.observers: list[Observer] = []
-        self.done = 0
 
     def execute(
         self,
@@ -33,14 +32,13 @@ class VirtualActuator:
         alive: Callable[[], bool],
         in_order: bool = False,  # noqa: ARG002
     ) -> None:
-        """Carry out actions as long as whoever asked for them is alive; here none fails, and all are in order."""
+        """Execute actions as long as the controller is alive; here none fails, and all are in order."""
         for action in actions:
             if not alive():
                 return
             for observer in self.observers:
                 observer(action)
             self._do(action)
-            self.done += 1
 
     def _do(self, action: a.Action) -> None:
         match action:
@@ -57,9 +55,11 @@ class VirtualActuator:
             case a.RecordEvent():
                 pass
             case _:
-                self._come_or_go(action)
+                self._create_or_delete(action)
 
-    def _come_or_go(self, action: a.CreateClaim | a.DeleteClaim | a.DeleteNode | a.EvictPod | a.DeletePod) -> None:
+    def _create_or_delete(
+        self, action: a.CreateClaim | a.DeleteClaim | a.DeleteNode | a.EvictPod | a.DeletePod
+    ) -> None:
         match action:
             case a.CreateClaim():
                 self.api.create_claim(action.claim)
@@ -77,11 +77,11 @@ class VirtualActuator:
         if node is None:
             return
         name = (action.taint.key, action.taint.effect)
-        held = [taint for taint in node.spec.taints if (taint.key, taint.effect) == name]
-        if isinstance(action, a.AddTaint) and not held:
+        present = [taint for taint in node.spec.taints if (taint.key, taint.effect) == name]
+        if isinstance(action, a.AddTaint) and not present:
             self.store.nodes.put(with_taints(node, (*node.spec.taints, action.taint)))
-        elif isinstance(action, a.RemoveTaint) and held:
-            self.store.nodes.put(with_taints(node, tuple(t for t in node.spec.taints if t not in held)))
+        elif isinstance(action, a.RemoveTaint) and present:
+            self.store.nodes.put(with_taints(node, tuple(t for t in node.spec.taints if t not in present)))
 
     def _metadata(self, action: a.SetLabel | a.Annotate | a.AddFinalizer | a.RemoveFinalizer) -> None:
         match action.kind:
@@ -95,21 +95,21 @@ class VirtualActuator:
                 self._change(self.store.pods, action)
 
     def _change(self, store: Store[T], action: a.SetLabel | a.Annotate | a.AddFinalizer | a.RemoveFinalizer) -> None:
-        held = store.get(action.name)
-        if held is None:
+        obj = store.get(action.name)
+        if obj is None:
             return
-        finalizers = held.metadata.finalizers
+        finalizers = obj.metadata.finalizers
         match action:
             case a.SetLabel(key=key, value=value):
-                changed = held if held.metadata.labels.get(key) == value else with_label(held, key, value)
+                changed = obj if obj.metadata.labels.get(key) == value else with_label(obj, key, value)
             case a.Annotate(key=key, value=value):
-                changed = held if held.metadata.annotations.get(key) == value else with_annotation(held, key, value)
+                changed = obj if obj.metadata.annotations.get(key) == value else with_annotation(obj, key, value)
             case a.AddFinalizer(finalizer=name):
-                changed = held if name in finalizers else with_metadata(held, finalizers=(*finalizers, name))
+                changed = obj if name in finalizers else with_metadata(obj, finalizers=(*finalizers, name))
             case a.RemoveFinalizer(finalizer=name):
                 kept = tuple(finalizer for finalizer in finalizers if finalizer != name)
-                changed = held if kept == finalizers else with_metadata(held, finalizers=kept)
-        if changed is not held:
+                changed = obj if kept == finalizers else with_metadata(obj, finalizers=kept)
+        if changed is not obj:
             self.api.change(store, changed)
 
     def _claim_status(

@@ -1,4 +1,4 @@
-"""The API server's part: creation, deletion with grace and finalizers, and the Eviction API."""
+"""The API server: creation, deletion with grace periods and finalizers, and the Eviction API."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,22 +27,22 @@ class EvictionStatus(IntEnum):
 
 
 class Api:
-    """Verbs on the store."""
+    """The verbs on the store."""
 
-    def __init__(self, world: VirtualWorld, watchman: PdbController) -> None:
+    def __init__(self, world: VirtualWorld, pdb_controller: PdbController) -> None:
         self.world = world
-        self.watchman = watchman
+        self.pdb_controller = pdb_controller
         self.on_eviction: list[Callable[[Pod, EvictionStatus], None]] = []
         self._created = 0
 
-    def _stamped(self, thing: T) -> T:
+    def _stamped(self, obj: T) -> T:
         self._created += 1
         return with_metadata(
-            thing, uid=f"{self._created:08d}", creation_timestamp=self.world.queue.moment, deletion_timestamp=None
+            obj, uid=f"{self._created:08d}", creation_timestamp=self.world.queue.moment, deletion_timestamp=None
         )
 
     def create_pod(self, pod: Pod) -> Pod:
-        """Create a pod; its uid and its time are ours."""
+        """Create a pod, with a new uid."""
         return self.world.store.pods.put(self._stamped(pod))
 
     def create_node(self, node: Node) -> Node:
@@ -51,13 +51,13 @@ class Api:
 
     def create_claim(self, claim: NodeClaim) -> NodeClaim:
         """Create a NodeClaim, unless one of its name is there."""
-        held = self.world.store.claims.get(claim.name)
-        return self.world.store.claims.put(self._stamped(claim)) if held is None else held
+        existing = self.world.store.claims.get(claim.name)
+        return self.world.store.claims.put(self._stamped(claim)) if existing is None else existing
 
     # -- deletion ------------------------------------------------------------------------------------------------
 
     def delete_pod(self, key: str, *, uid: str | None = None, grace: int | None = None) -> bool:
-        """Delete a pod with its grace, which is never made longer; one that no node has is gone at once."""
+        """Delete a pod with its grace period, which never gets longer; one that is not bound is gone at once."""
         store, now = self.world.store, self.world.queue.moment
         pod = store.pods.get(key)
         if pod is None or (uid is not None and pod.metadata.uid != uid):
@@ -75,25 +75,25 @@ class Api:
         return True
 
     def delete_node(self, name: str, uid: str | None = None) -> None:
-        """Ask for a node's deletion."""
+        """Delete a node, which stays as long as it has finalizers."""
         self._delete(self.world.store.nodes, name, uid)
 
     def delete_claim(self, name: str, uid: str | None = None) -> None:
-        """Ask for a NodeClaim's deletion."""
+        """Delete a NodeClaim, which stays as long as it has finalizers."""
         self._delete(self.world.store.claims, name, uid)
 
     def _delete(self, store: Store[T], key: str, uid: str | None) -> None:
-        held = store.get(key)
-        if held is None or (uid is not None and held.metadata.uid != uid):
+        obj = store.get(key)
+        if obj is None or (uid is not None and obj.metadata.uid != uid):
             return
-        if not held.metadata.finalizers:
+        if not obj.metadata.finalizers:
             store.remove(key)
-        elif held.metadata.deletion_timestamp is None:
-            store.put(with_metadata(held, deletion_timestamp=self.world.queue.moment))
+        elif obj.metadata.deletion_timestamp is None:
+            store.put(with_metadata(obj, deletion_timestamp=self.world.queue.moment))
 
     def change(self, store: Store[T], changed: T) -> None:
-        """Write an object; a deleted one goes with its last finalizer."""
-        if changed.metadata.deletion_timestamp is not None and not changed.metadata.finalizers and _kept(changed):
+        """Write an object; a deleted one is removed with its last finalizer."""
+        if changed.metadata.deletion_timestamp is not None and not changed.metadata.finalizers and _finalized(changed):
             store.remove(changed.key)
         else:
             store.put(changed)
@@ -101,23 +101,23 @@ class Api:
     # -- eviction ------------------------------------------------------------------------------------------------
 
     def evict(self, key: str, uid: str | None = None) -> EvictionStatus:
-        """Let a pod go if its PodDisruptionBudget allows it."""
+        """Evict a pod if its PodDisruptionBudget allows it."""
         pod = self.world.store.pods.get(key)
         if pod is None or (uid is not None and pod.metadata.uid != uid):
             return EvictionStatus.NOT_FOUND
-        verdict = self.watchman.verdict(pod)
+        verdict = self.pdb_controller.verdict(pod)
         code = {
             EvictionVerdict.ALLOWED: EvictionStatus.CREATED,
             EvictionVerdict.REFUSED: EvictionStatus.TOO_MANY_REQUESTS,
             EvictionVerdict.SEVERAL: EvictionStatus.SEVERAL_BUDGETS,
         }[verdict]
-        for told in self.on_eviction:
-            told(pod, code)
+        for observe in self.on_eviction:
+            observe(pod, code)
         if code is EvictionStatus.CREATED:
             self.delete_pod(key)
         return code
 
 
-def _kept(thing: Object) -> bool:
+def _finalized(obj: Object) -> bool:
     """Whether only finalizers keep a deleted object of this kind; pods wait for their kubelet."""
-    return not isinstance(thing, Pod)
+    return not isinstance(obj, Pod)

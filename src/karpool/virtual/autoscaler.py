@@ -1,7 +1,7 @@
-"""A stand-in for Cluster Autoscaler: groups of equal nodes that grow for pending pods and shrink when under-used.
+"""A stand-in for Cluster Autoscaler: node groups grow for pending pods and shrink when under-used.
 
-It removes a node that asks for less than half of its cpu and of its memory for ten minutes and whose pods fit
-elsewhere, one at a time as Cluster Autoscaler drains used nodes; empty ones, cordoned or not, go in any number.
+It removes a node whose pods request less than half of its cpu and memory for ten minutes and fit elsewhere. Such nodes
+are drained one at a time; empty ones, cordoned or not, are removed in any number.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ from karpool.model.pod import Pod
 from karpool.model.requirements import Requirements, one_of
 from karpool.virtual.cloud import VirtualCloud, node_of
 from karpool.virtual.curves import seconds
-from karpool.virtual.fitting import fitting
+from karpool.virtual.feasible_nodes import feasible_nodes
 from karpool.virtual.scenario import AutoscalerSettings, NodeGroup
 from karpool.virtual.world import VirtualWorld
 
@@ -35,7 +35,7 @@ class UnknownMachineError(Exception):
 
 
 class Autoscaler:
-    """Looks at its groups every few seconds."""
+    """Scans its node groups every few seconds."""
 
     def __init__(
         self,
@@ -52,19 +52,18 @@ class Autoscaler:
         self.cloud = cloud
         self.groups = groups
         self.settings = settings
-        self.removed = 0
         self._offers = {group.name: _offers(group, catalog) for group in groups}
-        self._coming: dict[str, int] = dict.fromkeys(self._offers, 0)
+        self._starting: dict[str, int] = dict.fromkeys(self._offers, 0)
         self._count: dict[str, int] = dict.fromkeys(self._offers, 0)
         self._unneeded: dict[str, float] = {}
         self._draining: dict[str, None] = {}
         self._last_addition = -np.inf
 
     def start(self) -> None:
-        """Bring every group to its size at once, then look after it."""
+        """Bring every group to its size at once, then start to scan."""
         for group in self.groups:
             for _ in range(max(group.size, group.least)):
-                self._appear(group, self._next_name(group))
+                self._register(group, self._next_name(group))
         self._scan()
 
     def _scan(self) -> None:
@@ -77,27 +76,27 @@ class Autoscaler:
         """The nodes of a group."""
         return [node for node in self.world.store.nodes if node.metadata.labels.get(GROUP) == group.name]
 
-    # -- more ----------------------------------------------------------------------------------------------------
+    # -- scale-up --------------------------------------------------------------------------------------------------
 
     def _scale_up(self) -> None:
         """Add nodes to the first group that could hold a pending pod, enough for all that it could hold."""
-        waiting = [pod for pod in self.world.store.pods if pod.provisionable and pod.active]
-        coming = sum(self._coming.values())
+        pending = [pod for pod in self.world.store.pods if pod.provisionable and pod.active]
+        starting = sum(self._starting.values())
         for group in self.groups:
-            fitting_pods = [pod for pod in waiting if self._would_fit(group, pod)]
-            wanted = self._nodes_for(group, fitting_pods) - coming
-            room = group.most - len(self.members(group)) - self._coming[group.name]
-            for _ in range(max(0, min(wanted, room))):
-                self._coming[group.name] += 1
+            fitting_pods = [pod for pod in pending if self._would_fit(group, pod)]
+            missing = self._nodes_for(group, fitting_pods) - starting
+            room = group.most - len(self.members(group)) - self._starting[group.name]
+            for _ in range(max(0, min(missing, room))):
+                self._starting[group.name] += 1
                 self._last_addition = self.world.queue.time
                 name = self._next_name(group)
                 timings = self.world.timings
                 delay = sum(
-                    self.world.strayed(length, step, name)
+                    self.world.jittered(length, step, name)
                     for step, length in (("launch", timings.launch), ("registration", timings.registration))
                 )
-                self.world.queue.after(delay, partial(self._arrive, group, name))
-            waiting = [pod for pod in waiting if pod not in fitting_pods]
+                self.world.queue.after(delay, partial(self._started, group, name))
+            pending = [pod for pod in pending if pod not in fitting_pods]
 
     def _would_fit(self, group: NodeGroup, pod: Pod) -> bool:
         """Whether an empty node of the group could hold the pod: labels, taints and room, not other pods."""
@@ -109,8 +108,8 @@ class Autoscaler:
         else:
             suited = True
         entry, _ = self._offers[group.name][0]
-        asked, room = snapshot.classes.requests[number], snapshot.resources.room(entry.allocatable)
-        return bool(suited and (asked[: len(room)] <= room).all())
+        requests, room = snapshot.classes.requests[number], snapshot.resources.room(entry.allocatable)
+        return bool(suited and (requests[: len(room)] <= room).all())
 
     def _nodes_for(self, group: NodeGroup, pods: list[Pod]) -> int:
         """How many empty nodes hold these pods, by their sum."""
@@ -120,42 +119,42 @@ class Autoscaler:
         rows = [snapshot.pods.class_of[snapshot.pods.rows[pod.key]] for pod in pods]
         entry, _ = self._offers[group.name][0]
         room = snapshot.resources.room(entry.allocatable)
-        asked = snapshot.classes.requests[rows, : len(room)].sum(axis=0)
-        return int(np.max(np.ceil(asked[room > 0] / room[room > 0])))
+        requests = snapshot.classes.requests[rows, : len(room)].sum(axis=0)
+        return int(np.max(np.ceil(requests[room > 0] / room[room > 0])))
 
     def _next_name(self, group: NodeGroup) -> str:
         self._count[group.name] += 1
         return f"{group.name}-{self._count[group.name]:04d}"
 
-    def _arrive(self, group: NodeGroup, name: str) -> None:
-        self._coming[group.name] -= 1
-        self._appear(group, name)
+    def _started(self, group: NodeGroup, name: str) -> None:
+        self._starting[group.name] -= 1
+        self._register(group, name)
 
-    def _appear(self, group: NodeGroup, name: str) -> None:
-        """A machine of the group starts and registers its node."""
+    def _register(self, group: NodeGroup, name: str) -> None:
+        """Start an instance of the group, whose kubelet registers a node."""
         offers = self._offers[group.name]
         entry, offering = offers[self._count[group.name] % len(offers)]
-        machine = self.cloud.start(name, entry, offering)
+        instance = self.cloud.start(name, entry, offering)
         labels = {**group.labels, GROUP: group.name, names.HOSTNAME: name}
-        self.cloud.api.create_node(node_of(machine, labels, group.taints))
+        self.cloud.api.create_node(node_of(instance, labels, group.taints))
 
-    # -- fewer ---------------------------------------------------------------------------------------------------
+    # -- scale-down ------------------------------------------------------------------------------------------------
 
     def _scale_down(self) -> None:
         now = self.world.queue.time
-        left = {group.name: len(self.members(group)) - group.least for group in self.groups}
+        removable = {group.name: len(self.members(group)) - group.least for group in self.groups}
         waited = now - self._last_addition >= seconds(self.settings.scale_down_delay_after_add)
-        for state in self._grown():
+        for state in self._ready_nodes():
             name = state.name
             if name in self._draining or not self._underused(state):
                 self._unneeded.pop(name, None)
                 continue
             since = self._unneeded.setdefault(name, now)
             group = state.labels[GROUP]
-            if waited and left[group] > 0 and now - since >= seconds(self.settings.scale_down_unneeded_time):
-                left[group] -= self._remove(state)
+            if waited and removable[group] > 0 and now - since >= seconds(self.settings.scale_down_unneeded_time):
+                removable[group] -= self._drain(state)
 
-    def _grown(self) -> list[StateNode]:
+    def _ready_nodes(self) -> list[StateNode]:
         nodes = self.cluster_state.snapshot.nodes
         states = [nodes.get(row) for _, row in sorted(nodes.rows.items())]
         return [state for state in states if GROUP in state.labels and state.node is not None and state.node.ready]
@@ -166,8 +165,8 @@ class Autoscaler:
         used = (nodes.taken[row] - nodes.daemon_taken[row])[[CPU, MEMORY]] / nodes.room[row][[CPU, MEMORY]]
         return bool(used.max() < self.settings.scale_down_utilization_threshold)
 
-    def _remove(self, state: StateNode) -> bool:
-        """Remove a node whose pods have somewhere to go; whether it goes."""
+    def _drain(self, state: StateNode) -> bool:
+        """Drain a node whose pods fit elsewhere; whether it does."""
         snapshot = self.cluster_state.snapshot
         row = snapshot.nodes.rows[state.name]
         pods = [at for at in sorted(snapshot.pods_on(row)) if snapshot.pods.get(at).reschedulable]
@@ -180,7 +179,7 @@ class Autoscaler:
         return True
 
     def _fit_elsewhere(self, pods: list[int], row: int) -> bool:
-        """Whether each pod fits on another node, one after the other; the snapshot is put back afterwards."""
+        """Whether each pod fits on another node, one after the other; the snapshot is restored afterwards."""
         snapshot, now = self.cluster_state.snapshot, self.world.queue.moment
         moved: list[str] = []
         try:
@@ -188,7 +187,7 @@ class Autoscaler:
                 pod = snapshot.pods.get(at)
                 usable = self.cluster_state.open.copy()
                 usable[row] = 0
-                mask = fitting(snapshot, at, usable)
+                mask = feasible_nodes(snapshot, at, usable)
                 kept = pod.metadata.annotations.get(SAFE_TO_EVICT) == "false" or not pod.metadata.owner_references
                 if kept or not evictable(pod, now) or not mask.any():
                     return False
@@ -206,7 +205,7 @@ class Autoscaler:
             self.world.store.nodes.put(replace(node, spec=replace(node.spec, unschedulable=True)))
 
     def _remove_drained(self) -> None:
-        """Nodes that were emptied go; pods that budgets hold back are asked again."""
+        """Remove nodes that are empty; evict pods again that PodDisruptionBudgets held back."""
         snapshot = self.cluster_state.snapshot
         for name in list(self._draining):
             row = snapshot.nodes.rows.get(name)
@@ -217,21 +216,20 @@ class Autoscaler:
                     self.cloud.api.evict(pod.key)
             if not staying:
                 del self._draining[name]
-                self.removed += 1
                 self.cloud.end(name)
                 self.world.store.nodes.remove(name)
 
 
 def _offers(group: NodeGroup, catalog: Catalog) -> list[tuple[InstanceType, Offering]]:
-    """The machines of a group, one per zone, in the order of its zones."""
+    """The offerings of a group, one per zone, in the order of its zones."""
     entry = catalog.by_name.get(group.instance_type)
-    wanted = Requirements([(names.CAPACITY_TYPE, one_of(group.capacity_type))])
-    found = [] if entry is None else list(launchable(entry, wanted))
+    requirements = Requirements([(names.CAPACITY_TYPE, one_of(group.capacity_type))])
+    offerings = [] if entry is None else list(launchable(entry, requirements))
     if group.zones:
-        found = [offering for zone in group.zones for offering in found if offering.zone == zone]
-    if entry is None or not found:
+        offerings = [offering for zone in group.zones for offering in offerings if offering.zone == zone]
+    if entry is None or not offerings:
         where = f" in {', '.join(group.zones)}" if group.zones else ""
         raise UnknownMachineError(
             f"node group {group.name}: the catalogue offers no {group.capacity_type} {group.instance_type}{where}"
         )
-    return [(entry, offering) for offering in found]
+    return [(entry, offering) for offering in offerings]

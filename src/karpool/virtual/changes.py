@@ -1,4 +1,4 @@
-"""Changes to immutable objects: the same object with one thing different."""
+"""Copies of immutable objects with one change."""
 
 from datetime import datetime
 from typing import TypeVar
@@ -14,24 +14,24 @@ from karpool.wire.objects import Condition, Metadata, Object, condition
 T = TypeVar("T", bound=Object)
 
 
-def with_metadata(thing: T, **changes: object) -> T:
+def with_metadata(obj: T, **changes: object) -> T:
     """The object with other metadata."""
-    metadata: Metadata = replace(thing.metadata, **changes)
-    return replace(thing, metadata=metadata)
+    metadata: Metadata = replace(obj.metadata, **changes)
+    return replace(obj, metadata=metadata)
 
 
-def with_label(thing: T, key: str, value: str | None) -> T:
+def with_label(obj: T, key: str, value: str | None) -> T:
     """The object with a label, or without it."""
-    return with_metadata(thing, labels=_with(thing.metadata.labels, key, value))
+    return with_metadata(obj, labels=_with(obj.metadata.labels, key, value))
 
 
-def with_annotation(thing: T, key: str, value: str | None) -> T:
+def with_annotation(obj: T, key: str, value: str | None) -> T:
     """The object with an annotation, or without it."""
-    return with_metadata(thing, annotations=_with(thing.metadata.annotations, key, value))
+    return with_metadata(obj, annotations=_with(obj.metadata.annotations, key, value))
 
 
-def _with(held: dict[str, str], key: str, value: str | None) -> dict[str, str]:
-    rest = {name: text for name, text in held.items() if name != key}
+def _with(entries: dict[str, str], key: str, value: str | None) -> dict[str, str]:
+    rest = {name: text for name, text in entries.items() if name != key}
     return rest if value is None else {**rest, key: value}
 
 
@@ -39,16 +39,16 @@ def set_condition(
     conditions: tuple[Condition, ...], kind: str, status: str, now: datetime, *, reason: str = "", message: str = ""
 ) -> tuple[Condition, ...]:
     """Conditions with one written; its transition time moves only with its status."""
-    held = condition(conditions, kind)
-    since = held.last_transition_time if held is not None and held.status == status else now
+    before = condition(conditions, kind)
+    since = before.last_transition_time if before is not None and before.status == status else now
     written = Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=since)
-    if held is None:
+    if before is None:
         return (*conditions, written)
     return tuple(written if entry.type == kind else entry for entry in conditions)
 
 
-def pod_fares(pod: Pod, **changes: object) -> Pod:
-    """The pod in another state."""
+def with_pod_status(pod: Pod, **changes: object) -> Pod:
+    """The pod with another status."""
     return replace(pod, status=replace(pod.status, **changes))
 
 

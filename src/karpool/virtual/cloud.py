@@ -1,6 +1,6 @@
-"""A cloud: launches machines for NodeClaims as the KWOK provider does, runs short of types, takes spot nodes away.
+"""A cloud provider: launches instances for NodeClaims as the KWOK provider does, has shortages, interrupts spot nodes.
 
-A machine has the name of its claim. It exists, and costs money, from its launch to the end of its termination.
+An instance has the name of its claim. It exists, and costs money, from its launch to the end of its termination.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,12 +27,12 @@ from karpool.virtual.world import VirtualWorld
 
 PROVIDER: Final = "virtual://"
 REMEMBERS_SHORTAGE: Final = 180.0
-"""How long the provider tells decisions that an offering cannot be had, after it could not be had once."""
+"""How long an offering counts as unavailable after a launch failed for lack of it, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A machine that exists: what it costs an hour, and since when it does."""
+    """An instance that exists: its price in $/h, and since when it runs."""
 
     name: str
     entry: InstanceType
@@ -42,7 +42,7 @@ class Instance:
 
 
 class VirtualCloud:
-    """All machines; `catalog` is what the provider says can be had now."""
+    """All instances; `catalog` has what the provider offers now."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class VirtualCloud:
         self.world = world
         self.api = api
         self.catalog = catalog
-        self.machines: dict[str, Instance] = {}
+        self.instances: dict[str, Instance] = {}
         self.on_start: list[Callable[[Instance], None]] = []
         self.on_end: list[Callable[[Instance], None]] = []
         self.failed_launches = 0
@@ -66,42 +66,42 @@ class VirtualCloud:
         self._interruptions = tuple(interruptions)
         self._known_short: dict[tuple[str, str, str], float] = {}
         self._reserved: dict[str, int] = {}
-        world.store.claims.watch(self._claim)
+        world.store.claims.watch(self._claim_changed)
 
-    # -- launch --------------------------------------------------------------------------------------------------
+    # -- launch ----------------------------------------------------------------------------------------------------
 
-    def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
+    def _claim_changed(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
         if new is not None and old is None and not new.status.provider_id:
-            delay = self.world.strayed(self.world.timings.launch, "launch", new.name)
+            delay = self.world.jittered(self.world.timings.launch, "launch", new.name)
             self.world.queue.after(delay, partial(self._launch, new.name, new.metadata.uid))
-        elif new is None and old is not None and old.name in self.machines:
+        elif new is None and old is not None and old.name in self.instances:
             self.end(old.name)
 
-    def _held(self, name: str, uid: str) -> NodeClaim | None:
+    def _get(self, name: str, uid: str) -> NodeClaim | None:
         claim = self.world.store.claims.get(name)
         return claim if claim is not None and claim.metadata.uid == uid else None
 
     def _launch(self, name: str, uid: str) -> None:
-        claim = self._held(name, uid)
+        claim = self._get(name, uid)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return
-        wanted = as_requirements(claim.spec.requirements)
-        found = self._choose(wanted)
-        if found is None:
+        requirements = as_requirements(claim.spec.requirements)
+        choice = self._choose(requirements)
+        if choice is None:
             self.failed_launches += 1
             self.api.delete_claim(name, uid)
             return
-        entry, offering = found
+        entry, offering = choice
         if offering.reservation_id is not None:
             self._reserved[offering.reservation_id] = self._reserved.get(offering.reservation_id, 0) + 1
             self._publish()
-        machine = self.start(name, entry, offering)
-        self._report(claim, machine, wanted)
-        delay = self.world.strayed(self.world.timings.registration, "registration", name)
-        self.world.queue.after(delay, partial(self._appear, name, uid))
+        instance = self.start(name, entry, offering)
+        self._report(claim, instance, requirements)
+        delay = self.world.jittered(self.world.timings.registration, "registration", name)
+        self.world.queue.after(delay, partial(self._register, name, uid))
 
-    def _choose(self, wanted: Requirements) -> tuple[InstanceType, Offering] | None:
-        """The cheapest machine that can be had; what is missing is remembered."""
+    def _choose(self, requirements: Requirements) -> tuple[InstanceType, Offering] | None:
+        """The cheapest instance that is available; shortages that were met are remembered."""
 
         def is_short(entry: InstanceType, offering: Offering) -> bool:
             short = self._short(entry, offering)
@@ -109,39 +109,42 @@ class VirtualCloud:
                 self._remember(entry, offering)
             return short
 
-        return choose_machine(self._all, wanted, is_short)
+        return choose_machine(self._all, requirements, is_short)
 
     def start(self, name: str, entry: InstanceType, offering: Offering) -> Instance:
-        """Start a machine."""
+        """Start an instance."""
         price = self._all.price(offering) or 0.0
-        machine = self.machines[name] = Instance(name, entry, offering, price, self.world.queue.time)
-        for told in self.on_start:
-            told(machine)
+        instance = self.instances[name] = Instance(name, entry, offering, price, self.world.queue.time)
+        for observe in self.on_start:
+            observe(instance)
         if offering.capacity_type == names.SPOT:
             self._plan_interruption(name)
-        return machine
+        return instance
 
-    def _report(self, claim: NodeClaim, machine: Instance, wanted: Requirements) -> None:
+    def _report(self, claim: NodeClaim, instance: Instance, requirements: Requirements) -> None:
         """Write into the claim what was launched."""
-        labels = {**machine_labels(machine.entry, machine.offering, machine.price, wanted), **claim.metadata.labels}
+        labels = {
+            **machine_labels(instance.entry, instance.offering, instance.price, requirements),
+            **claim.metadata.labels,
+        }
         launched = with_claim_condition(claim, "Launched", "True", self.world.queue.moment, reason="Launched")
         status = replace(
             launched.status,
-            provider_id=PROVIDER + machine.name,
-            capacity=dict(machine.entry.capacity),
-            allocatable=dict(machine.entry.allocatable),
+            provider_id=PROVIDER + instance.name,
+            capacity=dict(instance.entry.capacity),
+            allocatable=dict(instance.entry.allocatable),
         )
-        metadata = replace(claim.metadata, labels=labels)
+        metadata = replace(claim.metadata, labels={**labels, **claim.metadata.labels})
         self.world.store.claims.put(replace(launched, metadata=metadata, status=status))
 
-    def _appear(self, name: str, uid: str) -> None:
-        """The machine's kubelet registers a Node, which says that it is not ready yet."""
-        claim = self._held(name, uid)
-        if claim is None or name not in self.machines or name in self.world.store.nodes:
+    def _register(self, name: str, uid: str) -> None:
+        """The kubelet of the instance registers a Node, which is not ready yet."""
+        claim = self._get(name, uid)
+        if claim is None or name not in self.instances or name in self.world.store.nodes:
             return
-        self.api.create_node(node_of(self.machines[name], claim.metadata.labels, starting_taints(claim)))
+        self.api.create_node(node_of(self.instances[name], claim.metadata.labels, starting_taints(claim)))
 
-    # -- what cannot be had --------------------------------------------------------------------------------------
+    # -- shortages -------------------------------------------------------------------------------------------------
 
     def _short(self, entry: InstanceType, offering: Offering) -> bool:
         now = self.world.queue.time
@@ -149,12 +152,13 @@ class VirtualCloud:
         if offering.reservation_id is not None and taken >= offering.reservation_capacity:
             return True
         return any(
-            seconds(one.start) <= now < seconds(one.start) + seconds(one.length) and _concerns(one, entry, offering)
-            for one in self._shortages
+            seconds(short.start) <= now < seconds(short.start) + seconds(short.length)
+            and _concerns(short, entry, offering)
+            for short in self._shortages
         )
 
     def _remember(self, entry: InstanceType, offering: Offering) -> None:
-        """Tell decisions for a while that an offering cannot be had."""
+        """Take an offering out of the catalogue for a while."""
         until = self.world.queue.time + REMEMBERS_SHORTAGE
         self._known_short[offering_key(entry, offering)] = until
         self.world.queue.at(until, self._publish)
@@ -163,25 +167,25 @@ class VirtualCloud:
     def _publish(self) -> None:
         now = self.world.queue.time
         self._known_short = {key: until for key, until in self._known_short.items() if until > now}
-        found = obtainable(self._all, self._known_short, self._reserved)
-        if found.types != self.catalog.types:
-            self.catalog = found
+        available = obtainable(self._all, self._known_short, self._reserved)
+        if available.types != self.catalog.types:
+            self.catalog = available
 
-    # -- end -----------------------------------------------------------------------------------------------------
+    # -- termination -----------------------------------------------------------------------------------------------
 
     def terminate(self, claim: NodeClaim) -> None:
-        """End a claim's machine; the claim says when it is over."""
+        """Terminate the instance of a claim; a condition of the claim says when it is gone."""
         name, now = claim.name, self.world.queue.moment
-        status = "Terminating" if name in self.machines else "Terminated"
+        status = "Terminating" if name in self.instances else "Terminated"
         if not claim.is_true("InstanceTerminating") or status == "Terminated":
             self.world.store.claims.put(with_claim_condition(claim, "InstanceTerminating", "True", now, reason=status))
-        if name in self.machines and not claim.is_true("InstanceTerminating"):
-            delay = self.world.strayed(self.world.timings.termination, "termination", name)
+        if name in self.instances and not claim.is_true("InstanceTerminating"):
+            delay = self.world.jittered(self.world.timings.termination, "termination", name)
             self.world.queue.after(delay, partial(self._terminated, name, claim.metadata.uid))
 
     def _terminated(self, name: str, uid: str) -> None:
         self.end(name)
-        claim = self._held(name, uid)
+        claim = self._get(name, uid)
         if claim is not None:
             now = self.world.queue.moment
             self.world.store.claims.put(
@@ -189,32 +193,32 @@ class VirtualCloud:
             )
 
     def end(self, name: str) -> None:
-        """End a machine at once."""
-        machine = self.machines.pop(name, None)
-        if machine is None:
+        """End an instance at once."""
+        instance = self.instances.pop(name, None)
+        if instance is None:
             return
-        if machine.offering.reservation_id is not None:
-            self._reserved[machine.offering.reservation_id] -= 1
+        if instance.offering.reservation_id is not None:
+            self._reserved[instance.offering.reservation_id] -= 1
             self._publish()
-        for told in self.on_end:
-            told(machine)
+        for observe in self.on_end:
+            observe(instance)
 
     def _plan_interruption(self, name: str) -> None:
         for number, fault in enumerate(self._interruptions):
             mean = seconds(fault.every)
             wait = waiting_time(self.world.seed, mean, "interruption", str(number), name)
             begins = max(self.world.queue.time, seconds(fault.start)) + wait
-            self.world.queue.at(begins, partial(self._warn, name, self.machines[name], seconds(fault.warning)))
+            self.world.queue.at(begins, partial(self._interrupt, name, self.instances[name], seconds(fault.warning)))
 
-    def _warn(self, name: str, machine: Instance, warning: float) -> None:
-        """The cloud will take the machine: its claim is deleted as interruption handlers do, and soon it is gone."""
-        if self.machines.get(name) is machine:
+    def _interrupt(self, name: str, instance: Instance, warning: float) -> None:
+        """Delete the claim as interruption handlers do, and take the instance away after the warning."""
+        if self.instances.get(name) is instance:
             self.interrupted += 1
             self.api.delete_claim(name)
-            self.world.queue.after(warning, partial(self._take, name, machine))
+            self.world.queue.after(warning, partial(self._reclaim, name, instance))
 
-    def _take(self, name: str, machine: Instance) -> None:
-        if self.machines.get(name) is not machine:
+    def _reclaim(self, name: str, instance: Instance) -> None:
+        if self.instances.get(name) is not instance:
             return
         node = self.world.store.nodes.get(name)
         if node is not None:
@@ -231,7 +235,7 @@ def _concerns(shortage: Shortage, entry: InstanceType, offering: Offering) -> bo
     )
 
 
-def node_of(machine: Instance, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> Node:
-    """The Node that a machine registers: not ready yet."""
-    said = {**machine_labels(machine.entry, machine.offering, machine.price), **labels}
-    return starting_node(machine.name, PROVIDER + machine.name, machine.entry, labels=said, taints=taints)
+def node_of(instance: Instance, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> Node:
+    """The Node that an instance registers, not ready yet."""
+    merged = {**machine_labels(instance.entry, instance.offering, instance.price), **labels}
+    return starting_node(instance.name, PROVIDER + instance.name, instance.entry, labels=merged, taints=taints)

@@ -18,12 +18,13 @@ from karpool.virtual.api import Api
 from karpool.virtual.autoscaler import Autoscaler
 from karpool.virtual.cloud import VirtualCloud
 from karpool.virtual.compactor import VirtualCompactor
+from karpool.virtual.controller_manager import ControllerManager, budget_of
 from karpool.virtual.curves import seconds
 from karpool.virtual.event_queue import EventQueue
-from karpool.virtual.initial_cluster import furnish, settle
+from karpool.virtual.initial_cluster import load_nodes_and_pods, load_static_objects
 from karpool.virtual.kubelet import Kubelets
-from karpool.virtual.ledger import Ledger
 from karpool.virtual.pdb_controller import PdbController
+from karpool.virtual.recorder import RunRecorder
 from karpool.virtual.scenario import (
     Decisions,
     Interruptions,
@@ -35,14 +36,13 @@ from karpool.virtual.scenario import (
     patched,
 )
 from karpool.virtual.scheduler import Scheduler
-from karpool.virtual.workloads import Workloads, budget_of
 from karpool.virtual.world import VirtualWorld
 
 
 class VirtualCluster:
-    """The cluster of a scenario under one policy; `run` lets time pass, `ledger` says what it cost.
+    """The cluster of a scenario under one policy; `run` advances its clock, `recorder` has the results.
 
-    `begins_with` is the real cluster, if there is one, that `with_cluster` made the scenario from.
+    `initial` is the real cluster that `with_cluster` took into the scenario, if there is one.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class VirtualCluster:
         *,
         policy: Policy | None = None,
         seed: int | None = None,
-        begins_with: Objects | None = None,
+        initial: Objects | None = None,
     ) -> None:
         self.scenario = scenario
         self.policy = policy = policy or Policy()
@@ -62,13 +62,15 @@ class VirtualCluster:
         world = self.world = VirtualWorld(self.store, self.queue, seed, scenario.timings)
         for pool in patched(scenario.pools, policy):
             self.store.pools.put(pool)
-        if begins_with is not None:
-            furnish(self.store, begins_with)
-        self.workloads = Workloads(world, scenario.workloads)
+        if initial is not None:
+            load_static_objects(self.store, initial)
+        manager = self.controller_manager = ControllerManager(world, scenario.workloads)
         self._put_budgets()
-        self.watchman = PdbController(self.store, self.workloads.controller_of, self.workloads.scale)
-        self.api = Api(world, self.watchman)
-        self.workloads.install(self.api)
+        self.pdb_controller = PdbController(
+            self.store, self.controller_manager.scale_target, self.controller_manager.desired_replicas
+        )
+        self.api = Api(world, self.pdb_controller)
+        manager.install(self.api)
         self.cluster_state = ClusterState(self.store, self._foreseen)
         self.cloud = VirtualCloud(
             world,
@@ -78,23 +80,17 @@ class VirtualCluster:
             interruptions=[fault for fault in scenario.faults if isinstance(fault, Interruptions)],
         )
         self.scheduler = Scheduler(world, self.cluster_state, policy.scheduler or scenario.scheduler)
-        self.kubelets = Kubelets(
-            world,
-            self.cluster_state,
-            start_time=self.workloads.start_time,
-            stop_time=self.workloads.stop_time,
-            run_time=self.workloads.run_time,
-        )
+        self.kubelets = Kubelets(world, self.cluster_state, manager.workload_of)
         self.actuator = VirtualActuator(world, self.api, self.cloud)
-        self.ledger = Ledger(world, self.api, self.cloud)
-        self.actuator.observers.append(self.ledger.action)
+        self.recorder = RunRecorder(world, self.api, self.cloud)
+        self.actuator.observers.append(self.recorder.action)
         self.controller = Controller(
             self.store,
             self.queue,
             self.cluster_state,
             self.actuator,
             offers=self.cloud,
-            pdb_source=self.watchman,
+            pdb_source=self.pdb_controller,
             settings=decision_settings(policy.decisions),
             options=Options(seed=seed),
             intervals=intervals(scenario.timings),
@@ -104,18 +100,18 @@ class VirtualCluster:
         self.autoscaler = Autoscaler(
             world, self.cluster_state, self.cloud, groups, settings=scenario.autoscaler, catalog=catalog
         )
-        self._begin()
-        if begins_with is not None:
-            settle(self.cloud, self.workloads, begins_with)
-            self.ledger.begin()  # nodes that were there are not launched
+        self._schedule_start()
+        if initial is not None:
+            load_nodes_and_pods(self.cloud, manager, initial)
+            self.recorder.begin()  # nodes of the initial cluster do not count as launched
 
     def _put_budgets(self) -> None:
-        asked = (budget_of(workload) for workload in self.workloads.described)
-        for budget in (*self.scenario.budgets, *(budget for budget in asked if budget is not None)):
+        budgets = (budget_of(workload) for workload in self.scenario.workloads)
+        for budget in (*self.scenario.budgets, *(budget for budget in budgets if budget is not None)):
             self.store.pdbs.put(budget)
 
-    def _begin(self) -> None:
-        self.queue.at(0.0, self.workloads.start)
+    def _schedule_start(self) -> None:
+        self.queue.at(0.0, self.controller_manager.start)
         self.queue.at(0.0, self.controller.start)
         if self.autoscaler.groups:
             self.queue.at(0.0, self.autoscaler.start)
@@ -126,27 +122,27 @@ class VirtualCluster:
                 self.queue.at(seconds(fault.start), self.controller.stop)
                 self.queue.at(seconds(fault.start) + seconds(fault.length), self.controller.start)
         if seconds(self.scenario.warm_up):
-            self.queue.at(seconds(self.scenario.warm_up), self.ledger.begin)
+            self.queue.at(seconds(self.scenario.warm_up), self.recorder.begin)
 
     def _foreseen(self, claim: NodeClaim) -> NodeClaim:
         return foresee(Objects(node_claims=(claim,)), self.cloud.catalog).node_claims[0]
 
     @property
     def now(self) -> datetime:
-        """The cluster's own time."""
+        """The time in the cluster."""
         return self.queue.moment
 
     def run(self, until: float) -> None:
-        """Let time pass until so many seconds after the start."""
+        """Advance the clock to so many seconds after the start."""
         self.queue.run(until)
 
 
 _REFRESH: Final = 300.0
-"""The simulator looks less often than a real controller for what only time changes: it has whole days to run."""
+"""Less often than a real controller, because a simulation runs for days."""
 
 
 def intervals(timings: Timings) -> Intervals:
-    """A scenario's timings as the controller takes them."""
+    """A scenario's timings as intervals of the controller."""
     return Intervals(
         poll=seconds(timings.poll),
         patience=seconds(timings.patience),
@@ -158,7 +154,7 @@ def intervals(timings: Timings) -> Intervals:
 
 
 def decision_settings(decisions: Decisions) -> DisruptionSettings:
-    """A scenario's choices as decisions take them."""
+    """A scenario's decisions as settings."""
     return DisruptionSettings(
         order=Order(decisions.order),
         partition=Partition(decisions.partition),

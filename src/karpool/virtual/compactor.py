@@ -1,4 +1,4 @@
-"""The node compactor at work on the virtual cluster: the same steps as everywhere, looked at every few minutes."""
+"""The node compactor on the virtual cluster, with the steps of the real one."""
 
 from datetime import datetime
 from functools import partial
@@ -12,7 +12,7 @@ from karpool.compaction.settings import DEFAULTS, CompactionSettings, jittered
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_annotation
-from karpool.virtual.random_streams import share
+from karpool.virtual.random_streams import random_fraction
 from karpool.virtual.world import VirtualWorld
 
 
@@ -24,26 +24,26 @@ class VirtualCompactor:
         self.api = api
         self.config = config
         self.settings = settings
-        self._looks = 0
+        self._scans = 0
 
     def start(self) -> None:
-        """Look from the beginning on."""
-        self.world.queue.at(0.0, self._look)
+        """Scan from the start on."""
+        self.world.queue.at(0.0, self._scan)
 
-    def _look(self) -> None:
+    def _scan(self) -> None:
         queue = self.world.queue
         now: datetime = queue.moment
         step = advance(self.world.store.objects(), self.config, now, self.settings)
-        self._looks += 1
+        self._scans += 1
         if step.requeue_at is None:
-            sleep = jittered(self.settings.sleep, share(self.world.seed, "compactor", str(self._looks)))
+            sleep = jittered(self.settings.sleep, random_fraction(self.world.seed, "compactor", str(self._scans)))
         else:
             sleep = step.requeue_at - now
-        queue.after(sleep.total_seconds(), self._look)
+        queue.after(sleep.total_seconds(), self._scan)
         for action in step.actions:
-            queue.after(0.0, partial(self._carry_out, action))
+            queue.after(0.0, partial(self._execute, action))
 
-    def _carry_out(self, action: CompactionAction) -> None:
+    def _execute(self, action: CompactionAction) -> None:
         match action:
             case SetNodeState():
                 self._set_state(action)

@@ -15,47 +15,46 @@ from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import seconds
 from karpool.virtual.initial_cluster import with_cluster
-from karpool.virtual.invariants import Invariants
-from karpool.virtual.ledger import ClusterSample, PoolShare, Summary
+from karpool.virtual.recorder import ClusterSample, PoolSummary, RunSummary
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
-from karpool.virtual.worker_processes import Far, share_out
+from karpool.virtual.worker_processes import Progress, run_in_processes
 from karpool.wire.duration import parse_duration
 
 DEFAULT_POLICY: Final = "default"
 _CHUNKS: Final = 500
-Tell = Callable[[str, int, int | None], None]
+ReportProgress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
 class ScenarioSource:
-    """A scenario as another process can read it: its text, and who opens its catalogue."""
+    """A scenario that another process can read: its text, and a function that opens its catalogue."""
 
     text: bytes
     open_catalog: Callable[[], Catalog]
     length: str | None = None
     """How long to measure, if not as the scenario says."""
     files: tuple[str, ...] = ()
-    """Where the cluster is with which the scenario begins."""
+    """The files of the initial cluster."""
 
     def objects(self) -> Objects:
-        """The cluster with which the scenario begins."""
+        """The initial cluster."""
         return load(self.files, stdin=sys.stdin.buffer).objects if self.files else Objects()
 
-    def scenario(self, begins_with: Objects | None = None) -> Scenario:
+    def scenario(self, initial: Objects | None = None) -> Scenario:
         """The scenario, with at least one policy."""
-        made = read_scenario(self.text)
+        scenario = read_scenario(self.text)
         if self.files:
-            made = with_cluster(made, self.objects() if begins_with is None else begins_with)
-        length = made.length if self.length is None else parse_duration(self.length)
-        return replace(made, length=length, policies=made.policies or {DEFAULT_POLICY: Policy()})
+            scenario = with_cluster(scenario, self.objects() if initial is None else initial)
+        length = scenario.length if self.length is None else parse_duration(self.length)
+        return replace(scenario, length=length, policies=scenario.policies or {DEFAULT_POLICY: Policy()})
 
 
 class Run(NamedTuple):
-    """What became of a policy on a seed."""
+    """The results of one policy on one seed."""
 
-    summary: Summary
+    summary: RunSummary
     samples: tuple[ClusterSample, ...]
-    pools: dict[str, PoolShare]
+    pools: dict[str, PoolSummary]
 
 
 @dataclass(frozen=True)
@@ -73,35 +72,36 @@ def run(
     policy: str,
     seed: int,
     *,
-    begins_with: Objects | None = None,
-    far: Far | None = None,
-    check: bool = False,
+    initial: Objects | None = None,
+    progress: Progress | None = None,
+    observe: Callable[[VirtualCluster], object] | None = None,
 ) -> Run:
-    """One run; `check` has every event looked at for broken rules, `far` is told how many of 500 parts are done."""
-    cluster = VirtualCluster(scenario, catalog, policy=scenario.policies[policy], seed=seed, begins_with=begins_with)
-    advance = Invariants(cluster).run if check else cluster.run
+    """One run; `progress` hears how many of 500 parts are done, `observe` gets the cluster before it runs."""
+    cluster = VirtualCluster(scenario, catalog, policy=scenario.policies[policy], seed=seed, initial=initial)
+    if observe is not None:
+        observe(cluster)
     end = seconds(scenario.warm_up) + seconds(scenario.length)
     for chunk in range(1, _CHUNKS + 1):
-        advance(end * chunk / _CHUNKS)
-        if far is not None:
-            far(chunk)
-    ledger = cluster.ledger
-    ledger.take_sample()
-    return Run(ledger.summary(), tuple(ledger.samples), ledger.pools())
+        cluster.run(end * chunk / _CHUNKS)
+        if progress is not None:
+            progress(chunk)
+    recorder = cluster.recorder
+    recorder.take_sample()
+    return Run(recorder.summary(), tuple(recorder.samples), recorder.pools())
 
 
 def compare(
-    source: ScenarioSource, policies: Sequence[str], seeds: Sequence[int], tell: Tell, workers: int = 1
+    source: ScenarioSource, policies: Sequence[str], seeds: Sequence[int], report: ReportProgress, workers: int = 1
 ) -> Comparison:
     """Every policy on every seed; the result does not depend on the number of workers."""
     objects = source.objects()
     scenario = source.scenario(objects)
     jobs = [(name, seed) for name in policies for seed in seeds]
     if workers > 1 and len(jobs) > 1:
-        found = _together(source, jobs, tell, workers)
+        results = _run_in_parallel(source, jobs, report, workers)
     else:
-        found = _one_by_one(Stage(scenario, source.open_catalog(), objects), jobs, tell)
-    runs = {name: tuple(found[name, seed] for seed in seeds) for name in policies}
+        results = _run_in_turn(RunInputs(scenario, source.open_catalog(), objects), jobs, report)
+    runs = {name: tuple(results[name, seed] for seed in seeds) for name in policies}
     return Comparison(scenario, tuple(seeds), runs)
 
 
@@ -110,52 +110,55 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Job = tuple[str, int]
+RunKey = tuple[str, int]
+"""A policy and a seed."""
 
 
-class Stage(NamedTuple):
+class RunInputs(NamedTuple):
     """What all runs of a process share."""
 
     scenario: Scenario
     catalog: Catalog
-    begins_with: Objects
+    initial: Objects
 
-    def run(self, job: Job, far: Far) -> Run:
+    def run(self, job: RunKey, progress: Progress) -> Run:
         """One run."""
         policy, seed = job
-        return run(self.scenario, self.catalog, policy, seed, begins_with=self.begins_with, far=far)
+        return run(self.scenario, self.catalog, policy, seed, initial=self.initial, progress=progress)
 
 
-def _one_by_one(stage: Stage, jobs: Sequence[Job], tell: Tell) -> dict[Job, Run]:
-    found = {}
+def _run_in_turn(inputs: RunInputs, jobs: Sequence[RunKey], report: ReportProgress) -> dict[RunKey, Run]:
+    results = {}
     for number, job in enumerate(jobs):
 
-        def far(chunk: int, number: int = number, name: str = job[0]) -> None:
-            tell(f"Simulating {name}", number * _CHUNKS + chunk, len(jobs) * _CHUNKS)
+        def progress(chunk: int, number: int = number, name: str = job[0]) -> None:
+            report(f"Simulating {name}", number * _CHUNKS + chunk, len(jobs) * _CHUNKS)
 
-        found[job] = stage.run(job, far)
-    return found
+        results[job] = inputs.run(job, progress)
+    return results
 
 
-def _together(source: ScenarioSource, jobs: Sequence[Job], tell: Tell, workers: int) -> dict[Job, Run]:
+def _run_in_parallel(
+    source: ScenarioSource, jobs: Sequence[RunKey], report: ReportProgress, workers: int
+) -> dict[RunKey, Run]:
     from karpool.packing.warmup import warm_up
 
     done = dict.fromkeys(jobs, 0)
 
-    def heard(job: Job, chunk: int) -> None:
+    def progress(job: RunKey, chunk: int) -> None:
         done[job] = chunk
-        tell(f"Simulating {len(jobs)} runs", sum(done.values()), len(jobs) * _CHUNKS)
+        report(f"Simulating {len(jobs)} runs", sum(done.values()), len(jobs) * _CHUNKS)
 
-    heard(jobs[0], 0)
+    progress(jobs[0], 0)
     warm_up()  # so that the workers find the kernels compiled
-    return share_out(partial(_work, source), jobs, workers, heard)
+    return run_in_processes(partial(_run_job, source), jobs, workers, progress)
 
 
 @cache
-def _opened(source: ScenarioSource) -> Stage:
+def _inputs(source: ScenarioSource) -> RunInputs:
     objects = source.objects()
-    return Stage(source.scenario(objects), source.open_catalog(), objects)
+    return RunInputs(source.scenario(objects), source.open_catalog(), objects)
 
 
-def _work(source: ScenarioSource, job: Job, far: Far) -> Run:
-    return _opened(source).run(job, far)
+def _run_job(source: ScenarioSource, job: RunKey, progress: Progress) -> Run:
+    return _inputs(source).run(job, progress)

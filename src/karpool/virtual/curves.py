@@ -1,4 +1,4 @@
-"""How many of something there should be, over the day: hours, ramps, bursts and noise, as plain data."""
+"""How many replicas there should be over time: hours, ramps, bursts and noise."""
 
 import math
 from bisect import bisect_right
@@ -20,7 +20,7 @@ AtLeastOne: Final = msgspec.Meta(min_length=1)
 
 
 class ScenarioPart(Wire, forbid_unknown_fields=True):
-    """Base of everything in a scenario: a field that nobody knows is a mistake."""
+    """Base of everything in a scenario; unknown fields are refused."""
 
 
 def seconds(length: Duration) -> float:
@@ -29,21 +29,21 @@ def seconds(length: Duration) -> float:
 
 
 class Hour(ScenarioPart):
-    """What holds at a time of every day (UTC)."""
+    """The value at a time of every day (UTC)."""
 
     at: ClockTime
     value: Share
 
 
 class CurveStep(ScenarioPart):
-    """What holds from so long after the start."""
+    """The value from a time after the start on."""
 
     after: Delay
     value: Share
 
 
 class Bursts(ScenarioPart):
-    """Sudden crowds: how often on average, for how long, how many more."""
+    """Bursts: how often on average, how long, and how many more."""
 
     every: Interval
     length: Stretch
@@ -51,7 +51,7 @@ class Bursts(ScenarioPart):
 
 
 class Noise(ScenarioPart):
-    """How much the value strays, as a share of itself (one standard deviation), and how often it does."""
+    """The standard deviation of the value, as a share of itself, and how often it changes."""
 
     share: Share
     every: Interval = parse_duration("5m")
@@ -72,11 +72,11 @@ class Curve(ScenarioPart):
     noise: Noise | None = None
     least: Share = 0.0
     every: Interval = parse_duration("1m")
-    """How often somebody looks at the curve, as an autoscaler of pods would."""
+    """How often the replicas follow the curve, as with a horizontal pod autoscaler."""
 
 
-class Player:
-    """Plays a curve from a start, with chance of its own; asked for ever later times."""
+class CurveEvaluator:
+    """Evaluates a curve from a start on; times must not go back."""
 
     def __init__(self, curve: Curve, start: datetime, random: Random) -> None:
         self.curve = curve
@@ -92,10 +92,10 @@ class Player:
     def value(self, time: float) -> float:
         """The curve so many seconds after the start."""
         plain = self._plain(time)
-        return max(self.curve.least, plain * self._noise(time) + self._crowd(time))
+        return max(self.curve.least, plain * self._noise(time) + self._burst_height(time))
 
     def whole(self, time: float) -> int:
-        """The curve as a number of things."""
+        """The curve as a whole number."""
         return math.floor(self.value(time) + 0.5)
 
     def _plain(self, time: float) -> float:
@@ -115,7 +115,7 @@ class Player:
             self._next_noise += seconds(noise.every)
         return self._factor
 
-    def _crowd(self, time: float) -> float:
+    def _burst_height(self, time: float) -> float:
         bursts = self.curve.bursts
         if bursts is None:
             return 0.0

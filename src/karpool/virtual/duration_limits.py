@@ -1,4 +1,4 @@
-"""How long the durations of a scenario may be: the type of each field says it, and `span_flaws` holds values to it."""
+"""How long the durations of a scenario may be: types of fields carry limits, and `duration_flaws` checks them."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple, get_args
@@ -17,39 +17,39 @@ class Limits(NamedTuple):
     least: Duration
     never: bool = False
 
-    def hold(self, length: Duration) -> bool:
-        """Whether a duration is within them."""
+    def allow(self, length: Duration) -> bool:
+        """Whether a duration is within the limits."""
         return self.never if length.nanos is None else length.nanos >= (self.least.nanos or 0)
 
     def __str__(self) -> str:
         return f"{self.least} or more, or Never" if self.never else f"{self.least} or more"
 
 
-# What comes round more often than every second would keep a run of hours from ending.
+# Anything more frequent than once a second would make a run of hours take too long.
 Interval = Annotated[Duration, Limits(parse_duration("1s"))]
 Delay = Annotated[Duration, Limits(parse_duration("0s"))]
 Stretch = Annotated[Duration, Limits(parse_duration("1s"), never=True)]
 """How long something lasts; with `Never` it does not end."""
 
 
-def span_flaws(value: Any, kind: Any = None, path: Path = ()) -> Iterator[Flaw]:
-    """Durations of a value, and of all it is made of, that are not within the limits of their fields."""
+def duration_flaws(value: Any, kind: Any = None, path: Path = ()) -> Iterator[Flaw]:
+    """Durations in a value, at any depth, that are not within the limits of their fields."""
     if isinstance(value, Duration):
         limits = limits_of(kind)
-        if limits is not None and not limits.hold(value):
+        if limits is not None and not limits.allow(value):
             yield Flaw(written_path(path), "Duration", f"{value} is not allowed here; write {limits}")
     elif isinstance(value, Wire):
         for field in msgspec.structs.fields(value):
-            yield from span_flaws(getattr(value, field.name), field.type, (*path, field.encode_name))
+            yield from duration_flaws(getattr(value, field.name), field.type, (*path, field.encode_name))
     elif isinstance(value, tuple):
         for number, item in enumerate(value):
-            yield from span_flaws(item, kind, (*path, number))
+            yield from duration_flaws(item, kind, (*path, number))
 
 
 def limits_of(kind: Any) -> Limits | None:
     """The limits in a field's type: of a duration, of one that may be missing, or of a list of them."""
     for part in get_args(kind):
-        found = part if isinstance(part, Limits) else limits_of(part)
-        if found is not None:
-            return found
+        limits = part if isinstance(part, Limits) else limits_of(part)
+        if limits is not None:
+            return limits
     return None

@@ -1,22 +1,24 @@
-"""What happens when: a clock of its own, and a heap of things to do."""
+"""The clock of a simulation: a heap of tasks, each with its time."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
-Deed = Callable[[], object]
+Callback = Callable[[], object]
 FINEST = 3
-"""Moments are whole milliseconds, so that no sum of delays drifts apart from another."""
+"""Times are whole milliseconds, so that sums of delays do not drift apart."""
 
 
 class EventQueue:
-    """Deeds by their time; those of one moment happen in the order in which they were asked for."""
+    """Tasks by their time; those of one moment run in the order in which they were added."""
 
     def __init__(self, start: datetime) -> None:
         self.start = start
         self.time = 0.0
         self.done = 0
-        self._heap: list[tuple[float, int, Deed]] = []
+        self.observers: list[Callback] = []
+        """Called after every task."""
+        self._heap: list[tuple[float, int, Callback]] = []
         self._sequence = 0
         self._moment: datetime | None = start
 
@@ -31,29 +33,29 @@ class EventQueue:
         """A number of seconds since the start, as objects carry it."""
         return self.start + timedelta(seconds=time)
 
-    def at(self, time: float, task: Deed) -> None:
-        """Do something at a time, or now if that is past."""
+    def at(self, time: float, task: Callback) -> None:
+        """Run a task at a time, or now if that is past."""
         self._sequence += 1
         heappush(self._heap, (max(self.time, round(time, FINEST)), self._sequence, task))
 
-    def after(self, delay: float, task: Deed) -> None:
-        """Do something so many seconds from now."""
+    def after(self, delay: float, task: Callback) -> None:
+        """Run a task so many seconds from now."""
         self.at(self.time + delay, task)
 
-    def when(self, moment: datetime, task: Deed) -> None:
-        """Do something at a moment, or now if that is past."""
+    def when(self, moment: datetime, task: Callback) -> None:
+        """Run a task at a moment, or now if that is past."""
         self.at((moment - self.start).total_seconds(), task)
 
-    def run(self, until: float, each: Deed | None = None) -> None:
-        """Do everything that is due before a time, and set the clock to it; `each` is called after every deed."""
+    def run(self, until: float) -> None:
+        """Run everything that is due before a time, and set the clock to it."""
         heap = self._heap
         while heap and heap[0][0] < until:
             time, _, task = heappop(heap)
             self._set(time)
             task()
             self.done += 1
-            if each is not None:
-                each()
+            for observe in self.observers:
+                observe()
         self._set(until)
 
     def _set(self, time: float) -> None:

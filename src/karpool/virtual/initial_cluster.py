@@ -1,7 +1,7 @@
-"""A scenario that begins with a real cluster: its nodes as they are, and its pods where they are, with their ages.
+"""A simulation that starts with a real cluster: nodes and pods keep their places and ages.
 
 Pods of a StatefulSet or DaemonSet stay such; those of any other owner become a Deployment of as many replicas. Volumes
-keep pods where they can be reached. Nodes without a pool stay as long as nobody drains them.
+keep pods where they can be attached. Nodes without a pool stay unless something drains them.
 """
 
 from collections import defaultdict
@@ -20,44 +20,44 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodSpec, PodStatus
 from karpool.virtual.changes import with_metadata
 from karpool.virtual.cloud import PROVIDER, VirtualCloud
-from karpool.virtual.deployments import REVISION, DeploymentOwner
-from karpool.virtual.owners import Owner
+from karpool.virtual.controller_manager import ControllerManager
+from karpool.virtual.deployment_controller import REVISION, DeploymentController
 from karpool.virtual.scenario import MONDAY, Scenario, Workload
-from karpool.virtual.statefulsets import REVISION as STATEFUL_REVISION
-from karpool.virtual.statefulsets import StatefulSetOwner, number_of
-from karpool.virtual.workloads import Workloads
+from karpool.virtual.statefulset_controller import REVISION as STATEFUL_REVISION
+from karpool.virtual.statefulset_controller import StatefulSetController, ordinal
+from karpool.virtual.workload_controller import WorkloadController
 from karpool.wire.objects import condition
 
-_MOMENT: Final = timedelta(minutes=1)
+_AFTER_LAST_EVENT: Final = timedelta(minutes=1)
 _POD_LABELS: Final = frozenset(
     {REVISION, STATEFUL_REVISION, "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"}
 )
-"""Labels that are not the same on all pods of an owner."""
+"""Labels that differ between pods of one workload."""
 Kind = Literal["Deployment", "StatefulSet", "DaemonSet"]
 Group = tuple[str, Kind, str]
 """The namespace, kind and name of a workload."""
 
 
 class UnknownNodeError(Exception):
-    """A node of the cluster is of a type that nobody can price or start."""
+    """A node of the initial cluster has a type that the catalogue does not have."""
 
 
 def with_cluster(scenario: Scenario, objects: Objects) -> Scenario:
-    """The scenario with the pools, workloads and budgets of a cluster; its own come on top, or instead."""
+    """The scenario with the pools, workloads and budgets of a cluster; its own are added, or replace them."""
     own = {(entry.namespace, entry.name) for entry in scenario.workloads}
     pools = {pool.name for pool in scenario.pools}
-    found = [entry for entry in _workloads(objects) if (entry.namespace, entry.name) not in own]
+    added = [entry for entry in _workloads(objects) if (entry.namespace, entry.name) not in own]
     return replace(
         scenario,
-        start=_latest(objects) + _MOMENT if scenario.start == MONDAY else scenario.start,
+        start=_latest(objects) + _AFTER_LAST_EVENT if scenario.start == MONDAY else scenario.start,
         pools=(*scenario.pools, *(pool for pool in objects.node_pools if pool.name not in pools)),
-        workloads=(*scenario.workloads, *found),
+        workloads=(*scenario.workloads, *added),
         budgets=(*scenario.budgets, *objects.pod_disruption_budgets),
     )
 
 
-def furnish(store: ClusterStore, objects: Objects) -> None:
-    """Put in what decides about pods without moving itself: volumes, namespaces and priorities."""
+def load_static_objects(store: ClusterStore, objects: Objects) -> None:
+    """Load what never changes: volumes, namespaces and priority classes."""
     for claim in objects.persistent_volume_claims:
         store.volume_claims.put(claim)
     for volume in objects.persistent_volumes:
@@ -72,86 +72,90 @@ def furnish(store: ClusterStore, objects: Objects) -> None:
         store.priority_classes.put(priority)
 
 
-def settle(cloud: VirtualCloud, workloads: Workloads, objects: Objects) -> None:
-    """Put nodes and pods where they are, before the clock runs."""
+def load_nodes_and_pods(cloud: VirtualCloud, manager: ControllerManager, objects: Objects) -> None:
+    """Load nodes, and pods where they run, before the clock starts."""
     claims = {claim.status.node_name: claim for claim in objects.node_claims if claim.status.node_name}
     for node in objects.nodes:
         if node.metadata.deletion_timestamp is None:
-            _place_node(cloud, node, claims.get(node.name))
+            _load_node(cloud, node, claims.get(node.name))
     for group, pods in _groups(objects).items():
-        owner = _owner(workloads, group)
-        if owner is not None:
-            _hand_over(owner, pods, objects)
+        controller = _controller(manager, group)
+        if controller is not None:
+            _hand_over(controller, pods, objects)
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------
 
 
-def _place_node(cloud: VirtualCloud, node: Node, claim: NodeClaim | None) -> None:
-    """A node with its machine and, if a pool has it, its claim, which bears the node's name here."""
-    found = _offered(cloud.catalog, node.metadata.labels)
-    if found is None:
+def _load_node(cloud: VirtualCloud, node: Node, claim: NodeClaim | None) -> None:
+    """A node with its instance and its claim, if it has one, under the name of the node."""
+    offered = _offered(cloud.catalog, node.metadata.labels)
+    if offered is None:
         kind = node.metadata.labels.get(names.INSTANCE_TYPE, "")
-        said = f"the catalogue has no type {kind}" if kind else f"it has no label {names.INSTANCE_TYPE}"
-        raise UnknownNodeError(f"node {node.name} cannot be simulated: {said}")
+        reason = f"the catalogue has no type {kind}" if kind else f"it has no label {names.INSTANCE_TYPE}"
+        raise UnknownNodeError(f"node {node.name} cannot be simulated: {reason}")
     store = cloud.world.store
     if claim is not None:
         renamed = with_metadata(claim, name=node.name, uid=f"claim-{node.name}")
         status = replace(renamed.status, provider_id=PROVIDER + node.name, node_name=node.name)
         store.claims.put(replace(renamed, status=status))
-    cloud.start(node.name, *found)
+    cloud.start(node.name, *offered)
     placed = with_metadata(node, uid=f"node-{node.name}")
     store.nodes.put(replace(placed, spec=replace(placed.spec, provider_id=PROVIDER + node.name)))
 
 
 def _offered(catalog: Catalog, labels: Mapping[str, str]) -> tuple[InstanceType, Offering] | None:
-    """The machine that a node's labels name; in another zone or capacity type if the catalogue has none there."""
+    """The type and offering in a node's labels; of another zone or capacity type if the catalogue has none there."""
     entry = catalog.by_name.get(labels.get(names.INSTANCE_TYPE, ""))
     if entry is None or not entry.offerings:
         return None
     zone, kind = labels.get(names.ZONE, ""), labels.get(names.CAPACITY_TYPE, names.ON_DEMAND)
-    return entry, max(entry.offerings, key=lambda one: (one.capacity_type == kind, one.zone == zone))
+    return entry, max(entry.offerings, key=lambda offering: (offering.capacity_type == kind, offering.zone == zone))
 
 
 # -- pods --------------------------------------------------------------------------------------------------------
 
 
-def _owner(workloads: Workloads, group: Group) -> Owner | None:
-    """Who takes over the pods of a group; a Deployment of that name takes any, but those of DaemonSets."""
+def _controller(manager: ControllerManager, group: Group) -> WorkloadController | None:
+    """The controller that adopts the pods of a group; a Deployment of that name adopts all but those of DaemonSets."""
     namespace, kind, name = group
-    alike = [one for one in workloads.owners if (one.workload.namespace, one.workload.name) == (namespace, name)]
-    same = next((one for one in alike if one.workload.kind == kind), None)
+    named = [
+        controller
+        for controller in manager.controllers
+        if (controller.workload.namespace, controller.workload.name) == (namespace, name)
+    ]
+    same = next((controller for controller in named if controller.workload.kind == kind), None)
     if same is not None or kind == "DaemonSet":
         return same
-    return next((one for one in alike if isinstance(one, DeploymentOwner)), None)
+    return next((controller for controller in named if isinstance(controller, DeploymentController)), None)
 
 
-def _hand_over(owner: Owner, pods: list[Pod], objects: Objects) -> None:
-    if isinstance(owner, StatefulSetOwner):
-        owner.first, owner.wanted = _numbering(pods, objects)
+def _hand_over(controller: WorkloadController, pods: list[Pod], objects: Objects) -> None:
+    if isinstance(controller, StatefulSetController):
+        controller.first, controller.replicas = _ordinals(pods, objects)
     else:
-        owner.wanted = sum(pod.active for pod in pods)
+        controller.replicas = sum(pod.active for pod in pods)
     for pod in pods:
-        placed = _placed(pod, owner.world.store, owner.world.queue.moment)
+        placed = _placed(pod, controller.world.store, controller.world.queue.moment)
         if placed is not None:
-            owner.adopt(placed)
+            controller.adopt(placed)
 
 
-def _numbering(pods: list[Pod], objects: Objects) -> tuple[int, int]:
-    """The number of a StatefulSet's first pod, and how many it wants: what it says, or what its pods show."""
-    numbers = {number_of(pod) for pod in pods}
-    said = [entry.spec.replicas for entry in objects.stateful_sets if entry.key == _owner_key(pods[0])]
-    if not said or said[0] is None:
-        return min(numbers), max(numbers) + 1 - min(numbers)
-    return min(numbers) if len(numbers) == said[0] else 0, said[0]
+def _ordinals(pods: list[Pod], objects: Objects) -> tuple[int, int]:
+    """The first ordinal of a StatefulSet and its replicas, from its spec or from its pods."""
+    ordinals = {ordinal(pod) for pod in pods}
+    written = [entry.spec.replicas for entry in objects.stateful_sets if entry.key == _owner_key(pods[0])]
+    if not written or written[0] is None:
+        return min(ordinals), max(ordinals) + 1 - min(ordinals)
+    return min(ordinals) if len(ordinals) == written[0] else 0, written[0]
 
 
 def _placed(pod: Pod, store: ClusterStore, now: datetime) -> Pod | None:
-    """The pod as it begins here: where it is and as it fares, or waiting; None for one that goes and has no node."""
+    """The pod at the start: on its node, or pending; None if it is being deleted and has no node."""
     meta = replace(pod.metadata, uid=pod.metadata.uid or f"pod-{pod.key}")
     if pod.spec.node_name in store.nodes:
         start = pod.status.start_time or pod.metadata.creation_timestamp or now
-        # A kubelet starts whoever does not say whether it is ready.
+        # A kubelet starts a pod that has no Ready condition.
         phase = pod.status.phase if condition(pod.status.conditions, "Ready") is not None else "Pending"
         return replace(pod, metadata=meta, status=replace(pod.status, phase=phase, start_time=start))
     if not pod.active or pod.is_daemon:
@@ -161,28 +165,28 @@ def _placed(pod: Pod, store: ClusterStore, now: datetime) -> Pod | None:
 
 
 def _owner_key(pod: Pod) -> str:
-    found = next((one for one in pod.metadata.owner_references if one.controller), None)
-    return f"{pod.metadata.namespace}/{pod.name if found is None else found.name}"
+    owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+    return f"{pod.metadata.namespace}/{pod.name if owner is None else owner.name}"
 
 
 def _group(pod: Pod) -> Group:
-    """Whose a pod is; a ReplicaSet of a Deployment has its name and the hash of its template."""
+    """The workload of a pod; the name of a ReplicaSet is that of its Deployment and the hash of its template."""
     namespace, _, name = _owner_key(pod).partition("/")
     if pod.is_daemon:
         return namespace, "DaemonSet", name
     if pod.owned_by("StatefulSet") and pod.name.removeprefix(f"{name}-").isdecimal():
         return namespace, "StatefulSet", name
-    mark = pod.metadata.labels.get(REVISION, "") if pod.owned_by("ReplicaSet") else ""
-    return namespace, "Deployment", name.removesuffix(f"-{mark}") if mark else name
+    template_hash = pod.metadata.labels.get(REVISION, "") if pod.owned_by("ReplicaSet") else ""
+    return namespace, "Deployment", name.removesuffix(f"-{template_hash}") if template_hash else name
 
 
 def _groups(objects: Objects) -> dict[Group, list[Pod]]:
-    """Pods by their workload, without those that have ended, that belong to a node, or that nobody may schedule."""
-    found: dict[Group, list[Pod]] = defaultdict(list)
+    """Pods by their workload, without terminal ones, static ones, and pending ones that no scheduler may bind."""
+    groups: dict[Group, list[Pod]] = defaultdict(list)
     for pod in objects.pods:
         if not pod.terminal and not pod.is_mirror and (pod.bound or pod.waits_for_node):
-            found[_group(pod)].append(pod)
-    return found
+            groups[_group(pod)].append(pod)
+    return groups
 
 
 # -- workloads ---------------------------------------------------------------------------------------------------
@@ -206,16 +210,16 @@ def _workloads(objects: Objects) -> list[Workload]:
 
 def _replicas(kind: Kind, pods: list[Pod], objects: Objects) -> int:
     if kind == "StatefulSet":
-        return _numbering(pods, objects)[1]
+        return _ordinals(pods, objects)[1]
     return sum(pod.active for pod in pods) if kind == "Deployment" else 0
 
 
 def _template(kind: Kind, pod: Pod, written: PodSpec | None) -> PodSpec:
-    """What pods that are made anew ask for."""
+    """The spec of new pods of the workload."""
     if kind == "DaemonSet":
-        # Its pods are bound to their nodes by an affinity that only the template does not have.
+        # Its pods have an affinity to their nodes, which the template does not have.
         return written or replace(pod.spec, node_name="", affinity=None)
-    # Claims that come with a pod, or are its own by number, are not those of another pod.
+    # Ephemeral claims, and those of a StatefulSet, belong to one pod.
     shared = [
         volume
         for volume in pod.spec.volumes
@@ -225,7 +229,7 @@ def _template(kind: Kind, pod: Pod, written: PodSpec | None) -> PodSpec:
 
 
 def _latest(objects: Objects) -> datetime:
-    """The last moment that the cluster tells of."""
+    """The latest time in the cluster's objects."""
     every = (*objects.pods, *objects.nodes, *objects.node_claims)
     created = [entry.metadata.creation_timestamp for entry in every]
     started = [pod.status.start_time for pod in objects.pods]

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: their status, kept by counting changes, and what the Eviction API makes of it."""
+"""The disruption controller of Kubernetes: keeps the status of PodDisruptionBudgets, and decides on evictions."""
 
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -12,15 +12,15 @@ from karpool.model.pod import Pod
 from karpool.model.workloads import BudgetStatus, PodDisruptionBudget
 from karpool.wire.objects import is_true
 
-ControllerOf = Callable[[Pod], str]
-Scale = Callable[[str], int | None]
+ScaleTarget = Callable[[Pod], str]
+DesiredReplicas = Callable[[str], int | None]
 _Entry = tuple[tuple[str, ...], bool, str]
 _MOST_KNOWN = 10_000
 """How many different labels are remembered."""
 
 
 class EvictionVerdict(StrEnum):
-    """What budgets say to an eviction."""
+    """What PodDisruptionBudgets say to an eviction."""
 
     ALLOWED = "allowed"
     REFUSED = "refused"
@@ -28,34 +28,34 @@ class EvictionVerdict(StrEnum):
 
 
 class _Tally:
-    """The pods of one budget: how many there are, how many are healthy, and whose they are."""
+    """The pods of one budget: how many there are, how many are healthy, and what scales them."""
 
     def __init__(self) -> None:
         self.pods = 0
         self.healthy = 0
         self.expected = -1
-        self.controllers: Counter[str] = Counter()
+        self.scale_targets: Counter[str] = Counter()
         self.keys: dict[str, None] = {}
 
 
 class PdbController:
-    """Keeps the status of every budget right after every change of a pod.
+    """Updates the status of budgets after every change of a pod.
 
-    `controller_of` names what scales a pod, and `scale` says how many pods that wants.
+    `scale_target` names what scales a pod, and `desired_replicas` says how many pods that wants.
     """
 
-    def __init__(self, store: ClusterStore, controller_of: ControllerOf, scale: Scale) -> None:
+    def __init__(self, store: ClusterStore, scale_target: ScaleTarget, desired_replicas: DesiredReplicas) -> None:
         self.store = store
-        self._controller_of = controller_of
-        self._scale = scale
+        self._scale_target = scale_target
+        self._desired_replicas = desired_replicas
         self._budgets = PdbLimits(store.pdbs.listed())
         self._matching: dict[tuple[str, int], tuple[dict[str, str], tuple[str, ...]]] = {}
         self._tallies: dict[str, _Tally] = {pdb.key: _Tally() for pdb in store.pdbs}
         self._counted: dict[str, _Entry] = {}
-        self._known = StatusPdbLimits(self)
-        store.pods.watch(self._pod)
+        self._limits = StatusPdbLimits(self)
+        store.pods.watch(self._pod_changed)
         for pod in store.pods:
-            self._pod(None, pod)
+            self._pod_changed(None, pod)
         for key in self._tallies:
             self._write(key)
 
@@ -63,17 +63,17 @@ class PdbController:
         """The keys of the budgets that cover a pod, by name; pods that share their labels share the answer."""
         labels = pod.metadata.labels
         name = (pod.metadata.namespace, id(labels))
-        found = self._matching.get(name)
-        if found is None:
+        matching = self._matching.get(name)
+        if matching is None:
             if len(self._matching) >= _MOST_KNOWN:
                 self._matching.clear()
             # The labels are kept, too, so that no others ever get their id.
-            found = self._matching[name] = labels, tuple(pdb.key for pdb in self._budgets.matching(pod))
-        return found[1]
+            matching = self._matching[name] = labels, tuple(pdb.key for pdb in self._budgets.matching(pod))
+        return matching[1]
 
     # -- counting ------------------------------------------------------------------------------------------------
 
-    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if not self._tallies:
             return
         pod = new if new is not None else old
@@ -93,15 +93,15 @@ class PdbController:
 
     def _entry(self, pod: Pod | None) -> _Entry | None:
         keys = () if pod is None or pod.terminal else self.covering(pod)
-        return (keys, _healthy(pod), self._controller_of(pod)) if pod is not None and keys else None
+        return (keys, _healthy(pod), self._scale_target(pod)) if pod is not None and keys else None
 
     def _count(self, entry: _Entry, pod: str, change: int) -> None:
-        keys, healthy, controller = entry
+        keys, healthy, scale_target = entry
         for key in keys:
             tally = self._tallies[key]
             tally.pods += change
             tally.healthy += change * healthy
-            tally.controllers[controller] += change
+            tally.scale_targets[scale_target] += change
             if change > 0:
                 tally.keys[pod] = None
             else:
@@ -112,13 +112,13 @@ class PdbController:
         return [key for budget in sorted(budgets) for key in self._tallies[budget].keys]
 
     def pdbs(self) -> PdbLimits:
-        """The budgets as they stand at any moment."""
-        return self._known
+        """The budgets with their current status."""
+        return self._limits
 
-    def scaled(self, controller: str) -> None:
-        """Take note that an owner of pods wants another number of them."""
+    def scaled(self, scale_target: str) -> None:
+        """Take in that a scale target wants another number of pods."""
         for key, tally in self._tallies.items():
-            if tally.controllers[controller] and self._expected(tally) != tally.expected:
+            if tally.scale_targets[scale_target] and self._expected(tally) != tally.expected:
                 self._write(key)
 
     def _write(self, key: str) -> None:
@@ -127,7 +127,7 @@ class PdbController:
             return
         tally = self._tallies[key]
         tally.expected = self._expected(tally)
-        expected, desired = self._wanted(pdb, tally)
+        expected, desired = self._expected_and_desired(pdb, tally)
         status = BudgetStatus(
             disruptions_allowed=max(0, tally.healthy - desired) if expected > 0 else 0,
             current_healthy=tally.healthy,
@@ -137,8 +137,8 @@ class PdbController:
         if status != pdb.status:
             self.store.pdbs.put(replace(pdb, status=status))
 
-    def _wanted(self, pdb: PodDisruptionBudget, tally: _Tally) -> tuple[int, int]:
-        """How many pods there should be, and how many of them healthy; shares are of what their owners want."""
+    def _expected_and_desired(self, pdb: PodDisruptionBudget, tally: _Tally) -> tuple[int, int]:
+        """How many pods there should be, and how many of them healthy; percentages are of the desired replicas."""
         least, most = pdb.spec.min_available, pdb.spec.max_unavailable
         if most is not None:
             return tally.expected, max(0, tally.expected - _amount(most, tally.expected))
@@ -148,41 +148,41 @@ class PdbController:
 
     def _expected(self, tally: _Tally) -> int:
         total = 0
-        for controller, count in tally.controllers.items():
+        for scale_target, count in tally.scale_targets.items():
             if count:
-                wanted = self._scale(controller)
-                total += count if wanted is None else wanted
+                replicas = self._desired_replicas(scale_target)
+                total += count if replicas is None else replicas
         return total
 
     # -- evictions -----------------------------------------------------------------------------------------------
 
     def verdict(self, pod: Pod) -> EvictionVerdict:
-        """What the Eviction API would say; pods that do not run yet, or any more, may always go."""
+        """What the Eviction API answers; pods that do not run may always go."""
         if pod.status.phase in ("Pending", "Succeeded", "Failed", "") or pod.terminating:
             return EvictionVerdict.ALLOWED
         keys = self.covering(pod) if self._tallies else ()
         if len(keys) > 1:
             return EvictionVerdict.SEVERAL
         for pdb in (self.store.pdbs.get(key) for key in keys):
-            if pdb is not None and not _lets_go(pdb, pod):
+            if pdb is not None and not _allows(pdb, pod):
                 return EvictionVerdict.REFUSED
         return EvictionVerdict.ALLOWED
 
 
 class StatusPdbLimits(PdbLimits):
-    """The budgets as they stand at any moment, found by what the watchman knows already."""
+    """Budgets with their current status, matched by the cache of the controller."""
 
-    def __init__(self, watchman: PdbController) -> None:
+    def __init__(self, controller: PdbController) -> None:
         super().__init__(())
-        self._watchman = watchman
+        self._controller = controller
 
     def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
         """The budgets that cover a pod, by name."""
-        held = self._watchman.store.pdbs
-        return [pdb for key in self._watchman.covering(pod) if (pdb := held.get(key)) is not None]
+        pdbs = self._controller.store.pdbs
+        return [pdb for key in self._controller.covering(pod) if (pdb := pdbs.get(key)) is not None]
 
 
-def _lets_go(pdb: PodDisruptionBudget, pod: Pod) -> bool:
+def _allows(pdb: PodDisruptionBudget, pod: Pod) -> bool:
     status = pdb.status
     if not _healthy(pod):
         always = pdb.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
@@ -196,7 +196,7 @@ def _healthy(pod: Pod) -> bool:
 
 
 def _amount(written: int | str, whole: int) -> int:
-    """A number, or a share of the whole, rounded up as Kubernetes does for budgets."""
+    """A number, or a percentage of the whole, rounded up as Kubernetes does for budgets."""
     if isinstance(written, str) and written.endswith("%"):
         return -(-int(written[:-1]) * whole // 100)
     return int(written)

@@ -1,4 +1,4 @@
-"""Fields of a workload's pods that Kubernetes does not have either: a misspelt one would change nothing."""
+"""Fields of a workload's pods that Kubernetes does not have: most likely they are misspelt."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -7,59 +7,21 @@ from karpool.model.pod import PodSpec
 from karpool.wire.fields import Path, unknown_field, unknown_fields
 from karpool.wire.problems import Flaw
 
+# fmt: off
 _CONTAINER: Final = [
-    "args",
-    "command",
-    "env",
-    "envFrom",
-    "image",
-    "imagePullPolicy",
-    "lifecycle",
-    "livenessProbe",
-    "readinessProbe",
-    "resizePolicy",
-    "restartPolicyRules",
-    "securityContext",
-    "startupProbe",
-    "stdin",
-    "stdinOnce",
-    "terminationMessagePath",
-    "terminationMessagePolicy",
-    "tty",
-    "volumeDevices",
-    "volumeMounts",
+    "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe",
+    "readinessProbe", "resizePolicy", "restartPolicyRules", "securityContext", "startupProbe", "stdin",
+    "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts",
     "workingDir",
 ]
 _IGNORED: Final = {
     "": [
-        "activeDeadlineSeconds",
-        "automountServiceAccountToken",
-        "dnsConfig",
-        "dnsPolicy",
-        "enableServiceLinks",
-        "ephemeralContainers",
-        "hostAliases",
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "hostUsers",
-        "hostname",
-        "hostnameOverride",
-        "imagePullSecrets",
-        "os",
-        "preemptionPolicy",
-        "readinessGates",
-        "restartPolicy",
-        "runtimeClassName",
-        "schedulingGates",
-        "schedulingGroup",
-        "securityContext",
-        "serviceAccount",
-        "serviceAccountName",
-        "setHostnameAsFQDN",
-        "shareProcessNamespace",
-        "subdomain",
-        "workloadRef",
+        "activeDeadlineSeconds", "automountServiceAccountToken", "dnsConfig", "dnsPolicy",
+        "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID",
+        "hostUsers", "hostname", "hostnameOverride", "imagePullSecrets", "os", "preemptionPolicy",
+        "readinessGates", "restartPolicy", "runtimeClassName", "schedulingGates", "schedulingGroup",
+        "securityContext", "serviceAccount", "serviceAccountName", "setHostnameAsFQDN",
+        "shareProcessNamespace", "subdomain", "workloadRef",
     ],
     "containers": _CONTAINER,
     "initContainers": _CONTAINER,
@@ -67,11 +29,12 @@ _IGNORED: Final = {
     "tolerations": ["tolerationSeconds"],
     "resourceClaims": ["resourceClaimName", "resourceClaimTemplateName"],
 }
+# fmt: on
 """Fields that Kubernetes knows and decisions do not need, by the field that holds them."""
 
 
 def unknown_pod_fields(written: Any, at: Path) -> Iterator[Flaw]:
-    """Fields of a pod's spec that nobody knows; volumes are of too many kinds to tell."""
+    """Unknown fields of a pod's spec; those of volumes are not checked."""
     for path, known in unknown_fields(PodSpec, written):
         *parents, name = (part for part in path if isinstance(part, str))
         ignored = _IGNORED.get(parents[-1] if parents else "", [])

@@ -1,4 +1,4 @@
-"""What is wrong with the changes that policies make to pools; needs all pools, those of a real cluster, too."""
+"""Validation of the changes that policies make to pools, including those of an initial cluster."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +12,7 @@ from karpool.wire.problems import Flaw
 
 
 def pool_flaws(scenario: Scenario) -> Iterator[Flaw]:
-    """Changes of pools that are not there, or that no pool can have."""
+    """Changes of pools that do not exist, or that make a pool invalid."""
     known = {pool.name for pool in scenario.pools}
     for name, policy in scenario.policies.items():
         at = ("policies", name, "pools")
@@ -25,15 +25,15 @@ def pool_flaws(scenario: Scenario) -> Iterator[Flaw]:
 
 
 def _change_flaws(pool: NodePool, policy: Policy, at: tuple[str, ...]) -> Iterator[Flaw]:
-    """What only the changes bring in, under the first name after whose change it is there."""
+    """Flaws that the changes cause, under the key of the first change that causes them."""
     before = set(_flaws(pool, Policy()))
     so_far: dict[str, dict[str, object]] = {}
     for name in patches_of(pool, policy):
         so_far[name] = policy.pools[name]
-        found = [flaw for flaw in _flaws(pool, Policy(pools=so_far)) if flaw not in before]
-        for flaw in found:
+        added = [flaw for flaw in _flaws(pool, Policy(pools=so_far)) if flaw not in before]
+        for flaw in added:
             yield flaw._replace(field=f"{written_path((*at, name))}.{flaw.field}")
-        before.update(found)
+        before.update(added)
 
 
 def _flaws(pool: NodePool, policy: Policy) -> Iterator[Flaw]:

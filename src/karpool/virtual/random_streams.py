@@ -1,4 +1,4 @@
-"""Chance that a seed decides: every concern draws for itself, so that two policies meet the same workload."""
+"""Random numbers from a seed: each concern has a stream of its own, so that two policies meet the same workload."""
 
 import math
 from hashlib import blake2b
@@ -9,24 +9,24 @@ _BYTES: Final = 8
 _WHOLE: Final = 256.0**_BYTES
 
 
-def stream(seed: int, *concern: str) -> Random:
-    """Random numbers of one concern, in an order of its own."""
+def random_stream(seed: int, *concern: str) -> Random:
+    """The random numbers of one concern."""
     return Random("/".join((str(seed), *concern)))
 
 
-def share(seed: int, *concern: str) -> float:
-    """A number from 0 to 1 that depends on the seed and on a name alone, whoever asks first."""
+def random_fraction(seed: int, *concern: str) -> float:
+    """A number from 0 to 1 that depends on the seed and on a name alone, not on the order of calls."""
     digest = blake2b("/".join((str(seed), *concern)).encode(), digest_size=_BYTES).digest()
     return int.from_bytes(digest) / _WHOLE
 
 
 def waiting_time(seed: int, mean: float, *concern: str) -> float:
-    """How long something with this mean waiting time takes to happen."""
-    return -mean * math.log(1.0 - share(seed, *concern))
+    """A time from the exponential distribution with this mean."""
+    return -mean * math.log(1.0 - random_fraction(seed, *concern))
 
 
 def poisson(random: Random, mean: float) -> int:
-    """How many of many rare things happen."""
+    """A number from the Poisson distribution with this mean."""
     limit, count, product = math.exp(-min(mean, 500.0)), 0, random.random()
     while product > limit:
         count += 1

@@ -1,4 +1,4 @@
-"""Scenarios: what a virtual cluster is made of, as plain data that a YAML file can hold."""
+"""Scenarios: everything about a virtual cluster, as a YAML file holds it."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
@@ -31,9 +31,9 @@ class Protection(ScenarioPart):
 
 
 class Workload(ScenarioPart):
-    """Pods of one kind: what each asks for, and how many there are over time.
+    """Pods of one kind: what each requests, and how many there are over time.
 
-    The replicas of a Job are jobs that begin in an hour, each of which runs for `runs`; a DaemonSet has none.
+    The replicas of a Job are jobs that start in an hour, each of which runs for `runs`; a DaemonSet has none.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Workload(ScenarioPart):
     deploys: tuple[Delay, ...] = ()
     deploys_per_day: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
     start_time: Delay | None = None
-    """How long a pod takes from its node to being ready; otherwise as the timings say."""
+    """How long a pod takes from being bound to being ready, if not as in the timings."""
     stop_time: Delay | None = None
 
 
 class Shortage(ScenarioPart, tag="shortage", tag_field="kind"):
-    """Machines that cannot be had for a while; empty lists stand for all."""
+    """Instances that are not available for a while; empty lists stand for all."""
 
     start: Delay
     length: Stretch
@@ -65,7 +65,7 @@ class Shortage(ScenarioPart, tag="shortage", tag_field="kind"):
 
 
 class Interruptions(ScenarioPart, tag="interruptions", tag_field="kind"):
-    """Spot nodes are taken away, each once in so long on average, with a short warning."""
+    """Spot nodes are interrupted, each after so long on average, with a short warning."""
 
     every: Interval
     warning: Delay = parse_duration("2m")
@@ -73,7 +73,7 @@ class Interruptions(ScenarioPart, tag="interruptions", tag_field="kind"):
 
 
 class Outage(ScenarioPart, tag="outage", tag_field="kind"):
-    """The controller is dead for a while; what it had in memory is gone."""
+    """The controller is down for a while, and loses its memory."""
 
     start: Delay
     length: Stretch
@@ -97,7 +97,7 @@ class NodeGroup(ScenarioPart):
 
 
 class Timings(ScenarioPart):
-    """How long things take, and how often somebody looks."""
+    """How long things take, and how often controllers run."""
 
     launch: Delay = parse_duration("10s")
     registration: Delay = parse_duration("20s")
@@ -106,13 +106,13 @@ class Timings(ScenarioPart):
     pod_start: Delay = parse_duration("5s")
     pod_stop: Delay = parse_duration("2s")
     spread: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.2
-    """By which share each of these strays to either side, drawn per object."""
+    """The jitter of each of these to either side, as a share, drawn per object."""
     reaction: Delay = parse_duration("1s")
-    """How long controllers of workloads take to answer a change."""
+    """How long workload controllers take to react to a change."""
     poll: Interval = parse_duration("10s")
-    """How often the controller looks for something to do."""
+    """How often the controller makes a decision pass."""
     patience: Delay = parse_duration("10s")
-    """Up to how long it rests after looks that found nothing, each rest twice as long; more than `poll` is quicker."""
+    """The longest time between passes that give no command, doubled each time; more than `poll` runs quicker."""
     batch_idle: Delay = parse_duration("1s")
     batch_most: Delay = parse_duration("10s")
     validation: Delay = parse_duration("15s")
@@ -120,7 +120,7 @@ class Timings(ScenarioPart):
 
 
 class AutoscalerSettings(ScenarioPart):
-    """When Cluster Autoscaler finds a node unneeded, and how often it looks."""
+    """When Cluster Autoscaler finds a node unneeded, and how often it scans."""
 
     scale_down_utilization_threshold: float = 0.5
     scale_down_unneeded_time: Delay = parse_duration("10m")
@@ -129,7 +129,7 @@ class AutoscalerSettings(ScenarioPart):
 
 
 class Decisions(ScenarioPart):
-    """What may be chosen about decisions, as on the command line."""
+    """Options of decisions, as on the command line."""
 
     order: Literal["cost", "ratio"] = "ratio"
     partition: Literal["none", "pool", "auto"] = "auto"
@@ -149,21 +149,21 @@ class Policy(ScenarioPart):
     node_groups: bool = True
     """Whether the scenario's node groups and their autoscaler are there."""
     compactor: Config | None = None
-    """What the node compactor is told, if one runs."""
+    """The configuration of the node compactor, if one runs."""
 
 
 class Scenario(ScenarioPart):
-    """A cluster, its workloads, what goes wrong, and the policies to compare."""
+    """A cluster, its workloads, its faults, and the policies to compare."""
 
     name: str = ""
     description: str = ""
     start: Timestamp = MONDAY
     length: Interval = parse_duration("24h")
     warm_up: Delay = parse_duration("0s")
-    """Time before the start of measuring, in which the cluster fills."""
+    """Time before measuring starts, in which the cluster fills."""
     seed: int = 0
     cluster: tuple[str, ...] = ()
-    """Files with a real cluster to begin with, as `karpool plan -f` reads them."""
+    """Files with a real cluster to start with, as `karpool plan -f` reads them."""
     catalog: str | None = None
     node_fee: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
     prices: dict[str, Annotated[float, msgspec.Meta(ge=0.0)]] = {}
@@ -188,7 +188,7 @@ def read_scenario(text: str | bytes) -> Scenario:
 
 
 def patched(pools: tuple[NodePool, ...], policy: Policy) -> tuple[NodePool, ...]:
-    """Pools as a policy wants them."""
+    """Pools with the changes of a policy."""
     return tuple(_patched(pool, policy) for pool in pools)
 
 
@@ -203,12 +203,12 @@ def _patched(pool: NodePool, policy: Policy) -> NodePool:
 
 
 def patches_of(pool: NodePool, policy: Policy) -> list[str]:
-    """Under which names a policy changes a pool, in the order in which the changes are merged."""
+    """The keys under which a policy changes a pool, in the order in which the changes are merged."""
     return [name for name in (ALL_POOLS, pool.name) if name in policy.pools]
 
 
 def merged(value: Any, patch: Any) -> Any:
-    """A value with a JSON merge patch: maps are merged, null takes a field away, anything else replaces."""
+    """A value with a JSON merge patch: maps are merged, null removes a field, anything else replaces."""
     if not isinstance(patch, dict):
         return patch
     kept = dict(value) if isinstance(value, dict) else {}

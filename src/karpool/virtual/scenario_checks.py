@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, found before it is run: the field, and a sentence for the person who wrote it."""
+"""Validation of scenarios: every flaw with its field and a sentence, before anything runs."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ from karpool.model.rules.pools import controller_flaws, weight_flaws
 from karpool.model.rules.workloads import refused_budget
 from karpool.model.workloads import BudgetSpec, PodDisruptionBudget
 from karpool.virtual.curves import DAY, Curve, of_day, seconds
-from karpool.virtual.duration_limits import span_flaws
+from karpool.virtual.duration_limits import duration_flaws
 from karpool.virtual.pod_fields import unknown_pod_fields
 from karpool.virtual.policy_checks import pool_flaws
 from karpool.virtual.scenario import Fault, Protection, Scenario, Shortage, Workload, read_scenario
@@ -51,46 +51,46 @@ def _unreadable(error: msgspec.ValidationError, text: bytes) -> Flaw:
     documents = list(yaml_documents(text))
     if len(documents) != 1 or not isinstance(documents[0], dict):
         return Flaw("", "Unreadable", "expected one document, a map with pools, workloads and policies")
-    found = explain(error, Scenario, documents[0])
-    unknown = _UNKNOWN.fullmatch(found.message)
+    flaw = explain(error, Scenario, documents[0])
+    unknown = _UNKNOWN.fullmatch(flaw.message)
     for path, known in unknown_fields(Scenario, documents[0]) if unknown is not None else ():
         # What a fault may have depends on its kind.
         if unknown is not None and path[-1] == unknown["name"] and path[0] != "faults":
             return unknown_field(path, known)
-    return found._replace(message=_in_words(found.message))
+    return flaw._replace(message=_in_words(flaw.message))
 
 
-def _in_words(said: str) -> str:
-    """A decoder's complaint that speaks of its own means, in words of a scenario."""
-    if "matching regex" in said:  # only times of day have one
+def _in_words(message: str) -> str:
+    """A message of the decoder, in words of a scenario."""
+    if "matching regex" in message:  # only times of day have one
         return "expected a time of day from 00:00 to 24:00, such as 08:30"
-    if "of length >= 1" in said:
+    if "of length >= 1" in message:
         return "is empty; list at least one, or leave it out"
-    if said.startswith(_INVALID):  # only faults come in kinds
+    if message.startswith(_INVALID):  # only faults come in kinds
         kinds = ", ".join(str(kind.__struct_config__.tag) for kind in get_args(Fault))
-        return f"{said.removeprefix(_INVALID)} is not allowed; use one of {kinds}"
-    if unknown := _UNKNOWN.fullmatch(said):
+        return f"{message.removeprefix(_INVALID)} is not allowed; use one of {kinds}"
+    if unknown := _UNKNOWN.fullmatch(message):
         return f"has no field {unknown['name']}"
-    bound = _BOUND.fullmatch(said)
+    bound = _BOUND.fullmatch(message)
     if bound is not None:
         return f"is out of range; write {float(bound[2]):g} or {'more' if bound[1] == '>' else 'less'}"
-    return said
+    return message
 
 
 # -- the whole -----------------------------------------------------------------------------------------------------
 
 
 def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
-    yield from span_flaws(scenario)
+    yield from duration_flaws(scenario)
     if not scenario.pools and not scenario.node_groups and not scenario.cluster:
         yield Flaw("pools", "MissingField", "is missing; without pools or nodeGroups there are no nodes")
     yield from _names_flaws("pools", [pool.name for pool in scenario.pools], "metadata.name")
     yield from _names_flaws("nodeGroups", [group.name for group in scenario.node_groups])
     yield from _names_flaws("workloads", [entry.name for entry in scenario.workloads])
     yield from _names_flaws("workloads", [entry.namespace for entry in scenario.workloads], "namespace")
-    yield from _twins("pools", (pool.name for pool in scenario.pools))
-    yield from _twins("nodeGroups", (group.name for group in scenario.node_groups))
-    yield from _twins("workloads", (f"{entry.namespace}/{entry.name}" for entry in scenario.workloads))
+    yield from _duplicate_flaws("pools", (pool.name for pool in scenario.pools))
+    yield from _duplicate_flaws("nodeGroups", (group.name for group in scenario.node_groups))
+    yield from _duplicate_flaws("workloads", (f"{entry.namespace}/{entry.name}" for entry in scenario.workloads))
     for number, workload in enumerate(scenario.workloads):
         yield from _workload_flaws(workload, f"workloads[{number}]")
     for number, budget in enumerate(scenario.budgets):
@@ -109,7 +109,7 @@ def _names_flaws(field: str, names: Iterable[str], inner: str = "name") -> Itera
             yield Flaw(f"{field}[{number}].{inner}", "Name", message)
 
 
-def _twins(field: str, names: Iterable[str]) -> Iterator[Flaw]:
+def _duplicate_flaws(field: str, names: Iterable[str]) -> Iterator[Flaw]:
     for name, times in Counter(names).items():
         if times > 1:
             yield Flaw(field, "Duplicate", f"{name} is there {times} times; each needs a name of its own")
@@ -134,7 +134,7 @@ def _curve_flaws(curve: Curve, at: str) -> Iterator[Flaw]:
 
 
 def _order_flaws(times: Iterable[tuple[str, float]], at: str, field: str) -> Iterator[Flaw]:
-    """Times that do not follow each other: most likely one of them is mistyped."""
+    """Times that are not in order."""
     for number, ((before, earlier), (after, later)) in enumerate(pairwise(times), start=1):
         if later == earlier:
             yield Flaw(f"{at}[{number}].{field}", "Order", f"{after} is there twice; keep one of them")
@@ -156,11 +156,11 @@ def _budget_flaws(budget: PodDisruptionBudget, at: str) -> Iterator[Flaw]:
             yield Flaw(f"{at}.{field}", "PodDisruptionBudget", f"{amount} is more than all; write 0% to 100%")
 
 
-# -- fields that nobody knows --------------------------------------------------------------------------------------
+# -- unknown fields ------------------------------------------------------------------------------------------------
 
 
 def _unknown_flaws(written: Any) -> Iterator[Flaw]:
-    """Where a misspelt field would change nothing, and look like a result."""
+    """Fields that would be ignored because they are misspelt."""
     for number, pool in enumerate(written.get("pools") or ()):
         yield from _unknown_of_pool(pool, ("pools", number))
     for number, workload in enumerate(written.get("workloads") or ()):
@@ -178,27 +178,27 @@ def _unknown_of_pool(written: Any, at: Path) -> Iterator[Flaw]:
 
 
 def _compactor_flaws(written: Any, at: str) -> Iterator[Flaw]:
-    """What the compactor itself would refuse in its configuration."""
+    """What the compactor refuses in its configuration."""
     if written is not None:
         try:
             parse_config(msgspec.json.encode(written))
         except InputError as error:
-            found = error.problem
-            yield Flaw(f"{at}.{found.field}" if found.field else at, found.rule, found.message)
+            problem = error.problem
+            yield Flaw(f"{at}.{problem.field}" if problem.field else at, problem.rule, problem.message)
 
 
-# -- machines ------------------------------------------------------------------------------------------------------
+# -- instance types ------------------------------------------------------------------------------------------------
 
 
-def names_machines(scenario: Scenario) -> bool:
-    """Whether prices or faults name machines that a catalogue may not have."""
+def names_instance_types(scenario: Scenario) -> bool:
+    """Whether prices or faults name types or zones that a catalogue may not have."""
     return bool(scenario.prices) or any(
         isinstance(fault, Shortage) and (fault.instance_types or fault.zones) for fault in scenario.faults
     )
 
 
-def machine_flaws(scenario: Scenario, catalog: Catalog) -> Iterator[Flaw]:
-    """Types and zones that no machine has, so that a price or a shortage of them would change nothing."""
+def instance_type_flaws(scenario: Scenario, catalog: Catalog) -> Iterator[Flaw]:
+    """Types and zones of prices and shortages that the catalogue does not have."""
     for name in scenario.prices:
         kind, _, capacity_type = name.partition(":")
         at = written_path(("prices", name))

@@ -1,4 +1,4 @@
-"""A stand-in for kube-scheduler: pods get the node that suits them best by how full it is."""
+"""A stand-in for kube-scheduler: filters nodes, and scores them by how full they are."""
 
 import numpy as np
 from msgspec.structs import replace
@@ -8,77 +8,77 @@ from karpool.controller.cluster_state import ClusterState
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.packing.kernels.fullness import NOBODY, best
-from karpool.virtual.changes import pod_fares, set_condition
-from karpool.virtual.fitting import fitting, has_plain_rules
+from karpool.virtual.changes import set_condition, with_pod_status
+from karpool.virtual.feasible_nodes import depends_on_no_other_pod, feasible_nodes
 from karpool.virtual.world import VirtualWorld
 
 MOST_ALLOCATED = "MostAllocated"
 _LATENCY = 0.1
 _SCORED = np.array([CPU, MEMORY])
-"""The columns of resources that nodes are scored by."""
+"""The resources that nodes are scored by."""
 
 
 class Scheduler:
-    """Binds waiting pods whenever something changed that may help them."""
+    """Binds pending pods whenever a change may make room for them."""
 
     def __init__(self, world: VirtualWorld, cluster_state: ClusterState, scoring: str) -> None:
         self.world = world
         self.cluster_state = cluster_state
         self.packs = scoring == MOST_ALLOCATED
-        self._waiting: dict[str, None] = {}
-        self._told: set[str] = set()
-        self._due = False
-        world.store.pods.watch(self._pod)
-        world.store.nodes.watch(self._node)
+        self._pending: dict[str, None] = {}
+        self._unschedulable: set[str] = set()
+        self._queued = False
+        world.store.pods.watch(self._pod_changed)
+        world.store.nodes.watch(self._node_changed)
 
-    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and not new.bound and new.active:
             if old is None or old.metadata.uid != new.metadata.uid:
-                self._waiting[new.key] = None
-                self._wake()
+                self._pending[new.key] = None
+                self._enqueue()
             return
         if old is not None and not old.bound:
-            self._waiting.pop(old.key, None)
-            self._told.discard(old.key)
-        if new is None and self._waiting:
-            self._wake()
+            self._pending.pop(old.key, None)
+            self._unschedulable.discard(old.key)
+        if new is None and self._pending:
+            self._enqueue()
 
-    def _node(self, old: Node | None, new: Node | None) -> None:
-        if self._waiting and new is not None and (old is None or old.spec != new.spec or old.ready != new.ready):
-            self._wake()
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if self._pending and new is not None and (old is None or old.spec != new.spec or old.ready != new.ready):
+            self._enqueue()
 
-    def _wake(self) -> None:
-        if not self._due:
-            self._due = True
-            self.world.queue.after(_LATENCY, self._round)
+    def _enqueue(self) -> None:
+        if not self._queued:
+            self._queued = True
+            self.world.queue.after(_LATENCY, self._schedule_pending)
 
-    def _round(self) -> None:
-        self._due = False
-        pods = [pod for key in self._waiting if (pod := self.world.store.pods.get(key)) is not None]
+    def _schedule_pending(self) -> None:
+        self._queued = False
+        pods = [pod for key in self._pending if (pod := self.world.store.pods.get(key)) is not None]
         pods.sort(key=lambda pod: -(pod.spec.priority or 0))
-        hopeless: set[int] = set()
+        infeasible: set[int] = set()
         for pod in pods:
-            # Pods of one owner share their spec: what keeps one of them out keeps out all.
-            if id(pod.spec) not in hopeless:
-                self._place(pod, hopeless)
-            elif pod.key not in self._told:
-                self._give_up(pod)
+            # Pods of one workload share their spec: if none fits one of them, none fits any.
+            if id(pod.spec) not in infeasible:
+                self._schedule(pod, infeasible)
+            elif pod.key not in self._unschedulable:
+                self._mark_unschedulable(pod)
 
-    def _place(self, pod: Pod, hopeless: set[int]) -> None:
+    def _schedule(self, pod: Pod, infeasible: set[int]) -> None:
         row = self.cluster_state.snapshot.pods.rows[pod.key]
-        node = self.choose(row)
+        node = self.select_node(row)
         if node is not None:
             self._bind(pod, node)
             return
-        if has_plain_rules(self.cluster_state.snapshot, row):
-            hopeless.add(id(pod.spec))
-        if pod.key not in self._told:
-            self._give_up(pod)
+        if depends_on_no_other_pod(self.cluster_state.snapshot, row):
+            infeasible.add(id(pod.spec))
+        if pod.key not in self._unschedulable:
+            self._mark_unschedulable(pod)
 
-    def choose(self, pod: int) -> str | None:
-        """The best node for the pod of a row of the snapshot; of equals the first by name."""
+    def select_node(self, pod: int) -> str | None:
+        """The feasible node with the best score for the pod of a row, the first by name if several have it."""
         snapshot = self.cluster_state.snapshot
-        nodes, mask = snapshot.nodes, fitting(snapshot, pod, self.cluster_state.open)
+        nodes, mask = snapshot.nodes, feasible_nodes(snapshot, pod, self.cluster_state.open)
         row = best(nodes.order, mask, nodes.taken, nodes.room, _SCORED, self.packs)
         return None if row == NOBODY else nodes.get(row).name
 
@@ -88,9 +88,9 @@ class Scheduler:
         status = replace(pod.status, conditions=conditions, start_time=now)
         self.world.store.pods.put(replace(pod, spec=replace(pod.spec, node_name=node), status=status))
 
-    def _give_up(self, pod: Pod) -> None:
-        self._told.add(pod.key)
+    def _mark_unschedulable(self, pod: Pod) -> None:
+        self._unschedulable.add(pod.key)
         conditions = set_condition(
             pod.status.conditions, "PodScheduled", "False", self.world.queue.moment, reason="Unschedulable"
         )
-        self.world.store.pods.put(pod_fares(pod, conditions=conditions))
+        self.world.store.pods.put(with_pod_status(pod, conditions=conditions))

@@ -1,4 +1,4 @@
-"""Means of several runs, and how far they can be trusted: 95% confidence intervals by Student's t."""
+"""Means of several runs with their 95% confidence intervals, by Student's t."""
 
 import math
 from collections.abc import Sequence
@@ -49,4 +49,4 @@ def estimate(values: Sequence[float | None]) -> Estimate | None:
 def paired(values: Sequence[float | None], base: Sequence[float | None]) -> Estimate | None:
     """The mean difference of runs on the same seeds, which is known better than either mean."""
     both = zip(values, base, strict=True)
-    return estimate([None if one is None or other is None else one - other for one, other in both])
+    return estimate([None if value is None or other is None else value - other for value, other in both])

@@ -1,6 +1,6 @@
-"""Worker processes that share jobs, say how far they are, and end as soon as nobody waits for them.
+"""Worker processes that share jobs, report progress, and end as soon as nobody waits for them.
 
-A pool of the standard library hears of finished jobs only, and on Ctrl-C waits for all that are under way.
+A pool of the standard library reports finished jobs only, and on Ctrl-C waits for all that are running.
 """
 
 import signal
@@ -14,8 +14,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
-Far = Callable[[int], None]
-"""Is told how many steps of a job are done."""
+Progress = Callable[[int], None]
+"""Takes how many steps of a job are done."""
 _PROCESSES: Final = get_context("spawn")
 
 
@@ -31,48 +31,48 @@ class _Failed(NamedTuple):
     error: Exception
 
 
-def share_out(
-    work: Callable[[Job, Far], Result], jobs: Sequence[Job], workers: int, heard: Callable[[Job, int], None]
+def run_in_processes(
+    work: Callable[[Job, Progress], Result], jobs: Sequence[Job], workers: int, report: Callable[[Job, int], None]
 ) -> dict[Job, Result]:
-    """Do each job in one of the processes; `work` is pickled, and `heard` learns how many steps a job has done."""
-    left, found = deque(jobs), dict[Job, Result]()
-    with _crew(work, min(workers, len(jobs))) as idle:
+    """Do each job in one of the processes; `work` is pickled, and `report` takes how many steps a job has done."""
+    left, results = deque(jobs), dict[Job, Result]()
+    with _running(work, min(workers, len(jobs))) as idle:
         busy = dict[object, _Worker[Job, Result]]()
         while left or busy:
             while left and idle:
                 worker = idle.pop()
-                worker.give(left.popleft())
+                worker.send(left.popleft())
                 busy[worker.connection] = worker
             for ready in wait([worker.connection for worker in busy.values()]):
                 worker = busy[ready]
-                match worker.hear():
+                match worker.receive():
                     case _Step(done):
-                        heard(worker.job, done)
+                        report(worker.job, done)
                     case _Failed(error):
                         raise error
                     case _Done(result):
-                        found[worker.job] = result
+                        results[worker.job] = result
                         idle.append(busy.pop(ready))
-    return found
+    return results
 
 
 class _Worker(Generic[Job, Result]):
-    """A process, and the job that it is at."""
+    """A process and its current job."""
 
     job: Job
 
-    def __init__(self, work: Callable[[Job, Far], Result]) -> None:
+    def __init__(self, work: Callable[[Job, Progress], Result]) -> None:
         self.connection, theirs = _PROCESSES.Pipe()
         self.process = _PROCESSES.Process(target=_serve, args=(work, theirs), daemon=True)
         self.process.start()
-        theirs.close()  # else the end of the process would not be heard
+        theirs.close()  # else the end of the process would not be seen
 
-    def give(self, job: Job) -> None:
+    def send(self, job: Job) -> None:
         self.job = job
-        with suppress(BrokenPipeError):  # the next `hear` says that the process has ended
+        with suppress(BrokenPipeError):  # the next `receive` says that the process has ended
             self.connection.send(job)
 
-    def hear(self) -> _Step | _Done[Result] | _Failed:
+    def receive(self) -> _Step | _Done[Result] | _Failed:
         try:
             message: _Step | _Done[Result] | _Failed = self.connection.recv()
         except (EOFError, ConnectionError):
@@ -83,17 +83,17 @@ class _Worker(Generic[Job, Result]):
 
 
 @contextmanager
-def _crew(work: Callable[[Job, Far], Result], number: int) -> Iterator[list[_Worker[Job, Result]]]:
-    """So many workers; at the end they are stopped, wherever they are."""
-    crew: list[_Worker[Job, Result]] = []
+def _running(work: Callable[[Job, Progress], Result], number: int) -> Iterator[list[_Worker[Job, Result]]]:
+    """So many workers, terminated at the end."""
+    workers: list[_Worker[Job, Result]] = []
     try:
         with _interrupts_ignored():
-            crew += (_Worker(work) for _ in range(number))
-        yield crew.copy()
+            workers += (_Worker(work) for _ in range(number))
+        yield workers.copy()
     finally:
-        for worker in crew:
+        for worker in workers:
             worker.process.terminate()
-        for worker in crew:
+        for worker in workers:
             worker.process.join()
             worker.connection.close()
 
@@ -108,16 +108,16 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _serve(work: Callable[[Job, Far], Result], connection: Connection) -> None:
-    """The life of a worker: job after job, until whoever gives them stops it or is gone."""
+def _serve(work: Callable[[Job, Progress], Result], connection: Connection) -> None:
+    """Run job after job in a worker, until its parent terminates it or ends."""
     with suppress(EOFError, ConnectionError):
         while True:
             connection.send(_answer(work, connection.recv(), connection))
 
 
-def _answer(work: Callable[[Job, Far], Result], job: Job, connection: Connection) -> _Done[Result] | _Failed:
+def _answer(work: Callable[[Job, Progress], Result], job: Job, connection: Connection) -> _Done[Result] | _Failed:
     try:
         return _Done(work(job, lambda done: connection.send(_Step(done))))
-    except Exception as error:  # noqa: BLE001 - whoever waits for the job should hear of any
+    except Exception as error:  # noqa: BLE001 - the parent raises it again
         error.add_note(format_exc())
         return _Failed(error)

@@ -35,14 +35,14 @@ def objects() -> Objects:
 def resumed(objects: Objects, text: str = "length: 2h", *, disruption: bool = False) -> VirtualCluster:
     catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
     made = with_cluster(read_scenario(text), objects)
-    return VirtualCluster(made, catalog, policy=Policy(disruption=disruption), begins_with=objects)
+    return VirtualCluster(made, catalog, policy=Policy(disruption=disruption), initial=objects)
 
 
 def with_pods(objects: Objects, change: Callable[[Pod], Pod]) -> Objects:
-    return replace(objects, pods=tuple(change(one) for one in objects.pods))
+    return replace(objects, pods=tuple(change(pod) for pod in objects.pods))
 
 
-def found(cluster: VirtualCluster, key: str) -> Pod:
+def get_pod(cluster: VirtualCluster, key: str) -> Pod:
     pod = cluster.store.pods.get(key)
     assert pod is not None, key
     return pod
@@ -62,13 +62,13 @@ def test_pods_keep_their_ages_and_nodes_their_quiet_time(objects: Objects) -> No
     cluster.run(5 * MINUTE)
     for before in objects.pods:
         if not before.terminal:
-            after = found(cluster, before.key)
+            after = get_pod(cluster, before.key)
             assert after.metadata.creation_timestamp == before.metadata.creation_timestamp
             assert after.status == before.status
-    events = {one.status.node_name: one.status.last_pod_event_time for one in objects.node_claims}
+    events = {claim.status.node_name: claim.status.last_pod_event_time for claim in objects.node_claims}
     # The export came to its node after the last event that was noted there.
-    events["general-7"] = next(one.status.start_time for one in objects.pods if one.name == "export-x7k2p")
-    assert {one.name: one.status.last_pod_event_time for one in cluster.store.claims} == events
+    events["general-7"] = next(pod.status.start_time for pod in objects.pods if pod.name == "export-x7k2p")
+    assert {claim.name: claim.status.last_pod_event_time for claim in cluster.store.claims} == events
 
 
 def test_a_node_that_was_quiet_before_the_start_need_not_wait_again(objects: Objects) -> None:
@@ -77,34 +77,34 @@ def test_a_node_that_was_quiet_before_the_start_need_not_wait_again(objects: Obj
         replace(objects, node_pools=patched(objects.node_pools, Policy(pools={"*": slow}))), disruption=True
     )
     cluster.run(5 * MINUTE)
-    assert cluster.ledger.summary().evictions > 0
+    assert cluster.recorder.summary().evictions > 0
 
 
 def test_do_not_disrupt_for_a_while_counts_from_the_pods_own_start(objects: Objects) -> None:
-    guarded = with_pods(objects, lambda one: with_annotation(one, DO_NOT_DISRUPT, "300h"))
+    guarded = with_pods(objects, lambda pod: with_annotation(pod, DO_NOT_DISRUPT, "300h"))
     cluster = resumed(guarded)
     cluster.run(MINUTE)
     for before in guarded.pods:
         if not before.terminal:
-            assert protected_until(found(cluster, before.key)) == protected_until(before)
+            assert protected_until(get_pod(cluster, before.key)) == protected_until(before)
 
 
 def test_a_pod_that_says_nothing_of_itself_is_started_and_as_old_as_its_creation(objects: Objects) -> None:
-    bare = with_pods(objects, lambda one: replace(one, status=PodStatus()))
+    bare = with_pods(objects, lambda pod: replace(pod, status=PodStatus()))
     cluster = resumed(bare)
     cluster.run(MINUTE)
-    after = found(cluster, QUEUE)
+    after = get_pod(cluster, QUEUE)
     assert after.status.phase == "Running"
     assert after.status.start_time == after.metadata.creation_timestamp
 
 
 def test_a_pod_that_was_leaving_leaves_and_its_owner_makes_it_anew(objects: Objects) -> None:
     soon = with_cluster(Scenario(), objects).start + timedelta(seconds=20)
-    leaving = with_pods(objects, lambda one: with_metadata(one, deletion_timestamp=soon) if one.key == QUEUE else one)
+    leaving = with_pods(objects, lambda pod: with_metadata(pod, deletion_timestamp=soon) if pod.key == QUEUE else pod)
     cluster = resumed(leaving)
     begin = cluster.now
     cluster.run(MINUTE)
-    after = found(cluster, QUEUE)
+    after = get_pod(cluster, QUEUE)
     assert after.active
     assert after.metadata.creation_timestamp is not None
     assert after.metadata.creation_timestamp > begin
@@ -114,7 +114,7 @@ def test_a_pod_that_was_leaving_leaves_and_its_owner_makes_it_anew(objects: Obje
 
 
 def test_owners_have_their_own_names_and_kinds(objects: Objects) -> None:
-    made = {(one.namespace, one.name): one for one in with_cluster(Scenario(), objects).workloads}
+    made = {(workload.namespace, workload.name): workload for workload in with_cluster(Scenario(), objects).workloads}
     assert made["data", "queue"].kind == "StatefulSet"
     assert made["shop", "web"].kind == "Deployment"
     for entry in objects.deployments:
@@ -129,29 +129,29 @@ def test_a_stateful_set_has_as_many_pods_as_it_asks_for(objects: Objects, asked:
     written = replace(queue, spec=replace(queue.spec, replicas=asked))
     cluster = resumed(replace(objects, stateful_sets=(written,)))
     cluster.run(10 * MINUTE)
-    assert {one.name for one in cluster.store.pods if one.owned_by("StatefulSet")} == {f"queue-{n}" for n in numbers}
+    assert {pod.name for pod in cluster.store.pods if pod.owned_by("StatefulSet")} == {f"queue-{n}" for n in numbers}
 
 
 def test_a_stateful_set_may_begin_to_count_anywhere(objects: Objects) -> None:
-    def shifted(one: Pod) -> Pod:
-        number = one.name.removeprefix("queue-")
-        return with_metadata(one, name=f"queue-{int(number) + 5}") if one.owned_by("StatefulSet") else one
+    def shifted(pod: Pod) -> Pod:
+        number = pod.name.removeprefix("queue-")
+        return with_metadata(pod, name=f"queue-{int(number) + 5}") if pod.owned_by("StatefulSet") else pod
 
     cluster = resumed(with_pods(objects, shifted))
     cluster.run(5 * MINUTE)
-    assert {one.name for one in cluster.store.pods if one.owned_by("StatefulSet")} == {"queue-5", "queue-6", "queue-7"}
+    assert {pod.name for pod in cluster.store.pods if pod.owned_by("StatefulSet")} == {"queue-5", "queue-6", "queue-7"}
 
 
 def test_a_budget_covers_pods_of_two_owners_that_share_a_label(objects: Objects) -> None:
     shared = {"app.kubernetes.io/name": "shop"}
     keep = pdb("keep", shared, namespace="shop", min_available=1)
-    labelled = with_pods(objects, lambda one: with_label(one, *next(iter(shared.items()))))
+    labelled = with_pods(objects, lambda pod: with_label(pod, *next(iter(shared.items()))))
     cluster = resumed(replace(labelled, pod_disruption_budgets=(keep,)))
     cluster.run(MINUTE)
     budget = cluster.store.pdbs.get("shop/keep")
     assert budget is not None
-    pods = [one for one in objects.pods if one.metadata.namespace == "shop" and not one.terminal]
-    assert len({one.metadata.owner_references[0].name for one in pods}) > 1
+    pods = [pod for pod in objects.pods if pod.metadata.namespace == "shop" and not pod.terminal]
+    assert len({pod.metadata.owner_references[0].name for pod in pods}) > 1
     assert budget.status.current_healthy == len(pods)
 
 
@@ -161,11 +161,11 @@ def test_a_budget_covers_pods_of_two_owners_that_share_a_label(objects: Objects)
 def driven_off(cluster: VirtualCluster, key: str = QUEUE) -> Pod:
     """What comes back of a pod whose node is closed."""
     cluster.run(MINUTE)
-    before = found(cluster, key)
+    before = get_pod(cluster, key)
     cordon(cluster, before.spec.node_name)
     cluster.api.delete_pod(key)
     cluster.run(10 * MINUTE)
-    after = found(cluster, key)
+    after = get_pod(cluster, key)
     assert after.metadata.uid != before.metadata.uid
     assert after.spec.node_name != before.spec.node_name
     return after
@@ -175,8 +175,8 @@ def test_a_pod_of_a_stateful_set_comes_back_with_its_claim_and_in_the_zone_of_it
     for number, zone in enumerate(("us-east-1a", "us-east-1b", "us-east-1c")):
         cluster = resumed(objects)
         after = driven_off(cluster, f"data/queue-{number}")
-        claims = [one.persistent_volume_claim for one in after.spec.volumes]
-        assert [one.claim_name for one in claims if one is not None] == [f"data-queue-{number}"]
+        claims = [volume.persistent_volume_claim for volume in after.spec.volumes]
+        assert [claim.claim_name for claim in claims if claim is not None] == [f"data-queue-{number}"]
         assert after.owned_by("StatefulSet")
         node = cluster.store.nodes.get(after.spec.node_name)
         assert node is not None
@@ -185,11 +185,11 @@ def test_a_pod_of_a_stateful_set_comes_back_with_its_claim_and_in_the_zone_of_it
 
 def test_a_node_that_can_attach_no_more_volumes_gets_no_pod_that_brings_one(objects: Objects) -> None:
     free = driven_off(resumed(objects)).spec.node_name
-    full = tuple(csi_node(one.name, **{DRIVER: 0}) for one in objects.nodes if one.name == free)
+    full = tuple(csi_node(node.name, **{DRIVER: 0}) for node in objects.nodes if node.name == free)
     assert full
     assert driven_off(resumed(replace(objects, csi_nodes=full))).spec.node_name != free
 
 
 def test_a_pod_whose_claim_nobody_knows_waits(objects: Objects) -> None:
-    lost = tuple(one for one in objects.persistent_volume_claims if one.name != "data-queue-0")
+    lost = tuple(claim for claim in objects.persistent_volume_claims if claim.name != "data-queue-0")
     assert driven_off(resumed(replace(objects, persistent_volume_claims=lost))).spec.node_name == ""

@@ -1,4 +1,4 @@
-"""StatefulSets: pods with numbers, one after the other, recreated under the same name once they are gone."""
+"""StatefulSets: pods with ordinals, created one after the other, and again under the same name."""
 
 from typing import Final
 
@@ -7,18 +7,18 @@ from msgspec.structs import replace
 from karpool.model.pod import Pod, PodSpec
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_label
-from karpool.virtual.owners import Owner, ready, reference
 from karpool.virtual.scenario import Workload
+from karpool.virtual.workload_controller import WorkloadController, ready, reference
 from karpool.virtual.world import VirtualWorld
 
 REVISION: Final = "controller-revision-hash"
 
 
-class StatefulSetOwner(Owner):
-    """Keeps n pods with numbers, each created when those before it are ready."""
+class StatefulSetController(WorkloadController):
+    """Keeps pods with ordinals, each created when those before it are ready."""
 
     first = 0
-    """The number of the first pod."""
+    """The ordinal of the first pod."""
 
     def __init__(self, world: VirtualWorld, api: Api, workload: Workload) -> None:
         super().__init__(world, api, workload)
@@ -26,25 +26,25 @@ class StatefulSetOwner(Owner):
 
     def reconcile(self) -> None:
         """Take one step: create the next missing pod, remove the last surplus one, or replace an old one."""
-        for number in self._numbers:
+        for number in self._ordinals:
             pod = self._pod(number)
             if pod is None:
                 self._create(number)
                 return
             if not pod.active or not ready(pod):
                 return
-        surplus = [pod for pod in self.pods.values() if number_of(pod) not in self._numbers]
+        surplus = [pod for pod in self.pods.values() if ordinal(pod) not in self._ordinals]
         old = [pod for pod in self.pods.values() if pod.metadata.labels[REVISION] != str(self.revision)]
-        chosen = max(surplus or old, key=number_of, default=None)
+        chosen = max(surplus or old, key=ordinal, default=None)
         if chosen is not None:
             self.api.delete_pod(chosen.key)
 
     @property
-    def _numbers(self) -> range:
-        return range(self.first, self.first + self.wanted)
+    def _ordinals(self) -> range:
+        return range(self.first, self.first + self.replicas)
 
     def adopt(self, pod: Pod) -> None:
-        """A pod that was there before keeps its name, its labels and its volumes whenever it is made anew."""
+        """A pod of the initial cluster keeps its labels and its volumes whenever it is recreated."""
         self._adopted[pod.name] = pod.metadata.labels, replace(self.spec, volumes=pod.spec.volumes)
         super().adopt(with_label(pod, REVISION, str(self.revision)))
 
@@ -58,6 +58,6 @@ class StatefulSetOwner(Owner):
         self.create(name, reference("StatefulSet", self.workload.name), labels=labels, spec=spec)
 
 
-def number_of(pod: Pod) -> int:
+def ordinal(pod: Pod) -> int:
     """The number at the end of a pod's name."""
     return int(pod.name.rpartition("-")[2])

@@ -34,7 +34,7 @@ def test_a_second_eviction_waits_until_the_first_pod_is_replaced() -> None:
     assert made.api.evict(f"default/{second}") is EvictionStatus.TOO_MANY_REQUESTS
     made.run(630.0)
     assert made.api.evict(f"default/{second}") is EvictionStatus.CREATED
-    summary = made.ledger.summary()
+    summary = made.recorder.summary()
     assert (summary.evictions, summary.pdb_refusals, summary.pdb_wait_seconds) == (2, 1, 30.0)
 
 
@@ -43,8 +43,8 @@ def test_consolidation_moves_protected_pods_one_after_the_other() -> None:
         "workloads: [{name: web, cpu: 500m, memory: 256Mi, protection: {maxUnavailable: 1}, startTime: 30s,"
         " replicas: {steps: [{after: 0s, value: 14}, {after: 20m, value: 5}]}}]"
     )
-    rules.run(2 * HOUR)
-    summary = made.ledger.summary()
+    made.run(2 * HOUR)
+    summary = made.recorder.summary()
     assert summary.evictions > 1
     assert summary.pdb_refusals > 0
     assert summary.pdb_wait_seconds > 0
@@ -52,9 +52,9 @@ def test_consolidation_moves_protected_pods_one_after_the_other() -> None:
 
 
 def test_a_budget_that_allows_nothing_keeps_the_node() -> None:
-    made, rules = watched(
+    made, _ = watched(
         "workloads: [{name: web, cpu: 500m, protection: {maxUnavailable: 0},"
         " replicas: {steps: [{after: 0s, value: 14}, {after: 20m, value: 5}]}}]"
     )
-    rules.run(2 * HOUR)
-    assert made.ledger.summary().evictions == 0
+    made.run(2 * HOUR)
+    assert made.recorder.summary().evictions == 0

@@ -1,6 +1,6 @@
 """Which nodes can take a pod now, by the columns of the snapshot: room, labels, taints, ports and topology.
 
-As kube-scheduler sees it: only domains that have nodes count for spread, and a host that is least used sets the pace.
+As in kube-scheduler, only domains that have nodes count for spread.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from karpool.model.labels import HOSTNAME
 from karpool.packing.kernels.fullness import roomy
 
 
-def fitting(snapshot: Snapshot, pod: int, usable: Array) -> Array:
-    """A mask over node rows; wishes of the pod are given up one by one until some node fits."""
+def feasible_nodes(snapshot: Snapshot, pod: int, usable: Array) -> Array:
+    """A mask over node rows; preferences of the pod are dropped one by one until some node fits."""
     level = int(snapshot.pods.class_of[pod])
     while True:
         mask = _on_level(snapshot, pod, level, usable)
@@ -24,8 +24,8 @@ def fitting(snapshot: Snapshot, pod: int, usable: Array) -> Array:
         level = following
 
 
-def has_plain_rules(snapshot: Snapshot, pod: int) -> bool:
-    """Whether no other pod decides where this one may go: what keeps it out keeps out its whole class."""
+def depends_on_no_other_pod(snapshot: Snapshot, pod: int) -> bool:
+    """Whether other pods have no influence on where this one may go, so that its whole class gets the same answer."""
     number = int(snapshot.pods.class_of[pod])
     return not (
         snapshot.classes.owned.length[number]
@@ -39,8 +39,8 @@ def _on_level(snapshot: Snapshot, pod: int, level: int, usable: Array) -> Array:
     nodes, classes = snapshot.nodes, snapshot.classes
     size, width = len(nodes.states), len(snapshot.resources)
     mask: Array = np.zeros(size, dtype=np.bool_)
-    suited, wanted = snapshot.shapes.suits[classes.signature[level]], classes.requests[level, :width]
-    if classes.refused[level] or not roomy(usable, suited, nodes.shape, nodes.free, wanted, mask):
+    suited, requests = snapshot.shapes.suits[classes.signature[level]], classes.requests[level, :width]
+    if classes.refused[level] or not roomy(usable, suited, nodes.shape, nodes.free, requests, mask):
         return mask
     hosts = classes.levels[level].requirements.get(HOSTNAME)
     if hosts is not None:
@@ -60,11 +60,11 @@ def _on_level(snapshot: Snapshot, pod: int, level: int, usable: Array) -> Array:
 def _attaches(snapshot: Snapshot, level: int, size: int) -> Array:
     """Which nodes can attach the volumes that the pod shares with others."""
     classes, mask = snapshot.classes, np.ones(size, dtype=np.bool_)
-    wanted: dict[int, Array] = {}
+    needed: dict[int, Array] = {}
     for row, column in zip(classes.shared_rows.row(level), classes.shared_columns.row(level), strict=True):
-        already = wanted.get(column, classes.requests[level, column])
-        wanted[column] = already + (snapshot.topology.by_host[row, :size] == 0)
-    for column, amount in wanted.items():
+        already = needed.get(column, classes.requests[level, column])
+        needed[column] = already + (snapshot.topology.by_host[row, :size] == 0)
+    for column, amount in needed.items():
         mask &= amount <= snapshot.nodes.free[:size, column]
     return mask
 
@@ -98,7 +98,7 @@ def _unbounded(kind: int) -> bool:
 
 
 def _allowed(kind: int, counts: Array, first: bool) -> Array:  # noqa: FBT001 - private, and read in one place
-    """What affinity wants (somebody, or nobody yet anywhere) and what anti-affinity wants (nobody)."""
+    """Where affinity allows the pod (matching pods, or none anywhere yet), or anti-affinity (no matching pods)."""
     if kind == GroupKind.AFFINITY:
         return np.ones(len(counts), dtype=np.bool_) if first else counts > 0
     none: Array = counts == 0

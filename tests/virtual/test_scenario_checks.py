@@ -8,7 +8,7 @@ from tests.virtual.worlds import CATALOG, POOL, scenario
 from karpool.virtual.curves import ScenarioPart
 from karpool.virtual.duration_limits import Delay, Interval, Limits, Stretch, limits_of
 from karpool.virtual.policy_checks import pool_flaws
-from karpool.virtual.scenario_checks import flaws, machine_flaws, names_machines
+from karpool.virtual.scenario_checks import flaws, instance_type_flaws, names_instance_types
 from karpool.wire.duration import Duration, parse_duration
 
 
@@ -48,7 +48,7 @@ def test_limits_of_durations(kind: Any, allowed: tuple[str, ...], refused: tuple
 
     def held(texts: tuple[str, ...]) -> list[bool]:
         lengths: list[Duration] = [parse_duration(text) for text in texts]
-        return [limits.hold(length) for length in lengths]
+        return [limits.allow(length) for length in lengths]
 
     assert all(held(allowed))
     assert not any(held(refused))
@@ -75,8 +75,8 @@ def test_limits_of_durations(kind: Any, allowed: tuple[str, ...], refused: tuple
     ],
 )
 def test_a_duration_out_of_its_limits_is_named(text: str, named: str) -> None:
-    (one,) = said(text)
-    assert one.startswith(f"{named} is not allowed here; write ")
+    (message,) = said(text)
+    assert message.startswith(f"{named} is not allowed here; write ")
 
 
 def test_what_never_ends_may_say_so() -> None:
@@ -147,9 +147,9 @@ def test_what_kubernetes_knows_is_allowed(fields: str) -> None:
 
 @pytest.mark.parametrize("name", ["Not Valid!", "-web", "", "a_b", "a..b", "a" * 254])
 def test_names_are_those_of_objects(name: str) -> None:
-    (one,) = said(f"workloads: [{{name: '{name}'}}]")
-    assert one.startswith("workloads[0].name: ")
-    assert "is no name of an object" in one
+    (message,) = said(f"workloads: [{{name: '{name}'}}]")
+    assert message.startswith("workloads[0].name: ")
+    assert "is no name of an object" in message
 
 
 def test_a_name_may_have_dots() -> None:
@@ -168,8 +168,8 @@ def test_a_shortage_of_machines_that_nobody_has_is_named() -> None:
     made = scenario(
         "faults: [{kind: shortage, start: 0s, length: 1h, instanceTypes: [c-2x-amd64-linx], zones: [moon]}]"
     )
-    assert names_machines(made)
-    assert [f"{flaw.field}: {flaw.message}" for flaw in machine_flaws(made, CATALOG)] == [
+    assert names_instance_types(made)
+    assert [f"{flaw.field}: {flaw.message}" for flaw in instance_type_flaws(made, CATALOG)] == [
         "faults[0].instanceTypes[0]: the catalogue has no type c-2x-amd64-linx; did you mean c-2x-amd64-linux?",
         "faults[0].zones[0]: the catalogue has no zone moon",
     ]
@@ -177,8 +177,8 @@ def test_a_shortage_of_machines_that_nobody_has_is_named() -> None:
 
 def test_a_price_of_a_machine_that_nobody_has_is_named() -> None:
     made = scenario("prices: {x-9: 1, 'c-2x-amd64-linux:sport': 1, 'c-2x-amd64-linux:spot': 1}")
-    assert names_machines(made)
-    assert [f"{flaw.field}: {flaw.message}" for flaw in machine_flaws(made, CATALOG)] == [
+    assert names_instance_types(made)
+    assert [f"{flaw.field}: {flaw.message}" for flaw in instance_type_flaws(made, CATALOG)] == [
         "prices.x-9: the catalogue has no type x-9",
         "prices[c-2x-amd64-linux:sport]: 'sport' is not a capacity type; use one of reserved, spot, on-demand",
     ]
@@ -188,12 +188,12 @@ def test_a_price_of_a_machine_that_nobody_has_is_named() -> None:
 
 
 def test_a_patch_that_no_pool_can_have_is_named_with_its_pool() -> None:
-    (one,) = said("policies: {a: {pools: {general: {spec: {disruption: {consolidateAfter: soon}}}}}}")
-    assert one.startswith("policies.a.pools.general.spec.disruption.consolidateAfter: 'soon' is not a duration")
-    (one,) = said("policies: {a: {pools: {general: {spec: {limits: {memory: 1Gi, cpu: lots}}}}}}")
-    assert one.startswith("policies.a.pools.general.spec.limits.cpu: 'lots' is not a quantity")
-    (one,) = said("policies: {a: {pools: {'*': {spec: {weight: 500}}}}}")
-    assert one.startswith("policies.a.pools[*].spec.weight: 500 is out of range")
+    (message,) = said("policies: {a: {pools: {general: {spec: {disruption: {consolidateAfter: soon}}}}}}")
+    assert message.startswith("policies.a.pools.general.spec.disruption.consolidateAfter: 'soon' is not a duration")
+    (message,) = said("policies: {a: {pools: {general: {spec: {limits: {memory: 1Gi, cpu: lots}}}}}}")
+    assert message.startswith("policies.a.pools.general.spec.limits.cpu: 'lots' is not a quantity")
+    (message,) = said("policies: {a: {pools: {'*': {spec: {weight: 500}}}}}")
+    assert message.startswith("policies.a.pools[*].spec.weight: 500 is out of range")
 
 
 def test_a_patch_is_not_blamed_for_what_was_wrong_before() -> None:
@@ -202,10 +202,10 @@ def test_a_patch_is_not_blamed_for_what_was_wrong_before() -> None:
 
 
 def test_what_the_compactor_would_refuse_is_named() -> None:
-    (one,) = said("policies: {a: {compactor: {x: 1}}}")
-    assert one == "policies.a.compactor.x: is not a known field; there are nodePools"
-    (one,) = said("policies: {a: {compactor: {nodePools: {g: {enabled: true}}}}}")
-    assert one.startswith("policies.a.compactor.nodePools.g.scaleDownCPURequestRatioLimit: is missing")
+    (message,) = said("policies: {a: {compactor: {x: 1}}}")
+    assert message == "policies.a.compactor.x: is not a known field; there are nodePools"
+    (message,) = said("policies: {a: {compactor: {nodePools: {g: {enabled: true}}}}}")
+    assert message.startswith("policies.a.compactor.nodePools.g.scaleDownCPURequestRatioLimit: is missing")
 
 
 # -- fields that nobody knows --------------------------------------------------------------------------------------

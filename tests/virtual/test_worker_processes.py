@@ -9,7 +9,7 @@ import pytest
 
 from karpool.catalog.sources import open_catalog
 from karpool.virtual.compare import ScenarioSource, compare
-from karpool.virtual.worker_processes import Far, share_out
+from karpool.virtual.worker_processes import Progress, run_in_processes
 
 SMALL = b"""
 pools: [{metadata: {name: general}}]
@@ -18,24 +18,24 @@ length: 20m
 """
 
 
-def squared(number: int, far: Far) -> int:
-    far(1)
-    far(2)
+def squared(number: int, progress: Progress) -> int:
+    progress(1)
+    progress(2)
     return number**2
 
 
-def picky(number: int, _: Far) -> int:
+def picky(number: int, _: Progress) -> int:
     if number == 3:
         raise LookupError("three is not welcome")
     return number
 
 
-def deadly(number: int, _: Far) -> int:
+def deadly(number: int, _: Progress) -> int:
     os._exit(number)
 
 
-def endless(number: int, far: Far) -> int:
-    far(number)
+def endless(number: int, progress: Progress) -> int:
+    progress(number)
     while True:
         time.sleep(60)
 
@@ -44,24 +44,24 @@ def nothing(_job: int, _done: int) -> None:
     """Nobody listens."""
 
 
-def test_every_job_is_done_once_by_few_workers_and_each_step_is_heard() -> None:
-    heard: list[tuple[int, int]] = []
-    found = share_out(squared, range(5), 2, lambda job, done: heard.append((job, done)))
-    assert found == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16}
-    assert sorted(heard) == [(job, done) for job in range(5) for done in (1, 2)]
+def test_every_job_is_done_once_by_few_workers_and_each_step_is_reported() -> None:
+    steps: list[tuple[int, int]] = []
+    results = run_in_processes(squared, range(5), 2, lambda job, done: steps.append((job, done)))
+    assert results == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16}
+    assert sorted(steps) == [(job, done) for job in range(5) for done in (1, 2)]
     assert not active_children()
 
 
-def test_what_goes_wrong_in_a_worker_is_raised_here_with_its_story() -> None:
+def test_what_goes_wrong_in_a_worker_is_raised_here_with_its_traceback() -> None:
     with pytest.raises(LookupError, match="three is not welcome") as caught:
-        share_out(picky, range(5), 2, nothing)
+        run_in_processes(picky, range(5), 2, nothing)
     assert "in picky" in caught.value.__notes__[0]
     assert not active_children()
 
 
 def test_a_worker_that_dies_is_no_mystery() -> None:
     with pytest.raises(ChildProcessError, match="ended with status 7"):
-        share_out(deadly, [7], 2, nothing)
+        run_in_processes(deadly, [7], 2, nothing)
 
 
 def test_an_interrupt_ends_workers_in_the_middle_of_their_jobs() -> None:
@@ -71,7 +71,7 @@ def test_an_interrupt_ends_workers_in_the_middle_of_their_jobs() -> None:
 
     asked: list[float] = []
     with pytest.raises(KeyboardInterrupt):
-        share_out(endless, range(4), 2, interrupt)
+        run_in_processes(endless, range(4), 2, interrupt)
     assert time.monotonic() - asked[0] < 1
     assert not active_children()
 
@@ -86,13 +86,14 @@ def test_workers_do_not_hear_interrupts_and_we_do_again() -> None:
             os.kill(child.pid, signal.SIGINT)
             pids.append(child.pid)
 
-    assert share_out(squared, range(3), 1, interrupt_workers) == {0: 0, 1: 1, 2: 4}
+    assert run_in_processes(squared, range(3), 1, interrupt_workers) == {0: 0, 1: 1, 2: 4}
     assert len(set(pids)) == 1
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_progress_of_all_runs_together_moves_while_they_run() -> None:
-    told: list[tuple[str, int, int | None]] = []
-    compare(ScenarioSource(SMALL, open_catalog), ["default"], range(3), lambda *far: told.append(far), workers=2)
-    assert told[0] == ("Simulating 3 runs", 0, 1500)
-    assert [done for _, done, _ in told] == list(range(1501))
+    reports: list[tuple[str, int, int | None]] = []
+    source = ScenarioSource(SMALL, open_catalog)
+    compare(source, ["default"], range(3), lambda *progress: reports.append(progress), workers=2)
+    assert reports[0] == ("Simulating 3 runs", 0, 1500)
+    assert [done for _, done, _ in reports] == list(range(1501))

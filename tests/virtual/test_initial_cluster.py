@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.factories import node, pod
+from tests.virtual.invariants import Invariants
 
 from karpool.catalog.observed import with_observed
 from karpool.catalog.sources import open_catalog
@@ -31,19 +32,19 @@ def scenario(objects: Objects) -> Scenario:
 
 def test_nodes_and_pods_begin_where_they_are(objects: Objects, scenario: Scenario) -> None:
     catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
-    cluster = VirtualCluster(scenario, catalog, policy=Policy(disruption=False), begins_with=objects)
+    cluster = VirtualCluster(scenario, catalog, policy=Policy(disruption=False), initial=objects)
     cluster.run(120.0)
     for there in objects.nodes:
-        before = [one for one in objects.pods if one.spec.node_name == there.name and not one.terminal]
-        after = [one for one in cluster.store.pods if one.spec.node_name == there.name]
+        before = [entry for entry in objects.pods if entry.spec.node_name == there.name and not entry.terminal]
+        after = [entry for entry in cluster.store.pods if entry.spec.node_name == there.name]
         assert len(after) == len(before), there.name
-    assert cluster.now > max(one.metadata.creation_timestamp for one in objects.pods if one.metadata.creation_timestamp)
+    assert cluster.now > max(filter(None, (entry.metadata.creation_timestamp for entry in objects.pods)))
 
 
 def test_karpool_packs_a_real_cluster_without_breaking_a_rule(objects: Objects, scenario: Scenario) -> None:
     catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
     idle, packed = (
-        run(scenario, catalog, name, 0, begins_with=objects, check=True).summary for name in ("nothing", "karpool")
+        run(scenario, catalog, name, 0, initial=objects, observe=Invariants).summary for name in ("nothing", "karpool")
     )
     assert idle.nodes_launched == idle.evictions == 0
     assert idle.nodes_at_end == len(objects.nodes)
@@ -65,4 +66,4 @@ def test_a_node_of_no_known_type_is_named() -> None:
         nodes=(node("strange", labels={"node.kubernetes.io/instance-type": "x9.huge"}),), pods=(pod("web"),)
     )
     with pytest.raises(UnknownNodeError, match="node strange cannot be simulated"):
-        VirtualCluster(with_cluster(Scenario(), strange), open_catalog(), begins_with=strange)
+        VirtualCluster(with_cluster(Scenario(), strange), open_catalog(), initial=strange)

@@ -1,11 +1,10 @@
-"""What a run cost and what it put pods through, added up while it happens."""
+"""Statistics of a run: what it cost, and what its pods went through."""
 
 import statistics
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
 from msgspec import field
 
 from karpool.execution.actions import Action, DeletePod
@@ -23,7 +22,7 @@ _DIGITS: Final = 9
 
 
 class ClusterSample(Wire):
-    """The cluster at one moment: seconds since the start, and how things stood."""
+    """The cluster at one moment, in seconds since the start."""
 
     time: float
     nodes: int
@@ -35,8 +34,8 @@ class ClusterSample(Wire):
     evictions: int
 
 
-class PoolShare(Wire, omit_defaults=False):
-    """What became of one NodePool."""
+class PoolSummary(Wire, omit_defaults=False):
+    """The statistics of one NodePool."""
 
     node_hours: float
     cost: float
@@ -44,8 +43,8 @@ class PoolShare(Wire, omit_defaults=False):
     pods_at_end: int
 
 
-class Summary(Wire, omit_defaults=False):
-    """A run in numbers; what nobody can know (a median of nothing) is null."""
+class RunSummary(Wire, omit_defaults=False):
+    """The statistics of a run; what is unknown, such as a median of nothing, is null."""
 
     seconds: float
     cost: float
@@ -70,7 +69,7 @@ class Summary(Wire, omit_defaults=False):
     pods_at_end: int
 
 
-class _Sum:
+class _Integral:
     """A quantity and its integral over time."""
 
     def __init__(self) -> None:
@@ -79,42 +78,42 @@ class _Sum:
         self._since = 0.0
 
     def change(self, difference: float, now: float) -> None:
-        self.settle(now)
+        self.advance(now)
         self.value += difference
 
-    def settle(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         self.total += self.value * (now - self._since)
         self._since = now
 
 
-class Ledger:
-    """Listens to the cluster; `begin` sets everything to zero, after a cluster has filled."""
+class RunRecorder:
+    """Watches the cluster; `begin` sets everything to zero at the end of the warm-up."""
 
     def __init__(self, world: VirtualWorld, api: Api, cloud: VirtualCloud) -> None:
         self.world = world
         self.cloud = cloud
         self.samples: list[ClusterSample] = []
-        self._sums = {name: _Sum() for name in ("price", "nodes", "pods", "pending", *_SIZES, *_USES)}
+        self._integrals = {name: _Integral() for name in ("price", "nodes", "pods", "pending", *_SIZES, *_USES)}
         self._pool_of: dict[str, str] = {}
-        self._by_pool = {pool.name: (_Sum(), _Sum()) for pool in world.store.pools}
+        self._by_pool = {pool.name: (_Integral(), _Integral()) for pool in world.store.pools}
         self._bound: dict[str, tuple[float, float]] = {}
-        self._waiting: set[str] = set()
+        self._pending: set[str] = set()
         self._refused: dict[str, float] = {}
         self._lifetimes: list[float] = []
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._pdb_wait = 0.0
         self._began = 0.0
-        cloud.on_start.append(self._start)
-        cloud.on_end.append(self._end)
+        cloud.on_start.append(self._launched)
+        cloud.on_end.append(self._terminated)
         api.on_eviction.append(self._eviction)
-        world.store.pods.watch(self._pod)
+        world.store.pods.watch(self._pod_changed)
         world.queue.after(0.0, self._sample)
 
     def begin(self) -> None:
         """Measure from now on."""
         now = self._began = self.world.queue.time
-        for entry in self._all_sums():
-            entry.settle(now)
+        for entry in self._all_integrals():
+            entry.advance(now)
             entry.total = 0.0
         self.samples, self._lifetimes, self._pdb_wait = [], [], 0.0
         self._counts = dict.fromkeys(_COUNTS, 0)
@@ -122,66 +121,66 @@ class Ledger:
 
     _before = (0, 0)
 
-    def _all_sums(self) -> Iterator[_Sum]:
-        yield from self._sums.values()
+    def _all_integrals(self) -> Iterator[_Integral]:
+        yield from self._integrals.values()
         for entry in self._by_pool.values():
             yield from entry
 
     def _add(self, name: str, difference: float) -> None:
-        self._sums[name].change(difference, self.world.queue.time)
+        self._integrals[name].change(difference, self.world.queue.time)
 
-    # -- machines ------------------------------------------------------------------------------------------------
+    # -- instances -------------------------------------------------------------------------------------------------
 
-    def _start(self, machine: Instance) -> None:
+    def _launched(self, instance: Instance) -> None:
         self._counts["launched"] += 1
-        claim = self.world.store.claims.get(machine.name)
-        self._pool_of[machine.name] = "" if claim is None else claim.metadata.labels.get(NODEPOOL, "")
-        self._machine(machine, 1)
+        claim = self.world.store.claims.get(instance.name)
+        self._pool_of[instance.name] = "" if claim is None else claim.metadata.labels.get(NODEPOOL, "")
+        self._count_instance(instance, 1)
 
-    def _end(self, machine: Instance) -> None:
+    def _terminated(self, instance: Instance) -> None:
         self._counts["ended"] += 1
-        self._lifetimes.append(self.world.queue.time - machine.since)
-        self._machine(machine, -1)
+        self._lifetimes.append(self.world.queue.time - instance.since)
+        self._count_instance(instance, -1)
 
-    def _machine(self, machine: Instance, sign: int) -> None:
-        self._add("price", sign * machine.price)
+    def _count_instance(self, instance: Instance, sign: int) -> None:
+        self._add("price", sign * instance.price)
         self._add("nodes", sign)
-        room = machine.entry.allocatable
+        room = instance.entry.allocatable
         self._add("cpu", sign * room["cpu"].milli / 1000)
         self._add("memory", sign * float(room["memory"].units))
-        held = self._by_pool.get(self._pool_of[machine.name])
-        if held is not None:
-            nodes, price = held
+        pool = self._by_pool.get(self._pool_of[instance.name])
+        if pool is not None:
+            nodes, price = pool
             nodes.change(sign, self.world.queue.time)
-            price.change(sign * machine.price, self.world.queue.time)
+            price.change(sign * instance.price, self.world.queue.time)
 
-    # -- pods ----------------------------------------------------------------------------------------------------
+    # -- pods ------------------------------------------------------------------------------------------------------
 
-    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new if new is not None else old
         if pod is None:
             return
         if old is None:
             self._counts["created"] += 1
         key = pod.key
-        holds = new is not None and new.bound and not new.terminal
-        if holds != (key in self._bound):
-            self._hold(pod, holds=holds)
-        waits = new is not None and not new.bound and new.active
-        if waits != (key in self._waiting):
-            self._add("pending", 1 if waits else -1)
-            (self._waiting.add if waits else self._waiting.discard)(key)
+        bound = new is not None and new.bound and not new.terminal
+        if bound != (key in self._bound):
+            self._count_requests(pod, bound=bound)
+        pending = new is not None and not new.bound and new.active
+        if pending != (key in self._pending):
+            self._add("pending", 1 if pending else -1)
+            (self._pending.add if pending else self._pending.discard)(key)
 
-    def _hold(self, pod: Pod, *, holds: bool) -> None:
-        """A pod takes its room on a node, or gives it back."""
-        if holds:
-            asked = effective_requests(pod)
-            cpu = asked["cpu"].milli / 1000 if "cpu" in asked else 0.0
-            memory = float(asked["memory"].units) if "memory" in asked else 0.0
+    def _count_requests(self, pod: Pod, *, bound: bool) -> None:
+        """Add the requests of a pod that is bound, or subtract those of one that is gone."""
+        if bound:
+            requests = effective_requests(pod)
+            cpu = requests["cpu"].milli / 1000 if "cpu" in requests else 0.0
+            memory = float(requests["memory"].units) if "memory" in requests else 0.0
             self._bound[pod.key] = (cpu, memory)
         else:
             cpu, memory = self._bound.pop(pod.key)
-        sign = 1 if holds else -1
+        sign = 1 if bound else -1
         self._add("cpuUsed", sign * cpu)
         self._add("memoryUsed", sign * memory)
         if not pod.is_daemon:
@@ -199,30 +198,30 @@ class Ledger:
             self._refused.setdefault(pod.metadata.uid, now)
 
     def action(self, action: Action) -> None:
-        """Count pods that are deleted without asking."""
+        """Count pods that are deleted, not evicted."""
         if isinstance(action, DeletePod) and action.key in self._bound:
             self._counts["forced"] += 1
 
-    # -- results -------------------------------------------------------------------------------------------------
+    # -- results ---------------------------------------------------------------------------------------------------
 
     def _utilization(self, name: str, *, mean: bool) -> float | None:
-        used, room = self._sums[f"{name}Used"], self._sums[name]
-        over, under = (used.total, room.total) if mean else (used.value, room.value)
-        return round(over / under, _DIGITS) if under else None
+        used, room = self._integrals[f"{name}Used"], self._integrals[name]
+        used_amount, room_amount = (used.total, room.total) if mean else (used.value, room.value)
+        return round(used_amount / room_amount, _DIGITS) if room_amount else None
 
     def _sample(self) -> None:
         self.take_sample()
         self.world.queue.after(seconds(self.world.timings.sample), self._sample)
 
     def take_sample(self) -> None:
-        """Note how things stand."""
-        sums = self._sums
+        """Record the current state."""
+        sums = self._integrals
         self.samples.append(
             ClusterSample(
                 time=self.world.queue.time - self._began,
                 nodes=round(sums["nodes"].value),
                 pods=round(sums["pods"].value),
-                pending=len(self._waiting),
+                pending=len(self._pending),
                 price_per_hour=round(sums["price"].value, _DIGITS),
                 cpu_utilization=self._utilization("cpu", mean=False),
                 memory_utilization=self._utilization("memory", mean=False),
@@ -230,14 +229,14 @@ class Ledger:
             )
         )
 
-    def summary(self) -> Summary:
+    def summary(self) -> RunSummary:
         """Everything since `begin`."""
-        now, counts, sums = self.world.queue.time, self._counts, self._sums
-        for entry in self._all_sums():
-            entry.settle(now)
-        lives = self._lifetimes
+        now, counts, sums = self.world.queue.time, self._counts, self._integrals
+        for entry in self._all_integrals():
+            entry.advance(now)
+        lifetimes = self._lifetimes
         mean_pods = sums["pods"].total / (now - self._began) if now > self._began else 0.0
-        return Summary(
+        return RunSummary(
             seconds=now - self._began,
             cost=round(sums["price"].total / HOUR, _DIGITS),
             node_hours=round(sums["nodes"].total / HOUR, _DIGITS),
@@ -248,26 +247,26 @@ class Ledger:
             moves_per_pod=round(counts["evictions"] / mean_pods, _DIGITS) if mean_pods else None,
             pods_created=counts["created"],
             pending_pod_seconds=round(sums["pending"].total, 3),
-            pending_pods_at_end=len(self._waiting),
+            pending_pods_at_end=len(self._pending),
             nodes_launched=counts["launched"],
             nodes_ended=counts["ended"],
             failed_launches=self.cloud.failed_launches - self._before[0],
             interruptions=self.cloud.interrupted - self._before[1],
-            node_lifetime_seconds_median=round(statistics.median(lives), 3) if lives else None,
-            node_lifetime_seconds_mean=round(statistics.fmean(lives), 3) if lives else None,
+            node_lifetime_seconds_median=round(statistics.median(lifetimes), 3) if lifetimes else None,
+            node_lifetime_seconds_mean=round(statistics.fmean(lifetimes), 3) if lifetimes else None,
             pdb_refusals=counts["refusals"],
             pdb_wait_seconds=round(self._pdb_wait, 3),
             nodes_at_end=round(sums["nodes"].value),
             pods_at_end=round(sums["pods"].value),
         )
 
-    def pools(self) -> dict[str, PoolShare]:
+    def pools(self) -> dict[str, PoolSummary]:
         """Every pool since `begin`."""
         now, pods = self.world.queue.time, Counter(map(self._pool_under, self.world.store.pods))
-        for entry in self._all_sums():
-            entry.settle(now)
+        for entry in self._all_integrals():
+            entry.advance(now)
         return {
-            name: PoolShare(
+            name: PoolSummary(
                 node_hours=round(nodes.total / HOUR, _DIGITS),
                 cost=round(price.total / HOUR, _DIGITS),
                 nodes_at_end=round(nodes.value),
@@ -279,10 +278,6 @@ class Ledger:
     def _pool_under(self, pod: Pod) -> str:
         """The pool of the node that a pod is on; empty for pods of DaemonSets, and where there is none."""
         return "" if pod.is_daemon else self._pool_of.get(pod.spec.node_name, "")
-
-    def encode(self) -> bytes:
-        """The summary and all samples as JSON; the same run gives the same bytes."""
-        return msgspec.json.encode({"summary": self.summary(), "samples": self.samples}, order="sorted")
 
 
 _SIZES: Final = ("cpu", "memory")

@@ -1,6 +1,6 @@
-"""What must never happen, whatever the workload and however often the controller dies; checked at every event.
+"""What must never happen, whatever the workload and however often the controller dies; checked after every event.
 
-Nothing here asks the parts that it checks: budgets, healthy pods and places are counted anew from the store.
+Nothing here asks the parts that it checks: budgets, healthy pods and destinations are counted anew from the store.
 """
 
 from collections.abc import Iterator
@@ -36,24 +36,21 @@ class Invariants(DecisionObserver):
         cluster.api.on_eviction.append(self._eviction)
         cluster.actuator.observers.append(self._action)
         cluster.controller.observers.append(self)
+        cluster.queue.observers.append(self._check_room)
 
-    def _broken(self, said: str) -> BrokenInvariantError:
-        return BrokenInvariantError(f"{self.cluster.now:%H:%M:%S}: {said}")
-
-    def run(self, until: float) -> None:
-        """Run the cluster, and look at it after every event."""
-        self.cluster.queue.run(until, self._each)
+    def _broken(self, message: str) -> BrokenInvariantError:
+        return BrokenInvariantError(f"{self.cluster.now:%H:%M:%S}: {message}")
 
     # -- budgets of pods -----------------------------------------------------------------------------------------
 
     def _eviction(self, pod: Pod, code: EvictionStatus) -> None:
-        """Called before the pod goes: whoever is let go must not be missed."""
+        """Called before a pod is evicted: its budgets must allow it."""
         self.checked += 1
-        if code is not EvictionStatus.CREATED or not _serves(pod):
+        if code is not EvictionStatus.CREATED or not _healthy(pod):
             return
         for pdb in self.store.pdbs:
             if pdb.matches(pod.metadata.namespace, pod.metadata.labels):
-                healthy = sum(_serves(other) for other in self._covered(pdb))
+                healthy = sum(_healthy(other) for other in self._covered(pdb))
                 if healthy - 1 < self._needed(pdb):
                     raise self._broken(
                         f"evicting {pod.key} leaves {healthy - 1} of {self._needed(pdb)} pods that {pdb.key} needs"
@@ -63,10 +60,11 @@ class Invariants(DecisionObserver):
         return (pod for pod in self.store.pods if pdb.matches(pod.metadata.namespace, pod.metadata.labels))
 
     def _needed(self, pdb: PodDisruptionBudget) -> int:
-        """How many pods the budget needs, from what the owners of its pods want."""
+        """How many healthy pods the budget needs, from the desired replicas."""
         live = [pod for pod in self._covered(pdb) if not pod.terminal]
-        owners = {owner.controller: owner.wanted for pod in live if (owner := self.cluster.workloads.owner_of(pod))}
-        least, most, whole = pdb.spec.min_available, pdb.spec.max_unavailable, sum(owners.values())
+        manager = self.cluster.controller_manager
+        replicas = {owner.key: owner.replicas for pod in live if (owner := manager.controller_of(pod))}
+        least, most, whole = pdb.spec.min_available, pdb.spec.max_unavailable, sum(replicas.values())
         if most is not None:
             return whole - _share(most, whole)
         return _share(least or 0, whole)
@@ -80,8 +78,8 @@ class Invariants(DecisionObserver):
         self._check_places(command)
 
     def _pool(self, node: str) -> str:
-        held = self.store.nodes.get(node)
-        return "" if held is None else held.metadata.labels.get(NODEPOOL, "")
+        existing = self.store.nodes.get(node)
+        return "" if existing is None else existing.metadata.labels.get(NODEPOOL, "")
 
     def _check_budget(self, name: str, command: Command) -> None:
         pool = self.store.pools.get(name)
@@ -135,8 +133,8 @@ class Invariants(DecisionObserver):
 
     def _check_drained(self, key: str, node: str) -> None:
         """Pods are evicted only from nodes that are on their way out."""
-        pod, held = self.store.pods.get(key), self.store.nodes.get(node)
-        if pod is not None and pod.spec.node_name == node and (held is None or not _leaves(held)):
+        pod, existing = self.store.pods.get(key), self.store.nodes.get(node)
+        if pod is not None and pod.spec.node_name == node and (existing is None or not _leaves(existing)):
             raise self._broken(f"{key} is evicted from node {node}, which stays")
 
     def _is_used_replacement(self, name: str) -> bool:
@@ -156,7 +154,7 @@ class Invariants(DecisionObserver):
 
     # -- every event and the end -----------------------------------------------------------------------------------
 
-    def _each(self) -> None:
+    def _check_room(self) -> None:
         """No node holds more than it has."""
         self.checked += 1
         nodes = self.cluster.cluster_state.snapshot.nodes
@@ -166,7 +164,7 @@ class Invariants(DecisionObserver):
             raise self._broken(f"node {nodes.get(int(over.argmax())).name} holds more than it has")
 
     def at_rest(self) -> None:
-        """When all is quiet: no taint, mark, ticket or replacement is left over, and nobody waits."""
+        """When all is quiet: no taint, ticket or replacement is left over, and no pod is pending."""
         for claim in self.store.claims:
             marks = {COMMAND, REPLACES} & set(claim.metadata.annotations)
             if (
@@ -178,14 +176,14 @@ class Invariants(DecisionObserver):
         for node in self.store.nodes:
             if _leaves(node):
                 raise self._broken(f"node {node.name} is still tainted or being deleted")
-        if set(self.cluster.cloud.machines) != {node.name for node in self.store.nodes}:
+        if set(self.cluster.cloud.instances) != {node.name for node in self.store.nodes}:
             raise self._broken("machines and nodes are not the same")
         waiting = [pod.key for pod in self.store.pods if not pod.bound]
         if waiting:
             raise self._broken(f"pods wait without end: {', '.join(waiting)}")
 
 
-def _serves(pod: Pod) -> bool:
+def _healthy(pod: Pod) -> bool:
     return pod.active and is_true(pod.status.conditions, "Ready") and not tolerates_disruption(pod)
 
 

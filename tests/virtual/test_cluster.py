@@ -1,4 +1,4 @@
-"""A cluster lives: pods get nodes, owners keep their pods, fewer pods lead to fewer nodes."""
+"""Pods get nodes, controllers keep their pods, fewer pods lead to fewer nodes."""
 
 import pytest
 from tests.virtual.worlds import HOUR, POOL, cluster, pods_of, watched
@@ -7,8 +7,8 @@ from karpool.model.labels import HOSTNAME
 
 
 def test_pending_pods_get_nodes_and_run() -> None:
-    made, rules = watched("workloads: [{name: web, cpu: 900m, memory: 1Gi, replicas: 6}]")
-    rules.run(600.0)
+    made, _ = watched("workloads: [{name: web, cpu: 900m, memory: 1Gi, replicas: 6}]")
+    made.run(600.0)
     pods = list(made.store.pods)
     assert len(pods) == 6
     assert all(pod.status.phase == "Running" and pod.spec.node_name in made.store.nodes for pod in pods)
@@ -20,11 +20,11 @@ def test_fewer_pods_lead_to_fewer_or_smaller_nodes() -> None:
         "workloads: [{name: web, cpu: 900m, memory: 1Gi,"
         " replicas: {steps: [{after: 0s, value: 12}, {after: 20m, value: 2}]}}]"
     )
-    rules.run(1200.0)
-    before = made.ledger.samples[-1].price_per_hour
-    rules.run(1.5 * HOUR)
-    assert made.ledger.summary().evictions > 0
-    assert made.ledger.samples[-1].price_per_hour < before / 2
+    made.run(1200.0)
+    before = made.recorder.samples[-1].price_per_hour
+    made.run(1.5 * HOUR)
+    assert made.recorder.summary().evictions > 0
+    assert made.recorder.samples[-1].price_per_hour < before / 2
     rules.at_rest()
 
 
@@ -35,8 +35,8 @@ def test_without_disruption_nodes_stay() -> None:
         pools=never,
     )
     made.run(1.5 * HOUR)
-    assert made.ledger.summary().evictions == 0
-    assert made.ledger.summary().nodes_ended == 0
+    assert made.recorder.summary().evictions == 0
+    assert made.recorder.summary().nodes_ended == 0
 
 
 def test_a_stateful_pod_comes_back_under_its_name() -> None:
@@ -56,14 +56,14 @@ def test_a_stateful_pod_comes_back_under_its_name() -> None:
 def test_jobs_run_to_their_end_and_are_cleared_away() -> None:
     made = cluster("workloads: [{name: batch, kind: Job, cpu: 500m, replicas: 60, runs: 1m}]")
     made.run(HOUR)
-    assert made.ledger.summary().pods_created > 30
+    assert made.recorder.summary().pods_created > 30
     assert len(pods_of(made, "batch")) < 10
 
 
 def test_an_evicted_job_begins_again() -> None:
     made = cluster("workloads: [{name: batch, kind: Job, cpu: 500m, replicas: 60, runs: 10m}]")
     made.run(900.0)
-    wanted = made.workloads.owners[0].wanted
+    wanted = made.controller_manager.controllers[0].replicas
     made.api.evict(f"default/{pods_of(made, 'batch')[0]}")
     made.run(910.0)
     assert len([pod for pod in made.store.pods if pod.active]) >= wanted

@@ -1,0 +1,35 @@
+"""What controllers and kubelets count while pods change is what counting them anew gives."""
+
+from collections import Counter
+
+from tests.virtual.worlds import HOUR, cluster
+
+from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.deployment_controller import REVISION, DeploymentController
+from karpool.virtual.workload_controller import ready
+
+TEXT = """
+workloads:
+- {name: web, replicas: {base: 12, noise: {share: 0.3}}, cpu: 500m, memory: 1Gi, deploys: [10m, 11m, 40m]}
+- {name: agent, kind: DaemonSet, cpu: 50m, memory: 64Mi}
+"""
+
+
+def check_counts(made: VirtualCluster) -> None:
+    for controller in made.controller_manager.controllers:
+        if isinstance(controller, DeploymentController):
+            pods = controller.pods.values()
+            assert +controller._of_revision == Counter(pod.metadata.labels[REVISION] for pod in pods)
+            assert +controller._ready == Counter(pod.metadata.labels[REVISION] for pod in pods if ready(pod))
+    on = {(pod.spec.node_name, pod.key) for pod in made.store.pods if pod.bound}
+    assert {(name, key) for name, keys in made.kubelets._pods_on.items() for key in keys} == on
+    arrivals = made.kubelets._arrivals
+    assert sorted(arrivals, key=arrivals.__getitem__) == [pod.key for pod in made.store.pods]
+
+
+def test_counts_kept_by_changes_are_those_of_a_fresh_look() -> None:
+    made = cluster(TEXT)
+    made.queue.observers.append(lambda: check_counts(made))
+    made.run(HOUR)
+    assert made.controller_manager.controllers[0].revision == 4
+    assert len(made.store.nodes) > 0
