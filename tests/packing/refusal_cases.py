@@ -66,16 +66,16 @@ def explained(
         return {key: refusals(engine, pods.rows[key]) for key in placement.answer().unplaced}
 
 
-def on_nodes(name: str, wants: Pod, nodes: Sequence[Node], rule: Rule, says: str, **rest: Any) -> Case:
+def on_nodes(name: str, *, pod: Pod, nodes: Sequence[Node], rule: Rule, says: str, **rest: Any) -> Case:
     """A case without new nodes, in which all nodes refuse by one rule."""
     asked = {"existing_only": True}
-    return Case(name=name, pod=wants, nodes=nodes, asked=asked, expect=[(len(nodes), NODES, rule)], says=says, **rest)
+    return Case(name=name, pod=pod, nodes=nodes, asked=asked, expect=[(len(nodes), NODES, rule)], says=says, **rest)
 
 
-def in_pool(name: str, wants: Pod, pool: NodePool, rule: Rule, says: str, *, count: int = 2, **rest: Any) -> Case:
+def in_pool(name: str, *, pod: Pod, pool: NodePool, rule: Rule, says: str, count: int = 2, **rest: Any) -> Case:
     """A case without nodes, in which the only pool refuses by a rule."""
     expect = [(count, f"pool {pool.name}", rule)]
-    return Case(name=name, pod=wants, pools=[pool], expect=expect, says=f"pool {pool.name}: {says}", **rest)
+    return Case(name=name, pod=pod, pools=[pool], expect=expect, says=f"pool {pool.name}: {says}", **rest)
 
 
 N1, N2 = node("n1", zone=Z1), node("n2", zone=Z2)

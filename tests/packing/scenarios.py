@@ -38,11 +38,11 @@ class Scenario:
     others: Mapping[str, Any] = field(default_factory=dict)
     asked: Mapping[str, Any] = field(default_factory=dict)
     unplaced: int | Sequence[str] = 0
-    new: int | None = None
+    new_nodes: int | None = None
     launches: str | Sequence[str] | None = None
     types: Sequence[str] | None = None
     pool: str | None = None
-    on: Mapping[str, str | int] | None = None
+    placed_on: Mapping[str, str | int] | None = None
     skew: tuple[str, tuple[int, ...]] | None = None
     check: Callable[[Answer], bool] | None = None
 
@@ -66,13 +66,13 @@ class Scenario:
         assert (
             unplaced == list(self.unplaced) if isinstance(self.unplaced, Sequence) else len(unplaced) == self.unplaced
         )
-        assert self.new is None or len(answer.new_nodes) == self.new
+        assert self.new_nodes is None or len(answer.new_nodes) == self.new_nodes
         firsts = [new.instance_types[0] for new in answer.new_nodes]
         wanted = [self.launches] if isinstance(self.launches, str) else self.launches
         assert wanted is None or firsts == list(wanted)
         assert self.types is None or set(answer.new_nodes[0].instance_types) == set(self.types)
         assert self.pool is None or {new.pool for new in answer.new_nodes} == {self.pool}
-        for name, place in (self.on or {}).items():
+        for name, place in (self.placed_on or {}).items():
             assert answer.placed.get(f"default/{name}") == place
         assert self.skew is None or self._skew(answer, self.skew[0]) == self.skew[1]
         assert self.check is None or self.check(answer)
@@ -97,7 +97,7 @@ def pods(count: int, *, app: str = "web", first: int = 1, **rest: Any) -> list[P
     return [pod(f"{app}-{i}", **{"cpu": "250m", "memory": "100Mi", **rest}) for i in range(first, first + count)]
 
 
-def one(name: str, *, fails: bool = False, **given: Any) -> Scenario:
+def one_pod(name: str, *, fails: bool = False, **given: Any) -> Scenario:
     """A scenario with a single small pod, told by the keywords of a pod and those of a scenario."""
     known = {key: given.pop(key) for key in list(given) if key in Scenario.__dataclass_fields__}
     return Scenario(name=name, pods=pods(1, **given), unplaced=1 if fails else 0, **known)

@@ -21,7 +21,7 @@ from tests.factories import (
     pvc,
     storage_class,
 )
-from tests.packing.scenarios import Scenario, T, one, pods
+from tests.packing.scenarios import Scenario, T, one_pod, pods
 
 from karpool.catalog.instance_types import Catalog
 from karpool.model.labels import ARCH, ZONE
@@ -36,79 +36,83 @@ def starting(name: str, **rest: Any) -> Any:
 
 CROWD = [starting(f"a{i:02}") for i in range(99)]
 EXISTING = [
-    one(
+    one_pod(
         "the one node that is up",
         nodes=[*CROWD, node("up")],
         claims=[claim_for(entry) for entry in (*CROWD, node("up"))],
-        on={"web-1": "up"},
+        placed_on={"web-1": "up"},
     ),
-    one(
+    one_pod(
         "the one node that is up among claims without nodes",
         nodes=[node("up")],
         claims=[
             claim_for(node("up")),
             *(node_claim(f"a{i:02}", capacity={"cpu": 4, "memory": "4Gi", "pods": 9}) for i in range(99)),
         ],
-        on={"web-1": "up"},
+        placed_on={"web-1": "up"},
     ),
-    one(
+    one_pod(
         "a claim without a node takes pods",
         claims=[node_claim("a", capacity={"cpu": 4, "memory": "4Gi", "pods": 9})],
-        on={"web-1": "a"},
+        placed_on={"web-1": "a"},
     ),
-    one(
+    one_pod(
         "a GPU that a starting node does not show yet",
         requests={GPU_A: 1},
         nodes=[starting("n1", resources={GPU_A: 0})],
         claims=[claim_for(node("n1", resources={GPU_A: 2}), registered=False)],
-        on={"web-1": "n1"},
+        placed_on={"web-1": "n1"},
     ),
-    one(
+    one_pod(
         "startup taints of a starting node",
         nodes=[node("n1", initialized=False, taints=["boot", "node.kubernetes.io/not-ready:NoExecute"])],
         claims=[claim_for(node("n1", initialized=False), startup_taints=["boot"])],
-        on={"web-1": "n1"},
+        placed_on={"web-1": "n1"},
     ),
-    one("a node that is being deleted", nodes=[node("n1", pool=None, deleted=LONG_AGO)], new=1),
-    one("a node that is gone", nodes=[node("n1")], asked={"gone": ["n1"]}, new=1),
-    one("a closed node", nodes=[node("n1")], asked={"closed": ["n1"]}, new=1),
-    one(
+    one_pod("a node that is being deleted", nodes=[node("n1", pool=None, deleted=LONG_AGO)], new_nodes=1),
+    one_pod("a node that is gone", nodes=[node("n1")], asked={"gone": ["n1"]}, new_nodes=1),
+    one_pod("a closed node", nodes=[node("n1")], asked={"closed": ["n1"]}, new_nodes=1),
+    one_pod(
         "a closed node and a pod that may",
         nodes=[node("n1")],
         asked={"closed": ["n1"], "exempt": ["default/web-1"]},
-        new=0,
+        new_nodes=0,
     ),
-    one("no new nodes", fails=True, asked={"existing_only": True}),
-    one("a cordoned node", nodes=[node("n1", cordoned=True)], new=1),
-    one("a node that is too full", nodes=[node("n1", cpu=1)], bound=[pod("a-1", cpu="0.8", node="n1")], new=1),
-    one(
+    one_pod("no new nodes", fails=True, asked={"existing_only": True}),
+    one_pod("a cordoned node", nodes=[node("n1", cordoned=True)], new_nodes=1),
+    one_pod(
+        "a node that is too full", nodes=[node("n1", cpu=1)], bound=[pod("a-1", cpu="0.8", node="n1")], new_nodes=1
+    ),
+    one_pod(
         "finished pods take no room",
         nodes=[node("n1", cpu=1)],
         bound=[pod("a-1", cpu=1, node="n1", phase="Succeeded")],
-        new=0,
+        new_nodes=0,
     ),
-    one(
+    one_pod(
         "an overcommitted node takes nothing",
         cpu=0,
         nodes=[node("n1", memory="1Gi")],
         bound=[pod("a-1", memory="2Gi", node="n1")],
-        new=1,
+        new_nodes=1,
     ),
-    one("no place for another pod", nodes=[node("n1", pods=1)], bound=[pod("a-1", node="n1")], new=1),
-    one("labels of a node are all it has", nodes=[node("n1", zone=None)], require=[(ZONE, "Exists")], new=1),
-    Scenario(name="nodes by name", pods=pods(2, cpu=3), nodes=[node("b"), node("a")], on={"web-1": "a", "web-2": "b"}),
+    one_pod("no place for another pod", nodes=[node("n1", pods=1)], bound=[pod("a-1", node="n1")], new_nodes=1),
+    one_pod("labels of a node are all it has", nodes=[node("n1", zone=None)], require=[(ZONE, "Exists")], new_nodes=1),
+    Scenario(
+        name="nodes by name", pods=pods(2, cpu=3), nodes=[node("b"), node("a")], placed_on={"web-1": "a", "web-2": "b"}
+    ),
     Scenario(
         name="large pods first",
         pods=[*pods(1), *pods(1, app="x", cpu=4)],
         nodes=[node("a"), node("b")],
-        on={"x-1": "a", "web-1": "b"},
+        placed_on={"x-1": "a", "web-1": "b"},
     ),
     Scenario(
         name="a pod on a node that goes looks for a place",
         pods=[pod("web-1", node="n1", memory="1Gi")],
         nodes=[node("n1"), node("n2")],
         asked={"gone": ["n1"]},
-        on={"web-1": "n2"},
+        placed_on={"web-1": "n2"},
     ),
 ]
 
@@ -118,7 +122,7 @@ def with_daemon(
 ) -> Scenario:
     sets = {"daemon_sets": (daemon_set(**{"cpu": 2, "memory": "2Gi", **daemon}),)}
     given: dict[str, Any] = {} if pools is None else {"pools": [pools]}
-    return one(
+    return one_pod(
         name, others=sets, cpu=1, memory="1Gi", catalog=catalog, launches=launches, **given, tolerations=["soft"]
     )
 
@@ -143,21 +147,21 @@ DAEMONS = [
     with_daemon("a daemon whose second term holds", terms=[node_term(("k", "Exists")), node_term((ARCH, "Exists"))]),
     with_daemon("a daemon for other nodes", selector={"k": "v"}, launches="small"),
     with_daemon("a daemon kept away by a taint", pools=node_pool(taints=["soft"]), launches="small"),
-    one(
+    one_pod(
         "small types without the large daemon",
         others={"daemon_sets": SIZES},
         catalog=FIVE,
         cpu="0.5",
         launches="fake-it-1",
     ),
-    one(
+    one_pod(
         "a port that only daemons of large types take",
         others={"daemon_sets": SIZES},
         catalog=incremental_types(40),
         ports=[8080],
         check=lambda answer: answer.new_nodes[0].instance_types == ("fake-it-1", "fake-it-2", "fake-it-3"),
     ),
-    one(
+    one_pod(
         "a running daemon tells more than its template",
         others={"daemon_sets": (AGENT,)},
         cpu=1,
@@ -165,31 +169,40 @@ DAEMONS = [
         nodes=[node("n1", cpu="0.2")],
         bound=[agent(cpu="0.1", node="n1")],
     ),
-    one("a daemon still to come", others={"daemon_sets": (AGENT,)}, nodes=[node("n1", cpu="2.1")], new=1),
-    one(
+    one_pod("a daemon still to come", others={"daemon_sets": (AGENT,)}, nodes=[node("n1", cpu="2.1")], new_nodes=1),
+    one_pod(
         "a daemon that is there",
         others={"daemon_sets": (AGENT,)},
         nodes=[node("n1", cpu="2.25")],
         bound=[agent(cpu=2, node="n1")],
-        new=0,
+        new_nodes=0,
     ),
-    one(
-        "an unexpected daemon gives nothing back", nodes=[node("n1", cpu=1)], bound=[agent(cpu="0.8", node="n1")], new=1
+    one_pod(
+        "an unexpected daemon gives nothing back",
+        nodes=[node("n1", cpu=1)],
+        bound=[agent(cpu="0.8", node="n1")],
+        new_nodes=1,
     ),
 ]
 
 PORTS = [
-    Scenario(name="one port, two nodes", pods=pods(2, ports=[80]), new=2),
-    Scenario(name="one port, two protocols", pods=[*pods(1, ports=[80]), *pods(1, app="x", ports=["80/UDP"])], new=1),
+    Scenario(name="one port, two nodes", pods=pods(2, ports=[80]), new_nodes=2),
+    Scenario(
+        name="one port, two protocols", pods=[*pods(1, ports=[80]), *pods(1, app="x", ports=["80/UDP"])], new_nodes=1
+    ),
     Scenario(
         name="one port, two addresses",
         pods=[*pods(1, ports=["10.0.0.1:80"]), *pods(1, app="x", ports=["10.0.0.2:80"])],
-        new=1,
+        new_nodes=1,
     ),
     Scenario(
-        name="one port, every address", pods=[*pods(1, ports=["10.0.0.1:80"]), *pods(1, app="x", ports=[80])], new=2
+        name="one port, every address",
+        pods=[*pods(1, ports=["10.0.0.1:80"]), *pods(1, app="x", ports=[80])],
+        new_nodes=2,
     ),
-    one("a port that is taken", ports=[80], nodes=[node("n1")], bound=[pod("x-1", ports=[80], node="n1")], new=1),
+    one_pod(
+        "a port that is taken", ports=[80], nodes=[node("n1")], bound=[pod("x-1", ports=[80], node="n1")], new_nodes=1
+    ),
 ]
 
 
@@ -232,15 +245,19 @@ VOLUMES = [
         pods=mounts("d1"),
         nodes=[node("a", zone=Z1), node("b", zone=Z2)],
         others={"persistent_volume_claims": (pvc("d1", volume="d1"),), "persistent_volumes": (pv("d1", zones=[Z2]),)},
-        on={"web-1": "b"},
+        placed_on={"web-1": "b"},
     ),
     stored(None, name="does not exist"),
     stored(pvc("data", storage_class="late", deleted=LONG_AGO), name="is being deleted", storage_classes=(BINDS_LATE,)),
     stored(pvc("data", storage_class="late", phase="Lost"), name="is lost", storage_classes=(BINDS_LATE,)),
     stored(pvc("data", storage_class="now"), name="should be bound and is not", storage_classes=(BINDS_NOW,)),
     stored(pvc("data", storage_class="gone"), name="names no class there is"),
-    Scenario(name="a node attaches two disks", pods=mounts("d1", "d2", "d3"), nodes=[node("n1")], others=DISKS, new=1),
-    Scenario(name="a shared disk counts once", pods=mounts("d1", "d2", "d2"), nodes=[node("n1")], others=DISKS, new=0),
+    Scenario(
+        name="a node attaches two disks", pods=mounts("d1", "d2", "d3"), nodes=[node("n1")], others=DISKS, new_nodes=1
+    ),
+    Scenario(
+        name="a shared disk counts once", pods=mounts("d1", "d2", "d2"), nodes=[node("n1")], others=DISKS, new_nodes=0
+    ),
 ]
 
 NODE_SCENARIOS = [*EXISTING, *DAEMONS, *PORTS, *VOLUMES]

@@ -17,7 +17,7 @@ from tests.factories import (
     node_term,
     pod,
 )
-from tests.packing.scenarios import Scenario, one, pods
+from tests.packing.scenarios import Scenario, one_pod, pods
 
 from karpool.catalog.instance_types import Catalog, Offering
 from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, RESERVATION_ID, RESERVED, SPOT, ZONE
@@ -39,47 +39,57 @@ def labelled(*rule: str) -> dict[str, Any]:
 
 
 REQUIREMENTS = [
-    one("a label the pool gives another value", fails=True, pools=[node_pool(labels={"k": "v"})], selector={"k": "w"}),
-    one("a custom label nobody gives", fails=True, selector={"k": "v"}),
-    one("a label of the pool may have to exist", **labelled("Exists")),
-    one("a label of the pool may not have to be absent", fails=True, **labelled("DoesNotExist")),
-    one("the only value is excluded", fails=True, **labelled("NotIn", "v")),
-    one("another value is excluded", **labelled("NotIn", "w")),
-    one("an absent label is not another value", require=[("k", "NotIn", "v")]),
-    one("Exists does not widen In", fails=True, require=[(ZONE, "In", "nowhere"), (ZONE, "Exists")]),
-    one("contradictions on a custom key", fails=True, require=[("k", "In", "a"), ("k", "In", "b")]),
-    one("contradictions with a wish", require=[(ZONE, "In", Z1)], prefer=[(1, node_term((ZONE, "In", Z2)))], new=1),
-    one("old label names", selector={"failure-domain.beta.kubernetes.io/zone": Z1}, new=1),
-    one("the large size", catalog=FIVE, selector={"size": "large"}, launches="fake-it-4"),
-    one("the small size", catalog=FIVE, selector={"size": "small"}, launches="fake-it-0"),
-    one("large and a small type", fails=True, catalog=FIVE, selector={"size": "large", INSTANCE_TYPE: "fake-it-0"}),
-    one("a label of large types exists", catalog=FIVE, require=[("special", "Exists")], types=["fake-it-4"]),
-    one(
+    one_pod(
+        "a label the pool gives another value", fails=True, pools=[node_pool(labels={"k": "v"})], selector={"k": "w"}
+    ),
+    one_pod("a custom label nobody gives", fails=True, selector={"k": "v"}),
+    one_pod("a label of the pool may have to exist", **labelled("Exists")),
+    one_pod("a label of the pool may not have to be absent", fails=True, **labelled("DoesNotExist")),
+    one_pod("the only value is excluded", fails=True, **labelled("NotIn", "v")),
+    one_pod("another value is excluded", **labelled("NotIn", "w")),
+    one_pod("an absent label is not another value", require=[("k", "NotIn", "v")]),
+    one_pod("Exists does not widen In", fails=True, require=[(ZONE, "In", "nowhere"), (ZONE, "Exists")]),
+    one_pod("contradictions on a custom key", fails=True, require=[("k", "In", "a"), ("k", "In", "b")]),
+    one_pod(
+        "contradictions with a wish", require=[(ZONE, "In", Z1)], prefer=[(1, node_term((ZONE, "In", Z2)))], new_nodes=1
+    ),
+    one_pod("old label names", selector={"failure-domain.beta.kubernetes.io/zone": Z1}, new_nodes=1),
+    one_pod("the large size", catalog=FIVE, selector={"size": "large"}, launches="fake-it-4"),
+    one_pod("the small size", catalog=FIVE, selector={"size": "small"}, launches="fake-it-0"),
+    one_pod("large and a small type", fails=True, catalog=FIVE, selector={"size": "large", INSTANCE_TYPE: "fake-it-0"}),
+    one_pod("a label of large types exists", catalog=FIVE, require=[("special", "Exists")], types=["fake-it-4"]),
+    one_pod(
         "a label of large types does not exist",
         catalog=FIVE,
         require=[("special", "DoesNotExist")],
         types=[f"fake-it-{i}" for i in range(4)],
     ),
-    one("a bound on whole numbers", catalog=FIVE, require=[("integer", "Gt", "3")], types=["fake-it-3", "fake-it-4"]),
-    one("spot only", selector={CAPACITY_TYPE: SPOT}, new=1),
-    one("spot in a zone without it", fails=True, selector={CAPACITY_TYPE: SPOT, ZONE: "test-zone-3"}),
-    one("a new node has no name yet", fails=True, selector={HOSTNAME: "n1"}),
-    one("a new node has none of the excluded names", require=[(HOSTNAME, "NotIn", "n1")], new=1),
-    one("the second alternative will do", terms=[node_term(("k", "Exists")), node_term((ZONE, "In", Z1))], new=1),
-    one("a wish is given up", prefer=[(1, node_term(("k", "Exists")))], new=1),
+    one_pod(
+        "a bound on whole numbers", catalog=FIVE, require=[("integer", "Gt", "3")], types=["fake-it-3", "fake-it-4"]
+    ),
+    one_pod("spot only", selector={CAPACITY_TYPE: SPOT}, new_nodes=1),
+    one_pod("spot in a zone without it", fails=True, selector={CAPACITY_TYPE: SPOT, ZONE: "test-zone-3"}),
+    one_pod("a new node has no name yet", fails=True, selector={HOSTNAME: "n1"}),
+    one_pod("a new node has none of the excluded names", require=[(HOSTNAME, "NotIn", "n1")], new_nodes=1),
+    one_pod(
+        "the second alternative will do", terms=[node_term(("k", "Exists")), node_term((ZONE, "In", Z1))], new_nodes=1
+    ),
+    one_pod("a wish is given up", prefer=[(1, node_term(("k", "Exists")))], new_nodes=1),
 ]
 
 POOLS = [
-    one("a pool that asks pods to stay away comes last", pools=[SOFT, CLEAN], pool="clean"),
-    one("the only pool asks pods to stay away", pools=[SOFT], prefer=[(1, node_term(("k", "Exists")))], pool="soft"),
-    one("a pool keeps pods away", fails=True, pools=[HARD]),
-    one("a tolerated taint", pools=[HARD], tolerations=["a"], pool="hard"),
-    one("startup taints do not count", pools=[node_pool(startup_taints=["a"])], new=1),
-    one("the heavier pool is tried first", pools=[CLEAN, node_pool("heavy", weight=50)], pool="heavy"),
-    one("static pools are left out", fails=True, pools=[node_pool(replicas=3)]),
-    one("a limit with room for a small type", pools=[node_pool(limits={"cpu": 2})], cpu="1.75", types=["small"]),
-    one("a limit too low for the type it needs", fails=True, pools=[node_pool(limits={"cpu": 2})], cpu="2.1"),
-    one(
+    one_pod("a pool that asks pods to stay away comes last", pools=[SOFT, CLEAN], pool="clean"),
+    one_pod(
+        "the only pool asks pods to stay away", pools=[SOFT], prefer=[(1, node_term(("k", "Exists")))], pool="soft"
+    ),
+    one_pod("a pool keeps pods away", fails=True, pools=[HARD]),
+    one_pod("a tolerated taint", pools=[HARD], tolerations=["a"], pool="hard"),
+    one_pod("startup taints do not count", pools=[node_pool(startup_taints=["a"])], new_nodes=1),
+    one_pod("the heavier pool is tried first", pools=[CLEAN, node_pool("heavy", weight=50)], pool="heavy"),
+    one_pod("static pools are left out", fails=True, pools=[node_pool(replicas=3)]),
+    one_pod("a limit with room for a small type", pools=[node_pool(limits={"cpu": 2})], cpu="1.75", types=["small"]),
+    one_pod("a limit too low for the type it needs", fails=True, pools=[node_pool(limits={"cpu": 2})], cpu="2.1"),
+    one_pod(
         "a limit that a node has used up",
         fails=True,
         pools=[node_pool(limits={"cpu": 2})],
@@ -87,19 +97,23 @@ POOLS = [
         bound=[pod("old-1", cpu="1.75", node="n1")],
         cpu="1.75",
     ),
-    one(
+    one_pod(
         "a node that goes gives its share of the limit back",
         pools=[node_pool(limits={"cpu": 2})],
         nodes=[node("n1", cpu=2, cordoned=True)],
         asked={"gone": ["n1"]},
         cpu="1.75",
-        new=1,
+        new_nodes=1,
     ),
     Scenario(
         name="a limit holds within a run", pods=pods(2, cpu="1.75"), unplaced=1, pools=[node_pool(limits={"cpu": 3})]
     ),
     Scenario(
-        name="a limit of two nodes", pods=pods(3, anti=APART), unplaced=1, new=2, pools=[node_pool(limits={"nodes": 2})]
+        name="a limit of two nodes",
+        pods=pods(3, anti=APART),
+        unplaced=1,
+        new_nodes=2,
+        pools=[node_pool(limits={"nodes": 2})],
     ),
     Scenario(
         name="two nodes of a limit of two are there",
@@ -109,7 +123,7 @@ POOLS = [
         nodes=[node("n1"), node("n2")],
         bound=[pod("web-1", node="n1", anti=APART), pod("web-2", node="n2", anti=APART)],
     ),
-    one("a limit of no node", fails=True, pools=[node_pool(limits={"nodes": 0})]),
+    one_pod("a limit of no node", fails=True, pools=[node_pool(limits={"nodes": 0})]),
 ]
 
 THREE = Catalog(tuple(instance_type(name, price=price) for name, price in (("small", 2), ("medium", 3), ("large", 1))))
@@ -123,19 +137,21 @@ TYPES = [
         name="small pods fill the gaps",
         pods=pods(40, cpu="10m", memory="1.8G", selector={ARCH: "amd64"})
         + pods(20, app="tiny", cpu="10m", memory="400M", selector={ARCH: "amd64"}),
-        new=20,
+        new_nodes=20,
     ),
-    one("an init container larger than the rest", cpu=1, init_containers=[init_container(cpu=2)], launches="default"),
-    one("overhead on top", cpu=1, overhead={"cpu": 2}, launches="default"),
-    one("the cheapest type comes first", catalog=THREE, launches="large", types=["small", "medium", "large"]),
+    one_pod(
+        "an init container larger than the rest", cpu=1, init_containers=[init_container(cpu=2)], launches="default"
+    ),
+    one_pod("overhead on top", cpu=1, overhead={"cpu": 2}, launches="default"),
+    one_pod("the cheapest type comes first", catalog=THREE, launches="large", types=["small", "medium", "large"]),
     Scenario(
         name="two kinds of GPU, two nodes",
         pods=[pod("a-1", requests={GPU_A: 1}), pod("b-1", requests={GPU_B: 1})],
         launches=["gpu-a", "gpu-b"],
     ),
-    one("no type has both kinds of GPU", fails=True, requests={GPU_A: 1, GPU_B: 1}),
-    one("a request of nothing", requests={"example.com/unknown": 0}, new=1),
-    one(
+    one_pod("no type has both kinds of GPU", fails=True, requests={GPU_A: 1, GPU_B: 1}),
+    one_pod("a request of nothing", requests={"example.com/unknown": 0}, new_nodes=1),
+    one_pod(
         "a type that is sold out",
         fails=True,
         catalog=Catalog((instance_type("t", offers=[(SPOT, Z1)], unavailable=[(SPOT, Z1)]),)),
@@ -143,7 +159,7 @@ TYPES = [
     Scenario(
         name="pods are spread over open nodes, fewest first",
         pods=[*pods(2, cpu=3, selector={ARCH: "amd64"}), *pods(2, app="x")],
-        on={"x-1": 0, "x-2": 1},
+        placed_on={"x-1": 0, "x-2": 1},
     ),
 ]
 
@@ -158,12 +174,12 @@ def minimum(answer: Answer) -> int | None:
 
 TEN, TWO, MAKE_DO = incremental_types(10), incremental_types(2), {"options": Options(min_values=MinValues.BEST_EFFORT)}
 MIN_VALUES = [
-    one("eleven of ten types", fails=True, catalog=TEN, pools=[node_pool(requirements=[at_least(11)])]),
-    one("ten of ten types", catalog=TEN, pools=[node_pool(requirements=[at_least(10)])], new=1),
-    one(
+    one_pod("eleven of ten types", fails=True, catalog=TEN, pools=[node_pool(requirements=[at_least(11)])]),
+    one_pod("ten of ten types", catalog=TEN, pools=[node_pool(requirements=[at_least(10)])], new_nodes=1),
+    one_pod(
         "too few types are large enough", fails=True, catalog=TEN, pools=[node_pool(requirements=[at_least(5)])], cpu=7
     ),
-    one(
+    one_pod(
         "the larger of two minimums holds",
         catalog=TWO,
         pools=[
@@ -176,7 +192,7 @@ MIN_VALUES = [
         ],
         check=lambda answer: minimum(answer) == 2,
     ),
-    one(
+    one_pod(
         "best effort makes do with fewer rather than take a lighter pool",
         catalog=TWO,
         pools=[node_pool("heavy", weight=9, requirements=[at_least(3)]), CLEAN],
@@ -190,7 +206,7 @@ MIN_VALUES = [
         catalog=incremental_types(3),
         pools=[node_pool(requirements=[at_least(3)])],
         asked=MAKE_DO,
-        new=2,
+        new_nodes=2,
         check=lambda answer: minimum(answer) == 2,
     ),
 ]
@@ -244,7 +260,7 @@ RESERVATIONS = [
         asked=WAITS,
         check=lambda answer: [new.reservations for new in answer.new_nodes] == [("r1",), ()],
     ),
-    one(
+    one_pod(
         "reserved capacity switched off",
         catalog=with_reservations(r1=1),
         asked={"options": Options(reserved_capacity=False)},

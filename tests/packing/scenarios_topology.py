@@ -1,5 +1,6 @@
 """Scenarios of spread, affinity and anti-affinity."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.factories import LONG_AGO, Z1, Z2, Z3, affinity_to, namespace, node, node_pool, node_term, pod, spread
@@ -34,10 +35,18 @@ def held(*counts: int, **rest: Any) -> dict[str, Any]:
 
 
 def skewed(
-    name: str, count: int, *result: int, key: str = ZONE, left: int = 0, given: Any = None, **rest: Any
+    name: str,
+    *,
+    count: int,
+    per_domain: Sequence[int] = (),
+    key: str = ZONE,
+    unplaced: int = 0,
+    given: Mapping[str, Any] | None = None,
+    **rest: Any,
 ) -> Scenario:
-    """So many alike pods, and how many then are in each domain."""
-    return Scenario(name=name, pods=pods(count, **rest), unplaced=left, skew=(key, result), **(given or {}))
+    """So many alike pods, and how many of them each domain has in the end, fewest first."""
+    skew = (key, tuple(per_domain))
+    return Scenario(name=name, pods=pods(count, **rest), unplaced=unplaced, skew=skew, **(given or {}))
 
 
 def revisions(*keys: str) -> list[Pod]:
@@ -52,36 +61,34 @@ MISMATCHED = {
 UNTAINTED_ONLY = {"pools": [pool_in(Z1, Z2), pool_in(Z3, name="tainted", taints=["a"])]}
 
 SPREAD = [
-    skewed("zones fill evenly", 9, 3, 3, 3, spread=[BY_ZONE]),
+    skewed("zones fill evenly", count=9, per_domain=[3, 3, 3], spread=[BY_ZONE]),
     skewed(
         "a zone no pool offers holds the others back",
-        6,
-        1,
-        2,
-        2,
-        left=2,
+        count=6,
+        per_domain=[1, 2, 2],
+        unplaced=2,
         spread=[BY_ZONE],
         given={"pools": [pool_in(Z1, Z2)], **held(0, 0, 1)},
     ),
-    skewed("empty zones catch up first", 3, 1, 2, 3, spread=[BY_ZONE], given=held(3, 0, 0)),
+    skewed("empty zones catch up first", count=3, per_domain=[1, 2, 3], spread=[BY_ZONE], given=held(3, 0, 0)),
     skewed(
         "two zones where three are asked for",
-        3,
-        1,
-        1,
-        left=1,
+        count=3,
+        per_domain=[1, 1],
+        unplaced=1,
         spread=[spread(WEB, min_domains=3)],
         given={"pools": [pool_in(Z1, Z2)]},
     ),
-    skewed("three zones where three are asked for", 11, 3, 4, 4, spread=[spread(WEB, min_domains=3)]),
-    skewed("capacity types fill evenly", 4, 2, 2, key=CAPACITY_TYPE, spread=[BY_CAPACITY]),
+    skewed(
+        "three zones where three are asked for", count=11, per_domain=[3, 4, 4], spread=[spread(WEB, min_domains=3)]
+    ),
+    skewed("capacity types fill evenly", count=4, per_domain=[2, 2], key=CAPACITY_TYPE, spread=[BY_CAPACITY]),
     skewed(
         "a capacity type no pool offers",
-        5,
-        1,
-        2,
+        count=5,
+        per_domain=[1, 2],
         key=CAPACITY_TYPE,
-        left=3,
+        unplaced=3,
         spread=[BY_CAPACITY],
         given={
             "pools": [node_pool(requirements=[(CAPACITY_TYPE, "In", ON_DEMAND)])],
@@ -91,9 +98,8 @@ SPREAD = [
     ),
     skewed(
         "a wish for even capacity types",
-        5,
-        1,
-        5,
+        count=5,
+        per_domain=[1, 5],
         key=CAPACITY_TYPE,
         spread=[spread(WEB, CAPACITY_TYPE, when="ScheduleAnyway")],
         given={
@@ -104,82 +110,102 @@ SPREAD = [
     ),
     skewed(
         "a zone of a pool at its limit",
-        5,
-        1,
-        1,
-        left=3,
+        count=5,
+        per_domain=[1, 1],
+        unplaced=3,
         spread=[BY_ZONE],
         given={"pools": [pool_in(Z1, Z2), pool_in(Z3, name="full", limits={"cpu": 0})]},
     ),
-    skewed("hosts of their own", 4, 1, 1, 1, 1, key=HOSTNAME, spread=[BY_HOST]),
-    skewed("two on a host", 4, 2, 2, key=HOSTNAME, spread=[spread(WEB, HOSTNAME, 2)]),
+    skewed("hosts of their own", count=4, per_domain=[1, 1, 1, 1], key=HOSTNAME, spread=[BY_HOST]),
+    skewed("two on a host", count=4, per_domain=[2, 2], key=HOSTNAME, spread=[spread(WEB, HOSTNAME, 2)]),
     Scenario(name="revisions are counted apart", pods=revisions("revision"), skew=(HOSTNAME, (2, 2))),
     Scenario(name="a listed label that pods do not have", pods=revisions("unknown"), skew=(HOSTNAME, (1, 1, 1, 1))),
     skewed(
         "domains of nodes the pods may not use, counted",
-        5,
-        1,
+        count=5,
+        per_domain=[1],
         key="rack",
-        left=4,
+        unplaced=4,
         selector={"team": "us"},
         spread=[spread(WEB, "rack", affinity_policy="Ignore")],
         given=MISMATCHED,
     ),
     skewed(
         "domains of nodes the pods may not use, left out",
-        5,
-        5,
+        count=5,
+        per_domain=[5],
         key="rack",
         selector={"team": "us"},
         spread=[spread(WEB, "rack")],
         given=MISMATCHED,
     ),
-    skewed("a zone behind a taint, counted", 4, 1, 1, left=2, spread=[BY_ZONE], given=UNTAINTED_ONLY),
     skewed(
-        "a zone behind a taint, left out", 4, 2, 2, spread=[spread(WEB, taints_policy="Honor")], given=UNTAINTED_ONLY
+        "a zone behind a taint, counted", count=4, per_domain=[1, 1], unplaced=2, spread=[BY_ZONE], given=UNTAINTED_ONLY
     ),
-    skewed("only the zones that pods insist on", 6, 3, 3, require=[(ZONE, "In", Z1, Z2)], spread=[BY_ZONE]),
+    skewed(
+        "a zone behind a taint, left out",
+        count=4,
+        per_domain=[2, 2],
+        spread=[spread(WEB, taints_policy="Honor")],
+        given=UNTAINTED_ONLY,
+    ),
+    skewed(
+        "only the zones that pods insist on",
+        count=6,
+        per_domain=[3, 3],
+        require=[(ZONE, "In", Z1, Z2)],
+        spread=[BY_ZONE],
+    ),
     skewed(
         "one pod for a zone so far empty",
-        1,
-        1,
-        3,
-        3,
+        count=1,
+        per_domain=[1, 3, 3],
         require=[(ZONE, "In", Z2, Z3)],
         spread=[BY_ZONE],
         given=held(3, 3, 0),
     ),
-    skewed("five pods for any zone", 5, 4, 4, 4, spread=[BY_ZONE], given=held(3, 3, 1)),
-    skewed("a key that no node has", 2, left=2, spread=[spread(WEB, "rack")]),
-    skewed("a selector that is not there counts none", 5, 5, spread=[spread(None)], selector={ZONE: Z1}),
-    skewed("pods that the rule does not count", 4, 4, spread=[spread({"app": "other"})], selector={ZONE: Z1}),
-    skewed("zone and host at once", 6, 1, 1, 1, 1, 1, 1, key=HOSTNAME, spread=[BY_ZONE, BY_HOST]),
+    skewed("five pods for any zone", count=5, per_domain=[4, 4, 4], spread=[BY_ZONE], given=held(3, 3, 1)),
+    skewed("a key that no node has", count=2, unplaced=2, spread=[spread(WEB, "rack")]),
+    skewed(
+        "a selector that is not there counts none", count=5, per_domain=[5], spread=[spread(None)], selector={ZONE: Z1}
+    ),
+    skewed(
+        "pods that the rule does not count",
+        count=4,
+        per_domain=[4],
+        spread=[spread({"app": "other"})],
+        selector={ZONE: Z1},
+    ),
+    skewed("zone and host at once", count=6, per_domain=[1, 1, 1, 1, 1, 1], key=HOSTNAME, spread=[BY_ZONE, BY_HOST]),
     skewed(
         "zone and capacity type at once",
-        4,
-        2,
-        2,
+        count=4,
+        per_domain=[2, 2],
         key=CAPACITY_TYPE,
         spread=[BY_ZONE, BY_CAPACITY],
         given={"pools": [pool_in(Z1, Z2)]},
     ),
     skewed(
         "the emptiest zone has no offering and is passed over",
-        4,
-        2,
-        2,
+        count=4,
+        per_domain=[2, 2],
         selector={CAPACITY_TYPE: SPOT},
         spread=[spread(WEB, max_skew=2)],
     ),
     skewed(
         "another namespace is not counted",
-        2,
-        1,
-        2,
+        count=2,
+        per_domain=[1, 2],
         spread=[BY_ZONE],
         given={"nodes": [shut("n1")], "bound": [pod("web-1", namespace="other", node="n1")]},
     ),
-    skewed("pods that are about to end are not counted", 3, 1, 1, 2, spread=[BY_ZONE], given=held(1, deleted=LONG_AGO)),
+    skewed(
+        "pods that are about to end are not counted",
+        count=3,
+        per_domain=[1, 1, 2],
+        spread=[BY_ZONE],
+        given=held(1, deleted=LONG_AGO),
+    ),
 ]
 
 
@@ -207,21 +233,29 @@ AFFINITY = [
     ),
     with_others("affinity to a pod that is nowhere", [], near=[NEAR_DB], unplaced=1),
     with_others("a wish to be near a pod that is nowhere", [], prefer_near=[(1, NEAR_DB)], new=1),
-    Scenario(name="a chain of affinities", pods=chain("db", "web", "cache", "ui"), new=1),
-    Scenario(name="a chain of affinities the other way round", pods=chain("ui", "cache", "web", "db"), new=1),
-    skewed("the first of a group chooses a zone for all", 5, 5, near=[AWAY_BY_ZONE]),
-    skewed("a group stays where it is", 2, 3, near=[AWAY_BY_ZONE], given=held(0, 1, 0)),
+    Scenario(name="a chain of affinities", pods=chain("db", "web", "cache", "ui"), new_nodes=1),
+    Scenario(name="a chain of affinities the other way round", pods=chain("ui", "cache", "web", "db"), new_nodes=1),
+    skewed("the first of a group chooses a zone for all", count=5, per_domain=[5], near=[AWAY_BY_ZONE]),
+    skewed("a group stays where it is", count=2, per_domain=[3], near=[AWAY_BY_ZONE], given=held(0, 1, 0)),
     skewed(
         "a group that may not be where it is starts no second one",
-        2,
-        1,
-        left=2,
+        count=2,
+        per_domain=[1],
+        unplaced=2,
         near=[AWAY_BY_ZONE],
         selector={ZONE: Z1},
         given=held(0, 1, 0),
     ),
-    skewed("a group on one host", 3, 3, key=HOSTNAME, near=[AWAY]),
-    skewed("a group on one host that holds no more", 6, 5, key=HOSTNAME, left=1, near=[AWAY], selector={ARCH: "amd64"}),
+    skewed("a group on one host", count=3, per_domain=[3], key=HOSTNAME, near=[AWAY]),
+    skewed(
+        "a group on one host that holds no more",
+        count=6,
+        per_domain=[5],
+        key=HOSTNAME,
+        unplaced=1,
+        near=[AWAY],
+        selector={ARCH: "amd64"},
+    ),
     with_others(
         "affinity to a pod whose zone is open",
         pods(1, app="db", cpu=1),
@@ -246,7 +280,7 @@ AFFINITY = [
 ]
 
 ANTI = [
-    skewed("one pod on a host", 3, 1, 1, 1, key=HOSTNAME, anti=[AWAY]),
+    skewed("one pod on a host", count=3, per_domain=[1, 1, 1], key=HOSTNAME, anti=[AWAY]),
     with_others(
         "targets in all three zones", [], anti=[affinity_to({"app": "web"}, ZONE)], **held(1, 1, 1), unplaced=1
     ),

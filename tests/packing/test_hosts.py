@@ -18,14 +18,14 @@ SCENARIOS = [
         pods=[pod("web-1", require=[(HOSTNAME, "In", "b")])],
         nodes=[A, B],
         pools=[],
-        on={"web-1": "b"},
+        placed_on={"web-1": "b"},
     ),
     Scenario(
         name="a pod that avoids a host",
         pods=[pod("web-1", require=[(HOSTNAME, "NotIn", "a")])],
         nodes=[A, B],
         pools=[],
-        on={"web-1": "b"},
+        placed_on={"web-1": "b"},
     ),
     Scenario(
         name="a host that is no longer there",
@@ -41,7 +41,7 @@ SCENARIOS = [
             "persistent_volumes": (pv("v", terms=[node_term((HOSTNAME, "In", "b"))], driver="csi.local"),),
             "persistent_volume_claims": (pvc("data", volume="v", phase="Bound"),),
         },
-        on={"web-1": "b"},
+        placed_on={"web-1": "b"},
     ),
     Scenario(
         name="a daemon of another host takes nothing here",
@@ -49,7 +49,7 @@ SCENARIOS = [
         nodes=[A],
         pools=[],
         others={"daemon_sets": (daemon_set("agent", cpu="2", selector={HOSTNAME: "z"}),)},
-        on={"web-1": "a"},
+        placed_on={"web-1": "a"},
     ),
     Scenario(
         name="a spread counts only the hosts its pods may use",
@@ -64,7 +64,7 @@ SCENARIOS = [
         bound=[pod("web-1", labels=WEB, node="n")],
         nodes=[node("n", zone=None), B],
         pools=[],
-        on={"web-2": "b"},
+        placed_on={"web-2": "b"},
     ),
 ]
 

@@ -47,7 +47,15 @@ def test_pods_that_moved_in_during_the_run_count() -> None:
 def test_rules_that_only_together_leave_no_zone_are_named_together() -> None:
     near, far = affinity_to({"app": "db"}, ZONE), anti_affinity({"app": "cache"}, ZONE)
     bound = [pod("db-1", node="n1"), pod("cache-1", node="n1")]
-    case = in_pool("", pod(near=[near], anti=[far], cpu=10), node_pool(), Rule.AFFINITY, "", bound=bound, nodes=[N1])
+    case = in_pool(
+        "",
+        pod=pod(near=[near], anti=[far], cpu=10),
+        pool=node_pool(),
+        rule=Rule.AFFINITY,
+        says="",
+        bound=bound,
+        nodes=[N1],
+    )
     assert case.ask()[-1] == Refusal(
         1, "pool default", Rule.AFFINITY, "zone affinity and zone anti-affinity together leave no place"
     )
