@@ -2,6 +2,7 @@
 
 import pytest
 from tests.factories import amounts
+from tests.tables import row, table
 
 from karpool.catalog.builtin import SPOT_FRACTION, aws_types
 from karpool.catalog.families import FAMILIES, Family, machines, vcpus_of
@@ -76,18 +77,15 @@ def test_names_are_unique() -> None:
     assert len(names) == len(set(names)) == 293
 
 
-@pytest.mark.parametrize(
-    ("name", "cpu", "memory", "pods"),
-    [
-        ("t3a.micro", "1930m", "548Mi", 4),
-        ("t3.small", "1930m", "1418Mi", 11),
-        ("m6g.medium", "940m", "3345Mi", 8),
-        ("m5.large", "1930m", "6903Mi", 29),
-        ("c5a.xlarge", "3920m", "6584Mi", 58),
-        ("m6a.xlarge", "3920m", "14162Mi", 58),
-        ("m5.4xlarge", "15890m", "59055Mi", 110),
-        ("m7i.48xlarge", "191450m", "724344Mi", 250),
-    ],
+@table(
+    row(name="t3a.micro", cpu="1930m", memory="548Mi", pods=4),
+    row(name="t3.small", cpu="1930m", memory="1418Mi", pods=11),
+    row(name="m6g.medium", cpu="940m", memory="3345Mi", pods=8),
+    row(name="m5.large", cpu="1930m", memory="6903Mi", pods=29),
+    row(name="c5a.xlarge", cpu="3920m", memory="6584Mi", pods=58),
+    row(name="m6a.xlarge", cpu="3920m", memory="14162Mi", pods=58),
+    row(name="m5.4xlarge", cpu="15890m", memory="59055Mi", pods=110),
+    row(name="m7i.48xlarge", cpu="191450m", memory="724344Mi", pods=250),
 )
 def test_allocatable_follows_the_stated_model(name: str, cpu: str, memory: str, pods: int) -> None:
     expected = amounts({"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "17Gi"})

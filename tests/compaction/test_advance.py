@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace as changed
 from tests.compaction.situations import BUSY, GKE, MARKED, NOW, ROOMY, ago, box, busy, cluster, config, pool_config
 from tests.factories import pdb, pod, taint
+from tests.tables import row, table
 
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.advance import CompactionStep, advance
@@ -83,17 +84,26 @@ def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
     assert found.requeue_at == NOW + DEFAULTS.drain_interval
 
 
-@pytest.mark.parametrize(
-    ("began", "most", "begins", "requeue_at"),
-    [
-        (ago(seconds=10), None, False, ago(seconds=-290)),
-        (ago(seconds=299), None, False, ago(seconds=-1)),
-        (ago(seconds=300), None, True, ago(seconds=-10)),
-        (ago(seconds=10), 2, True, ago(seconds=-10)),
-        (ago(seconds=300), 1, False, None),
-        (None, None, True, ago(seconds=-10)),
-        (ago(hours=-9), None, False, ago(seconds=-300)),
-    ],
+@table(
+    row("ten seconds after the last", began=ago(seconds=10), most=None, begins=False, requeue_at=ago(seconds=-290)),
+    row(
+        "a second before the interval is over",
+        began=ago(seconds=299),
+        most=None,
+        begins=False,
+        requeue_at=ago(seconds=-1),
+    ),
+    row("the interval is over", began=ago(seconds=300), most=None, begins=True, requeue_at=ago(seconds=-10)),
+    row("ten seconds, but two at once", began=ago(seconds=10), most=2, begins=True, requeue_at=ago(seconds=-10)),
+    row("the interval is over, but one at once", began=ago(seconds=300), most=1, begins=False, requeue_at=None),
+    row("the time of the last is unknown", began=None, most=None, begins=True, requeue_at=ago(seconds=-10)),
+    row(
+        "the time of the last is in the future",
+        began=ago(hours=-9),
+        most=None,
+        begins=False,
+        requeue_at=ago(seconds=-300),
+    ),
 )
 def test_a_pool_begins_one_scale_down_in_each_regular_interval_unless_it_says_how_many_at_once(
     began: datetime | None, most: int | None, *, begins: bool, requeue_at: datetime | None

@@ -20,6 +20,7 @@ from tests.compaction.situations import (
     pool_config,
 )
 from tests.factories import pod, taint
+from tests.tables import row, table
 
 from karpool.compaction.config import TimeWindow
 from karpool.compaction.decide import nodes_by_reason
@@ -30,17 +31,14 @@ from karpool.wire.duration import parse_duration
 # -- marks -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("requested", "mark", "marked", "since"),
-    [
-        ("1", None, True, NOW),
-        ("1", MARKED, True, MARKED.marked_at),
-        ("2999m", None, True, NOW),
-        ("3", None, False, None),
-        ("3", MARKED, False, None),
-        ("4", MARKED, False, None),
-        ("1", replace(MARKED, marked_at=None), True, NOW),
-    ],
+@table(
+    row("newly under the limit", requested="1", mark=None, marked=True, since=NOW),
+    row("still under the limit", requested="1", mark=MARKED, marked=True, since=MARKED.marked_at),
+    row("just under the limit", requested="2999m", mark=None, marked=True, since=NOW),
+    row("at the limit", requested="3", mark=None, marked=False, since=None),
+    row("no longer under the limit", requested="3", mark=MARKED, marked=False, since=None),
+    row("full", requested="4", mark=MARKED, marked=False, since=None),
+    row("marked at an unknown time", requested="1", mark=replace(MARKED, marked_at=None), marked=True, since=NOW),
 )
 def test_a_node_is_marked_while_it_is_under_the_limit(
     requested: str, mark: Mark | None, *, marked: bool, since: Any
@@ -99,17 +97,14 @@ def test_the_times_can_be_set() -> None:
 # -- how many, and which ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("under", "required", "in_progress", "goes"),
-    [
-        (5, 5, 0, True),
-        (4, 5, 0, False),
-        (5, 5, 1, False),
-        (6, 5, 1, True),
-        (3, 1, 2, True),
-        (2, 1, 2, False),
-        (1, 0, 0, True),
-    ],
+@table(
+    row("exactly as many as required", under=5, required=5, in_progress=0, goes=True),
+    row("one too few", under=4, required=5, in_progress=0, goes=False),
+    row("one in progress, and no spare", under=5, required=5, in_progress=1, goes=False),
+    row("one in progress, and one spare", under=6, required=5, in_progress=1, goes=True),
+    row("two in progress, and two spare", under=3, required=1, in_progress=2, goes=True),
+    row("two in progress, and one spare", under=2, required=1, in_progress=2, goes=False),
+    row("none required", under=1, required=0, in_progress=0, goes=True),
 )
 def test_as_many_as_required_and_one_more_for_each_in_progress(
     under: int, required: int, in_progress: int, *, goes: bool

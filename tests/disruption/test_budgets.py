@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.factories import node_pool
+from tests.tables import row, table
 
 from karpool.disruption.budgets import UNLIMITED, allowed, calendar
 from karpool.model.labels import BUDGETS
@@ -89,17 +90,19 @@ def test_a_budget_applies_to_the_reasons_it_names(reasons: list[str] | None, ask
     assert limit(budget(0, reasons=reasons), reason=asked) == expected
 
 
-@pytest.mark.parametrize(
-    ("schedule", "duration", "now", "expected"),
-    [
-        (OFFICE, "8h", datetime(2026, 11, 16, 8, 59, tzinfo=UTC), UNLIMITED),
-        (OFFICE, "8h", datetime(2026, 11, 16, 9, 0, tzinfo=UTC), 0),
-        (OFFICE, "8h", datetime(2026, 11, 16, 17, 0, tzinfo=UTC), UNLIMITED),
-        ("@daily", "30m", datetime(2026, 11, 16, tzinfo=timezone(timedelta(hours=1))), UNLIMITED),
-        ("@yearly", "24h", datetime(2027, 1, 1, 12, tzinfo=UTC), 0),
-        ("@daily", "48h", MONDAY, 0),
-        ("*/5 * * * *", "24h", MONDAY, 0),
-    ],
+@table(
+    row(schedule=OFFICE, duration="8h", now=datetime(2026, 11, 16, 8, 59, tzinfo=UTC), expected=UNLIMITED),
+    row(schedule=OFFICE, duration="8h", now=datetime(2026, 11, 16, 9, 0, tzinfo=UTC), expected=0),
+    row(schedule=OFFICE, duration="8h", now=datetime(2026, 11, 16, 17, 0, tzinfo=UTC), expected=UNLIMITED),
+    row(
+        schedule="@daily",
+        duration="30m",
+        now=datetime(2026, 11, 16, tzinfo=timezone(timedelta(hours=1))),
+        expected=UNLIMITED,
+    ),
+    row(schedule="@yearly", duration="24h", now=datetime(2027, 1, 1, 12, tzinfo=UTC), expected=0),
+    row(schedule="@daily", duration="48h", now=MONDAY, expected=0),
+    row(schedule="*/5 * * * *", duration="24h", now=MONDAY, expected=0),
 )
 def test_a_budget_with_hours_binds_only_in_them(schedule: str, duration: str, now: datetime, expected: int) -> None:
     assert limit(budget(0, schedule=schedule, duration=duration), now=now) == expected

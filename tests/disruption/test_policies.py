@@ -2,6 +2,7 @@ import math
 
 import pytest
 from tests.factories import node_pool
+from tests.tables import row, table
 
 from karpool.disruption import policies
 from karpool.disruption.policies import Worth
@@ -30,18 +31,15 @@ def test_which_policies_let_used_nodes_go(policy: str, code: str | None) -> None
     assert (None if reason is None else reason.code) == code
 
 
-@pytest.mark.parametrize(
-    ("saved", "disruption", "k", "approved"),
-    [
-        (7.26, 4, None, True),
-        (2.42, 9, None, False),
-        (2.42, 9, "3", True),
-        (2.42, 9, "2.4", True),
-        (0, 1, None, False),
-        (-1, 1, None, False),
-        (2.904, 9, None, True),
-        (0.01, 0, None, True),
-    ],
+@table(
+    row(saved=7.26, disruption=4, k=None, approved=True),
+    row(saved=2.42, disruption=9, k=None, approved=False),
+    row(saved=2.42, disruption=9, k="3", approved=True),
+    row(saved=2.42, disruption=9, k="2.4", approved=True),
+    row(saved=0, disruption=1, k=None, approved=False),
+    row(saved=-1, disruption=1, k=None, approved=False),
+    row(saved=2.904, disruption=9, k=None, approved=True),
+    row(saved=0.01, disruption=0, k=None, approved=True),
 )
 def test_a_balanced_pool_weighs_money_against_disruption(
     saved: float, disruption: float, k: str | None, *, approved: bool
@@ -86,22 +84,19 @@ def test_savings_are_split_by_the_price_taken_from_each_pool() -> None:
     assert policies.split_savings(0.4, {"a": 0.0}) == {"a": 0.0}
 
 
-@pytest.mark.parametrize(
-    ("written", "saved", "removed", "code"),
-    [
-        (None, 0.0001, 10, None),
-        ("0.05", 0.15 - 0.10, 0.15, None),
-        ("0.05", 0.0499, 0.15, "SavingsBelowMinimum"),
-        ("5%", 0.0075, 0.15, None),
-        ("5%", 0.0074, 0.15, "SavingsBelowMinimum"),
-        ("5%", 12.852 - 12.701, 12.852, "SavingsBelowMinimum"),
-        ("1%", 12.852 - 12.701, 12.852, None),
-        ("0", 0.0001, 10, None),
-        ("five", 10, 10, "MinimumSavingsInvalid"),
-        ("-1", 10, 10, "MinimumSavingsInvalid"),
-        ("5 %", 10, 10, "MinimumSavingsInvalid"),
-        ("%", 10, 10, "MinimumSavingsInvalid"),
-    ],
+@table(
+    row(written=None, saved=0.0001, removed=10, code=None),
+    row(written="0.05", saved=0.15 - 0.10, removed=0.15, code=None),
+    row(written="0.05", saved=0.0499, removed=0.15, code="SavingsBelowMinimum"),
+    row(written="5%", saved=0.0075, removed=0.15, code=None),
+    row(written="5%", saved=0.0074, removed=0.15, code="SavingsBelowMinimum"),
+    row(written="5%", saved=12.852 - 12.701, removed=12.852, code="SavingsBelowMinimum"),
+    row(written="1%", saved=12.852 - 12.701, removed=12.852, code=None),
+    row(written="0", saved=0.0001, removed=10, code=None),
+    row(written="five", saved=10, removed=10, code="MinimumSavingsInvalid"),
+    row(written="-1", saved=10, removed=10, code="MinimumSavingsInvalid"),
+    row(written="5 %", saved=10, removed=10, code="MinimumSavingsInvalid"),
+    row(written="%", saved=10, removed=10, code="MinimumSavingsInvalid"),
 )
 def test_a_pool_can_ask_for_a_minimum_saving(
     written: str | None, saved: float, removed: float, code: str | None

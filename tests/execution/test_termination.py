@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from tests.execution.runs import advanced
 from tests.execution.world import START
 from tests.factories import claim_for, node, pod, pvc, taint
+from tests.tables import row, table
 
 from karpool.execution.actions import (
     Action,
@@ -283,14 +284,18 @@ def attachment(volume: str, to: str = "n1") -> VolumeAttachment:
     return VolumeAttachment(Metadata(name=f"{to}-{volume}"), VolumeAttachmentSpec(node_name=to, source=source))
 
 
-@pytest.mark.parametrize(
-    ("volume", "to", "pods", "at", "waits"),
-    [
-        ("vol-1", "n1", (), 6, True),
-        ("vol-1", "n2", (), 6, False),
-        ("vol-2", "n1", (pod("db-1", node="n1", claims=["data"], tolerations=["karpenter.sh/disrupted"]),), 6, False),
-        ("vol-1", "n1", (), 120, False),
-    ],
+@table(
+    row("a volume of a pod that is gone", volume="vol-1", to="n1", pods=(), at=6, waits=True),
+    row("a volume of another node", volume="vol-1", to="n2", pods=(), at=6, waits=False),
+    row(
+        "a volume of a pod that stays",
+        volume="vol-2",
+        to="n1",
+        pods=(pod("db-1", node="n1", claims=["data"], tolerations=["karpenter.sh/disrupted"]),),
+        at=6,
+        waits=False,
+    ),
+    row("the grace period is over", volume="vol-1", to="n1", pods=(), at=120, waits=False),
 )
 def test_volumes_are_detached_before_the_machine_ends(
     volume: str, to: str, pods: tuple[Pod, ...], at: int, *, waits: bool

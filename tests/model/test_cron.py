@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.tables import row, table
 
 from karpool.model.cron import parse_schedule
 
@@ -101,23 +102,20 @@ def test_what_is_no_schedule_is_refused_with_a_sentence(schedule: str, said: str
     assert len(str(refused.value)) < 250
 
 
-@pytest.mark.parametrize(
-    ("schedule", "duration", "now", "active"),
-    [
-        ("0 9 * * mon-fri", hours(8), "2026-11-16 08:59:59", False),
-        ("0 9 * * mon-fri", hours(8), "2026-11-16 09:00", True),
-        ("0 9 * * mon-fri", hours(8), "2026-11-16 16:59:59", True),
-        ("0 9 * * mon-fri", hours(8), "2026-11-16 17:00", False),
-        ("0 9 * * mon-fri", hours(8), "2026-11-21 10:00", False),
-        ("@yearly", hours(24), "2026-01-01 12:00", True),
-        ("@yearly", hours(24), "2026-01-02 00:00", False),
-        ("@daily", hours(48), "2026-11-16 13:37", True),
-        ("*/5 * * * *", hours(24), "2026-11-16 13:37", True),
-        ("0 0 29 2 *", hours(24), "2028-02-29 12:00", True),
-        ("0 0 29 2 *", hours(24), "2027-02-28 12:00", False),
-        ("@daily", hours(0), "2026-11-16 00:00", False),
-        ("@hourly", timedelta(days=365 * 290), "2026-11-16 00:00", True),
-    ],
+@table(
+    row(schedule="0 9 * * mon-fri", duration=hours(8), now="2026-11-16 08:59:59", active=False),
+    row(schedule="0 9 * * mon-fri", duration=hours(8), now="2026-11-16 09:00", active=True),
+    row(schedule="0 9 * * mon-fri", duration=hours(8), now="2026-11-16 16:59:59", active=True),
+    row(schedule="0 9 * * mon-fri", duration=hours(8), now="2026-11-16 17:00", active=False),
+    row(schedule="0 9 * * mon-fri", duration=hours(8), now="2026-11-21 10:00", active=False),
+    row(schedule="@yearly", duration=hours(24), now="2026-01-01 12:00", active=True),
+    row(schedule="@yearly", duration=hours(24), now="2026-01-02 00:00", active=False),
+    row(schedule="@daily", duration=hours(48), now="2026-11-16 13:37", active=True),
+    row(schedule="*/5 * * * *", duration=hours(24), now="2026-11-16 13:37", active=True),
+    row(schedule="0 0 29 2 *", duration=hours(24), now="2028-02-29 12:00", active=True),
+    row(schedule="0 0 29 2 *", duration=hours(24), now="2027-02-28 12:00", active=False),
+    row(schedule="@daily", duration=hours(0), now="2026-11-16 00:00", active=False),
+    row(schedule="@hourly", duration=timedelta(days=365 * 290), now="2026-11-16 00:00", active=True),
 )
 def test_a_window_is_open_from_its_hit_until_its_duration_has_passed(
     schedule: str, duration: timedelta, now: str, *, active: bool

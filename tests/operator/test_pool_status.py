@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.factories import NODE_CLASS, claim_for, node, node_claim, node_pool
+from tests.tables import row, table
 
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pairing import join
@@ -76,20 +77,16 @@ A = node("a", cpu="3900m", capacity={"cpu": "4"})
 STARTING = node("s", cpu="0", memory=None, pods=None, registered=False, initialized=False, labels={"x": "y"})
 
 
-@pytest.mark.parametrize(
-    ("nodes", "claims", "cpu", "count"),
-    [
-        ([], [], "0", 0),
-        ([A], [claim_for(A)], "4", 1),
-        ([A], [], "4", 1),
-        ([], [node_claim("c", capacity={"cpu": "2"})], "2", 1),
-        ([], [node_claim("c", capacity={"cpu": "2"}, launched=False)], "0", 0),
-        ([STARTING], [node_claim("s", capacity={"cpu": "8"})], "8", 1),
-        ([A], [claim_for(A, deleted=NOW)], "0", 0),
-        ([A, node("b")], [claim_for(A), claim_for(node("b"))], "8", 2),
-        ([A, node("b", pool="other")], [], "4", 1),
-    ],
-    ids=["none", "node", "unclaimed", "launched", "unlaunched", "starting", "leaving", "two", "other pool"],
+@table(
+    row("none", nodes=[], claims=[], cpu="0", count=0),
+    row("node", nodes=[A], claims=[claim_for(A)], cpu="4", count=1),
+    row("unclaimed", nodes=[A], claims=[], cpu="4", count=1),
+    row("launched", nodes=[], claims=[node_claim("c", capacity={"cpu": "2"})], cpu="2", count=1),
+    row("unlaunched", nodes=[], claims=[node_claim("c", capacity={"cpu": "2"}, launched=False)], cpu="0", count=0),
+    row("starting", nodes=[STARTING], claims=[node_claim("s", capacity={"cpu": "8"})], cpu="8", count=1),
+    row("leaving", nodes=[A], claims=[claim_for(A, deleted=NOW)], cpu="0", count=0),
+    row("two", nodes=[A, node("b")], claims=[claim_for(A), claim_for(node("b"))], cpu="8", count=2),
+    row("other pool", nodes=[A, node("b", pool="other")], claims=[], cpu="4", count=1),
 )
 def test_resources_are_the_capacity_of_machines_that_stay(
     nodes: list[Node], claims: list[NodeClaim], cpu: str, count: int
