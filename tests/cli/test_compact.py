@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
-from tests.compaction.situations import NOW, ROOMY, ago, box, busy
+from tests.compaction.clusters import NOW, ROOMY, ago, box, busy
 from tests.factories import pod
 
 from karpool.cli.main import cli

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace as changed
-from tests.compaction.situations import BUSY, GKE, MARKED, NOW, ROOMY, ago, box, busy, cluster, config, pool_config
+from tests.compaction.clusters import BUSY, GKE, MARKED, NOW, ROOMY, ago, box, busy, cluster, config, pool_config
 from tests.factories import pdb, pod, taint
 from tests.tables import row, table
 
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.advance import CompactionStep, advance
 from karpool.compaction.config import Config
-from karpool.compaction.marks import ANNOTATION, Mark, read_mark
+from karpool.compaction.marks import ANNOTATION, Mark, decode_mark
 from karpool.compaction.settings import DEFAULTS, jittered
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.model.node import Node
@@ -32,7 +32,7 @@ def states(actions: tuple[CompactionAction, ...]) -> dict[str, tuple[Mark, bool 
     """What is written to nodes: the mark, and the cordon."""
     written = [action for action in actions if isinstance(action, SetNodeState)]
     assert len({action.node for action in written}) == len(written)
-    return {each.node: (read_mark({each.annotation: each.value}), each.unschedulable) for each in written}
+    return {each.node: (decode_mark({each.annotation: each.value}), each.unschedulable) for each in written}
 
 
 def evicted(actions: tuple[CompactionAction, ...]) -> list[str]:
@@ -262,7 +262,7 @@ def test_a_drain_that_a_budget_first_refuses_goes_on_after_a_restart_until_the_n
     assert asked == [[], ["default/a-0", "default/a-1"], ["default/a-1"], ["default/a-1"], []]
     (emptied, _) = objects.nodes
     assert emptied.spec.unschedulable
-    assert read_mark(emptied.metadata.annotations).drained_at is not None
+    assert decode_mark(emptied.metadata.annotations).drained_at is not None
     assert advance(objects, config(), now).actions == ()
 
 

@@ -10,7 +10,7 @@ from tests.strategies import Cluster, clusters
 from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.decide import CompactionDecision, decide
 from karpool.compaction.explain import explain
-from karpool.compaction.pods import drained
+from karpool.compaction.pods import needs_new_node
 from karpool.compaction.settings import CompactionSettings
 from karpool.model.objects import Objects
 from karpool.model.requests import effective_requests
@@ -64,9 +64,9 @@ def test_every_pod_of_a_chosen_node_has_a_place_and_every_other_node_a_reason(cl
     decision = decided(cluster.objects)
     going = {chosen.node for chosen in decision.chosen}
     for chosen in decision.chosen:
-        on_it = {pod.key for pod in cluster.objects.pods if pod.spec.node_name == chosen.node and drained(pod)}
+        on_it = {pod.key for pod in cluster.objects.pods if pod.spec.node_name == chosen.node and needs_new_node(pod)}
         assert {place.pod for place in chosen.placements} == on_it
-    assert all(bool(verdict.reasons) != (verdict.look.name in going) for verdict in decision.nodes)
+    assert all(bool(verdict.reasons) != (verdict.view.name in going) for verdict in decision.nodes)
     assert len({chosen.pool for chosen in decision.chosen}) == len(decision.chosen)
     assert decided(cluster.objects) == decision
 
@@ -79,10 +79,10 @@ def test_what_is_told_of_a_node_is_what_was_decided(cluster: Cluster) -> None:
     config = Config(node_pools={pool.name: OPEN for pool in objects.node_pools})
     places = {chosen.node: {place.pod: place.target for place in chosen.placements} for chosen in decision.chosen}
     for verdict in decision.nodes:
-        found = explain(objects, config, LATER, verdict.look.name, AT_ONCE)
+        found = explain(objects, config, LATER, verdict.view.name, AT_ONCE)
         assert set(verdict.reasons) <= set(found.reasons)
-        assert found.chosen == (not found.reasons) == (verdict.look.name in places)
-        moving = {fate.pod.key: fate for fate in found.pods if drained(fate.pod)}
+        assert found.chosen == (not found.reasons) == (verdict.view.name in places)
+        moving = {outcome.pod.key: outcome for outcome in found.pods if needs_new_node(outcome.pod)}
         if found.chosen:
-            assert {key: fate.target for key, fate in moving.items()} == places[verdict.look.name]
-        assert all((fate.target is None) == (fate.nowhere is not None) for fate in moving.values())
+            assert {key: outcome.target for key, outcome in moving.items()} == places[verdict.view.name]
+        assert all((outcome.target is None) == (outcome.nowhere is not None) for outcome in moving.values())

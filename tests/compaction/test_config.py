@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karpool.compaction.config import KEY, Config, PoolConfig, TimeWindow, parse_config, reload
+from karpool.compaction.config import KEY, Config, PoolConfig, TimeWindow, parse_config
 from karpool.wire.duration import parse_duration
 from karpool.wire.problems import InputError
 
@@ -135,11 +135,3 @@ def test_what_is_wrong_is_said_in_one_line(text: str, said: str) -> None:
     assert str(caught.value).startswith("compactor.json: ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_broken_configuration_keeps_the_last_good_one_and_says_why() -> None:
-    kept, problem = reload(READ, '{"nodePools": ')
-    assert kept is READ
-    assert problem is not None
-    assert "cut short" in str(problem)
-    assert reload(READ, "{}") == (Config(), None)

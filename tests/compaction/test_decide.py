@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.compaction.situations import (
+from tests.compaction.clusters import (
     MARKED,
     NOW,
     ROOMY,
@@ -44,7 +44,7 @@ def test_a_node_is_marked_while_it_is_under_the_limit(
     requested: str, mark: Mark | None, *, marked: bool, since: Any
 ) -> None:
     (verdict,) = decided(box("n1", requested, mark=mark)).nodes
-    assert (verdict.look.mark.marked, verdict.look.mark.marked_at) == (marked, since)
+    assert (verdict.view.mark.marked, verdict.view.mark.marked_at) == (marked, since)
 
 
 def test_both_cpu_and_memory_must_be_under_their_limits() -> None:

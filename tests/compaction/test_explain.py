@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.compaction.situations import (
+from tests.compaction.clusters import (
     BUSY,
     MARKED,
     NOW,
@@ -20,21 +20,21 @@ from tests.compaction.situations import (
 from tests.factories import pdb, pod, taint
 
 from karpool.compaction.config import Config, TimeWindow
-from karpool.compaction.explain import Explained, Waits, explain
+from karpool.compaction.explain import CompactionExplanation, Waits, explain
 from karpool.compaction.marks import Mark
 from karpool.wire.duration import parse_duration
 
 
-def told(name: str, *boxes: Any, given: Config | None = None, **others: Any) -> Explained:
+def told(name: str, *boxes: Any, given: Config | None = None, **others: Any) -> CompactionExplanation:
     return explain(cluster(boxes, **others), given or config(), NOW, name)
 
 
-def codes(found: Explained) -> list[str]:
+def codes(found: CompactionExplanation) -> list[str]:
     return [str(reason.code) for reason in found.reasons]
 
 
-def fates(found: Explained) -> dict[str, tuple[bool, str | None]]:
-    return {fate.pod.metadata.name: (fate.leaves, fate.target) for fate in found.pods}
+def fates(found: CompactionExplanation) -> dict[str, tuple[bool, str | None]]:
+    return {outcome.pod.metadata.name: (outcome.leaves, outcome.target) for outcome in found.pods}
 
 
 # -- reasons -----------------------------------------------------------------------------------------------------------
@@ -66,7 +66,10 @@ def test_every_reason_is_told_not_only_the_first_kind() -> None:
         "PodsWouldNotFit",
         "PodsWouldNotFit",
     ]
-    assert {fate.keeps.code for fate in found.pods if fate.keeps} == {"PodNotReplicated", "PodDisruptionBudget"}
+    assert {outcome.keeps.code for outcome in found.pods if outcome.keeps} == {
+        "PodNotReplicated",
+        "PodDisruptionBudget",
+    }
 
 
 @pytest.mark.parametrize(
@@ -89,14 +92,14 @@ def test_a_node_without_more_against_it_has_the_reason_of_the_plan(name: str, bo
 def test_the_pods_that_find_no_place_keep_no_node_of_a_pool_that_does_not_check_it() -> None:
     found = told("a", box("a", "1", "1"), given=config(main=pool_config(check_fit=False)))
     assert (codes(found), found.chosen) == ([], True)
-    assert all(fate.target is None and fate.nowhere is not None for fate in found.pods)
+    assert all(outcome.target is None and outcome.nowhere is not None for outcome in found.pods)
 
 
 # -- what it waits for -------------------------------------------------------------------------------------------------
 
 EMPTY = replace(BUSY, drained_at=ago(minutes=1))
 EVENING = TimeWindow(schedule="0 20 * * *", duration=parse_duration("2h"))
-HELD: dict[str, Any] = {"underutilized": 1, "needed": 1}
+HELD: dict[str, Any] = {"underutilized": 1, "underutilized_needed": 1}
 
 
 def ahead(**time: float) -> datetime:
@@ -116,7 +119,7 @@ def ahead(**time: float) -> datetime:
         (
             box("a", "1", mark=None, created=ago(minutes=5)),
             config(),
-            Waits(old_enough_at=ahead(minutes=15), underutilized=0, needed=1),
+            Waits(old_enough_at=ahead(minutes=15), underutilized=0, underutilized_needed=1),
         ),
         (
             box("a", "1", mark=replace(MARKED, retry_after=ahead(minutes=7))),
@@ -128,7 +131,7 @@ def ahead(**time: float) -> datetime:
             config(main=pool_config(windows=(EVENING,))),
             Waits(window_opens_at=ahead(hours=8), **HELD),
         ),
-        (box("a", "1"), config(main=pool_config(required=4)), Waits(underutilized=1, needed=4)),
+        (box("a", "1"), config(main=pool_config(required=4)), Waits(underutilized=1, underutilized_needed=4)),
         (box("a", "1"), config(other=pool_config()), Waits()),
         (busy("a", "1"), config(), Waits(pods_leave_by=ahead(minutes=13))),
         (busy("a", mark=EMPTY), config(), Waits(removed_by=ahead(minutes=59))),
@@ -162,9 +165,9 @@ def test_each_pod_leaves_or_stays_and_goes_where_the_engine_finds_room() -> None
         "going-1": (True, None),
         "picky-1": (True, None),
     }
-    whys = {fate.pod.metadata.name: fate.why for fate in found.pods}
+    whys = {outcome.pod.metadata.name: outcome.why for outcome in found.pods}
     assert [name for name, why in whys.items() if not why] == ["a-0", "picky-1"]
-    lost = {fate.pod.metadata.name: fate.nowhere.message for fate in found.pods if fate.nowhere}
+    lost = {outcome.pod.metadata.name: outcome.nowhere.message for outcome in found.pods if outcome.nowhere}
     assert list(lost) == ["picky-1"]
     assert "requires disk" in lost["picky-1"]
     assert [reason.code for reason in found.warnings] == ["SystemPod"]
@@ -172,8 +175,8 @@ def test_each_pod_leaves_or_stays_and_goes_where_the_engine_finds_room() -> None
 
 def test_every_pod_without_a_place_is_told_why() -> None:
     found = told("a", box("a", "1", "1", "1"))
-    assert all("there is no other node" in fate.nowhere.message for fate in found.pods if fate.nowhere)
-    assert len([fate for fate in found.pods if fate.nowhere]) == 3
+    assert all("there is no other node" in outcome.nowhere.message for outcome in found.pods if outcome.nowhere)
+    assert len([outcome for outcome in found.pods if outcome.nowhere]) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,17 @@ import json
 from datetime import timedelta
 
 import pytest
-from tests.compaction.situations import NOW
+from tests.compaction.clusters import NOW
 
-from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, read_mark, remarked, written_mark
+from karpool.compaction.marks import (
+    ANNOTATION,
+    Mark,
+    abandoned_mark,
+    decode_mark,
+    encode_mark,
+    started_mark,
+    updated_mark,
+)
 
 BY_THE_ORIGINAL = (
     '{"markedForRemoval":true,"markedAt":"2026-06-15T12:00:00Z",'
@@ -39,11 +47,11 @@ MARKED = Mark(marked=True, marked_at=NOW, updated=NOW)
     ],
 )
 def test_what_the_original_wrote_is_understood(text: str, mark: Mark) -> None:
-    assert read_mark({ANNOTATION: text}) == mark
+    assert decode_mark({ANNOTATION: text}) == mark
 
 
 def test_a_node_without_the_annotation_has_no_mark() -> None:
-    assert read_mark({}) == Mark()
+    assert decode_mark({}) == Mark()
 
 
 @pytest.mark.parametrize(
@@ -51,19 +59,19 @@ def test_a_node_without_the_annotation_has_no_mark() -> None:
     [
         Mark(),
         MARKED,
-        begun(NOW),
+        started_mark(NOW),
         Mark(in_progress=True, updated=NOW, drained_at=NOW),
-        given_up(NOW, NOW + timedelta(hours=1)),
+        abandoned_mark(NOW, NOW + timedelta(hours=1)),
     ],
 )
 def test_what_is_written_is_read_again(mark: Mark) -> None:
-    assert read_mark({ANNOTATION: written_mark(mark)}) == mark
+    assert decode_mark({ANNOTATION: encode_mark(mark)}) == mark
 
 
 def test_it_is_written_as_the_original_wrote_it() -> None:
-    assert written_mark(MARKED) == BY_THE_ORIGINAL
-    assert json.loads(written_mark(begun(NOW)))["markedAt"] == ""
+    assert encode_mark(MARKED) == BY_THE_ORIGINAL
+    assert json.loads(encode_mark(started_mark(NOW)))["markedAt"] == ""
 
 
 def test_a_scale_down_in_progress_is_not_marked_anew() -> None:
-    assert remarked(begun(NOW), NOW, underutilized=True) == begun(NOW)
+    assert updated_mark(started_mark(NOW), NOW, underutilized=True) == started_mark(NOW)

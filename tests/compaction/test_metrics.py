@@ -1,6 +1,6 @@
 """The gauges, under their old names."""
 
-from tests.compaction.situations import box, busy, decided
+from tests.compaction.clusters import box, busy, decided
 from tests.factories import pod
 
 from karpool.compaction.metrics import HELP, PREFIX, measure

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.compaction.situations import (
+from tests.compaction.clusters import (
     NOW,
     ROOMY,
     box,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.compaction.situations import (
+from tests.compaction.clusters import (
     GKE,
     NOW,
     ROOMY,
@@ -35,11 +35,11 @@ from karpool.compaction.settings import CompactionSettings
 )
 def test_amounts_are_read_in_every_form(cpu: Any, memory: Any) -> None:
     (verdict,) = decided(box("n1", pod("web-1", cpu=cpu, memory=memory, node="n1"))).nodes
-    assert verdict.look.usage.cpu_ratio == 0.5
-    assert verdict.look.usage.memory_ratio == 0.25
+    assert verdict.view.usage.cpu_ratio == 0.5
+    assert verdict.view.usage.memory_ratio == 0.25
     (other,) = decided(box("n1", pod("web-1", cpu="1", memory="1Gi", node="n1"), cpu=cpu, memory=memory)).nodes
-    assert other.look.usage.cpu_ratio == 0.5
-    assert other.look.usage.memory_ratio == 0.25
+    assert other.view.usage.cpu_ratio == 0.5
+    assert other.view.usage.memory_ratio == 0.25
 
 
 def test_all_unfinished_pods_count_as_use() -> None:
@@ -50,7 +50,7 @@ def test_all_unfinished_pods_count_as_use() -> None:
         pod("done-1", cpu="400m", node="n1", phase="Succeeded"),
     )
     (verdict,) = decided(box("n1", *pods)).nodes
-    assert verdict.look.usage.cpu_ratio == pytest.approx(0.3)
+    assert verdict.view.usage.cpu_ratio == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_all_unfinished_pods_count_as_use() -> None:
 )
 def test_a_label_names_the_pool(labels: dict[str, str], label: str | None, pool: str) -> None:
     decision = decided(box("n1", "1", labels=labels), ROOMY, settings=CompactionSettings(pool_label=label))
-    assert decision.nodes[0].look.pool == pool
+    assert decision.nodes[0].view.pool == pool
     assert names(decision) == (["n1"] if pool == "main" else [])

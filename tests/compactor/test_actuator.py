@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from tests.factories import node as make_node
 
 from karpool.compaction.actions import SetNodeState
-from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
+from karpool.compaction.marks import ANNOTATION, Mark, abandoned_mark, encode_mark, started_mark
 from karpool.compactor.actuator import DryRunActuator
 from karpool.model.objects import Objects
 
@@ -21,15 +21,15 @@ NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
     [
         (Mark(marked=True, marked_at=NOW), None, "mark"),
         (Mark(updated=NOW), None, "unmark"),
-        (begun(NOW), None, "carry on"),
-        (replace(begun(NOW), drained_at=NOW), None, "drained"),
-        (begun(NOW), True, "cordon"),
-        (given_up(NOW, NOW), False, "uncordon"),
+        (started_mark(NOW), None, "carry on"),
+        (replace(started_mark(NOW), drained_at=NOW), None, "drained"),
+        (started_mark(NOW), True, "cordon"),
+        (abandoned_mark(NOW, NOW), False, "uncordon"),
     ],
 )
 def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None, said: str) -> None:  # noqa: FBT001
     actuator = DryRunActuator()
     actuator.seen(Objects(nodes=(make_node("a"),)))
     with capture_logs() as logs:
-        asyncio.run(actuator.execute((SetNodeState("a", ANNOTATION, written_mark(mark), cordon),)))
+        asyncio.run(actuator.execute((SetNodeState("a", ANNOTATION, encode_mark(mark), cordon),)))
     assert [(line["event"], line["action"]) for line in logs] == [("would be done", said)]

@@ -22,8 +22,9 @@ from karpool.compaction.explain import explain
 from karpool.compaction.pools import pool_of, pools_without_nodes
 from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.objects import Objects
-from karpool.report.compaction_document import Compaction, document, to_json
-from karpool.report.compaction_node_document import CompactionNode, explanation
+from karpool.report.compaction_document import Compaction, compaction_document
+from karpool.report.compaction_node_document import CompactionNode, compaction_node
+from karpool.report.document import to_json
 from karpool.wire.problems import InputError, one_line, suggestion
 from karpool.wire.sources import STDIN, ManifestSource, display_name, read_source
 
@@ -226,9 +227,9 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
             config = _config(file, source.files)
         objects, settings = read_objects(source, tell, Purpose.COMPACT), _settings(given)
         made = (
-            document(decide(objects, config, now, settings))
+            compaction_document(decide(objects, config, now, settings))
             if name is None
-            else explanation(explain(objects, config, now, _known(objects, name), settings))
+            else compaction_node(explain(objects, config, now, _known(objects, name), settings))
         )
     _warn(objects, config, settings)
     _show(made, given)
@@ -246,13 +247,13 @@ def _show(made: Compaction | CompactionNode, given: Mapping[str, Any]) -> None:
     if given["output"] == "json":
         click.echo(to_json(made))
     elif isinstance(made, Compaction):
-        from karpool.report.compaction_table import show
+        from karpool.report.compaction_table import print_compaction
 
-        show(made, every_node=given["every_node"])
+        print_compaction(made, every_node=given["every_node"])
     else:
-        from karpool.report.compaction_node_table import show_node
+        from karpool.report.compaction_node_table import print_compaction_node
 
-        show_node(made)
+        print_compaction_node(made)
 
 
 def _known(objects: Objects, name: str) -> str:

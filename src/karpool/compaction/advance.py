@@ -1,7 +1,7 @@
-"""One step of the compactor: begin scale-downs, carry on with those in progress, give up those that lead nowhere.
+"""One step of the compactor: start scale-downs, continue those in progress, give up those that fail.
 
-All it knows of a scale-down is written on the node, so a compactor that was stopped anywhere carries on. The step may
-be taken at any time and as often as one likes; nothing happens twice.
+The state of a scale-down is written on the node, so a compactor that was stopped anywhere continues. A step may be
+repeated at any time; nothing happens twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from typing import Final
 
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.config import Config
-from karpool.compaction.decide import Chosen, CompactionDecision, decide
-from karpool.compaction.filling import filled_up
-from karpool.compaction.marks import ANNOTATION, Mark, begun, given_up, written_mark
-from karpool.compaction.nodes import NodeLook, is_deleting
-from karpool.compaction.pace import held_back
-from karpool.compaction.pods import keeps, leaves
+from karpool.compaction.decide import ChosenNode, CompactionDecision, decide
+from karpool.compaction.marks import ANNOTATION, Mark, abandoned_mark, encode_mark, started_mark
+from karpool.compaction.needed_again import needed_again
+from karpool.compaction.nodes import NodeView, is_deleting
+from karpool.compaction.pacing import paced_pools
+from karpool.compaction.pods import eviction_blocker, must_leave
 from karpool.compaction.reasons import CompactionReasonCode
 from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
@@ -29,7 +29,7 @@ _PODS_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class CompactionStep:
-    """What was decided, what to do now, and when to look again; None: when the usual time to sleep has passed."""
+    """The decision, the actions to take now, and when to run again; None: after the usual sleep."""
 
     decision: CompactionDecision
     actions: tuple[CompactionAction, ...]
@@ -37,97 +37,95 @@ class CompactionStep:
 
 
 def advance(objects: Objects, config: Config, now: datetime, settings: CompactionSettings = DEFAULTS) -> CompactionStep:
-    """The next step. The objects must show the effect of all actions asked for before."""
+    """The next step; the objects must show the effect of all earlier actions."""
     decision = decide(objects, config, now, settings)
-    looks = [verdict.look for verdict in decision.nodes]
-    # What the autoscaler removes already needs no help.
-    under_way = [look for look in looks if look.before.in_progress and not is_deleting(look.node)]
-    ended = _ended(objects, under_way, now, settings)
+    views = [verdict.view for verdict in decision.nodes]
+    # The autoscaler removes these already.
+    in_progress = [view for view in views if view.stored_mark.in_progress and not is_deleting(view.node)]
+    failed = _failed(objects, in_progress, now, settings)
     actions: list[CompactionAction] = []
-    for look in looks:
-        actions += _marked(look)
-    for look in under_way:
-        reason = ended.get(look.name)
-        actions += _carry_on(look, now) if reason is None else _give_up(look, reason, now, settings)
-    # A pool that just got a node back because it needs it gives none away in the same step.
-    full = {look.pool for look in under_way if look.name in ended}
-    held = held_back(decision, config, settings)
-    begins = [chosen for chosen in decision.chosen if chosen.pool not in full and chosen.pool not in held]
-    for chosen in begins:
-        actions += _begin(chosen, now)
-    # A node that only waits for the autoscaler can wait for the usual look, too.
-    draining = begins or any(_left(look) for look in under_way if look.name not in ended)
+    for view in views:
+        actions += _mark(view)
+    for view in in_progress:
+        reason = failed.get(view.name)
+        actions += _continue(view, now) if reason is None else _give_up(view, reason, now, settings)
+    # A pool that gets a node back in this step gives none away.
+    refilled = {view.pool for view in in_progress if view.name in failed}
+    waiting = paced_pools(decision, config, settings)
+    started = [chosen for chosen in decision.chosen if chosen.pool not in refilled and chosen.pool not in waiting]
+    for chosen in started:
+        actions += _start(chosen, now)
+    # A node that only waits for the autoscaler can wait for the usual sleep, too.
+    draining = started or any(_pods_left(view) for view in in_progress if view.name not in failed)
     soon = [now + settings.drain_interval] if draining else []
-    return CompactionStep(decision, tuple(actions), min([*soon, *held.values()], default=None))
+    return CompactionStep(decision, tuple(actions), min([*soon, *waiting.values()], default=None))
 
 
-def _marked(look: NodeLook) -> Iterator[CompactionAction]:
-    if look.mark != look.before:
-        yield _state(look, look.mark)
+def _mark(view: NodeView) -> Iterator[CompactionAction]:
+    if view.mark != view.stored_mark:
+        yield _state(view, view.mark)
 
 
-def _begin(chosen: Chosen, now: datetime) -> Iterator[CompactionAction]:
-    """Cordon a node; its pods are asked to leave from the next step on, when the cordon is seen to hold."""
-    yield SetNodeState(chosen.node, ANNOTATION, written_mark(begun(now)), unschedulable=True)
+def _start(chosen: ChosenNode, now: datetime) -> Iterator[CompactionAction]:
+    """Cordon a node; its pods are evicted from the next step on, when the cordon is visible."""
+    yield SetNodeState(chosen.node, ANNOTATION, encode_mark(started_mark(now)), unschedulable=True)
     moved = len(chosen.placements)
     places = "its 1 pod has another place" if moved == 1 else f"its {moved} pods have other places"
-    said = f"is drained so that the autoscaler removes it; {places}"
-    yield RecordEvent("Node", chosen.node, "ScaleDownStarted", said)
+    message = f"is drained so that the autoscaler removes it; {places}"
+    yield RecordEvent("Node", chosen.node, "ScaleDownStarted", message)
 
 
-def _carry_on(look: NodeLook, now: datetime) -> Iterator[CompactionAction]:
-    """Ask the pods that are left to go; when none is, note the time."""
-    left = _left(look)
-    mark = look.mark if look.mark.updated is not None else replace(look.mark, updated=now)
+def _continue(view: NodeView, now: datetime) -> Iterator[CompactionAction]:
+    """Evict the pods that are left; when none is, write the time."""
+    left = _pods_left(view)
+    mark = view.mark if view.mark.updated is not None else replace(view.mark, updated=now)
     if not left and mark.drained_at is None:
-        yield RecordEvent("Node", look.name, "Drained", "has no pods left to move; the autoscaler can remove it")
+        yield RecordEvent("Node", view.name, "Drained", "has no pods left to move; the autoscaler can remove it")
         mark = replace(mark, drained_at=now)
-    if mark != look.mark:
-        yield _state(look, mark)
-    ask = EvictPod if look.config.respect_pdbs else DeletePod
-    yield from (ask(pod.key, pod.metadata.uid, look.name) for pod in left if pod.active)
+    if mark != view.mark:
+        yield _state(view, mark)
+    removal = EvictPod if view.config.respect_pdbs else DeletePod
+    yield from (removal(pod.key, pod.metadata.uid, view.name) for pod in left if pod.active)
 
 
-def _give_up(look: NodeLook, reason: Reason, now: datetime, settings: CompactionSettings) -> Iterator[CompactionAction]:
-    """Let a node take pods again, and leave it alone for a while."""
-    yield _state(look, given_up(now, now + settings.retry_after), unschedulable=False)
-    yield RecordEvent("Node", look.name, reason.code, f"its scale-down was given up: {_sentence(reason)}", "Warning")
+def _give_up(view: NodeView, reason: Reason, now: datetime, settings: CompactionSettings) -> Iterator[CompactionAction]:
+    """Uncordon a node, and leave it alone for a while."""
+    yield _state(view, abandoned_mark(now, now + settings.retry_after), unschedulable=False)
+    pod = f"{reason.object}: " if reason.object.startswith("Pod ") else ""
+    message = f"its scale-down was given up: {pod}{reason.message}"
+    yield RecordEvent("Node", view.name, reason.code, message, "Warning")
 
 
-def _sentence(reason: Reason) -> str:
-    return f"{reason.object}: {reason.message}" if reason.object.startswith("Pod ") else reason.message
-
-
-def _state(look: NodeLook, mark: Mark, *, unschedulable: bool | None = None) -> SetNodeState:
-    return SetNodeState(look.name, ANNOTATION, written_mark(mark), unschedulable)
+def _state(view: NodeView, mark: Mark, *, unschedulable: bool | None = None) -> SetNodeState:
+    return SetNodeState(view.name, ANNOTATION, encode_mark(mark), unschedulable)
 
 
 # -- which scale-downs to give up --------------------------------------------------------------------------------
 
 
-def _ended(
-    objects: Objects, under_way: Sequence[NodeLook], now: datetime, settings: CompactionSettings
+def _failed(
+    objects: Objects, in_progress: Sequence[NodeView], now: datetime, settings: CompactionSettings
 ) -> dict[str, Reason]:
-    """The scale-downs that lead nowhere, by node, and why."""
-    found = {look.name: reason for look in under_way if (reason := _why_end(look, now, settings)) is not None}
-    going_on = [look for look in under_way if look.name not in found]
-    return found | filled_up(objects, going_on)
+    """The scale-downs to give up, by node, and why."""
+    failed = {view.name: reason for view in in_progress if (reason := _failure(view, now, settings)) is not None}
+    others = [view for view in in_progress if view.name not in failed]
+    return failed | needed_again(objects, others)
 
 
-def _why_end(look: NodeLook, now: datetime, settings: CompactionSettings) -> Reason | None:
-    """Why a scale-down ends, as far as the node itself can tell."""
-    about = f"Node {look.name}"
-    if not look.node.spec.unschedulable:
+def _failure(view: NodeView, now: datetime, settings: CompactionSettings) -> Reason | None:
+    """Why to give up a scale-down, as far as the node itself shows."""
+    about = f"Node {view.name}"
+    if not view.node.spec.unschedulable:
         return Reason(CompactionReasonCode.UNCORDONED, "somebody let it take pods again", about)
-    if not look.config.enabled:
-        return Reason(CompactionReasonCode.POOL_NOT_ENABLED, f"pool {look.pool} is not enabled any more", about)
-    left, began = _left(look), look.mark.updated or now
-    kept = next((reason for pod in left if (reason := keeps(pod)) is not None), None)
-    if kept is not None:
-        return kept
-    if left and now >= began + settings.drain_timeout:
+    if not view.config.enabled:
+        return Reason(CompactionReasonCode.POOL_NOT_ENABLED, f"pool {view.pool} is not enabled any more", about)
+    left, started = _pods_left(view), view.mark.updated or now
+    blocker = next((reason for pod in left if (reason := eviction_blocker(pod)) is not None), None)
+    if blocker is not None:
+        return blocker
+    if left and now >= started + settings.drain_timeout:
         return Reason(CompactionReasonCode.DRAIN_STALLED, f"{_names(left)} did not leave in time", about)
-    drained_at = look.mark.drained_at
+    drained_at = view.mark.drained_at
     if not left and drained_at is not None and now >= drained_at + settings.removal_timeout:
         return Reason(CompactionReasonCode.NOT_REMOVED, "it was empty, but no autoscaler removed it", about)
     return None
@@ -138,6 +136,6 @@ def _names(pods: Sequence[Pod]) -> str:
     return named if len(pods) <= _PODS_NAMED else f"{named} and {len(pods) - _PODS_NAMED} others"
 
 
-def _left(look: NodeLook) -> list[Pod]:
-    """The pods that have to leave and are still there."""
-    return sorted((pod for pod in look.pods if leaves(pod)), key=lambda pod: pod.key)
+def _pods_left(view: NodeView) -> list[Pod]:
+    """The pods that must leave and are still there."""
+    return sorted((pod for pod in view.pods if must_leave(pod)), key=lambda pod: pod.key)

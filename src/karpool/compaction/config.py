@@ -1,4 +1,4 @@
-"""The compactor's configuration: which pools, and when a node of them counts as under-used.
+"""The compactor's configuration: which pools take part, and when a node counts as under-used.
 
 It is JSON (or YAML): an object with `nodePools`, in a file of its own or under a key of a ConfigMap.
 """
@@ -23,7 +23,7 @@ _EXPECTED: Final = 'expected an object such as {"nodePools": {"name": {"enabled"
 
 
 class TimeWindow(Wire):
-    """A stretch of time that comes again and again, in UTC."""
+    """A recurring window of time, in UTC."""
 
     schedule: str
     duration: Duration
@@ -35,25 +35,25 @@ class TimeWindow(Wire):
 
 
 class PoolConfig(Wire):
-    """What is configured for one pool of nodes."""
+    """The configuration of one pool."""
 
     enabled: bool = False
     cpu_limit: float | None = field(name="scaleDownCPURequestRatioLimit", default=None)
-    """Under this part of its CPU requested, a node is under-used."""
+    """A node whose requested CPU is under this ratio is under-used."""
     required_count: int = field(name="scaleDownRequiredUnderutilizedNodeCount", default=0)
-    """How many nodes must be under-used for one of them to go."""
+    """How many nodes must be under-used for one of them to be drained."""
     memory_limit: float | None = field(name="scaleDownMemoryRequestRatioLimit", default=None)
-    """Where given, memory must be under its limit, too."""
+    """If given, requested memory must be under this ratio, too."""
     max_in_progress: int | None = field(name="maxConcurrentScaleDowns", default=None)
-    """How many scale-downs may be in progress at once; None: as many as the required count lets begin."""
+    """How many scale-downs may be in progress at once; None: as many as the required count allows."""
     windows: tuple[TimeWindow, ...] = field(name="scaleDownWindows", default=())
-    """Where given, scale-downs begin only while one of them is open."""
+    """If given, scale-downs start only while one of them is open."""
     respect_pdbs: bool = field(name="respectPodDisruptionBudgets", default=True)
     """Whether pods are evicted, which PodDisruptionBudgets can refuse, or deleted."""
     check_fit: bool = field(name="checkFit", default=True)
-    """Whether a node goes only if each of its pods finds a place on nodes that stay."""
+    """Whether a node is drained only if each of its pods has a place on another node."""
     skip_system_pods: bool = field(name="skipNodesWithSystemPods", default=False)
-    """Whether kube-system pods that the autoscaler would not move keep a node; its option of that name."""
+    """Whether kube-system pods that the autoscaler would not move block a drain."""
 
 
 NOT_ENABLED: Final = PoolConfig()
@@ -65,7 +65,7 @@ class Config(Wire):
     node_pools: dict[str, PoolConfig] = {}
 
     def pool(self, name: str) -> PoolConfig:
-        """What is configured for a pool; one that is not named is not enabled."""
+        """The configuration of a pool; a pool that is not named is not enabled."""
         return self.node_pools.get(name, NOT_ENABLED)
 
 
@@ -77,17 +77,9 @@ def parse_config(text: str | bytes, *, file: str = "configuration") -> Config:
     if manifests:
         return _from_config_map(manifests, file)
     if len(values) != 1:
-        said = "is empty; write {} to enable no pool" if not values else f"holds {len(values)} documents; keep one"
-        raise InputError.at(file, said)
+        problem = "is empty; write {} to enable no pool" if not values else f"holds {len(values)} documents; keep one"
+        raise InputError.at(file, problem)
     return _checked(values[0], file)
-
-
-def reload(previous: Config, text: str | bytes) -> tuple[Config, Problem | None]:
-    """The configuration to go on with: the new one, or, with what is wrong with it, the one before."""
-    try:
-        return parse_config(text), None
-    except InputError as error:
-        return previous, error.problem
 
 
 def _values(data: bytes, file: str) -> list[Any]:
@@ -106,7 +98,7 @@ def _from_config_map(manifests: list[dict[str, Any]], file: str) -> Config:
 
 
 def _opened(manifests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Manifests, with lists of them opened up."""
+    """Manifests, with the items of lists."""
     for manifest in manifests:
         items = manifest.get("items")
         yield from (item for item in items if isinstance(item, dict)) if isinstance(items, list) else (manifest,)
@@ -129,7 +121,7 @@ def _refused(flaw: Flaw, file: str) -> InputError:
 
 
 def _unknown(value: Any) -> Iterator[Flaw]:
-    """Fields nobody knows; a misspelt limit that is ignored would drain nodes that somebody meant to keep."""
+    """Unknown fields; a misspelt limit that is ignored would drain nodes that should stay."""
     for path, known in unknown_fields(Config, value):
         yield unknown_field(path, known)
 

@@ -1,7 +1,7 @@
-"""The compactor's decision: which marks to set and to take away, and which node of each pool to drain.
+"""The compactor's decision: which marks to set and to remove, and which node of each pool to drain.
 
-Every pool is looked at by itself, at most one of its nodes is chosen, and for every other node there is a reason. Pools
-are taken by name, each on the cluster as the choices before leave it.
+Of every pool at most one node is chosen, and every other node gets a reason. Pools are evaluated in the order of their
+names, each on the cluster as the earlier choices leave it.
 """
 
 from collections import Counter, defaultdict
@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from karpool.compaction.config import Config, PoolConfig
-from karpool.compaction.nodes import NodeLook, held_by, look_at, warnings
+from karpool.compaction.nodes import NodeView, blockers, view_node, warnings
 from karpool.compaction.pdbs import EvictionBudgets
-from karpool.compaction.pods import drained
+from karpool.compaction.pods import needs_new_node
 from karpool.compaction.pools import pool_of
 from karpool.compaction.reasons import CompactionReasonCode, clock
 from karpool.compaction.settings import DEFAULTS, CompactionSettings
@@ -23,12 +23,12 @@ from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 
 if TYPE_CHECKING:
-    from karpool.compaction.room import Removal, Room
+    from karpool.compaction.drain_simulator import DrainSimulator, SimulatedRemoval
 
 
 @dataclass(frozen=True, slots=True)
 class DrainPlacement:
-    """Where a pod of a drained node would go; None: nowhere, which only pools that do not check it accept."""
+    """Where a pod of a drained node goes; None: nowhere, which only pools without `checkFit` accept."""
 
     pod: str
     source: str
@@ -36,8 +36,8 @@ class DrainPlacement:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """A node to drain, with the places of its pods and what may keep the autoscaler from removing it."""
+class ChosenNode:
+    """A node to drain, with the places of its pods and what may stop the autoscaler from removing it."""
 
     node: str
     pool: str
@@ -47,9 +47,9 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class CompactionVerdict:
-    """A node and why it is not chosen; no reason: it is."""
+    """A node, and why it is not chosen; no reason: it is."""
 
-    look: NodeLook
+    view: NodeView
     reasons: tuple[Reason, ...]
 
 
@@ -63,128 +63,128 @@ class PoolCount:
     underutilized: int
     marked: int
     in_progress: int
-    last_begun: datetime | None = None
-    """When the latest of the scale-downs in progress began."""
+    last_started: datetime | None = None
+    """When the latest of the scale-downs in progress started."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionDecision:
-    """Everything that one look at the cluster decides."""
+    """Everything that one pass over the cluster decides."""
 
     time: datetime
     pools: tuple[PoolCount, ...]
     nodes: tuple[CompactionVerdict, ...]
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[ChosenNode, ...]
 
 
 def decide(
     objects: Objects, config: Config, now: datetime, settings: CompactionSettings = DEFAULTS
 ) -> CompactionDecision:
-    """Look at every node, and choose at most one of each pool."""
-    return _Decider(objects, config, now, settings).decision()
+    """Evaluate every node, and choose at most one of each pool."""
+    return _Decider(objects, config, now, settings).decide()
 
 
 def nodes_by_reason(decision: CompactionDecision) -> dict[str, int]:
     """How many nodes stay for each reason, by its code, the commonest first; a node may count for several."""
-    found = Counter(code for verdict in decision.nodes for code in {str(reason.code) for reason in verdict.reasons})
-    return dict(sorted(found.items(), key=lambda held: (-held[1], held[0])))
+    counts = Counter(code for verdict in decision.nodes for code in {str(reason.code) for reason in verdict.reasons})
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
-def pods_by_node(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
+def _pods_by_node(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
     """Unfinished pods, by the name of their node."""
-    found: defaultdict[str, list[Pod]] = defaultdict(list)
+    by_node: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.bound and not pod.terminal:
-            found[pod.spec.node_name].append(pod)
-    return found
+            by_node[pod.spec.node_name].append(pod)
+    return by_node
 
 
 class _Decider:
-    """One decision, and what it has found out so far."""
+    """One decision while it is made."""
 
     def __init__(self, objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> None:
         self.objects, self.now, self.settings = objects, now, settings
         self.pdbs = EvictionBudgets(objects.pod_disruption_budgets)
-        pods = pods_by_node(objects.pods)
-        self.looks = [
-            look_at(
+        pods = _pods_by_node(objects.pods)
+        self.views = [
+            view_node(
                 node, pods[node.name], config.pool(pool_of(node.metadata.labels, settings.pool_label)), now, settings
             )
             for node in sorted(objects.nodes, key=lambda node: node.name)
         ]
-        self.reasons: dict[str, tuple[Reason, ...]] = {look.name: look.outside for look in self.looks}
-        self.chosen: list[Chosen] = []
-        self.givers: dict[str, str] = {}
+        self.reasons: dict[str, tuple[Reason, ...]] = {view.name: view.exclusions for view in self.views}
+        self.chosen: list[ChosenNode] = []
+        self.receivers: dict[str, str] = {}
         """Nodes that pods of chosen nodes go to, each with one of those."""
-        self._room: Room | None = None
+        self._simulator: DrainSimulator | None = None
 
-    def decision(self) -> CompactionDecision:
-        pools: defaultdict[str, list[NodeLook]] = defaultdict(list)
-        for look in self.looks:
-            pools[look.pool].append(look)
+    def decide(self) -> CompactionDecision:
+        pools: defaultdict[str, list[NodeView]] = defaultdict(list)
+        for view in self.views:
+            pools[view.pool].append(view)
         counts = tuple(_count(name, pools[name]) for name in sorted(pools))
         for count in counts:
             if count.enabled:
                 self._choose(pools[count.name], count)
-        verdicts = tuple(CompactionVerdict(look, self.reasons[look.name]) for look in self.looks)
+        verdicts = tuple(CompactionVerdict(view, self.reasons[view.name]) for view in self.views)
         return CompactionDecision(self.now, counts, verdicts, tuple(self.chosen))
 
-    def _choose(self, looks: Sequence[NodeLook], count: PoolCount) -> None:
-        """Choose a node of a pool, and say why the other under-used ones stay."""
-        against = against_pool(looks[0].config, count, self.now)
+    def _choose(self, views: Sequence[NodeView], count: PoolCount) -> None:
+        """Choose a node of a pool, and say why its other under-used nodes stay."""
+        by_pool = pool_blockers(views[0].config, count, self.now)
         able = []
-        for look in sorted((look for look in looks if look.underutilized), key=lambda look: look.order):
-            held = (*held_by(look, self.pdbs, self.now, self.settings), *against)
-            self.reasons[look.name] = held
-            if not held:
-                able.append(look)
-        first: NodeLook | None = None
-        for look in able:
+        for view in sorted((view for view in views if view.underutilized), key=lambda view: view.order):
+            reasons = (*blockers(view, self.pdbs, self.now, self.settings), *by_pool)
+            self.reasons[view.name] = reasons
+            if not reasons:
+                able.append(view)
+        first: NodeView | None = None
+        for view in able:
             if first is None:
-                first = self._try(look)
+                first = self._try(view)
             else:
-                self.reasons[look.name] = (_another_first(first, look),)
+                self.reasons[view.name] = (_another_first(first, view),)
 
-    def _try(self, look: NodeLook) -> NodeLook | None:
-        """Choose a node if its pods have a place, and none was found on it for the pods of a node that goes."""
-        giver = self.givers.get(look.name)
-        if giver is not None:
-            said = f"takes pods of node {giver}, which goes first"
-            self.reasons[look.name] = (Reason(CompactionReasonCode.TAKES_PODS, said, f"Node {look.name}"),)
+    def _try(self, view: NodeView) -> NodeView | None:
+        """Choose a node if its pods have a place, and no chosen node's pods go to it."""
+        source = self.receivers.get(view.name)
+        if source is not None:
+            message = f"takes pods of node {source}, which goes first"
+            self.reasons[view.name] = (Reason(CompactionReasonCode.TAKES_PODS, message, f"Node {view.name}"),)
             return None
-        removal = self._places().without(look.name)
-        if removal.reason is not None and look.config.check_fit:
-            self.reasons[look.name] = (removal.reason,)
+        removal = self._drains().simulate(view.name)
+        if removal.reason is not None and view.config.check_fit:
+            self.reasons[view.name] = (removal.reason,)
             return None
-        self._places().take(removal)
-        self.givers |= {place: look.name for place in removal.places.values() if place is not None}
-        self.chosen.append(Chosen(look.name, look.pool, _placements(look, removal), warnings(look, self.pdbs)))
-        return look
+        self._drains().apply(removal)
+        self.receivers |= {place: view.name for place in removal.places.values() if place is not None}
+        self.chosen.append(ChosenNode(view.name, view.pool, _placements(view, removal), warnings(view, self.pdbs)))
+        return view
 
-    def _places(self) -> "Room":
-        if self._room is None:
-            from karpool.compaction.room import Room
+    def _drains(self) -> "DrainSimulator":
+        if self._simulator is None:
+            from karpool.compaction.drain_simulator import DrainSimulator
 
-            self._room = Room(self.objects, [look.name for look in self.looks if look.leaving])
-        return self._room
+            self._simulator = DrainSimulator(self.objects, [view.name for view in self.views if view.leaving])
+        return self._simulator
 
 
-def _count(name: str, looks: Sequence[NodeLook]) -> PoolCount:
+def _count(name: str, views: Sequence[NodeView]) -> PoolCount:
     return PoolCount(
         name=name,
-        enabled=bool(name) and looks[0].config.enabled,
-        nodes=len(looks),
-        underutilized=sum(look.underutilized for look in looks),
-        marked=sum(look.mark.marked for look in looks),
-        in_progress=sum(look.mark.in_progress for look in looks),
-        last_begun=max(
-            (look.mark.updated for look in looks if look.mark.in_progress and look.mark.updated), default=None
+        enabled=bool(name) and views[0].config.enabled,
+        nodes=len(views),
+        underutilized=sum(view.underutilized for view in views),
+        marked=sum(view.mark.marked for view in views),
+        in_progress=sum(view.mark.in_progress for view in views),
+        last_started=max(
+            (view.mark.updated for view in views if view.mark.in_progress and view.mark.updated), default=None
         ),
     )
 
 
-def needed_count(config: PoolConfig, count: PoolCount) -> int:
-    """How many nodes of a pool must be under-used for a scale-down to begin."""
+def required_underutilized(config: PoolConfig, count: PoolCount) -> int:
+    """How many nodes of a pool must be under-used for a scale-down to start."""
     return config.required_count + count.in_progress
 
 
@@ -195,40 +195,40 @@ def next_window(config: PoolConfig, now: datetime) -> datetime | None:
     return min(parse_schedule(window.schedule).next_after(now) for window in config.windows)
 
 
-def against_pool(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[Reason, ...]:
-    """Why no scale-down may begin in a pool now."""
-    found, about = [], f"NodePool {count.name}"
-    needed = needed_count(config, count)
+def pool_blockers(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[Reason, ...]:
+    """Why no scale-down may start in a pool now."""
+    reasons, about = [], f"NodePool {count.name}"
+    needed = required_underutilized(config, count)
     if count.underutilized < needed:
         busy = f", {count.in_progress} of them for scale-downs in progress" if count.in_progress else ""
         there = "1 node" if count.underutilized == 1 else f"{count.underutilized} nodes"
         under_used = f"{there} of pool {count.name} {_are(count.underutilized)} under-used"
-        said = f"{under_used}; {needed} {_are(needed)} needed{busy}"
-        found.append(Reason(CompactionReasonCode.TOO_FEW_UNDERUTILIZED, said, about))
+        message = f"{under_used}; {needed} {_are(needed)} needed{busy}"
+        reasons.append(Reason(CompactionReasonCode.TOO_FEW_UNDERUTILIZED, message, about))
     if config.max_in_progress is not None and count.in_progress >= config.max_in_progress:
-        begun = "1 scale-down" if count.in_progress == 1 else f"{count.in_progress} scale-downs"
-        said = f"{begun} of pool {count.name} {_are(count.in_progress)} in progress; no more may be at once"
-        found.append(Reason(CompactionReasonCode.TOO_MANY_IN_PROGRESS, said, about))
+        scale_downs = "1 scale-down" if count.in_progress == 1 else f"{count.in_progress} scale-downs"
+        message = f"{scale_downs} of pool {count.name} {_are(count.in_progress)} in progress; no more may be at once"
+        reasons.append(Reason(CompactionReasonCode.TOO_MANY_IN_PROGRESS, message, about))
     opens = next_window(config, now)
     if opens is not None:
-        said = f"scale-downs of pool {count.name} begin only in its windows; the next opens at {clock(opens, now)}"
-        found.append(Reason(CompactionReasonCode.OUTSIDE_WINDOW, said, about))
-    return tuple(found)
+        message = f"scale-downs of pool {count.name} begin only in its windows; the next opens at {clock(opens, now)}"
+        reasons.append(Reason(CompactionReasonCode.OUTSIDE_WINDOW, message, about))
+    return tuple(reasons)
 
 
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _another_first(first: NodeLook, look: NodeLook) -> Reason:
-    said = (
-        f"node {first.name} goes first ({first.order[0]:.1%} of its CPU requested, here {look.order[0]:.1%}); "
+def _another_first(first: NodeView, view: NodeView) -> Reason:
+    message = (
+        f"node {first.name} goes first ({first.order[0]:.1%} of its CPU requested, here {view.order[0]:.1%}); "
         "one node of a pool begins at a time"
     )
-    return Reason(CompactionReasonCode.ANOTHER_NODE_FIRST, said, f"Node {look.name}")
+    return Reason(CompactionReasonCode.ANOTHER_NODE_FIRST, message, f"Node {view.name}")
 
 
-def _placements(look: NodeLook, removal: "Removal") -> tuple[DrainPlacement, ...]:
-    """The places of the node's own pods; a pod that was only expected there is not on it."""
-    own = sorted(pod.key for pod in look.pods if drained(pod))
-    return tuple(DrainPlacement(key, look.name, removal.places.get(key)) for key in own)
+def _placements(view: NodeView, removal: "SimulatedRemoval") -> tuple[DrainPlacement, ...]:
+    """The places of the node's own pods, without pods that were only expected there."""
+    own = sorted(pod.key for pod in view.pods if needs_new_node(pod))
+    return tuple(DrainPlacement(key, view.name, removal.places.get(key)) for key in own)

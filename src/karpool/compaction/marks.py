@@ -1,7 +1,7 @@
-"""What the compactor remembers about a node, in an annotation of that node.
+"""The compactor's state of a node, in an annotation of that node.
 
-The annotation is that of estafette-k8s-node-compactor, so that marks and scale-downs carry over when Karpool takes its
-place. Fields that only Karpool knows are left out while they say nothing.
+The annotation is that of estafette-k8s-node-compactor, so that marks and scale-downs survive a change to Karpool.
+Fields that only Karpool has are left out while they are empty.
 """
 
 from dataclasses import dataclass, replace
@@ -15,51 +15,51 @@ ANNOTATION: Final = "estafette.io/node-compactor-state"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A node's state; `updated` is when it last changed: for a scale-down in progress, when that began."""
+    """A node's state; `updated` is when it last changed: for a scale-down in progress, when that started."""
 
     marked: bool = False
     marked_at: datetime | None = None
     in_progress: bool = False
     updated: datetime | None = None
     drained_at: datetime | None = None
-    """When the last pod had left; None while some are there."""
+    """When the last pod was gone; None while some are there."""
     retry_after: datetime | None = None
     """Until when the node is left alone, because its scale-down was given up."""
 
 
-def read_mark(annotations: dict[str, str]) -> Mark:
-    """A node's state; what cannot be read says nothing."""
+def decode_mark(annotations: dict[str, str]) -> Mark:
+    """A node's state; what cannot be read counts as absent."""
     try:
-        held = msgspec.json.decode(annotations.get(ANNOTATION, "{}"))
+        fields = msgspec.json.decode(annotations.get(ANNOTATION, "{}"))
     except msgspec.DecodeError:
         return Mark()
-    if not isinstance(held, dict):
+    if not isinstance(fields, dict):
         return Mark()
     return Mark(
-        marked=_flag(held.get("markedForRemoval")),
-        marked_at=_time(held.get("markedAt")),
-        in_progress=_flag(held.get("scaleDownInProgress")),
-        updated=_time(held.get("lastUpdated")),
-        drained_at=_time(held.get("drainedAt")),
-        retry_after=_time(held.get("retryAfter")),
+        marked=_flag(fields.get("markedForRemoval")),
+        marked_at=_time(fields.get("markedAt")),
+        in_progress=_flag(fields.get("scaleDownInProgress")),
+        updated=_time(fields.get("lastUpdated")),
+        drained_at=_time(fields.get("drainedAt")),
+        retry_after=_time(fields.get("retryAfter")),
     )
 
 
-def written_mark(mark: Mark) -> str:
-    """The state as the annotation holds it; a time that does not apply is an empty text, as in the original."""
-    held: dict[str, object] = {
+def encode_mark(mark: Mark) -> str:
+    """The annotation's value; a time that does not apply is an empty string, as in the original."""
+    fields: dict[str, object] = {
         "markedForRemoval": mark.marked,
         "markedAt": _text(mark.marked_at),
         "scaleDownInProgress": mark.in_progress,
         "lastUpdated": _text(mark.updated),
     }
     own = {"drainedAt": mark.drained_at, "retryAfter": mark.retry_after}
-    held |= {name: _text(moment) for name, moment in own.items() if moment is not None}
-    return msgspec.json.encode(held).decode()
+    fields |= {name: _text(moment) for name, moment in own.items() if moment is not None}
+    return msgspec.json.encode(fields).decode()
 
 
-def remarked(mark: Mark, now: datetime, *, underutilized: bool) -> Mark:
-    """The state after a look at the node: marked while it is under-used, from the time that was first seen."""
+def updated_mark(mark: Mark, now: datetime, *, underutilized: bool) -> Mark:
+    """The state that a node should have: marked while it is under-used, since that was first seen."""
     if mark.in_progress:
         return mark
     if underutilized and (not mark.marked or mark.marked_at is None):
@@ -69,12 +69,12 @@ def remarked(mark: Mark, now: datetime, *, underutilized: bool) -> Mark:
     return mark
 
 
-def begun(now: datetime) -> Mark:
-    """The state of a node whose scale-down begins."""
+def started_mark(now: datetime) -> Mark:
+    """The state of a node whose scale-down starts."""
     return Mark(in_progress=True, updated=now)
 
 
-def given_up(now: datetime, retry_after: datetime) -> Mark:
+def abandoned_mark(now: datetime, retry_after: datetime) -> Mark:
     """The state of a node whose scale-down is given up."""
     return Mark(updated=now, retry_after=retry_after)
 
@@ -84,7 +84,7 @@ def _flag(value: Any) -> bool:
 
 
 def _time(value: Any) -> datetime | None:
-    """A moment in RFC 3339; None for anything else, such as the empty text of a mark that was taken away."""
+    """A time in RFC 3339; None for anything else, such as an empty string."""
     if not isinstance(value, str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What the compactor measures, under the names that dashboards of estafette-k8s-node-compactor know."""
+"""The compactor's gauges, under the names that dashboards of estafette-k8s-node-compactor use."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -12,13 +12,13 @@ HELP: Final = {
     "total_node_count": "Nodes of the pool.",
     "underutilized_node_count": "Nodes of the pool that are under its limits and may take part in a scale-down.",
     "marked_for_removal_node_count": "Nodes of the pool that are marked for removal.",
-    "scale_down_in_progress_node_count": "Nodes of the pool that are drained, or wait to be removed.",
-    "allocatable_cpu": "What the node has of CPU for pods, in thousandths of a core.",
-    "allocatable_memory": "What the node has of memory for pods, in MB (of 1024 * 1024 bytes).",
-    "total_cpu_requests": "What pods request of the node's CPU, in thousandths of a core.",
-    "total_memory_requests": "What pods request of the node's memory, in MB (of 1024 * 1024 bytes).",
-    "utilized_cpu_ratio": "The part of the node's CPU that pods request.",
-    "utilized_memory_ratio": "The part of the node's memory that pods request.",
+    "scale_down_in_progress_node_count": "Nodes of the pool that are drained, or wait for their removal.",
+    "allocatable_cpu": "Allocatable CPU of the node, in millicores.",
+    "allocatable_memory": "Allocatable memory of the node, in MiB.",
+    "total_cpu_requests": "CPU requested by the node's pods, in millicores.",
+    "total_memory_requests": "Memory requested by the node's pods, in MiB.",
+    "utilized_cpu_ratio": "Ratio of requested to allocatable CPU of the node.",
+    "utilized_memory_ratio": "Ratio of requested to allocatable memory of the node.",
 }
 
 
@@ -31,7 +31,7 @@ class GaugeSample(NamedTuple):
 
 
 def measure(decision: CompactionDecision) -> list[GaugeSample]:
-    """All gauges, for every pool and node there is, enabled or not; what is missing is gone."""
+    """All gauges, for every pool and node, enabled or not."""
     return [*_of_pools(decision), *(sample for verdict in decision.nodes for sample in _of_node(verdict))]
 
 
@@ -45,13 +45,13 @@ def _of_pools(decision: CompactionDecision) -> Iterator[GaugeSample]:
 
 
 def _of_node(verdict: CompactionVerdict) -> Iterator[GaugeSample]:
-    used = verdict.look.usage
-    labels = {"node": verdict.look.name, "nodepool": verdict.look.pool}
+    used = verdict.view.usage
+    labels = {"node": verdict.view.name, "nodepool": verdict.view.pool}
     yield GaugeSample(f"{PREFIX}allocatable_cpu", labels, used.cpu.milli)
     yield GaugeSample(f"{PREFIX}allocatable_memory", labels, used.memory.units / _MEBI)
     yield GaugeSample(f"{PREFIX}total_cpu_requests", labels, used.requested_cpu.milli)
     yield GaugeSample(f"{PREFIX}total_memory_requests", labels, used.requested_memory.units / _MEBI)
-    # A ratio that nobody knows has no series: zero would look like an empty node.
+    # An unknown ratio has no series: zero would look like an empty node.
     if used.cpu_ratio is not None:
         yield GaugeSample(f"{PREFIX}utilized_cpu_ratio", labels, used.cpu_ratio)
     if used.memory_ratio is not None:

@@ -1,7 +1,7 @@
-"""What draining a node means to its pods: which of them leave, and which of them keep the node.
+"""Which pods leave a node that is drained, and which of them block the drain.
 
-The rules are those of estafette-k8s-node-compactor. Where Cluster Autoscaler knows more (volumes in memory, volumes
-that are named as safe to lose), its rules are followed, because it has to agree to remove the node in the end.
+The rules are those of estafette-k8s-node-compactor. Where Cluster Autoscaler has finer ones (volumes in memory, volumes
+that are named as safe to lose), these apply, because it must agree to remove the node.
 """
 
 from typing import Final
@@ -17,29 +17,29 @@ SYSTEM: Final = "kube-system"
 _REPLICATORS: Final = ("ReplicaSet", "ReplicationController", "StatefulSet", "Job")
 
 
-def leaves(pod: Pod) -> bool:
-    """Whether the pod has to be gone before a node is drained."""
+def must_leave(pod: Pod) -> bool:
+    """Whether a node counts as drained only when the pod is gone."""
     return not (pod.terminal or pod.is_daemon or pod.is_mirror or pod.metadata.namespace == SYSTEM)
 
 
-def drained(pod: Pod) -> bool:
-    """Whether the pod has to leave a node that is drained, and needs another place."""
-    return leaves(pod) and pod.reschedulable
+def needs_new_node(pod: Pod) -> bool:
+    """Whether the pod must leave a node that is drained, and needs another one."""
+    return must_leave(pod) and pod.reschedulable
 
 
 def why_stays(pod: Pod) -> str:
-    """Why the pod stays on a node that is drained, or needs no other place; empty if it has to move."""
+    """Why the pod stays on a node that is drained, or needs no other node; empty if it must move."""
     if pod.is_daemon:
         return "belongs to a DaemonSet, and goes with its node"
     if pod.is_mirror:
         return "is a static pod of its node"
     if pod.metadata.namespace == SYSTEM:
         return f"is in {SYSTEM}, whose pods are not drained"
-    return "" if drained(pod) else "ends already, and needs no other place"
+    return "" if needs_new_node(pod) else "ends already, and needs no other place"
 
 
-def keeps(pod: Pod) -> Reason | None:
-    """Why the pod keeps its node, if it does."""
+def eviction_blocker(pod: Pod) -> Reason | None:
+    """Why the pod blocks the drain of its node, if it does."""
     if not pod.active:
         return None
     annotations = pod.metadata.annotations
@@ -47,7 +47,7 @@ def keeps(pod: Pod) -> Reason | None:
         return _reason(CompactionReasonCode.POD_NOT_SAFE_TO_EVICT, f"has {SAFE_TO_EVICT} false", pod)
     if annotations.get(DO_NOT_DISRUPT) == "true":
         return _reason(CompactionReasonCode.POD_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}", pod)
-    if not drained(pod):
+    if not needs_new_node(pod):
         return None
     if not _replicated(pod):
         return _reason(
@@ -61,16 +61,16 @@ def keeps(pod: Pod) -> Reason | None:
     return None
 
 
-def stays_for_good(pod: Pod, *, covered: bool) -> Reason | None:
-    """Why Cluster Autoscaler, as it is by default, would not remove a node with this kube-system pod; None: it would.
+def autoscaler_blocker(pod: Pod, *, covered: bool) -> Reason | None:
+    """Why Cluster Autoscaler, by default, does not remove a node with this kube-system pod; None: it does.
 
-    `covered`: whether a PodDisruptionBudget covers the pod, which tells the autoscaler how to move it.
+    `covered`: whether a PodDisruptionBudget covers the pod, which lets the autoscaler move it.
     """
     system = pod.active and pod.metadata.namespace == SYSTEM and not pod.is_daemon and not pod.is_mirror
     if not system or covered or pod.metadata.annotations.get(SAFE_TO_EVICT) == "true":
         return None
-    said = f"is in {SYSTEM}, and neither a PodDisruptionBudget nor {SAFE_TO_EVICT} true lets the autoscaler move it"
-    return _reason(CompactionReasonCode.SYSTEM_POD, said, pod)
+    message = f"is in {SYSTEM}, and neither a PodDisruptionBudget nor {SAFE_TO_EVICT} true lets the autoscaler move it"
+    return _reason(CompactionReasonCode.SYSTEM_POD, message, pod)
 
 
 def _replicated(pod: Pod) -> bool:
@@ -78,7 +78,7 @@ def _replicated(pod: Pod) -> bool:
 
 
 def _local_volume(pod: Pod) -> Volume | None:
-    """A volume whose content would be lost."""
+    """A volume whose content would be lost, unless it is named as safe to lose."""
     safe = {name.strip() for name in pod.metadata.annotations.get(SAFE_VOLUMES, "").split(",")}
     return next((volume for volume in pod.spec.volumes if _is_local(volume) and volume.name not in safe), None)
 

@@ -1,4 +1,4 @@
-"""The pool of a node: the value of a label that its cloud, or Karpenter, gave it."""
+"""The pool of a node: the value of a label that its cloud, or Karpenter, sets."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -20,6 +20,6 @@ def pool_of(labels: Mapping[str, str], label: str | None = None) -> str:
     return next((labels[key] for key in keys if key in labels), "")
 
 
-def pools_without_nodes(config: Config, there: Collection[str]) -> tuple[str, ...]:
-    """The enabled pools that no node belongs to: at zero for now, or misspelt; `there` are the pools of the nodes."""
-    return tuple(sorted(name for name, pool in config.node_pools.items() if pool.enabled and name not in there))
+def pools_without_nodes(config: Config, pools: Collection[str]) -> tuple[str, ...]:
+    """The enabled pools without nodes: scaled to zero, or misspelt; `pools` are those of the nodes."""
+    return tuple(sorted(name for name, pool in config.node_pools.items() if pool.enabled and name not in pools))

@@ -1,11 +1,11 @@
-"""The code of every reason for which the compactor leaves a node alone."""
+"""The code of every reason for which the compactor does not drain a node, or gives up a drain."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
 
 
 class CompactionReasonCode(StrEnum):
-    """Stable names for programs; the sentence for people is made by the rule that refuses."""
+    """Stable names for programs; the rule that refuses makes the sentence for people."""
 
     # Its pool
     NO_POOL = "NoPool"
@@ -42,7 +42,7 @@ class CompactionReasonCode(StrEnum):
     ANOTHER_NODE_FIRST = "AnotherNodeFirst"
     TAKES_PODS = "TakesPods"
 
-    # Why a scale-down that had begun was given up
+    # Why a scale-down was given up
     UNCORDONED = "Uncordoned"
     POOL_FILLED_UP = "PoolFilledUp"
     DRAIN_STALLED = "DrainStalled"

@@ -1,4 +1,4 @@
-"""What one compactor does everywhere: how long it waits, and which label names a node's pool."""
+"""Settings of the compactor for all pools: intervals, timeouts, and the label that names a node's pool."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,23 +9,23 @@ _JITTER: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionSettings:
-    """Waiting times and the label of pools."""
+    """Intervals, timeouts and the pool label."""
 
     needed_marked_time: timedelta = timedelta(seconds=300)
     """How long a node must have been marked before it is drained."""
     minimum_node_age: timedelta = timedelta(seconds=1200)
     sleep: timedelta = timedelta(seconds=300)
-    """How long to wait, about, between two looks at the cluster."""
+    """About how long to wait between two passes."""
     pool_label: str | None = None
-    """The label that names a node's pool; None: whichever of the well-known ones a node has."""
+    """The label that names a node's pool; None: the first well-known one that a node has."""
     drain_timeout: timedelta = timedelta(minutes=15)
-    """After this long a drain that has not ended is given up."""
+    """When a drain that has not ended is given up."""
     removal_timeout: timedelta = timedelta(hours=1)
-    """After this long an empty node that no autoscaler removed takes pods again."""
+    """When an empty node that no autoscaler removed is uncordoned."""
     retry_after: timedelta = timedelta(hours=1)
     """How long a node is left alone after its scale-down was given up."""
     drain_interval: timedelta = timedelta(seconds=10)
-    """How often to look at nodes that are being drained."""
+    """How often to check nodes that are being drained."""
 
 
 DEFAULTS: Final = CompactionSettings()

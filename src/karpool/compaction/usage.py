@@ -11,7 +11,7 @@ from karpool.wire.quantity import ZERO, Quantity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUsage:
-    """What a node has for pods, and what its pods request, as the scheduler counts it."""
+    """Allocatable resources of a node and requests of its pods, as the scheduler counts them."""
 
     cpu: Quantity
     memory: Quantity
@@ -20,12 +20,12 @@ class NodeUsage:
 
     @property
     def cpu_ratio(self) -> float | None:
-        """The part of its CPU that is requested; None for a node that says it has none."""
+        """Requested by allocatable CPU; None for a node without CPU."""
         return _ratio(self.requested_cpu, self.cpu)
 
     @property
     def memory_ratio(self) -> float | None:
-        """The part of its memory that is requested; None for a node that says it has none."""
+        """Requested by allocatable memory; None for a node without memory."""
         return _ratio(self.requested_memory, self.memory)
 
 
@@ -33,12 +33,15 @@ def usage(node: Node, pods: Iterable[Pod]) -> NodeUsage:
     """What unfinished pods request of a node."""
     cpu = memory = ZERO
     for pod in pods:
-        wanted = effective_requests(pod)
-        cpu += wanted.get("cpu", ZERO)
-        memory += wanted.get("memory", ZERO)
-    room = node.status.allocatable
+        requests = effective_requests(pod)
+        cpu += requests.get("cpu", ZERO)
+        memory += requests.get("memory", ZERO)
+    allocatable = node.status.allocatable
     return NodeUsage(
-        cpu=room.get("cpu", ZERO), memory=room.get("memory", ZERO), requested_cpu=cpu, requested_memory=memory
+        cpu=allocatable.get("cpu", ZERO),
+        memory=allocatable.get("memory", ZERO),
+        requested_cpu=cpu,
+        requested_memory=memory,
     )
 
 

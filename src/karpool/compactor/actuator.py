@@ -9,7 +9,7 @@ import structlog
 from msgspec.structs import replace as changed
 
 from karpool.compaction.actions import CompactionAction, SetNodeState, node_of
-from karpool.compaction.marks import ANNOTATION, read_mark
+from karpool.compaction.marks import ANNOTATION, decode_mark
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.kube.cache import CacheFeed
 from karpool.kube.client import Client
@@ -182,7 +182,7 @@ def _change(action: SetNodeState) -> str:
     """What becomes of a node with a new state, in a word."""
     if action.unschedulable is not None:
         return "cordon" if action.unschedulable else "uncordon"
-    mark = read_mark({ANNOTATION: action.value})
+    mark = decode_mark({ANNOTATION: action.value})
     if mark.in_progress:
         return "carry on" if mark.drained_at is None else "drained"
     return "mark" if mark.marked else "unmark"

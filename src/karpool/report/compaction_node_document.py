@@ -6,14 +6,15 @@ import msgspec
 from msgspec import field
 
 from karpool.compaction.decide import CompactionVerdict
-from karpool.compaction.explain import Explained, PodFate, Waits
+from karpool.compaction.explain import CompactionExplanation, PodOutcome
 from karpool.model.reasons import Reason
-from karpool.report.compaction_document import API_VERSION, CompactionPart, NodePart, node_part
+from karpool.report.compaction_document import NodePart, node_part
+from karpool.report.document import API_VERSION, DocumentPart
 from karpool.wire.quantity import Quantity
 
 
-class UsePart(CompactionPart, frozen=True, kw_only=True):
-    """How much of a resource is requested, and the ratio under which the pool wants it; None: not looked at."""
+class UsePart(DocumentPart, frozen=True, kw_only=True):
+    """Requests and allocatable amount of a resource, and the limit of their ratio; None: no limit."""
 
     requested: Quantity
     allocatable: Quantity
@@ -21,8 +22,8 @@ class UsePart(CompactionPart, frozen=True, kw_only=True):
     limit: float | None
 
 
-class WaitsPart(CompactionPart, frozen=True, kw_only=True):
-    """What has to pass before the node can go, or is given back; None: nothing of that kind."""
+class WaitsPart(DocumentPart, frozen=True, kw_only=True):
+    """What the node waits for before it can be drained, or is uncordoned; None: nothing of that kind."""
 
     old_enough_at: datetime | None
     marked_long_enough_at: datetime | None
@@ -35,8 +36,8 @@ class WaitsPart(CompactionPart, frozen=True, kw_only=True):
     removed_by: datetime | None
 
 
-class PodPart(CompactionPart, frozen=True, kw_only=True):
-    """A pod: whether it leaves a node that is drained, why it stays or keeps the node, and where it would go."""
+class PodPart(DocumentPart, frozen=True, kw_only=True):
+    """A pod: whether it leaves a node that is drained, why it stays or blocks the drain, and where it would go."""
 
     pod: str
     leaves: bool
@@ -61,7 +62,7 @@ class ExplainedPart(NodePart, frozen=True, kw_only=True):
     pods: tuple[PodPart, ...]
 
 
-class CompactionNode(CompactionPart, frozen=True, kw_only=True):
+class CompactionNode(DocumentPart, frozen=True, kw_only=True):
     """The whole explanation."""
 
     api_version: str = API_VERSION
@@ -70,61 +71,41 @@ class CompactionNode(CompactionPart, frozen=True, kw_only=True):
     node: ExplainedPart
 
 
-def explanation(found: Explained) -> CompactionNode:
+def compaction_node(explained: CompactionExplanation) -> CompactionNode:
     """What is known of a node, as a document."""
-    look, mark = found.look, found.look.mark
-    created = look.node.metadata.creation_timestamp
-    plain = node_part(CompactionVerdict(look, found.reasons), chosen=found.chosen)
-    cpu, memory = _uses(found)
+    view, mark = explained.view, explained.view.mark
+    created = view.node.metadata.creation_timestamp
+    plain = node_part(CompactionVerdict(view, explained.reasons), chosen=explained.chosen)
+    usage, config = view.usage, view.config
     node = ExplainedPart(
         **msgspec.structs.asdict(plain),
-        age_seconds=None if created is None else (found.time - created).total_seconds(),
-        cpu=cpu,
-        memory=memory,
-        underutilized=look.underutilized,
+        age_seconds=None if created is None else (explained.time - created).total_seconds(),
+        cpu=UsePart(
+            requested=usage.requested_cpu, allocatable=usage.cpu, ratio=usage.cpu_ratio, limit=config.cpu_limit
+        ),
+        memory=UsePart(
+            requested=usage.requested_memory,
+            allocatable=usage.memory,
+            ratio=usage.memory_ratio,
+            limit=config.memory_limit,
+        ),
+        underutilized=view.underutilized,
         marked_at=mark.marked_at,
         in_progress_since=mark.updated if mark.in_progress else None,
         drained_at=mark.drained_at,
-        waits_for=_waits(found.waits),
-        warnings=found.warnings,
-        pods=tuple(map(_pod, found.pods)),
+        waits_for=msgspec.convert(explained.waits, WaitsPart, from_attributes=True),
+        warnings=explained.warnings,
+        pods=tuple(map(_pod, explained.pods)),
     )
-    return CompactionNode(time=found.time, node=node)
+    return CompactionNode(time=explained.time, node=node)
 
 
-def _uses(found: Explained) -> tuple[UsePart, UsePart]:
-    used, config = found.look.usage, found.look.config
-    return (
-        UsePart(requested=used.requested_cpu, allocatable=used.cpu, ratio=used.cpu_ratio, limit=config.cpu_limit),
-        UsePart(
-            requested=used.requested_memory,
-            allocatable=used.memory,
-            ratio=used.memory_ratio,
-            limit=config.memory_limit,
-        ),
-    )
-
-
-def _waits(waits: Waits) -> WaitsPart:
-    return WaitsPart(
-        old_enough_at=waits.old_enough_at,
-        marked_long_enough_at=waits.marked_long_enough_at,
-        left_alone_until=waits.left_alone_until,
-        window_opens_at=waits.window_opens_at,
-        next_begin_at=waits.next_begin_at,
-        underutilized=waits.underutilized,
-        underutilized_needed=waits.needed,
-        pods_leave_by=waits.pods_leave_by,
-        removed_by=waits.removed_by,
-    )
-
-
-def _pod(fate: PodFate) -> PodPart:
+def _pod(outcome: PodOutcome) -> PodPart:
     return PodPart(
-        pod=fate.pod.key,
-        leaves=fate.leaves,
-        why=fate.why,
-        keeps=fate.keeps,
-        target=fate.target,
-        nowhere=fate.nowhere,
+        pod=outcome.pod.key,
+        leaves=outcome.leaves,
+        why=outcome.why,
+        keeps=outcome.keeps,
+        target=outcome.target,
+        nowhere=outcome.nowhere,
     )

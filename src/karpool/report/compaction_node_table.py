@@ -3,32 +3,27 @@
 import sys
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from karpool.compaction.reasons import CompactionReasonCode, clock
-from karpool.model.reasons import Reason
 from karpool.report.compaction_node_document import CompactionNode, ExplainedPart, PodPart, UsePart, WaitsPart
+from karpool.report.plan_table import sentence
 from karpool.report.tables import is_plain
-from karpool.report.words import age, count, resource
-
-if TYPE_CHECKING:
-    from karpool.report.terminal import Cell, Screen
+from karpool.report.terminal import Cell, Column, Screen
+from karpool.report.words import age, count, resource, share
 
 
-def show_node(made: CompactionNode) -> None:
+def print_compaction_node(made: CompactionNode) -> None:
     """Print everything about a node, top down."""
-    from karpool.report.terminal import Screen
-
     screen = Screen(sys.stdout, plain=is_plain(sys.stdout))
     _facts(made, screen)
     _uses(made.node, screen)
     _lines("It still waits", list(_waits(made.node.waits_for, made.time)), screen)
     _reasons(made.node, screen)
-    _lines("What may keep the autoscaler from removing it", list(map(_said, made.node.warnings)), screen)
+    _lines("What may keep the autoscaler from removing it", list(map(sentence, made.node.warnings)), screen)
     _pods(made.node.pods, screen)
 
 
-def _facts(made: CompactionNode, screen: "Screen") -> None:
+def _facts(made: CompactionNode, screen: Screen) -> None:
     node = made.node
     verdict = "would be drained" if node.change == "drain" else "is on its way out" if node.in_progress else "stays"
     screen.line(screen.text(f"Node {node.name} {verdict}", "bold"), f" as of {made.time:%Y-%m-%d %H:%M:%S} UTC")
@@ -53,9 +48,7 @@ def _state(node: ExplainedPart, now: datetime) -> str:
     return "would be marked now" if node.change == "mark" else f"marked since {clock(node.marked_at, now)}"
 
 
-def _uses(node: ExplainedPart, screen: "Screen") -> None:
-    from karpool.report.terminal import Column
-
+def _uses(node: ExplainedPart, screen: Screen) -> None:
     screen.heading(f"Under-used: {_judged(node)} (requests, not usage)")
     numbers = ("requested", "allocatable", "ratio", "limit")
     screen.table(
@@ -76,9 +69,8 @@ def _judged(node: ExplainedPart) -> str:
 
 
 def _use(name: str, use: UsePart) -> tuple[str, ...]:
-    ratio = "?" if use.ratio is None else f"{use.ratio:.1%}"
     limit = "none" if use.limit is None else f"under {use.limit:.1%}"
-    return name, resource(name, use.requested), resource(name, use.allocatable), ratio, limit
+    return name, resource(name, use.requested), resource(name, use.allocatable), share(use.ratio, 1), limit
 
 
 def _waits(waits: WaitsPart, now: datetime) -> Iterator[str]:
@@ -99,28 +91,24 @@ def _waits(waits: WaitsPart, now: datetime) -> Iterator[str]:
         yield f"for more under-used nodes in its pool: {needed} {are} needed, {there} there"
 
 
-def _lines(title: str, lines: list[str], screen: "Screen") -> None:
+def _lines(title: str, lines: list[str], screen: Screen) -> None:
     if lines:
         screen.heading(title)
         for line in lines:
             screen.line(f"  {line}")
 
 
-def _reasons(node: ExplainedPart, screen: "Screen") -> None:
-    from karpool.report.terminal import Column
-
+def _reasons(node: ExplainedPart, screen: Screen) -> None:
     if not node.reasons:
         screen.heading("Nothing keeps it.")
         return
-    said = "It is under way" if node.in_progress else f"{count(len(node.reasons), 'reason')} why it stays"
-    screen.heading(said)
+    heading = "It is under way" if node.in_progress else f"{count(len(node.reasons), 'reason')} why it stays"
+    screen.heading(heading)
     columns = (Column("reason"), Column("why", wraps=True))
-    screen.table(columns, ((reason.code, _said(reason)) for reason in node.reasons))
+    screen.table(columns, ((reason.code, sentence(reason, node.name)) for reason in node.reasons))
 
 
-def _pods(pods: tuple[PodPart, ...], screen: "Screen") -> None:
-    from karpool.report.terminal import Column
-
+def _pods(pods: tuple[PodPart, ...], screen: Screen) -> None:
     if not pods:
         screen.heading("No pods")
         return
@@ -129,7 +117,7 @@ def _pods(pods: tuple[PodPart, ...], screen: "Screen") -> None:
     screen.table(columns, (_pod(pod, screen) for pod in pods))
 
 
-def _pod(pod: PodPart, screen: "Screen") -> tuple["Cell", ...]:
+def _pod(pod: PodPart, screen: Screen) -> tuple[Cell, ...]:
     target = "" if pod.why else "nowhere"
     if pod.target is not None:
         target = f"{screen.arrow} {pod.target}"
@@ -137,8 +125,3 @@ def _pod(pod: PodPart, screen: "Screen") -> tuple["Cell", ...]:
     nowhere = [] if pod.nowhere is None else [pod.nowhere.message]
     why = screen.lines([*([pod.why] if pod.why else []), *keeps, *nowhere])
     return pod.pod, "leaves" if pod.leaves else "stays", target, why
-
-
-def _said(reason: Reason) -> str:
-    """A reason as a sentence, led by the pod it is about."""
-    return f"{reason.object}: {reason.message}" if reason.object.startswith("Pod ") else reason.message

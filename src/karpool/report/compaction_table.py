@@ -1,20 +1,16 @@
 """The compactor's plan as a table for people: pools, nodes that would be drained, and why the others stay."""
 
 import sys
-from typing import TYPE_CHECKING
 
 from karpool.report.compaction_document import ChosenPart, Compaction, NodePart
+from karpool.report.plan_table import group_by_code, sentence, stay_heading
 from karpool.report.tables import is_plain
-from karpool.report.words import count
-
-if TYPE_CHECKING:
-    from karpool.report.terminal import Screen
+from karpool.report.terminal import Column, Screen
+from karpool.report.words import count, share
 
 
-def show(made: Compaction, *, every_node: bool) -> None:
+def print_compaction(made: Compaction, *, every_node: bool) -> None:
     """Print a decision: pools, nodes that would be drained, and why the others stay."""
-    from karpool.report.terminal import Column, Screen
-
     screen = Screen(sys.stdout, plain=is_plain(sys.stdout))
     screen.line(screen.text("Compaction", "bold"), f" as of {made.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage")
     numbers = ("nodes", "under-used", "marked", "in progress")
@@ -26,17 +22,15 @@ def show(made: Compaction, *, every_node: bool) -> None:
             for shown in ((pool.nodes, pool.underutilized, pool.marked, pool.in_progress),)
         ),
     )
-    _show_chosen(made.chosen, screen)
+    _chosen(made.chosen, screen)
     staying = [node for node in made.nodes if node.change != "drain"]
     if every_node:
-        _show_nodes(made.nodes, screen)
+        _each_node(made.nodes, screen)
     elif staying:
-        _show_reasons(staying, screen)
+        _reasons(staying, screen)
 
 
-def _show_chosen(chosen: tuple[ChosenPart, ...], screen: "Screen") -> None:
-    from karpool.report.terminal import Column
-
+def _chosen(chosen: tuple[ChosenPart, ...], screen: Screen) -> None:
     if not chosen:
         screen.heading("No node would be drained now.")
         return
@@ -45,31 +39,20 @@ def _show_chosen(chosen: tuple[ChosenPart, ...], screen: "Screen") -> None:
     rows = []
     for node in chosen:
         lines = [f"{place.pod} {screen.arrow} {place.target or 'nowhere'}" for place in node.placements]
-        lines += [f"warning: {reason.object}: {reason.message}" for reason in node.warnings]
+        lines += [f"warning: {sentence(reason)}" for reason in node.warnings]
         rows.append((node.node, node.pool, str(len(node.placements)), screen.lines(lines)))
     screen.table(columns, rows)
 
 
-def _show_reasons(staying: list[NodePart], screen: "Screen") -> None:
-    from karpool.report.terminal import Column
-
-    groups: dict[str, list[NodePart]] = {}
-    for node in staying:
-        for code in dict.fromkeys(reason.code for reason in node.reasons):
-            groups.setdefault(code, []).append(node)
-    screen.heading(f"Why {count(len(staying), 'node')} stay" + ("s" if len(staying) == 1 else ""))
+def _reasons(staying: list[NodePart], screen: Screen) -> None:
+    screen.heading(stay_heading(len(staying)))
     screen.table(
         (Column("reason"), Column("nodes", "right"), Column("for example", wraps=True)),
-        (
-            (code, str(len(nodes)), f"{nodes[0].name}: {_said(nodes[0], code)}")
-            for code, nodes in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-        ),
+        ((code, str(len(nodes)), _example(nodes[0], code)) for code, nodes in group_by_code(staying)),
     )
 
 
-def _show_nodes(nodes: tuple[NodePart, ...], screen: "Screen") -> None:
-    from karpool.report.terminal import Column
-
+def _each_node(nodes: tuple[NodePart, ...], screen: Screen) -> None:
     screen.heading(f"All {count(len(nodes), 'node')}")
     titles = (Column("node"), Column("pool"), Column("cpu", "right"), Column("memory", "right"), Column("marked"))
     screen.table(
@@ -78,22 +61,18 @@ def _show_nodes(nodes: tuple[NodePart, ...], screen: "Screen") -> None:
             (
                 node.name,
                 node.pool or "no pool",
-                _percent(node.cpu_ratio),
-                _percent(node.memory_ratio),
+                share(node.cpu_ratio),
+                share(node.memory_ratio),
                 "yes" if node.marked else "no",
                 node.change or "",
-                screen.lines(f"{reason.code}: {_said(node, reason.code)}" for reason in node.reasons),
+                screen.lines(f"{reason.code}: {sentence(reason, node.name)}" for reason in node.reasons),
             )
             for node in nodes
         ),
     )
 
 
-def _said(node: NodePart, code: str) -> str:
-    """The node's first reason of a code, led by the pod it is about."""
+def _example(node: NodePart, code: str) -> str:
+    """A node and its first reason of a code."""
     reason = next(reason for reason in node.reasons if reason.code == code)
-    return f"{reason.object}: {reason.message}" if reason.object.startswith("Pod ") else reason.message
-
-
-def _percent(ratio: float | None) -> str:
-    return "?" if ratio is None else f"{ratio:.0%}"
+    return f"{node.name}: {sentence(reason, node.name)}"

@@ -230,6 +230,6 @@ class Drawing(DocumentPart, frozen=True, kw_only=True):
     after: tuple[DrawnNode, ...]
 
 
-def to_json(document: PlanDocument | ExplanationDocument) -> bytes:
+def to_json(document: DocumentPart) -> bytes:
     """The document as other programs read it."""
     return msgspec.json.encode(document, enc_hook=encode_value)

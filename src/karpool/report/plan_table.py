@@ -1,16 +1,26 @@
 """A plan in a terminal: what it saves, its steps, and why the other nodes stay."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from karpool.model.reasons import Reason
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
 from karpool.report.terminal import Cell, Column, Screen
-from karpool.report.words import amount, count, per_hour, per_month, percent
+from karpool.report.words import amount, count, per_hour, per_month, percent, share
 
 _NAMES_SHOWN: Final = 3
 _EXAMPLES: Final = 2
 _PODS_SHOWN: Final = 20
+
+
+class Judged(Protocol):
+    """A node with the reasons why it stays."""
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]: ...
+
+
+N = TypeVar("N", bound=Judged)
 
 
 def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
@@ -88,7 +98,7 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def _reasons(staying: list[NodeVerdict], screen: Screen) -> None:
-    screen.heading(f"Why {count(len(staying), 'node')} stay" + ("s" if len(staying) == 1 else ""))
+    screen.heading(stay_heading(len(staying)))
     if any(len({reason.code for reason in node.reasons}) > 1 for node in staying):
         screen.line("A node with several reasons is counted under each.")
     columns = (
@@ -100,9 +110,14 @@ def _reasons(staying: list[NodeVerdict], screen: Screen) -> None:
     screen.table(columns, (_group(code, nodes, screen) for code, nodes in group_by_code(staying)))
 
 
-def group_by_code(nodes: Iterable[NodeVerdict]) -> list[tuple[str, list[NodeVerdict]]]:
+def stay_heading(number: int) -> str:
+    """The heading above the reasons of nodes that stay."""
+    return f"Why {count(number, 'node')} stay" + ("s" if number == 1 else "")
+
+
+def group_by_code(nodes: Iterable[N]) -> list[tuple[str, list[N]]]:
     """Nodes under each of their reason codes, the code with most nodes first."""
-    groups: dict[str, list[NodeVerdict]] = {}
+    groups: dict[str, list[N]] = {}
     for node in nodes:
         for code in dict.fromkeys(reason.code for reason in node.reasons):
             groups.setdefault(code, []).append(node)
@@ -137,19 +152,15 @@ def _each_node(nodes: tuple[NodeVerdict, ...], screen: Screen) -> None:
 
 
 def _node(node: NodeVerdict, screen: Screen) -> tuple[Cell, ...]:
+    used = node.utilisation
     facts = (
         node.name,
         f"  {node.node_pool or 'no pool'}, {node.instance_type or '?'}, {per_hour(node.price_per_hour)}",
-        f"  {count(node.pods, 'pod')}, cpu {_ratio(node, 'cpu')}, memory {_ratio(node, 'memory')}",
+        f"  {count(node.pods, 'pod')}, cpu {share(used.get('cpu'))}, memory {share(used.get('memory'))}",
     )
     verdict = node.verdict if node.step is None else f"{node.verdict}, step {node.step}"
     why = (f"{reason.code}: {sentence(reason, node.name)}" for reason in node.reasons)
     return screen.lines(facts), verdict, screen.lines(why)
-
-
-def _ratio(node: NodeVerdict, resource: str) -> str:
-    ratio = node.utilisation.get(resource)
-    return "?" if ratio is None else f"{ratio:.0%}"
 
 
 def _unschedulable(plan: PlanDocument, screen: Screen, *, every_pod: bool) -> None:

@@ -38,6 +38,11 @@ def percent(value: float | None) -> str:
     return f"{UNKNOWN if value is None else f'{value:.1f}'} %"
 
 
+def share(ratio: float | None, decimals: int = 0) -> str:
+    """A ratio as a percentage: `75%`."""
+    return UNKNOWN if ratio is None else f"{ratio:.{decimals}%}"
+
+
 def count(number: int, noun: str) -> str:
     """`1 node`, `1,200 nodes`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -14,7 +14,7 @@ from tests.live.control_plane import ControlPlane
 from tests.live.trial import MERGE, Trial
 
 from karpool.compaction.config import KEY
-from karpool.compaction.marks import Mark, read_mark
+from karpool.compaction.marks import Mark, decode_mark
 from karpool.compaction.settings import CompactionSettings
 from karpool.compactor.compactor import Compactor, CompactorSettings
 from karpool.kube.errors import ConflictError, NotFoundError
@@ -86,7 +86,7 @@ class CompactorTrial(Trial):
         return await self.client.get(r.NODES, name)
 
     async def mark(self, name: str) -> Mark:
-        return read_mark((await self.node(name)).metadata.annotations)
+        return decode_mark((await self.node(name)).metadata.annotations)
 
     async def places(self) -> list[str]:
         """The nodes of the pods that run."""
@@ -137,7 +137,7 @@ class CompactorTrial(Trial):
 
     async def picture(self) -> str:
         """What there is, with the marks of the nodes."""
-        marks = [f"node {node.name} {read_mark(node.metadata.annotations)}" for node in await self.nodes()]
+        marks = [f"node {node.name} {decode_mark(node.metadata.annotations)}" for node in await self.nodes()]
         return "\n".join([await super().picture(), *marks])
 
 

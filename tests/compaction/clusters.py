@@ -8,7 +8,7 @@ from tests.factories import node, pod
 
 from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.decide import CompactionDecision, decide
-from karpool.compaction.marks import ANNOTATION, Mark, written_mark
+from karpool.compaction.marks import ANNOTATION, Mark, encode_mark
 from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.node import Node
 from karpool.model.objects import Objects
@@ -38,7 +38,7 @@ def box(
     **rest: Any,
 ) -> tuple[Node, tuple[Pod, ...]]:
     """A node of four CPUs, marked ten minutes ago, with a pod for each amount of CPU; keywords as of `node`."""
-    text = written_mark(mark) if isinstance(mark, Mark) else mark
+    text = encode_mark(mark) if isinstance(mark, Mark) else mark
     held = {**(annotations or {}), **({} if text is None else {ANNOTATION: text})}
     made = node(name, pool=None, cpu=cpu, labels=labels or ({GKE: pool} if pool else {}), annotations=held, **rest)
     pods = tuple(
@@ -86,12 +86,12 @@ def names(decision: CompactionDecision) -> list[str]:
 
 def codes(decision: CompactionDecision) -> dict[str, list[str]]:
     """Why each node is not chosen."""
-    return {verdict.look.name: [str(reason.code) for reason in verdict.reasons] for verdict in decision.nodes}
+    return {verdict.view.name: [str(reason.code) for reason in verdict.reasons] for verdict in decision.nodes}
 
 
 def marks(decision: CompactionDecision) -> str:
     """The names of the nodes that are marked after the decision."""
-    return " ".join(verdict.look.name for verdict in decision.nodes if verdict.look.mark.marked)
+    return " ".join(verdict.view.name for verdict in decision.nodes if verdict.view.mark.marked)
 
 
 ROOMY: Final = box("z-roomy", "3900m", cpu="10", mark=None, pool="other")
