@@ -30,7 +30,7 @@ AT = NOW.isoformat()
 def place(tmp_path: Path) -> Path:
     """A directory with a cluster and a configuration."""
     done = pod("done-1", node="b", owner="Job", phase="Succeeded")
-    boxes = (
+    nodes = (
         box("a", "1", "500m"),
         box("b", "2", done),
         box("c", "3500m"),
@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Path:
         busy("x"),
         ROOMY,
     )
-    written(tmp_path, *boxes)
+    written(tmp_path, *nodes)
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     return tmp_path
 
@@ -274,10 +274,10 @@ def test_all_nodes_and_one_node_are_not_asked_for_at_once(place: Path) -> None:
     assert (result.exit_code, "--all: does not go with --node" in result.stderr) == (2, True)
 
 
-def written(place: Path, *boxes: Any) -> None:
+def written(place: Path, *nodes: Any) -> None:
     """Make these the nodes and pods of the cluster."""
-    items = [{"kind": "Node", **plain(made)} for made, _ in boxes]
-    items += [{"kind": "Pod", **plain(each)} for _, pods in boxes for each in pods]
+    items = [{"kind": "Node", **plain(made)} for made, _ in nodes]
+    items += [{"kind": "Pod", **plain(each)} for _, pods in nodes for each in pods]
     (place / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
 
 

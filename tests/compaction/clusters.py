@@ -24,7 +24,7 @@ def ago(**since: float) -> datetime:
 
 
 MARKED: Final = Mark(marked=True, marked_at=ago(minutes=10), updated=ago(minutes=10))
-BUSY: Final = Mark(in_progress=True, updated=ago(minutes=2))
+IN_PROGRESS: Final = Mark(in_progress=True, updated=ago(minutes=2))
 
 
 def box(
@@ -48,7 +48,7 @@ def box(
     return made, pods
 
 
-def busy(name: str, *cpus: str | Pod, mark: Mark = BUSY, **rest: Any) -> tuple[Node, tuple[Pod, ...]]:
+def busy(name: str, *cpus: str | Pod, mark: Mark = IN_PROGRESS, **rest: Any) -> tuple[Node, tuple[Pod, ...]]:
     """A node whose scale-down began two minutes ago."""
     return box(name, *cpus, mark=mark, cordoned=True, **rest)
 

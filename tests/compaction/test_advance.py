@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace as changed
-from tests.compaction.clusters import BUSY, GKE, MARKED, NOW, ROOMY, ago, box, busy, cluster, config, pool_config
+from tests.compaction.clusters import GKE, IN_PROGRESS, MARKED, NOW, ROOMY, ago, box, busy, cluster, config, pool_config
 from tests.factories import pdb, pod, taint
 from tests.tables import row, table
 
@@ -20,12 +20,12 @@ from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.model.node import Node
 from karpool.model.objects import Objects
 
-WAITING = replace(BUSY, drained_at=ago(minutes=1))
+WAITING = replace(IN_PROGRESS, drained_at=ago(minutes=1))
 """Drained, and waiting for the autoscaler."""
 
 
-def step(*boxes: Any, given: Config | None = None, now: datetime = NOW, **others: Any) -> CompactionStep:
-    return advance(cluster(boxes, **others), given or config(), now)
+def step(*nodes: Any, given: Config | None = None, now: datetime = NOW, **others: Any) -> CompactionStep:
+    return advance(cluster(nodes, **others), given or config(), now)
 
 
 def states(actions: tuple[CompactionAction, ...]) -> dict[str, tuple[Mark, bool | None]]:
@@ -117,8 +117,8 @@ def test_a_pool_begins_one_scale_down_in_each_regular_interval_unless_it_says_ho
 
 def test_the_pace_of_one_pool_does_not_hold_another() -> None:
     given = config(main=pool_config(), second=pool_config())
-    boxes = (box("a", "1"), box("b", "1"), busy("x"), box("c", "1", pool="second"), ROOMY)
-    assert [name for name, reason in events(step(*boxes, given=given).actions) if reason == "ScaleDownStarted"] == ["c"]
+    nodes = (box("a", "1"), box("b", "1"), busy("x"), box("c", "1", pool="second"), ROOMY)
+    assert [name for name, reason in events(step(*nodes, given=given).actions) if reason == "ScaleDownStarted"] == ["c"]
 
 
 # -- draining ----------------------------------------------------------------------------------------------------------
@@ -150,13 +150,13 @@ def test_a_pod_that_still_terminates_is_waited_for() -> None:
 
 def test_when_the_last_pod_has_left_the_time_is_noted_once() -> None:
     found = step(busy("a"), ROOMY)
-    assert states(found.actions) == {"a": (replace(BUSY, drained_at=NOW), None)}
+    assert states(found.actions) == {"a": (replace(IN_PROGRESS, drained_at=NOW), None)}
     assert events(found.actions) == [("a", "Drained")]
     assert step(busy("a", mark=WAITING), ROOMY).actions == ()
 
 
 @pytest.mark.parametrize(
-    ("boxes", "soon"),
+    ("nodes", "soon"),
     [
         ((busy("a", "1"),), True),
         ((busy("a"),), False),
@@ -167,8 +167,8 @@ def test_when_the_last_pod_has_left_the_time_is_noted_once() -> None:
         ((busy("a", "1", taints=[taint("ToBeDeletedByClusterAutoscaler=1")]),), False),
     ],
 )
-def test_the_next_look_is_soon_only_while_pods_have_to_leave(boxes: Any, *, soon: bool) -> None:
-    assert step(*boxes, ROOMY).requeue_at == (NOW + DEFAULTS.drain_interval if soon else None)
+def test_the_next_look_is_soon_only_while_pods_have_to_leave(nodes: Any, *, soon: bool) -> None:
+    assert step(*nodes, ROOMY).requeue_at == (NOW + DEFAULTS.drain_interval if soon else None)
 
 
 def test_what_the_original_began_is_carried_on() -> None:
@@ -195,7 +195,7 @@ EMPTY = Mark(in_progress=True, updated=ago(hours=2), drained_at=ago(hours=1))
         (busy("a", "1", mark=OLD), config(), "DrainStalled"),
         (busy("a", pod("slow-1", node="a", deleted=ago(minutes=14)), mark=OLD), config(), "DrainStalled"),
         (busy("a", mark=EMPTY), config(), "NotRemoved"),
-        (box("a", "1", mark=BUSY), config(), "Uncordoned"),
+        (box("a", "1", mark=IN_PROGRESS), config(), "Uncordoned"),
         (busy("a", "1"), config(elsewhere=pool_config()), "PoolNotEnabled"),
         (busy("a", pod("alone", node="a", owner=None)), config(), "PodNotReplicated"),
     ],
@@ -213,9 +213,9 @@ def test_a_node_that_the_autoscaler_removes_is_left_to_it() -> None:
 
 
 def test_a_pool_that_fills_up_again_gets_its_node_back() -> None:
-    boxes = (busy("a"), box("b", "3500m", mark=None))
+    nodes = (busy("a"), box("b", "3500m", mark=None))
     waiting = pod("new-1", cpu="2", pending=True)
-    found = step(*boxes, pods=[waiting])
+    found = step(*nodes, pods=[waiting])
     assert states(found.actions)["a"][1] is False
     assert events(found.actions) == [("a", "PoolFilledUp")]
     event = next(action for action in found.actions if isinstance(action, RecordEvent))
@@ -228,9 +228,9 @@ def test_pods_that_no_node_would_take_change_nothing() -> None:
 
 
 def test_only_as_many_nodes_come_back_as_are_needed_the_last_first() -> None:
-    first, last = replace(BUSY, updated=ago(minutes=9)), replace(BUSY, updated=ago(minutes=1))
-    boxes = (busy("a", mark=last), busy("b", mark=first), box("c", "3500m", mark=None))
-    found = step(*boxes, pods=[pod("new-1", cpu="2", pending=True)])
+    first, last = replace(IN_PROGRESS, updated=ago(minutes=9)), replace(IN_PROGRESS, updated=ago(minutes=1))
+    nodes = (busy("a", mark=last), busy("b", mark=first), box("c", "3500m", mark=None))
+    found = step(*nodes, pods=[pod("new-1", cpu="2", pending=True)])
     assert {name: cordon for name, (_, cordon) in states(found.actions).items()} == {"a": False, "b": None}
 
 
@@ -242,8 +242,8 @@ def test_the_pods_that_are_left_need_their_node_if_the_others_have_filled_up() -
 
 
 def test_a_pool_that_gets_a_node_back_gives_none_away_in_the_same_step() -> None:
-    boxes = (busy("a", "1", mark=OLD), box("b", "1"), box("c", "1"), ROOMY)
-    found = step(*boxes)
+    nodes = (busy("a", "1", mark=OLD), box("b", "1"), box("c", "1"), ROOMY)
+    found = step(*nodes)
     assert found.decision.chosen
     assert {name: cordon for name, (_, cordon) in states(found.actions).items()} == {"a": False}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.compaction.clusters import (
-    BUSY,
+    IN_PROGRESS,
     MARKED,
     NOW,
     ROOMY,
@@ -97,7 +97,7 @@ def test_the_pods_that_find_no_place_keep_no_node_of_a_pool_that_does_not_check_
 
 # -- what it waits for -------------------------------------------------------------------------------------------------
 
-EMPTY = replace(BUSY, drained_at=ago(minutes=1))
+EMPTY = replace(IN_PROGRESS, drained_at=ago(minutes=1))
 EVENING = TimeWindow(schedule="0 20 * * *", duration=parse_duration("2h"))
 HELD: dict[str, Any] = {"underutilized": 1, "underutilized_needed": 1}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.compaction.clusters import (
-    BUSY,
+    IN_PROGRESS,
     NOW,
     ROOMY,
     box,
@@ -46,7 +46,7 @@ def test_fit_need_not_be_checked() -> None:
     [
         {"ready": False},
         {"cordoned": True},
-        {"mark": BUSY, "cordoned": True},
+        {"mark": IN_PROGRESS, "cordoned": True},
         {"deleted": NOW},
         {"taints": [taint("dedicated=x")]},
     ],
