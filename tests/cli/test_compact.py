@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
-from tests.compaction.clusters import NOW, ROOMY, ago, box, busy
+from tests.compaction.clusters import NOW, ROOMY, ago, draining, pool_node
 from tests.factories import pod
 
 from karpool.cli.main import cli
@@ -31,11 +31,11 @@ def place(tmp_path: Path) -> Path:
     """A directory with a cluster and a configuration."""
     done = pod("done-1", node="b", owner="Job", phase="Succeeded")
     nodes = (
-        box("a", "1", "500m"),
-        box("b", "2", done),
-        box("c", "3500m"),
-        box("d", "100m", mark=None),
-        busy("x"),
+        pool_node("a", pods=["1", "500m"]),
+        pool_node("b", pods=["2", done]),
+        pool_node("c", pods=["3500m"]),
+        pool_node("d", pods=["100m"], mark=None),
+        draining("x"),
         ROOMY,
     )
     written(tmp_path, *nodes)
@@ -229,7 +229,7 @@ def test_what_is_said_of_a_node_agrees_with_the_plan(place: Path, name: str) -> 
 def test_the_table_of_a_node_says_what_keeps_it_and_where_its_pods_go(place: Path) -> None:
     stays = pod("agent-1", node="e", owner="DaemonSet")
     large = pod("large-1", cpu="7", node="e")
-    written(place, box("e", large, stays, cpu="32", mark=None), ROOMY)
+    written(place, pool_node("e", pods=[large, stays], cpu="32", mark=None), ROOMY)
     shown = run(place, "--node", "e").stdout
     for said in (
         "Node e stays",
@@ -284,12 +284,15 @@ def written(place: Path, *nodes: Any) -> None:
 @pytest.mark.parametrize(
     ("made", "judged"),
     [
-        (box("e", "1"), "yes"),
-        (box("e", "3500m"), "no"),
-        (box("e", "3500m", created=ago(minutes=5)), "no"),
-        (box("e", "1", created=ago(minutes=5)), "not judged yet, because it is younger than the minimum age"),
-        (box("e", "1", cordoned=True), "not judged"),
-        (busy("e", "1"), "not judged"),
+        (pool_node("e", pods=["1"]), "yes"),
+        (pool_node("e", pods=["3500m"]), "no"),
+        (pool_node("e", pods=["3500m"], created=ago(minutes=5)), "no"),
+        (
+            pool_node("e", pods=["1"], created=ago(minutes=5)),
+            "not judged yet, because it is younger than the minimum age",
+        ),
+        (pool_node("e", pods=["1"], cordoned=True), "not judged"),
+        (draining("e", pods=["1"]), "not judged"),
     ],
     ids=["under", "over", "over and young", "young", "cordoned", "on its way out"],
 )
@@ -299,7 +302,7 @@ def test_a_node_under_the_limit_is_not_called_well_used(place: Path, made: Any, 
 
 
 def test_one_is_needed_and_two_are(place: Path) -> None:
-    written(place, box("e", "1", created=ago(minutes=5)), ROOMY)
+    written(place, pool_node("e", pods=["1"], created=ago(minutes=5)), ROOMY)
     for needed, said in ((1, "1 is needed, 0 there"), (2, "2 are needed, 0 there")):
         main = CONFIG["nodePools"]["main"] | {"scaleDownRequiredUnderutilizedNodeCount": needed}
         (place / "config.json").write_text(json.dumps({"nodePools": {"main": main}}))

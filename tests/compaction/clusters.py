@@ -27,9 +27,10 @@ MARKED: Final = Mark(marked=True, marked_at=ago(minutes=10), updated=ago(minutes
 IN_PROGRESS: Final = Mark(in_progress=True, updated=ago(minutes=2))
 
 
-def box(
+def pool_node(
     name: str,
-    *cpus: str | Pod,
+    *,
+    pods: Sequence[str | Pod] = (),
     pool: str = "main",
     mark: Mark | str | None = MARKED,
     cpu: str = "4",
@@ -41,22 +42,22 @@ def box(
     text = encode_mark(mark) if isinstance(mark, Mark) else mark
     held = {**(annotations or {}), **({} if text is None else {ANNOTATION: text})}
     made = node(name, pool=None, cpu=cpu, labels=labels or ({GKE: pool} if pool else {}), annotations=held, **rest)
-    pods = tuple(
-        one if isinstance(one, Pod) else pod(f"{name}-{at}", cpu=one, memory="64Mi", node=name)
-        for at, one in enumerate(cpus)
+    bound = tuple(
+        spec if isinstance(spec, Pod) else pod(f"{name}-{number}", cpu=spec, memory="64Mi", node=name)
+        for number, spec in enumerate(pods)
     )
-    return made, pods
+    return made, bound
 
 
-def busy(name: str, *cpus: str | Pod, mark: Mark = IN_PROGRESS, **rest: Any) -> tuple[Node, tuple[Pod, ...]]:
+def draining(name: str, *, mark: Mark = IN_PROGRESS, **rest: Any) -> tuple[Node, tuple[Pod, ...]]:
     """A node whose scale-down began two minutes ago."""
-    return box(name, *cpus, mark=mark, cordoned=True, **rest)
+    return pool_node(name, mark=mark, cordoned=True, **rest)
 
 
-def cluster(boxes: Sequence[tuple[Node, tuple[Pod, ...]]], pods: Sequence[Pod] = (), **others: Any) -> Objects:
-    """Boxes, and pods that are on none of them."""
-    held = (one for _, each in boxes for one in each)
-    return Objects(nodes=tuple(made for made, _ in boxes), pods=(*held, *pods), **others)
+def cluster(nodes: Sequence[tuple[Node, tuple[Pod, ...]]], pods: Sequence[Pod] = (), **others: Any) -> Objects:
+    """Nodes with their pods, and pods that are on none of them."""
+    bound = (each for _, on_node in nodes for each in on_node)
+    return Objects(nodes=tuple(made for made, _ in nodes), pods=(*bound, *pods), **others)
 
 
 def pool_config(limit: float = 0.75, required: int = 1, **rest: Any) -> PoolConfig:
@@ -70,13 +71,13 @@ def config(**pools: PoolConfig) -> Config:
 
 
 def decided(
-    *boxes: tuple[Node, tuple[Pod, ...]],
+    *nodes: tuple[Node, tuple[Pod, ...]],
     given: Config | None = None,
     settings: CompactionSettings = DEFAULTS,
     **others: Any,
 ) -> CompactionDecision:
-    """What is decided about boxes."""
-    return decide(cluster(boxes, **others), given or config(), NOW, settings)
+    """What is decided about nodes."""
+    return decide(cluster(nodes, **others), given or config(), NOW, settings)
 
 
 def names(decision: CompactionDecision) -> list[str]:
@@ -94,5 +95,5 @@ def marks(decision: CompactionDecision) -> str:
     return " ".join(verdict.view.name for verdict in decision.nodes if verdict.view.mark.marked)
 
 
-ROOMY: Final = box("z-roomy", "3900m", cpu="10", mark=None, pool="other")
+ROOMY: Final = pool_node("z-roomy", pods=["3900m"], cpu="10", mark=None, pool="other")
 """A node of a pool that nobody compacts, with room for six CPUs."""

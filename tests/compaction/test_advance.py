@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace as changed
-from tests.compaction.clusters import GKE, IN_PROGRESS, MARKED, NOW, ROOMY, ago, box, busy, cluster, config, pool_config
+from tests.compaction.clusters import (
+    GKE,
+    IN_PROGRESS,
+    MARKED,
+    NOW,
+    ROOMY,
+    ago,
+    cluster,
+    config,
+    draining,
+    pool_config,
+    pool_node,
+)
 from tests.factories import pdb, pod, taint
 from tests.tables import row, table
 
@@ -63,10 +75,10 @@ def _written(node: Node, action: SetNodeState) -> Node:
 
 def test_only_marks_that_change_are_written() -> None:
     found = step(
-        box("a", "1", mark=None),
-        box("b", "1", mark=MARKED, pool="other"),
-        box("c", "3500m"),
-        box("d", "3900m", mark=None),
+        pool_node("a", pods=["1"], mark=None),
+        pool_node("b", pods=["1"], mark=MARKED, pool="other"),
+        pool_node("c", pods=["3500m"]),
+        pool_node("d", pods=["3900m"], mark=None),
     )
     assert states(found.actions) == {
         "a": (Mark(marked=True, marked_at=NOW, updated=NOW), None),
@@ -77,7 +89,7 @@ def test_only_marks_that_change_are_written() -> None:
 
 
 def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
-    found = step(box("a", "1"), ROOMY)
+    found = step(pool_node("a", pods=["1"]), ROOMY)
     assert states(found.actions) == {"a": (Mark(in_progress=True, updated=NOW), True)}
     assert events(found.actions) == [("a", "ScaleDownStarted")]
     assert evicted(found.actions) == []
@@ -108,16 +120,22 @@ def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
 def test_a_pool_begins_one_scale_down_in_each_regular_interval_unless_it_says_how_many_at_once(
     began: datetime | None, most: int | None, *, begins: bool, requeue_at: datetime | None
 ) -> None:
-    waiting = busy("x", mark=Mark(in_progress=True, updated=began, drained_at=ago(seconds=5)))
+    waiting = draining("x", mark=Mark(in_progress=True, updated=began, drained_at=ago(seconds=5)))
     given = config(main=pool_config(max_in_progress=most))
-    found = step(box("a", "1"), box("b", "1"), waiting, ROOMY, given=given)
+    found = step(pool_node("a", pods=["1"]), pool_node("b", pods=["1"]), waiting, ROOMY, given=given)
     assert events(found.actions) == ([("a", "ScaleDownStarted")] if begins else [])
     assert found.requeue_at == requeue_at
 
 
 def test_the_pace_of_one_pool_does_not_hold_another() -> None:
     given = config(main=pool_config(), second=pool_config())
-    nodes = (box("a", "1"), box("b", "1"), busy("x"), box("c", "1", pool="second"), ROOMY)
+    nodes = (
+        pool_node("a", pods=["1"]),
+        pool_node("b", pods=["1"]),
+        draining("x"),
+        pool_node("c", pods=["1"], pool="second"),
+        ROOMY,
+    )
     assert [name for name, reason in events(step(*nodes, given=given).actions) if reason == "ScaleDownStarted"] == ["c"]
 
 
@@ -130,7 +148,7 @@ def test_pods_are_evicted_and_others_are_left() -> None:
         pod("dns-1", node="a", namespace="kube-system"),
         pod("gone-1", node="a", deleted=NOW),
     ]
-    found = step(busy("a", "1", "1", *others), ROOMY)
+    found = step(draining("a", pods=["1", "1", *others]), ROOMY)
     assert found.actions == (
         EvictPod("default/a-0", "default/a-0", "a"),
         EvictPod("default/a-1", "default/a-1", "a"),
@@ -138,33 +156,33 @@ def test_pods_are_evicted_and_others_are_left() -> None:
 
 
 def test_where_budgets_are_not_respected_pods_are_deleted() -> None:
-    found = step(busy("a", "1"), ROOMY, given=config(main=pool_config(respect_pdbs=False)))
+    found = step(draining("a", pods=["1"]), ROOMY, given=config(main=pool_config(respect_pdbs=False)))
     assert found.actions == (DeletePod("default/a-0", "default/a-0", "a"),)
 
 
 def test_a_pod_that_still_terminates_is_waited_for() -> None:
-    found = step(busy("a", pod("slow-1", node="a", deleted=NOW)), ROOMY)
+    found = step(draining("a", pods=[pod("slow-1", node="a", deleted=NOW)]), ROOMY)
     assert found.actions == ()
     assert found.requeue_at is not None
 
 
 def test_when_the_last_pod_has_left_the_time_is_noted_once() -> None:
-    found = step(busy("a"), ROOMY)
+    found = step(draining("a"), ROOMY)
     assert states(found.actions) == {"a": (replace(IN_PROGRESS, drained_at=NOW), None)}
     assert events(found.actions) == [("a", "Drained")]
-    assert step(busy("a", mark=WAITING), ROOMY).actions == ()
+    assert step(draining("a", mark=WAITING), ROOMY).actions == ()
 
 
 @pytest.mark.parametrize(
     ("nodes", "soon"),
     [
-        ((busy("a", "1"),), True),
-        ((busy("a"),), False),
-        ((busy("a", mark=WAITING),), False),
-        ((busy("a", mark=WAITING), busy("b", "1")), True),
-        ((busy("a", mark=WAITING), busy("b", mark=WAITING)), False),
-        ((busy("a", pod("agent-1", node="a", owner="DaemonSet"), mark=WAITING),), False),
-        ((busy("a", "1", taints=[taint("ToBeDeletedByClusterAutoscaler=1")]),), False),
+        ((draining("a", pods=["1"]),), True),
+        ((draining("a"),), False),
+        ((draining("a", mark=WAITING),), False),
+        ((draining("a", mark=WAITING), draining("b", pods=["1"])), True),
+        ((draining("a", mark=WAITING), draining("b", mark=WAITING)), False),
+        ((draining("a", pods=[pod("agent-1", node="a", owner="DaemonSet")], mark=WAITING),), False),
+        ((draining("a", pods=["1"], taints=[taint("ToBeDeletedByClusterAutoscaler=1")]),), False),
     ],
 )
 def test_the_next_look_is_soon_only_while_pods_have_to_leave(nodes: Any, *, soon: bool) -> None:
@@ -173,12 +191,12 @@ def test_the_next_look_is_soon_only_while_pods_have_to_leave(nodes: Any, *, soon
 
 def test_what_the_original_began_is_carried_on() -> None:
     text = '{"markedForRemoval":false,"markedAt":"","scaleDownInProgress":true,"lastUpdated":"2026-06-15T11:59:00Z"}'
-    found = step(box("a", "1", mark=text, cordoned=True), ROOMY)
+    found = step(pool_node("a", pods=["1"], mark=text, cordoned=True), ROOMY)
     assert evicted(found.actions) == ["default/a-0"]
 
 
 def test_a_scale_down_without_a_time_gets_one() -> None:
-    found = step(busy("a", "1", mark=Mark(in_progress=True)), ROOMY)
+    found = step(draining("a", pods=["1"], mark=Mark(in_progress=True)), ROOMY)
     assert states(found.actions) == {"a": (Mark(in_progress=True, updated=NOW), None)}
     assert evicted(found.actions) == ["default/a-0"]
 
@@ -192,12 +210,12 @@ EMPTY = Mark(in_progress=True, updated=ago(hours=2), drained_at=ago(hours=1))
 @pytest.mark.parametrize(
     ("made", "given", "reason"),
     [
-        (busy("a", "1", mark=OLD), config(), "DrainStalled"),
-        (busy("a", pod("slow-1", node="a", deleted=ago(minutes=14)), mark=OLD), config(), "DrainStalled"),
-        (busy("a", mark=EMPTY), config(), "NotRemoved"),
-        (box("a", "1", mark=IN_PROGRESS), config(), "Uncordoned"),
-        (busy("a", "1"), config(elsewhere=pool_config()), "PoolNotEnabled"),
-        (busy("a", pod("alone", node="a", owner=None)), config(), "PodNotReplicated"),
+        (draining("a", pods=["1"], mark=OLD), config(), "DrainStalled"),
+        (draining("a", pods=[pod("slow-1", node="a", deleted=ago(minutes=14))], mark=OLD), config(), "DrainStalled"),
+        (draining("a", mark=EMPTY), config(), "NotRemoved"),
+        (pool_node("a", pods=["1"], mark=IN_PROGRESS), config(), "Uncordoned"),
+        (draining("a", pods=["1"]), config(elsewhere=pool_config()), "PoolNotEnabled"),
+        (draining("a", pods=[pod("alone", node="a", owner=None)]), config(), "PodNotReplicated"),
     ],
 )
 def test_a_scale_down_that_leads_nowhere_is_given_up(made: Any, given: Config, reason: str) -> None:
@@ -208,12 +226,12 @@ def test_a_scale_down_that_leads_nowhere_is_given_up(made: Any, given: Config, r
 
 
 def test_a_node_that_the_autoscaler_removes_is_left_to_it() -> None:
-    removed = busy("a", "1", mark=OLD, taints=[taint("ToBeDeletedByClusterAutoscaler=1")])
+    removed = draining("a", pods=["1"], mark=OLD, taints=[taint("ToBeDeletedByClusterAutoscaler=1")])
     assert step(removed, ROOMY).actions == ()
 
 
 def test_a_pool_that_fills_up_again_gets_its_node_back() -> None:
-    nodes = (busy("a"), box("b", "3500m", mark=None))
+    nodes = (draining("a"), pool_node("b", pods=["3500m"], mark=None))
     waiting = pod("new-1", cpu="2", pending=True)
     found = step(*nodes, pods=[waiting])
     assert states(found.actions)["a"][1] is False
@@ -223,26 +241,30 @@ def test_a_pool_that_fills_up_again_gets_its_node_back() -> None:
 
 
 def test_pods_that_no_node_would_take_change_nothing() -> None:
-    found = step(busy("a"), box("b", "3500m", mark=None), pods=[pod("huge-1", cpu="64", pending=True)])
+    found = step(draining("a"), pool_node("b", pods=["3500m"], mark=None), pods=[pod("huge-1", cpu="64", pending=True)])
     assert events(found.actions) == [("a", "Drained")]
 
 
 def test_only_as_many_nodes_come_back_as_are_needed_the_last_first() -> None:
     first, last = replace(IN_PROGRESS, updated=ago(minutes=9)), replace(IN_PROGRESS, updated=ago(minutes=1))
-    nodes = (busy("a", mark=last), busy("b", mark=first), box("c", "3500m", mark=None))
+    nodes = (draining("a", mark=last), draining("b", mark=first), pool_node("c", pods=["3500m"], mark=None))
     found = step(*nodes, pods=[pod("new-1", cpu="2", pending=True)])
     assert {name: cordon for name, (_, cordon) in states(found.actions).items()} == {"a": False, "b": None}
 
 
 def test_the_pods_that_are_left_need_their_node_if_the_others_have_filled_up() -> None:
-    found = step(busy("a", "2"), box("b", "3500m", mark=None))
+    found = step(draining("a", pods=["2"]), pool_node("b", pods=["3500m"], mark=None))
     assert events(found.actions) == [("a", "PoolFilledUp")]
-    rash = step(busy("a", "2"), box("b", "3500m", mark=None), given=config(main=pool_config(check_fit=False)))
+    rash = step(
+        draining("a", pods=["2"]),
+        pool_node("b", pods=["3500m"], mark=None),
+        given=config(main=pool_config(check_fit=False)),
+    )
     assert evicted(rash.actions) == ["default/a-0"]
 
 
 def test_a_pool_that_gets_a_node_back_gives_none_away_in_the_same_step() -> None:
-    nodes = (busy("a", "1", mark=OLD), box("b", "1"), box("c", "1"), ROOMY)
+    nodes = (draining("a", pods=["1"], mark=OLD), pool_node("b", pods=["1"]), pool_node("c", pods=["1"]), ROOMY)
     found = step(*nodes)
     assert found.decision.chosen
     assert {name: cordon for name, (_, cordon) in states(found.actions).items()} == {"a": False}
@@ -252,7 +274,9 @@ def test_a_pool_that_gets_a_node_back_gives_none_away_in_the_same_step() -> None
 
 
 def test_a_drain_that_a_budget_first_refuses_goes_on_after_a_restart_until_the_node_is_empty() -> None:
-    objects = cluster([box("a", "1", "1"), ROOMY], pod_disruption_budgets=(pdb("a", {"app": "a"}, allowed=1),))
+    objects = cluster(
+        [pool_node("a", pods=["1", "1"]), ROOMY], pod_disruption_budgets=(pdb("a", {"app": "a"}, allowed=1),)
+    )
     now, asked = NOW, []
     for refused in ((), ("default/a-1",), ("default/a-1",), (), ()):
         # Nothing is carried from step to step but the objects: every step is one after a restart.
@@ -267,7 +291,7 @@ def test_a_drain_that_a_budget_first_refuses_goes_on_after_a_restart_until_the_n
 
 
 def test_a_stalled_drain_is_undone_and_not_tried_again_for_a_while() -> None:
-    objects, now = cluster([box("a", "1"), ROOMY]), NOW
+    objects, now = cluster([pool_node("a", pods=["1"]), ROOMY]), NOW
     tried = []
     while now < NOW + timedelta(hours=2, minutes=30):
         actions = advance(objects, config(), now).actions
@@ -279,7 +303,7 @@ def test_a_stalled_drain_is_undone_and_not_tried_again_for_a_while() -> None:
 
 
 def test_in_off_hours_a_pool_shrinks_node_by_node_to_what_it_needs() -> None:
-    objects, now = cluster([box(f"n{i}", "500m", "500m", mark=None) for i in range(6)]), NOW
+    objects, now = cluster([pool_node(f"n{i}", pods=["500m", "500m"], mark=None) for i in range(6)]), NOW
     given = config(main=pool_config(limit=0.75, required=2))
     for _ in range(60):
         actions = advance(objects, given, now).actions
@@ -298,7 +322,7 @@ def test_in_off_hours_a_pool_shrinks_node_by_node_to_what_it_needs() -> None:
 def test_however_often_it_is_looked_at_a_pool_gives_away_one_node_in_each_interval(
     most: int | None, apart: list[int]
 ) -> None:
-    objects, now = cluster([*(box(f"n{i}", "100m") for i in range(9)), ROOMY]), NOW
+    objects, now = cluster([*(pool_node(f"n{i}", pods=["100m"]) for i in range(9)), ROOMY]), NOW
     given = config(main=pool_config(max_in_progress=most))
     began: list[datetime] = []
     while now < NOW + timedelta(minutes=14):
@@ -331,6 +355,6 @@ def test_the_time_to_sleep_varies_by_a_quarter() -> None:
 
 
 def test_states_are_written_to_the_annotation() -> None:
-    (action,) = step(box("a", "1", mark=None)).actions
+    (action,) = step(pool_node("a", pods=["1"], mark=None)).actions
     assert isinstance(action, SetNodeState)
     assert action.annotation == ANNOTATION == "estafette.io/node-compactor-state"

@@ -10,14 +10,14 @@ from tests.compaction.clusters import (
     NOW,
     ROOMY,
     ago,
-    box,
-    busy,
     codes,
     config,
     decided,
+    draining,
     marks,
     names,
     pool_config,
+    pool_node,
 )
 from tests.factories import pod, taint
 from tests.tables import row, table
@@ -43,20 +43,20 @@ from karpool.wire.duration import parse_duration
 def test_a_node_is_marked_while_it_is_under_the_limit(
     requested: str, mark: Mark | None, *, marked: bool, since: Any
 ) -> None:
-    (verdict,) = decided(box("n1", requested, mark=mark)).nodes
+    (verdict,) = decided(pool_node("n1", pods=[requested], mark=mark)).nodes
     assert (verdict.view.mark.marked, verdict.view.mark.marked_at) == (marked, since)
 
 
 def test_both_cpu_and_memory_must_be_under_their_limits() -> None:
     given = config(main=pool_config(memory_limit=0.5))
     full = pod("full-1", cpu="1", memory="8Gi", node="a")
-    decision = decided(box("a", full), box("b", "1"), ROOMY, given=given)
+    decision = decided(pool_node("a", pods=[full]), pool_node("b", pods=["1"]), ROOMY, given=given)
     assert codes(decision)["a"] == ["MemoryOverLimit"]
     assert (marks(decision), names(decision)) == ("b", ["b"])
 
 
 def test_a_node_of_a_pool_that_is_not_enabled_loses_its_mark_and_is_not_touched_otherwise() -> None:
-    decision = decided(box("a", "1", pool="other"), box("b", "1", pool=""))
+    decision = decided(pool_node("a", pods=["1"], pool="other"), pool_node("b", pods=["1"], pool=""))
     assert codes(decision) == {"a": ["PoolNotEnabled"], "b": ["NoPool"]}
     assert (marks(decision), names(decision)) == ("", [])
 
@@ -84,14 +84,14 @@ def test_a_node_of_a_pool_that_is_not_enabled_loses_its_mark_and_is_not_touched_
     ],
 )
 def test_what_a_node_itself_has_against_being_drained(rest: dict[str, Any], code: str | None) -> None:
-    decision = decided(box("n1", "1", **rest), ROOMY)
+    decision = decided(pool_node("n1", pods=["1"], **rest), ROOMY)
     assert codes(decision)["n1"] == ([] if code is None else [code])
     assert names(decision) == ([] if code else ["n1"])
 
 
 def test_the_times_can_be_set() -> None:
     quick = CompactionSettings(needed_marked_time=timedelta(0), minimum_node_age=timedelta(0))
-    assert names(decided(box("n1", "1", mark=None, created=NOW), ROOMY, settings=quick)) == ["n1"]
+    assert names(decided(pool_node("n1", pods=["1"], mark=None, created=NOW), ROOMY, settings=quick)) == ["n1"]
 
 
 # -- how many, and which ---------------------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ def test_the_times_can_be_set() -> None:
 def test_as_many_as_required_and_one_more_for_each_in_progress(
     under: int, required: int, in_progress: int, *, goes: bool
 ) -> None:
-    boxes = [box(f"n{i}", "100m") for i in range(under)] + [busy(f"x{i}") for i in range(in_progress)]
-    decision = decided(*boxes, ROOMY, given=config(main=pool_config(required=required)))
+    nodes = [pool_node(f"n{i}", pods=["100m"]) for i in range(under)] + [draining(f"x{i}") for i in range(in_progress)]
+    decision = decided(*nodes, ROOMY, given=config(main=pool_config(required=required)))
     assert names(decision) == (["n0"] if goes else [])
     (count,) = (pool for pool in decision.pools if pool.name == "main")
     assert (count.nodes, count.underutilized, count.marked) == (under + in_progress, under, under)
@@ -121,24 +121,26 @@ def test_as_many_as_required_and_one_more_for_each_in_progress(
 
 def test_the_lowest_use_of_cpu_goes_first_whatever_its_memory() -> None:
     heavy = pod("heavy-1", cpu="500m", memory="15Gi", node="b")
-    decision = decided(box("a", "600m"), box("b", heavy), box("c", "700m"), ROOMY)
+    decision = decided(
+        pool_node("a", pods=["600m"]), pool_node("b", pods=[heavy]), pool_node("c", pods=["700m"]), ROOMY
+    )
     assert names(decision) == ["b"]
     assert codes(decision)["a"] == codes(decision)["c"] == ["AnotherNodeFirst"]
 
 
 def test_a_tie_is_decided_by_name() -> None:
-    assert names(decided(box("b", "1"), box("c", "1"), box("a", "1"))) == ["a"]
+    assert names(decided(pool_node("b", pods=["1"]), pool_node("c", pods=["1"]), pool_node("a", pods=["1"]))) == ["a"]
 
 
 def test_the_part_counts_not_the_amount() -> None:
-    assert names(decided(box("big", "2", cpu="16"), box("small", "1", cpu="4"))) == ["big"]
+    assert names(decided(pool_node("big", pods=["2"], cpu="16"), pool_node("small", pods=["1"], cpu="4"))) == ["big"]
 
 
 def test_no_more_scale_downs_at_once_than_are_allowed() -> None:
-    boxes = [box(f"n{i}", "100m") for i in range(9)]
+    nodes = [pool_node(f"n{i}", pods=["100m"]) for i in range(9)]
     one = config(main=pool_config(max_in_progress=1))
-    assert names(decided(*boxes, given=one)) == ["n0"]
-    decision = decided(*boxes, busy("x"), given=one)
+    assert names(decided(*nodes, given=one)) == ["n0"]
+    decision = decided(*nodes, draining("x"), given=one)
     assert names(decision) == []
     assert codes(decision)["n0"] == ["TooManyScaleDowns"]
     assert codes(decision)["x"] == ["ScaleDownInProgress"]
@@ -150,7 +152,11 @@ def test_scale_downs_begin_only_in_windows_but_marks_are_set_at_any_time(schedul
         TimeWindow(schedule="0 3 * * sun", duration=parse_duration("1h")),
         TimeWindow(schedule=schedule, duration=parse_duration("2h")),
     )
-    decision = decided(box("n1", "1", mark=None), box("n2", "1"), given=config(main=pool_config(windows=windows)))
+    decision = decided(
+        pool_node("n1", pods=["1"], mark=None),
+        pool_node("n2", pods=["1"]),
+        given=config(main=pool_config(windows=windows)),
+    )
     assert names(decision) == (["n2"] if opened else [])
     assert marks(decision) == "n1 n2"
     if not opened:
@@ -159,19 +165,23 @@ def test_scale_downs_begin_only_in_windows_but_marks_are_set_at_any_time(schedul
 
 
 def test_nodes_are_counted_by_reason_and_each_once_for_every_code() -> None:
-    kept = box("a", pod("one", node="a", owner=None), pod("two", node="a", owner=None))
-    decision = decided(kept, box("b", "3500m"), box("c", "3600m"), ROOMY)
+    kept = pool_node("a", pods=[pod("one", node="a", owner=None), pod("two", node="a", owner=None)])
+    decision = decided(kept, pool_node("b", pods=["3500m"]), pool_node("c", pods=["3600m"]), ROOMY)
     assert nodes_by_reason(decision) == {"CPUOverLimit": 2, "PodNotReplicated": 1, "PoolNotEnabled": 1}
     assert next(iter(nodes_by_reason(decision))) == "CPUOverLimit"
 
 
 @pytest.mark.parametrize(
-    ("required", "boxes", "said"),
+    ("required", "nodes", "said"),
     [
-        (2, (box("a", "1"),), "1 node of pool main is under-used; 2 are needed"),
-        (3, (box("a", "1"), box("b", "1")), "2 nodes of pool main are under-used; 3 are needed"),
+        (2, (pool_node("a", pods=["1"]),), "1 node of pool main is under-used; 2 are needed"),
+        (
+            3,
+            (pool_node("a", pods=["1"]), pool_node("b", pods=["1"])),
+            "2 nodes of pool main are under-used; 3 are needed",
+        ),
     ],
 )
-def test_one_is_and_two_are(required: int, boxes: Any, said: str) -> None:
-    decision = decided(*boxes, given=config(main=pool_config(required=required)))
+def test_one_is_and_two_are(required: int, nodes: Any, said: str) -> None:
+    decision = decided(*nodes, given=config(main=pool_config(required=required)))
     assert said in [reason.message for reason in decision.nodes[0].reasons]

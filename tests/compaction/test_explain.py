@@ -11,11 +11,11 @@ from tests.compaction.clusters import (
     NOW,
     ROOMY,
     ago,
-    box,
-    busy,
     cluster,
     config,
+    draining,
     pool_config,
+    pool_node,
 )
 from tests.factories import pdb, pod, taint
 
@@ -25,8 +25,8 @@ from karpool.compaction.marks import Mark
 from karpool.wire.duration import parse_duration
 
 
-def told(name: str, *boxes: Any, given: Config | None = None, **others: Any) -> CompactionExplanation:
-    return explain(cluster(boxes, **others), given or config(), NOW, name)
+def told(name: str, *nodes: Any, given: Config | None = None, **others: Any) -> CompactionExplanation:
+    return explain(cluster(nodes, **others), given or config(), NOW, name)
 
 
 def codes(found: CompactionExplanation) -> list[str]:
@@ -43,10 +43,9 @@ def fates(found: CompactionExplanation) -> dict[str, tuple[bool, str | None]]:
 def test_every_reason_is_told_not_only_the_first_kind() -> None:
     alone = pod("alone", cpu="3500m", node="a", owner=None)
     covered = pod("web-1", cpu="100m", node="a", labels={"app": "web"})
-    held = box(
+    held = pool_node(
         "a",
-        alone,
-        covered,
+        pods=[alone, covered],
         created=ago(minutes=5),
         ready=False,
         annotations={"karpenter.sh/do-not-disrupt": "true"},
@@ -73,24 +72,28 @@ def test_every_reason_is_told_not_only_the_first_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "boxes", "expected"),
+    ("name", "nodes", "expected"),
     [
-        ("a", (box("a", "1"), ROOMY), []),
-        ("b", (box("a", "1"), box("b", "2"), ROOMY), ["AnotherNodeFirst"]),
-        ("z-roomy", (ROOMY, box("a", "1"), box("c", cpu="16", mark=None, pool="other")), ["PoolNotEnabled"]),
-        ("a", (box("a", "1", pool=""), ROOMY), ["NoPool"]),
-        ("a", (busy("a", "1"), ROOMY), ["ScaleDownInProgress"]),
-        ("a", (box("a", "1", deleted=NOW), ROOMY), ["NodeDeleting"]),
+        ("a", (pool_node("a", pods=["1"]), ROOMY), []),
+        ("b", (pool_node("a", pods=["1"]), pool_node("b", pods=["2"]), ROOMY), ["AnotherNodeFirst"]),
+        (
+            "z-roomy",
+            (ROOMY, pool_node("a", pods=["1"]), pool_node("c", cpu="16", mark=None, pool="other")),
+            ["PoolNotEnabled"],
+        ),
+        ("a", (pool_node("a", pods=["1"], pool=""), ROOMY), ["NoPool"]),
+        ("a", (draining("a", pods=["1"]), ROOMY), ["ScaleDownInProgress"]),
+        ("a", (pool_node("a", pods=["1"], deleted=NOW), ROOMY), ["NodeDeleting"]),
     ],
 )
-def test_a_node_without_more_against_it_has_the_reason_of_the_plan(name: str, boxes: Any, expected: list[str]) -> None:
-    found = told(name, *boxes)
+def test_a_node_without_more_against_it_has_the_reason_of_the_plan(name: str, nodes: Any, expected: list[str]) -> None:
+    found = told(name, *nodes)
     assert codes(found) == expected
     assert found.chosen == (not expected)
 
 
 def test_the_pods_that_find_no_place_keep_no_node_of_a_pool_that_does_not_check_it() -> None:
-    found = told("a", box("a", "1", "1"), given=config(main=pool_config(check_fit=False)))
+    found = told("a", pool_node("a", pods=["1", "1"]), given=config(main=pool_config(check_fit=False)))
     assert (codes(found), found.chosen) == ([], True)
     assert all(outcome.target is None and outcome.nowhere is not None for outcome in found.pods)
 
@@ -109,32 +112,36 @@ def ahead(**time: float) -> datetime:
 @pytest.mark.parametrize(
     ("made", "given", "expected"),
     [
-        (box("a", "1"), config(), Waits(**HELD)),
-        (box("a", "1", mark=None), config(), Waits(marked_long_enough_at=ahead(minutes=5), **HELD)),
+        (pool_node("a", pods=["1"]), config(), Waits(**HELD)),
+        (pool_node("a", pods=["1"], mark=None), config(), Waits(marked_long_enough_at=ahead(minutes=5), **HELD)),
         (
-            box("a", "1", mark=Mark(marked=True, marked_at=ago(minutes=1))),
+            pool_node("a", pods=["1"], mark=Mark(marked=True, marked_at=ago(minutes=1))),
             config(),
             Waits(marked_long_enough_at=ahead(minutes=4), **HELD),
         ),
         (
-            box("a", "1", mark=None, created=ago(minutes=5)),
+            pool_node("a", pods=["1"], mark=None, created=ago(minutes=5)),
             config(),
             Waits(old_enough_at=ahead(minutes=15), underutilized=0, underutilized_needed=1),
         ),
         (
-            box("a", "1", mark=replace(MARKED, retry_after=ahead(minutes=7))),
+            pool_node("a", pods=["1"], mark=replace(MARKED, retry_after=ahead(minutes=7))),
             config(),
             Waits(left_alone_until=ahead(minutes=7), **HELD),
         ),
         (
-            box("a", "1"),
+            pool_node("a", pods=["1"]),
             config(main=pool_config(windows=(EVENING,))),
             Waits(window_opens_at=ahead(hours=8), **HELD),
         ),
-        (box("a", "1"), config(main=pool_config(required=4)), Waits(underutilized=1, underutilized_needed=4)),
-        (box("a", "1"), config(other=pool_config()), Waits()),
-        (busy("a", "1"), config(), Waits(pods_leave_by=ahead(minutes=13))),
-        (busy("a", mark=EMPTY), config(), Waits(removed_by=ahead(minutes=59))),
+        (
+            pool_node("a", pods=["1"]),
+            config(main=pool_config(required=4)),
+            Waits(underutilized=1, underutilized_needed=4),
+        ),
+        (pool_node("a", pods=["1"]), config(other=pool_config()), Waits()),
+        (draining("a", pods=["1"]), config(), Waits(pods_leave_by=ahead(minutes=13))),
+        (draining("a", mark=EMPTY), config(), Waits(removed_by=ahead(minutes=59))),
     ],
 )
 def test_what_a_node_still_waits_for(made: Any, given: Config, expected: Waits) -> None:
@@ -142,9 +149,9 @@ def test_what_a_node_still_waits_for(made: Any, given: Config, expected: Waits) 
 
 
 def test_a_node_waits_for_the_pace_of_its_pool() -> None:
-    boxes = (box("a", "1"), box("b", "1"), busy("x"), ROOMY)
-    assert told("a", *boxes).waits.next_begin_at == ahead(minutes=3)
-    assert told("a", *boxes, given=config(main=pool_config(max_in_progress=2))).waits.next_begin_at is None
+    nodes = (pool_node("a", pods=["1"]), pool_node("b", pods=["1"]), draining("x"), ROOMY)
+    assert told("a", *nodes).waits.next_begin_at == ahead(minutes=3)
+    assert told("a", *nodes, given=config(main=pool_config(max_in_progress=2))).waits.next_begin_at is None
 
 
 # -- its pods ----------------------------------------------------------------------------------------------------------
@@ -157,7 +164,7 @@ def test_each_pod_leaves_or_stays_and_goes_where_the_engine_finds_room() -> None
         pod("going-1", node="a", deleted=NOW),
         pod("picky-1", node="a", selector={"disk": "ssd"}),
     )
-    found = told("a", box("a", "1", *others), ROOMY)
+    found = told("a", pool_node("a", pods=["1", *others]), ROOMY)
     assert fates(found) == {
         "a-0": (True, "z-roomy"),
         "agent-1": (False, None),
@@ -174,7 +181,7 @@ def test_each_pod_leaves_or_stays_and_goes_where_the_engine_finds_room() -> None
 
 
 def test_every_pod_without_a_place_is_told_why() -> None:
-    found = told("a", box("a", "1", "1", "1"))
+    found = told("a", pool_node("a", pods=["1", "1", "1"]))
     assert all("there is no other node" in outcome.nowhere.message for outcome in found.pods if outcome.nowhere)
     assert len([outcome for outcome in found.pods if outcome.nowhere]) == 3
 
@@ -182,11 +189,11 @@ def test_every_pod_without_a_place_is_told_why() -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        busy("a", "1"),
-        box("a", "1", deleted=NOW),
-        box("a", "1", ready=False),
-        box("a", "1", taints=[taint("ToBeDeletedByClusterAutoscaler=1")]),
-        box("a", "1", pool=""),
+        draining("a", pods=["1"]),
+        pool_node("a", pods=["1"], deleted=NOW),
+        pool_node("a", pods=["1"], ready=False),
+        pool_node("a", pods=["1"], taints=[taint("ToBeDeletedByClusterAutoscaler=1")]),
+        pool_node("a", pods=["1"], pool=""),
     ],
 )
 def test_places_are_found_for_any_node(made: Any) -> None:
@@ -195,8 +202,12 @@ def test_places_are_found_for_any_node(made: Any) -> None:
 
 def test_a_chosen_node_has_the_places_of_the_plan_after_the_pools_before_its_own() -> None:
     given = config(main=pool_config(), second=pool_config())
-    room = box("c", "2500m", mark=None)
-    boxes = (box("a", "1200m"), box("b", "1300m", pool="second", taints=[taint("only=b")]), room)
-    assert fates(told("a", *boxes, given=given)) == {"a-0": (True, "c")}
-    assert fates(told("b", *boxes, given=given)) == {"b-0": (True, None)}
-    assert codes(told("b", *boxes, given=given)) == ["PodsWouldNotFit"]
+    room = pool_node("c", pods=["2500m"], mark=None)
+    nodes = (
+        pool_node("a", pods=["1200m"]),
+        pool_node("b", pods=["1300m"], pool="second", taints=[taint("only=b")]),
+        room,
+    )
+    assert fates(told("a", *nodes, given=given)) == {"a-0": (True, "c")}
+    assert fates(told("b", *nodes, given=given)) == {"b-0": (True, None)}
+    assert codes(told("b", *nodes, given=given)) == ["PodsWouldNotFit"]

@@ -1,6 +1,6 @@
 """The gauges, under their old names."""
 
-from tests.compaction.clusters import box, busy, decided
+from tests.compaction.clusters import decided, draining, pool_node
 from tests.factories import pod
 
 from karpool.compaction.metrics import HELP, PREFIX, measure
@@ -8,7 +8,11 @@ from karpool.compaction.metrics import HELP, PREFIX, measure
 
 def test_every_pool_and_node_is_measured_enabled_or_not() -> None:
     web = pod("web-1", cpu="1", memory="4Gi", node="a")
-    samples = measure(decided(box("a", web), busy("b"), box("c", "1", pool="other"), box("d", pool="")))
+    samples = measure(
+        decided(
+            pool_node("a", pods=[web]), draining("b"), pool_node("c", pods=["1"], pool="other"), pool_node("d", pool="")
+        )
+    )
     found = {(name.removeprefix(PREFIX), *labels.values()): value for name, labels, value in samples}
     assert {name for name, *_ in found} == set(HELP)
     assert found["total_node_count", "main"] == 2
@@ -27,12 +31,12 @@ def test_every_pool_and_node_is_measured_enabled_or_not() -> None:
 
 
 def test_the_labels_are_those_that_dashboards_ask_for() -> None:
-    samples = measure(decided(box("a", "1")))
+    samples = measure(decided(pool_node("a", pods=["1"])))
     assert {tuple(sample.labels) for sample in samples} == {("nodepool",), ("node", "nodepool")}
     assert all(sample.name.startswith("estafette_node_compactor_") for sample in samples)
 
 
 def test_an_unknown_ratio_has_no_series() -> None:
-    names = {sample.name for sample in measure(decided(box("a", cpu="0")))}
+    names = {sample.name for sample in measure(decided(pool_node("a", cpu="0")))}
     assert f"{PREFIX}utilized_cpu_ratio" not in names
     assert f"{PREFIX}utilized_memory_ratio" in names

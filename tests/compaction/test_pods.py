@@ -6,12 +6,12 @@ import pytest
 from tests.compaction.clusters import (
     NOW,
     ROOMY,
-    box,
     codes,
     config,
     decided,
     names,
     pool_config,
+    pool_node,
 )
 from tests.factories import pdb, pod
 
@@ -53,7 +53,7 @@ HOST = Volume(name="host", host_path=HostPath(path="/data"))
     ],
 )
 def test_which_pods_keep_a_node(rest: dict[str, Any], code: str | None) -> None:
-    decision = decided(box("n1", "100m", pod("one-1", cpu="100m", node="n1", **rest)), ROOMY)
+    decision = decided(pool_node("n1", pods=["100m", pod("one-1", cpu="100m", node="n1", **rest)]), ROOMY)
     assert codes(decision)["n1"] == ([] if code is None else [code])
     assert names(decision) == ([] if code else ["n1"])
 
@@ -61,7 +61,7 @@ def test_which_pods_keep_a_node(rest: dict[str, Any], code: str | None) -> None:
 def test_every_pod_that_keeps_a_node_is_named() -> None:
     alone = pod("alone", node="n1", owner=None)
     held = pod("held-1", node="n1", volumes=[SCRATCH])
-    (verdict, _) = decided(box("n1", alone, held), ROOMY).nodes
+    (verdict, _) = decided(pool_node("n1", pods=[alone, held]), ROOMY).nodes
     assert [reason.object for reason in verdict.reasons] == ["Pod default/alone", "Pod default/held-1"]
     assert "scratch" in verdict.reasons[1].message
 
@@ -74,7 +74,7 @@ def test_only_ordinary_pods_are_moved() -> None:
         pod("done-1", node="n1", owner="Job", phase="Succeeded"),
         pod("leaving-1", node="n1", deleted=NOW),
     ]
-    (chosen,) = decided(box("n1", "100m", *others), ROOMY).chosen
+    (chosen,) = decided(pool_node("n1", pods=["100m", *others]), ROOMY).chosen
     assert [(place.pod, place.target) for place in chosen.placements] == [("default/n1-0", "z-roomy")]
 
 
@@ -90,10 +90,10 @@ def test_only_ordinary_pods_are_moved() -> None:
 def test_kube_system_pods_that_the_autoscaler_would_not_move_are_warned_of_or_keep_the_node(
     rest: dict[str, Any], budgets: Any, *, warned: bool
 ) -> None:
-    boxes = (box("n1", "100m", pod("dns-1", node="n1", namespace="kube-system", **rest)), ROOMY)
-    (chosen,) = decided(*boxes, pod_disruption_budgets=budgets).chosen
+    nodes = (pool_node("n1", pods=["100m", pod("dns-1", node="n1", namespace="kube-system", **rest)]), ROOMY)
+    (chosen,) = decided(*nodes, pod_disruption_budgets=budgets).chosen
     assert [reason.object for reason in chosen.warnings] == (["Pod kube-system/dns-1"] if warned else [])
-    strict = decided(*boxes, given=config(main=pool_config(skip_system_pods=True)), pod_disruption_budgets=budgets)
+    strict = decided(*nodes, given=config(main=pool_config(skip_system_pods=True)), pod_disruption_budgets=budgets)
     assert codes(strict)["n1"] == (["SystemPod"] if warned else [])
 
 
@@ -108,14 +108,14 @@ def test_kube_system_pods_that_the_autoscaler_would_not_move_are_warned_of_or_ke
     ],
 )
 def test_budgets_of_pods_are_respected_unless_told_otherwise(budgets: Any, code: str | None) -> None:
-    boxes = (box("n1", pod("web-1", node="n1"), pod("web-2", node="n1")), ROOMY)
-    decision = decided(*boxes, pod_disruption_budgets=budgets)
+    nodes = (pool_node("n1", pods=[pod("web-1", node="n1"), pod("web-2", node="n1")]), ROOMY)
+    decision = decided(*nodes, pod_disruption_budgets=budgets)
     assert codes(decision)["n1"] == ([] if code is None else [code] * 2)
     rash = config(main=pool_config(respect_pdbs=False))
-    assert names(decided(*boxes, given=rash, pod_disruption_budgets=budgets)) == ["n1"]
+    assert names(decided(*nodes, given=rash, pod_disruption_budgets=budgets)) == ["n1"]
 
 
 def test_a_budget_may_let_pods_go_that_are_not_ready() -> None:
     budget = pdb("web", {"app": "web"}, allowed=0, unhealthy_policy="AlwaysAllow")
-    sick = box("n1", pod("web-1", node="n1", ready=False))
+    sick = pool_node("n1", pods=[pod("web-1", node="n1", ready=False)])
     assert names(decided(sick, ROOMY, pod_disruption_budgets=(budget,))) == ["n1"]

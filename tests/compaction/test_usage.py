@@ -7,9 +7,9 @@ from tests.compaction.clusters import (
     GKE,
     NOW,
     ROOMY,
-    box,
     decided,
     names,
+    pool_node,
 )
 from tests.factories import pod
 
@@ -34,10 +34,12 @@ from karpool.compaction.settings import CompactionSettings
     ],
 )
 def test_amounts_are_read_in_every_form(cpu: Any, memory: Any) -> None:
-    (verdict,) = decided(box("n1", pod("web-1", cpu=cpu, memory=memory, node="n1"))).nodes
+    (verdict,) = decided(pool_node("n1", pods=[pod("web-1", cpu=cpu, memory=memory, node="n1")])).nodes
     assert verdict.view.usage.cpu_ratio == 0.5
     assert verdict.view.usage.memory_ratio == 0.25
-    (other,) = decided(box("n1", pod("web-1", cpu="1", memory="1Gi", node="n1"), cpu=cpu, memory=memory)).nodes
+    (other,) = decided(
+        pool_node("n1", pods=[pod("web-1", cpu="1", memory="1Gi", node="n1")], cpu=cpu, memory=memory)
+    ).nodes
     assert other.view.usage.cpu_ratio == 0.5
     assert other.view.usage.memory_ratio == 0.25
 
@@ -49,7 +51,7 @@ def test_all_unfinished_pods_count_as_use() -> None:
         pod("going-1", cpu="400m", node="n1", deleted=NOW),
         pod("done-1", cpu="400m", node="n1", phase="Succeeded"),
     )
-    (verdict,) = decided(box("n1", *pods)).nodes
+    (verdict,) = decided(pool_node("n1", pods=[*pods])).nodes
     assert verdict.view.usage.cpu_ratio == pytest.approx(0.3)
 
 
@@ -67,6 +69,6 @@ def test_all_unfinished_pods_count_as_use() -> None:
     ],
 )
 def test_a_label_names_the_pool(labels: dict[str, str], label: str | None, pool: str) -> None:
-    decision = decided(box("n1", "1", labels=labels), ROOMY, settings=CompactionSettings(pool_label=label))
+    decision = decided(pool_node("n1", pods=["1"], labels=labels), ROOMY, settings=CompactionSettings(pool_label=label))
     assert decision.nodes[0].view.pool == pool
     assert names(decision) == (["n1"] if pool == "main" else [])
