@@ -203,16 +203,16 @@ def test_a_throttled_eviction_is_told_apart_from_a_refused_one() -> None:
 def test_writes_carry_their_preconditions() -> None:
     async def story(_: ScriptedServer, client: Client) -> None:
         await client.merge_patch(
-            NODES, "a", {"metadata": {"labels": {"x": None}}}, resource_version="7", dry_run=True, subresource="status"
+            NODES, "a", {"metadata": {"labels": {"x": None}}}, resource_version="7", subresource="status"
         )
-        await client.delete(PODS, "a", namespace="x", uid="u1", resource_version="9", grace_seconds=0)
+        await client.delete(PODS, "a", namespace="x", uid="u1", grace_seconds=0)
         await client.delete(PODS, "a", namespace="x")
 
     patch, delete, plain = tell([says(thing("a"))], story).asked
-    assert (patch.path, patch.query) == ("/api/v1/nodes/a/status", {"dryRun": "All"})
+    assert (patch.method, patch.path) == ("PATCH", "/api/v1/nodes/a/status")
     assert patch.headers["Content-Type"] == "application/merge-patch+json"
     assert patch.body == {"metadata": {"labels": {"x": None}, "resourceVersion": "7"}}
-    assert delete.body["preconditions"] == {"uid": "u1", "resourceVersion": "9"}
+    assert delete.body["preconditions"] == {"uid": "u1"}
     assert delete.body["gracePeriodSeconds"] == 0
     assert "preconditions" not in plain.body
 

@@ -11,16 +11,17 @@ from msgspec.structs import replace
 from tests.kube.replicas import Replica, now, time_until_leading
 from tests.kube.virtual_time import VirtualLoop, run_virtually
 
-from karpool.kube.api_objects import LeaseSpec
-from karpool.kube.election import LeaderElector, LeaseRecord, LeaseTimes, new_identity
+from karpool.kube.api_objects import Lease, LeaseSpec
+from karpool.kube.election import LeaderElector, LeaseTimes, new_identity
 from karpool.kube.errors import ConflictError, ServerError
+from karpool.wire.objects import Metadata
 
 
 @dataclass
 class MemoryLeaseLock:
     """A lease in memory, and the troubles that it is to make."""
 
-    held: LeaseRecord | None = None
+    lease: Lease | None = None
     broken: bool = False
     silent: bool = False
     writes: int = 0
@@ -32,40 +33,40 @@ class MemoryLeaseLock:
         if self.broken:
             raise ServerError(500, "InternalError", "etcd is away")
 
-    async def read(self) -> LeaseRecord | None:
+    async def read(self) -> Lease | None:
         await self._trouble()
-        return self.held
+        return self.lease
 
-    async def create(self, spec: LeaseSpec) -> LeaseRecord:
+    async def create(self, spec: LeaseSpec) -> Lease:
         await self._trouble()
-        if self.held is not None:
+        if self.lease is not None:
             raise ConflictError(409, "AlreadyExists", "there is one")
         return self._written(spec)
 
-    async def update(self, spec: LeaseSpec, version: str) -> LeaseRecord:
+    async def update(self, spec: LeaseSpec, version: str) -> Lease:
         await self._trouble()
-        if self.held is None or self.held.version != version:
+        if self.lease is None or self.lease.metadata.resource_version != version:
             raise ConflictError(409, "Conflict", "it has changed")
         return self._written(spec)
 
-    def _written(self, spec: LeaseSpec) -> LeaseRecord:
+    def _written(self, spec: LeaseSpec) -> Lease:
         self.writes += 1
-        self.held = LeaseRecord(spec, str(self.writes))
-        return self.held
+        self.lease = Lease(Metadata(resource_version=str(self.writes)), spec)
+        return self.lease
 
 
-def replica(leases: MemoryLeaseLock, name: str, *, clock_error: timedelta = timedelta()) -> Replica:
+def replica(lock: MemoryLeaseLock, name: str, *, clock_error: timedelta = timedelta()) -> Replica:
     loop = asyncio.get_running_loop()
 
     def wall() -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=loop.time()) + clock_error
 
-    return Replica(LeaderElector(leases, name, clock=loop.time, wall=wall))
+    return Replica(LeaderElector(lock, name, clock=loop.time, wall=wall))
 
 
 @asynccontextmanager
-async def replicas(leases: MemoryLeaseLock, *names: str) -> AsyncIterator[list[Replica]]:
-    made = [replica(leases, name) for name in names]
+async def replicas(lock: MemoryLeaseLock, *names: str) -> AsyncIterator[list[Replica]]:
+    made = [replica(lock, name) for name in names]
     for one in made:
         one.start()
     yield made
@@ -89,17 +90,17 @@ def test_one_of_several_leads_and_keeps_leading() -> None:
 
 def test_a_leader_that_dies_is_followed_when_its_lease_has_run_out() -> None:
     async def story() -> float:
-        leases = MemoryLeaseLock()
-        async with replicas(leases, "a") as (first,):
+        lock = MemoryLeaseLock()
+        async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
-            second = replica(leases, "b")
+            second = replica(lock, "b")
             second.start()
             await asyncio.sleep(20)
             await first.stop()
             waited = await time_until_leading(second)
             await second.stop()
-            assert leases.held is not None
-            assert (leases.held.spec.holder_identity, leases.held.spec.lease_transitions) == ("b", 1)
+            assert lock.lease is not None
+            assert (lock.lease.spec.holder_identity, lock.lease.spec.lease_transitions) == ("b", 1)
         return waited
 
     assert 10 < run_virtually(story()) < 15 + 2 * 2.4 + 0.1
@@ -107,16 +108,16 @@ def test_a_leader_that_dies_is_followed_when_its_lease_has_run_out() -> None:
 
 def test_a_lease_that_is_released_changes_hands_at_once() -> None:
     async def story() -> float:
-        leases = MemoryLeaseLock()
-        async with replicas(leases, "a") as (first,):
+        lock = MemoryLeaseLock()
+        async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
-            second = replica(leases, "b")
+            second = replica(lock, "b")
             second.start()
             await asyncio.sleep(20)
             await first.stop()
             await first.elector.release()
-            assert leases.held is not None
-            assert (leases.held.spec.holder_identity, leases.held.spec.lease_duration_seconds) == ("", 1)
+            assert lock.lease is not None
+            assert (lock.lease.spec.holder_identity, lock.lease.spec.lease_duration_seconds) == ("", 1)
             waited = await time_until_leading(second)
             await second.stop()
         return waited
@@ -126,12 +127,12 @@ def test_a_lease_that_is_released_changes_hands_at_once() -> None:
 
 def test_whoever_does_not_hold_the_lease_cannot_release_it() -> None:
     async def story() -> str:
-        leases = MemoryLeaseLock()
-        async with replicas(leases, "a") as (first,):
+        lock = MemoryLeaseLock()
+        async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
-            await replica(leases, "b").elector.release()
-        assert leases.held is not None
-        return leases.held.spec.holder_identity
+            await replica(lock, "b").elector.release()
+        assert lock.lease is not None
+        return lock.lease.spec.holder_identity
 
     assert run_virtually(story()) == "a"
 
@@ -139,16 +140,16 @@ def test_whoever_does_not_hold_the_lease_cannot_release_it() -> None:
 @pytest.mark.parametrize("trouble", ["broken", "silent"])
 def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_is_told(trouble: str) -> None:
     async def story() -> tuple[float, list[str]]:
-        leases = MemoryLeaseLock()
-        async with replicas(leases, "a") as (one,):
+        lock = MemoryLeaseLock()
+        async with replicas(lock, "a") as (one,):
             await time_until_leading(one)
             await asyncio.sleep(7)
-            written = leases.writes
-            setattr(leases, trouble, True)
+            written = lock.writes
+            setattr(lock, trouble, True)
             start = now()
             await one.stopped.wait()
             assert not one.elector.leading
-            assert leases.writes == written
+            assert lock.writes == written
         return now() - start, one.told
 
     waited, told = run_virtually(story())
@@ -158,12 +159,12 @@ def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_is_told(trouble: s
 
 def test_short_trouble_is_lived_through() -> None:
     async def story() -> tuple[list[str], bool]:
-        leases = MemoryLeaseLock()
-        async with replicas(leases, "a") as (one,):
+        lock = MemoryLeaseLock()
+        async with replicas(lock, "a") as (one,):
             await time_until_leading(one)
-            leases.broken = True
+            lock.broken = True
             await asyncio.sleep(6)
-            leases.broken = False
+            lock.broken = False
             await asyncio.sleep(30)
             return list(one.told), one.elector.leading
 
@@ -172,8 +173,8 @@ def test_short_trouble_is_lived_through() -> None:
 
 def test_a_blocked_process_does_not_lead_by_mistake_and_begins_a_new_term() -> None:
     async def story() -> tuple[bool, list[str], int]:
-        leases = MemoryLeaseLock()
-        async with replicas(leases, "a") as (one,):
+        lock = MemoryLeaseLock()
+        async with replicas(lock, "a") as (one,):
             await time_until_leading(one)
             loop = asyncio.get_running_loop()
             assert isinstance(loop, VirtualLoop)
@@ -188,10 +189,10 @@ def test_a_blocked_process_does_not_lead_by_mistake_and_begins_a_new_term() -> N
 @pytest.mark.parametrize("hours", [-5, 5])
 def test_a_wrong_date_on_another_machine_means_nothing(hours: int) -> None:
     async def story() -> list[str]:
-        leases = MemoryLeaseLock()
-        async with replicas(leases, "a") as (first,):
+        lock = MemoryLeaseLock()
+        async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
-            other = replica(leases, "b", clock_error=timedelta(hours=hours))
+            other = replica(lock, "b", clock_error=timedelta(hours=hours))
             other.start()
             await asyncio.sleep(120)
             await other.stop()
@@ -203,14 +204,14 @@ def test_a_wrong_date_on_another_machine_means_nothing(hours: int) -> None:
 
 def test_two_never_lead_at_once_whatever_fails() -> None:
     async def story() -> int:
-        leases = MemoryLeaseLock()
+        lock = MemoryLeaseLock()
         together = 0
-        async with replicas(leases, "a", "b", "c") as made:
+        async with replicas(lock, "a", "b", "c") as made:
             for second in range(1200):
-                leases.broken = second % 97 < 12
-                leases.silent = second % 211 < 14
+                lock.broken = second % 97 < 12
+                lock.silent = second % 211 < 14
                 if second % 300 == 299:
-                    leases.held = None
+                    lock.lease = None
                 await asyncio.sleep(1)
                 together += sum(one.elector.leading for one in made) > 1
             assert sum(len(one.told) for one in made) > 10
@@ -221,14 +222,14 @@ def test_two_never_lead_at_once_whatever_fails() -> None:
 
 def test_a_leader_whose_lease_somebody_took_stops_within_a_retry() -> None:
     async def story() -> float:
-        leases = MemoryLeaseLock()
-        async with replicas(leases, "a") as (one,):
+        lock = MemoryLeaseLock()
+        async with replicas(lock, "a") as (one,):
             await time_until_leading(one)
-            assert leases.held is not None
-            leases.held = LeaseRecord(replace(leases.held.spec, holder_identity="thief"), "stolen")
+            assert lock.lease is not None
+            lock.lease = Lease(Metadata(resource_version="stolen"), replace(lock.lease.spec, holder_identity="thief"))
             start = now()
             await one.stopped.wait()
-            assert leases.held.spec.holder_identity == "thief"
+            assert lock.lease.spec.holder_identity == "thief"
         return now() - start
 
     assert run_virtually(story()) < 2.2
@@ -236,13 +237,13 @@ def test_a_leader_whose_lease_somebody_took_stops_within_a_retry() -> None:
 
 def test_renewals_keep_the_time_of_acquiring() -> None:
     async def story() -> tuple[LeaseSpec, LeaseSpec]:
-        leases = MemoryLeaseLock()
-        async with replicas(leases, "a") as (one,):
+        lock = MemoryLeaseLock()
+        async with replicas(lock, "a") as (one,):
             await time_until_leading(one)
-            assert leases.held is not None
-            early = leases.held.spec
+            assert lock.lease is not None
+            early = lock.lease.spec
             await asyncio.sleep(10)
-            return early, leases.held.spec
+            return early, lock.lease.spec
 
     early, late = run_virtually(story())
     assert (late.acquire_time, late.lease_transitions) == (early.acquire_time, 0)

@@ -97,7 +97,7 @@ def test_a_watch_that_is_cut_says_so() -> None:
 
 def test_a_silent_watch_ends() -> None:
     async def story(_: ScriptedServer, client: Client) -> None:
-        client.silence = 0.1
+        client.watch_grace = 0.1
         started = time.monotonic()
         with pytest.raises(UnreachableError, match="no answer in time"):
             await collected(client, timeout_seconds=0.1)

@@ -78,7 +78,7 @@ def reflect(*answers: Answer, **options: Any) -> Told:
     async def story() -> None:
         async with ScriptedServer(*answers) as server, server.client(timeouts=QUICK) as client:
             told.server = server
-            client.silence = 0.0
+            client.watch_grace = 0.0
             told.reflector = Reflector(client, NODES, told.sink, on_error=trouble, sleep=sleep, **options)
             task = asyncio.create_task(told.reflector.run())
             await asyncio.wait_for(server.exhausted.wait(), 10)

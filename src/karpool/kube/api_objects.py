@@ -1,8 +1,8 @@
-"""Objects that the controller writes or asks for, and that decisions know nothing of: only the fields needed here."""
+"""Kinds that a controller needs for itself: Lease, Event, ConfigMap, CustomResourceDefinition; only fields in use."""
 
 from datetime import UTC, datetime
 
-from karpool.wire.objects import Condition, Object, Timestamp, Wire
+from karpool.wire.objects import Object, Timestamp, Wire
 
 
 class LeaseSpec(Wire):
@@ -39,7 +39,7 @@ class EventSource(Wire):
 
 
 class Event(Object):
-    """Something that happened to an object, for the people who look after it."""
+    """Something that happened to an object, for people to read."""
 
     involved_object: ObjectReference = ObjectReference()
     type: str = ""
@@ -59,34 +59,10 @@ class ConfigMap(Object):
     data: dict[str, str] = {}
 
 
-class DefinitionVersion(Wire):
-    """One version of a kind that a definition brings."""
-
-    name: str
-    served: bool = False
-    storage: bool = False
-
-
-class DefinitionSpec(Wire):
-    """The versions of a kind that a definition brings."""
-
-    group: str = ""
-    versions: tuple[DefinitionVersion, ...] = ()
-
-
-class DefinitionStatus(Wire):
-    """Whether the API server serves the kind already."""
-
-    conditions: tuple[Condition, ...] = ()
-
-
 class CustomResourceDefinition(Object):
-    """A kind that was added to the API."""
-
-    spec: DefinitionSpec = DefinitionSpec()
-    status: DefinitionStatus = DefinitionStatus()
+    """A kind that was added to the API; only its metadata is read."""
 
 
 def micro_time(moment: datetime) -> str:
-    """A time as a Lease wants it: with exactly six digits after the second."""
+    """A time as a Lease wants it, with exactly six digits after the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Waiting longer after each failure, and never in step with others."""
+"""Exponential backoff with jitter."""
 
 import random
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ class Backoff:
     _failures: int = field(default=0, init=False)
 
     def next(self) -> float:
-        """How long to wait now, counting one failure more."""
-        whole = min(self.most, self.first * 2.0 ** min(self._failures, 60))
+        """The seconds to wait after one more failure."""
+        longest = min(self.most, self.first * 2.0 ** min(self._failures, 60))
         self._failures += 1
-        return whole * random.uniform(0.5, 1)
+        return longest * random.uniform(0.5, 1)
 
     def reset(self) -> None:
         """Start again from the shortest wait."""

@@ -1,7 +1,7 @@
-"""The store of a live cluster: changes that watches bring wait here until the controller has time for them.
+"""Caches of one kind of object each, filled by a watch and by the answers to own writes.
 
-So does what an own write answered, and no decision is made without it; an older state of the same object that a watch
-brings later is ignored.
+Changes wait in a queue until their reader has time for them. The answer to an own write is queued too, so that no
+decision is made without it; an older state of the same object that a watch delivers later is ignored.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from karpool.wire.objects import Object
 T = TypeVar("T", bound=Object)
 
 
-def version_of(thing: Object) -> int:
+def version_of(obj: Object) -> int:
     """An object's resource version as a number; 0 if it is none."""
-    return version_number(thing.metadata.resource_version)
+    return version_number(obj.metadata.resource_version)
 
 
 def version_number(text: str) -> int:
@@ -26,19 +26,19 @@ def version_number(text: str) -> int:
 
 
 class ChangeQueue:
-    """Changes of all kinds in the order in which they came."""
+    """Changes of all kinds, in the order in which they came."""
 
     def __init__(self) -> None:
         self.waiting = asyncio.Event()
         self._queue: deque[Callable[[], None]] = deque()
 
     def add(self, change: Callable[[], None]) -> None:
-        """Note a change."""
+        """Queue a change."""
         self._queue.append(change)
         self.waiting.set()
 
     def apply(self) -> int:
-        """Make all noted changes; how many there were."""
+        """Apply all queued changes; returns how many there were."""
         count = len(self._queue)
         for _ in range(count):
             self._queue.popleft()()
@@ -46,61 +46,56 @@ class ChangeQueue:
 
 
 class CacheFeed(Generic[T]):
-    """Keeps one shelf in step with a watch and with own writes."""
+    """Queues what a watch and own writes say of one kind, and applies it to a store."""
 
     def __init__(self, store: Store[T], changes: ChangeQueue) -> None:
         self.store = store
         self._changes = changes
-        self._seen = 0
+        self._seen_version = 0
 
-    # -- what a watch brings -------------------------------------------------------------------------------------
+    def put(self, obj: T) -> None:
+        """Queue an object that a watch delivered."""
+        self._changes.add(lambda: self._put(obj))
 
-    def put(self, thing: T) -> None:
-        """Note an object that came or changed."""
-        self._changes.add(lambda: self._put(thing))
+    def remove(self, obj: T) -> None:
+        """Queue an object that a watch reports as deleted."""
+        self._changes.add(lambda: self._remove(obj))
 
-    def remove(self, thing: T) -> None:
-        """Note an object that went."""
-        self._changes.add(lambda: self._remove(thing))
+    def replace(self, objects: Sequence[T], resource_version: str) -> None:
+        """Queue everything there was at a version."""
+        self._changes.add(lambda: self._replace(objects, version_number(resource_version)))
 
-    def replace(self, things: Sequence[T], resource_version: str) -> None:
-        """Note everything there was at a version."""
-        self._changes.add(lambda: self._replace(things, version_number(resource_version)))
+    def record_write(self, obj: T) -> None:
+        """Queue what the API server answered to a write."""
+        self._changes.add(lambda: self._put_written(obj))
 
-    def _put(self, thing: T) -> None:
-        self._seen = max(self._seen, version_of(thing))
-        if not self._knows_better(thing):
-            self.store.put(thing)
+    def _put(self, obj: T) -> None:
+        self._seen_version = max(self._seen_version, version_of(obj))
+        self._put_if_newer(obj)
 
-    def _remove(self, thing: T) -> None:
-        self._seen = max(self._seen, version_of(thing))
-        held = self.store.get(thing.key)
-        if held is not None and held.metadata.uid == thing.metadata.uid:
-            self.store.remove(thing.key)
+    def _put_if_newer(self, obj: T) -> None:
+        cached = self.store.get(obj.key)
+        if cached is None or not version_of(cached) >= version_of(obj) > 0:
+            self.store.put(obj)
 
-    def _replace(self, things: Sequence[T], version: int) -> None:
-        self._seen = max(self._seen, version)
-        there = {thing.key for thing in things}
-        for held in self.store.listed():
-            # An own write that is newer than the list: the watch will tell what became of it.
-            if held.key not in there and version_of(held) <= version:
-                self.store.remove(held.key)
-        for thing in things:
-            if not self._knows_better(thing):
-                self.store.put(thing)
+    def _remove(self, obj: T) -> None:
+        self._seen_version = max(self._seen_version, version_of(obj))
+        cached = self.store.get(obj.key)
+        if cached is not None and cached.metadata.uid == obj.metadata.uid:
+            self.store.remove(obj.key)
 
-    def _knows_better(self, thing: T) -> bool:
-        held = self.store.get(thing.key)
-        return held is not None and version_of(held) >= version_of(thing) > 0
+    def _replace(self, objects: Sequence[T], version: int) -> None:
+        self._seen_version = max(self._seen_version, version)
+        keys = {obj.key for obj in objects}
+        for cached in self.store.listed():
+            # An own write may be newer than the list: the watch will say what became of it.
+            if cached.key not in keys and version_of(cached) <= version:
+                self.store.remove(cached.key)
+        for obj in objects:
+            self._put_if_newer(obj)
 
-    # -- own writes ----------------------------------------------------------------------------------------------
-
-    def record_write(self, thing: T) -> None:
-        """Note what the API server answered to a write; it counts as soon as changes are made."""
-        self._changes.add(lambda: self._written(thing))
-
-    def _written(self, thing: T) -> None:
-        gone = thing.key not in self.store and version_of(thing) <= self._seen
-        finished = thing.metadata.deletion_timestamp is not None and not thing.metadata.finalizers
-        if not gone and not finished and not self._knows_better(thing):
-            self.store.put(thing)
+    def _put_written(self, obj: T) -> None:
+        deleted_since = obj.key not in self.store and version_of(obj) <= self._seen_version
+        finalized = obj.metadata.deletion_timestamp is not None and not obj.metadata.finalizers
+        if not deleted_since and not finalized:
+            self._put_if_newer(obj)

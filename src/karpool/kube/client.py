@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 
 from karpool.kube.errors import GoneError, UnreadableError
-from karpool.kube.list_watch import Listed, Page, Report, WatchEvent, read_event, read_page, split_lines
+from karpool.kube.list_watch import Listed, ListPage, OnUnreadable, WatchEvent, read_event, read_page, split_lines
 from karpool.kube.resources import Resource, Unreadable
 from karpool.kube.target import Target
 from karpool.kube.transport import OnDate, OnRequest, Request, Retry, Timeouts, Transport
@@ -24,17 +24,17 @@ from karpool.wire.objects import Object, encode_value
 T = TypeVar("T", bound=Object)
 _PODS: Final = Resource("", "v1", "pods", "Pod", namespaced=True, type=Object)
 
-_MERGE_PATCH: Final = "application/merge-patch+json"
-# A list may be long; what counts is that it does not stop arriving.
+MERGE_PATCH: Final = "application/merge-patch+json"
+# A list may be long; what matters is that it keeps arriving.
 _LIST_SECONDS: Final = 120.0
 
 
 class Client:
-    """Speaks to one API server; use it as an async context manager.
+    """Talks to one API server; use it as an async context manager.
 
-    `write_gate` is asked before anything is sent that changes the cluster: once it says no, writes raise
-    NotLeadingError. `on_request` hears verb, resource, status (0: no answer) and seconds of everything that was sent.
-    `on_unreadable` hears of every object that had to be left out, `on_date` when the server answered by its own clock.
+    `write_gate` is asked before each write: while it says no, writes raise NotLeadingError. `on_request` gets verb,
+    resource, status (0: no response) and seconds of each request, `on_date` the server's `Date` and the same seconds,
+    `on_unreadable` each object that cannot be decoded.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Client:
         write_gate: Callable[[], bool] | None = None,
         on_request: OnRequest | None = None,
         on_date: OnDate | None = None,
-        on_unreadable: Report | None = None,
+        on_unreadable: OnUnreadable | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.target = target
@@ -56,8 +56,8 @@ class Client:
         self.on_request = on_request
         self.on_date = on_date
         self.on_unreadable = on_unreadable
-        self.silence = 10.0
-        """How long after its own time-out a server may be silent in a watch, in seconds."""
+        self.watch_grace = 10.0
+        """How long after the end of a watch the server may be silent, in seconds."""
         self._sleep = sleep
         self._transport: Transport | None = None
 
@@ -66,7 +66,7 @@ class Client:
             self.target,
             timeouts=self.timeouts,
             user_agent=self.user_agent,
-            on_request=self._count,
+            on_request=self._report_request,
             on_date=self.on_date,
             sleep=self._sleep,
         )
@@ -78,15 +78,15 @@ class Client:
             self._transport = None
 
     def ungated(self) -> "Client":
-        """The same client, on the same connections, for those who write without leading: the election itself."""
+        """The same client on the same connections without its write gate, for the election itself."""
         other = copy.copy(self)
         other.write_gate = None
         return other
 
     async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
         """One object."""
-        request = Request(verb="get", resource=resource.plural, method="GET", path=resource.path(namespace, name))
-        return _read(resource, await self._ask(request), request.about)
+        request = Request(verb="get", resource=resource.plural, path=resource.path(namespace, name))
+        return _decode(resource, await self._send(request), request.about)
 
     async def list(
         self,
@@ -97,29 +97,28 @@ class Client:
         field_selector: str = "",
         page: int = 500,
     ) -> Listed[T]:
-        """Everything there is at one moment, fetched page by page; if the pages expire, once more in one piece."""
-        params = _selectors(label_selector, field_selector)
+        """All objects at one resource version, in pages; if a page token expires, once more without pages."""
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        params = {key: value for key, value in selectors.items() if value}
         path = resource.path(namespace)
         try:
-            pages = await self._pages(resource, path, params | {"limit": str(page)} if page else params)
+            pages = await self._pages(resource, path, params | {"limit": str(page)})
         except GoneError:
             pages = await self._pages(resource, path, params)
-        unreadable = tuple(found for one in pages for found in one.unreadable)
-        for found in unreadable:
-            self._report(found)
-        return Listed(tuple(item for one in pages for item in one.items), pages[-1].resource_version, unreadable)
+        unreadable = tuple(entry for page in pages for entry in page.unreadable)
+        for entry in unreadable:
+            self._report_unreadable(entry)
+        return Listed(tuple(item for page in pages for item in page.items), pages[-1].resource_version, unreadable)
 
-    async def _pages(self, resource: Resource[T], path: str, params: dict[str, str]) -> builtins.list[Page[T]]:
-        pages: list[Page[T]] = []
+    async def _pages(self, resource: Resource[T], path: str, params: dict[str, str]) -> builtins.list[ListPage[T]]:
+        pages: list[ListPage[T]] = []
         timeout = aiohttp.ClientTimeout(
             total=_LIST_SECONDS, sock_connect=self.timeouts.connect, sock_read=self.timeouts.response
         )
         while not pages or pages[-1].token:
             more = {"continue": pages[-1].token} if pages else {}
-            request = Request(
-                verb="list", resource=resource.plural, method="GET", path=path, params=params | more, timeout=timeout
-            )
-            pages.append(read_page(resource, await self._ask(request), request.about))
+            request = Request(verb="list", resource=resource.plural, path=path, params=params | more, timeout=timeout)
+            pages.append(read_page(resource, await self._send(request), request.about))
         return pages
 
     async def watch(
@@ -128,35 +127,31 @@ class Client:
         resource_version: str = "",
         *,
         namespace: str = "",
-        label_selector: str = "",
         field_selector: str = "",
         initial_events: bool = False,
         timeout_seconds: float = 300,
         on_open: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[WatchEvent[T], None]:
-        """Changes since a version, or with `initial_events` first everything there is; ends when the server ends it.
+        """Changes since a version, or with `initial_events` first all objects, until the server ends the watch.
 
-        Close it (`contextlib.aclosing`) when leaving early. An object that cannot be read counts as gone. `on_open` is
-        called when the server has agreed.
+        Close it (`contextlib.aclosing`) when leaving early. An object that cannot be decoded counts as deleted.
+        `on_open` is called when the server has accepted the watch.
         """
-        params = _selectors(label_selector, field_selector) | {
+        params = {
             "watch": "true",
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(max(1, round(timeout_seconds))),
         }
+        if field_selector:
+            params["fieldSelector"] = field_selector
         if resource_version:
             params["resourceVersion"] = resource_version
         if initial_events:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        timeout = aiohttp.ClientTimeout(sock_connect=self.timeouts.connect, sock_read=timeout_seconds + self.silence)
-        request = Request(
-            verb="watch",
-            resource=resource.plural,
-            method="GET",
-            path=resource.path(namespace),
-            params=params,
-            timeout=timeout,
-        )
+        silence = timeout_seconds + self.watch_grace
+        timeout = aiohttp.ClientTimeout(sock_connect=self.timeouts.connect, sock_read=silence)
+        path = resource.path(namespace)
+        request = Request(verb="watch", resource=resource.plural, path=path, params=params, timeout=timeout)
         async with (
             self._open.open(request) as response,
             aclosing(split_lines(response.content.iter_any(), request.about)) as chunks,
@@ -164,13 +159,14 @@ class Client:
             on_open()
             async for lines in chunks:
                 for line in lines:
-                    yield read_event(resource, line, request.about, self._report)
+                    yield read_event(resource, line, request.about, self._report_unreadable)
 
     async def create(self, resource: Resource[T], obj: Object | Mapping[str, Any], *, namespace: str = "") -> T:
-        """Make an object, and return it as the server has it."""
-        written = dict(obj) if isinstance(obj, Mapping) else msgspec.to_builtins(obj, enc_hook=encode_value)
-        body = {"apiVersion": resource.api_version, "kind": resource.kind, **written}
-        return await self._write(resource, "create", "POST", resource.path(namespace), body)
+        """Create an object, and return it as the server has it."""
+        fields = dict(obj) if isinstance(obj, Mapping) else msgspec.to_builtins(obj, enc_hook=encode_value)
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **fields}
+        request = _write_request("create", resource, resource.path(namespace), body)
+        return _decode(resource, await self._send(request), request.about)
 
     async def merge_patch(
         self,
@@ -181,15 +177,14 @@ class Client:
         namespace: str = "",
         subresource: str = "",
         resource_version: str | None = None,
-        dry_run: bool = False,
     ) -> T:
-        """Change an object as the patch says, if it still has the version named; return it is now."""
+        """Patch an object, if it still has the version given, and return it as the server has it."""
         body = dict(patch)
         if resource_version is not None:
             body["metadata"] = {**body.get("metadata", {}), "resourceVersion": resource_version}
         path = resource.path(namespace, name, subresource)
-        params = {"dryRun": "All"} if dry_run else {}
-        return await self._write(resource, "patch", "PATCH", path, body, content_type=_MERGE_PATCH, params=params)
+        request = _write_request("patch", resource, path, body, content_type=MERGE_PATCH)
+        return _decode(resource, await self._send(request), request.about)
 
     async def delete(
         self,
@@ -198,20 +193,18 @@ class Client:
         *,
         namespace: str = "",
         uid: str = "",
-        resource_version: str = "",
         grace_seconds: int | None = None,
     ) -> None:
-        """Delete an object, if it still is the one named; raises NotFoundError or ConflictError otherwise."""
-        conditions = {"uid": uid, "resourceVersion": resource_version}
+        """Delete an object, if it still has the uid given; raises NotFoundError or ConflictError otherwise."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid or resource_version:
-            options["preconditions"] = {key: value for key, value in conditions.items() if value}
+        if uid:
+            options["preconditions"] = {"uid": uid}
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        await self._ask(_writing(resource, "delete", "DELETE", resource.path(namespace, name), options))
+        await self._send(_write_request("delete", resource, resource.path(namespace, name), options))
 
     async def evict(self, namespace: str, name: str, uid: str) -> None:
-        """Ask for a pod to leave; TooManyRequestsError when a PodDisruptionBudget, or the server, says not now."""
+        """Evict a pod; TooManyRequestsError when a PodDisruptionBudget, or the server, says not now."""
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -219,7 +212,7 @@ class Client:
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
         path = _PODS.path(namespace, name, "eviction")
-        await self._ask(_writing(_PODS, "evict", "POST", path, eviction, retry=Retry.NEVER))
+        await self._send(_write_request("evict", _PODS, path, eviction, retry=Retry.NEVER))
 
     async def raw(
         self,
@@ -230,28 +223,20 @@ class Client:
         body: bytes | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        """The body of the answer to any request."""
-        again = Retry.READ if method == "GET" else Retry.WRITE
-        request = Request(
-            verb=method.lower(),
-            resource="",
-            method=method,
-            path=path,
-            params=params or {},
-            body=body,
-            content_type=content_type,
-            retry=again,
+        """The body of the response to any request."""
+        return await self._send(
+            Request(
+                verb=method.lower(),
+                path=path,
+                params=params or {},
+                body=body,
+                content_type=content_type,
+                retry=Retry.READ if method == "GET" else Retry.WRITE,
+            )
         )
-        return await self._ask(request)
 
-    async def _write(
-        self, resource: Resource[T], verb: str, method: str, path: str, body: Mapping[str, Any], **more: Any
-    ) -> T:
-        request = _writing(resource, verb, method, path, body, **more)
-        return _read(resource, await self._ask(request), request.about)
-
-    async def _ask(self, request: Request) -> bytes:
-        return await self._open.ask(request, self.write_gate)
+    async def _send(self, request: Request) -> bytes:
+        return await self._open.send(request, self.write_gate)
 
     @property
     def _open(self) -> Transport:
@@ -259,35 +244,30 @@ class Client:
             raise RuntimeError("the client is closed; use it inside `async with`")
         return self._transport
 
-    def _count(self, verb: str, resource: str, status: int, seconds: float) -> None:
+    def _report_request(self, verb: str, resource: str, status: int, seconds: float) -> None:
         if self.on_request is not None:
             self.on_request(verb, resource, status, seconds)
 
-    def _report(self, found: Unreadable) -> None:
+    def _report_unreadable(self, unreadable: Unreadable) -> None:
         if self.on_unreadable is not None:
-            self.on_unreadable(found)
+            self.on_unreadable(unreadable)
 
 
-def _writing(
-    resource: Resource[Any],
+def _write_request(
     verb: str,
-    method: str,
+    resource: Resource[Any],
     path: str,
     body: Mapping[str, Any],
-    **more: Any,
+    *,
+    retry: Retry = Retry.WRITE,
+    content_type: str = "application/json",
 ) -> Request:
     encoded = msgspec.json.encode(body, enc_hook=encode_value)
-    options = {"retry": Retry.WRITE} | more
-    return Request(verb=verb, resource=resource.plural, method=method, path=path, body=encoded, **options)
+    return Request(verb=verb, resource=resource.plural, path=path, body=encoded, retry=retry, content_type=content_type)
 
 
-def _read(resource: Resource[T], body: bytes, about: str) -> T:
-    found = resource.read(body)
-    if isinstance(found, Unreadable):
-        raise UnreadableError(found.problem, about=about)
-    return found
-
-
-def _selectors(labels: str, fields: str) -> dict[str, str]:
-    found = {"labelSelector": labels, "fieldSelector": fields}
-    return {key: value for key, value in found.items() if value}
+def _decode(resource: Resource[T], body: bytes, about: str) -> T:
+    decoded = resource.read(body)
+    if isinstance(decoded, Unreadable):
+        raise UnreadableError(decoded.problem, about=about)
+    return decoded

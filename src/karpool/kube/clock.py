@@ -1,4 +1,4 @@
-"""The time of day; the only place in this package that asks the machine for it."""
+"""The local clock; the only place in this package that reads the time of day."""
 
 from datetime import UTC, datetime
 

@@ -20,7 +20,7 @@ class Certificate:
 
 
 class Credentials(Protocol):
-    """What proves who is asking."""
+    """What proves who sends a request."""
 
     async def headers(self) -> Mapping[str, str]:
         """The headers of a request; `certificate` is up to date after this."""
@@ -30,40 +30,22 @@ class Credentials(Protocol):
         """The client certificate to show."""
 
     async def renew(self, refused: Mapping[str, str]) -> bool:
-        """Look for better credentials than these headers, which were refused; whether there are any."""
-
-
-class CertificateSource(Protocol):
-    """Where a client certificate comes from."""
-
-    def read(self) -> Certificate | None:
-        """The certificate as it is now."""
-
-
-@dataclass(frozen=True, slots=True)
-class FixedCertificate:
-    """A certificate that is known, or none."""
-
-    certificate: Certificate | None = None
-
-    def read(self) -> Certificate | None:
-        """The certificate."""
-        return self.certificate
+        """Get credentials anew after these headers were refused; returns whether they differ."""
 
 
 @dataclass(slots=True)
 class CertificateFiles:
-    """A certificate in files, either of which may be replaced at any time."""
+    """A certificate and its key, each as bytes or as a file that may be replaced at any time."""
 
     certificate: "Path | bytes" = field(repr=False)
     key: "Path | bytes" = field(repr=False)
     _stamp: object = field(default=None, init=False, repr=False)
     _last: Certificate | None = field(default=None, init=False, repr=False)
 
-    def read(self) -> Certificate | None:
+    def read(self) -> Certificate:
         """The certificate as it is now."""
         stamp = (_stamp(self.certificate), _stamp(self.key))
-        if stamp != self._stamp:
+        if self._last is None or stamp != self._stamp:
             self._last = Certificate(_content(self.certificate), _content(self.key))
             self._stamp = stamp
         return self._last
@@ -72,36 +54,36 @@ class CertificateFiles:
 class FixedCredentials:
     """A token, a password, a certificate, or nothing at all."""
 
-    def __init__(self, authorization: str = "", certificates: CertificateSource | None = None) -> None:
+    def __init__(self, authorization: str = "", certificates: CertificateFiles | None = None) -> None:
         self._headers = {"Authorization": authorization} if authorization else {}
-        self._certificates = certificates or FixedCertificate()
+        self._certificates = certificates
         self.certificate: Certificate | None = None
 
     async def headers(self) -> Mapping[str, str]:
         """The header that was given."""
-        self.certificate = self._certificates.read()
+        self.certificate = _current(self._certificates)
         return self._headers
 
     async def renew(self, refused: Mapping[str, str]) -> bool:
-        """There is nothing else to try, unless the certificate was replaced."""
+        """Only the certificate may have been replaced."""
         before = self.certificate
         await self.headers()
         return self.certificate != before or refused != self._headers
 
 
 class TokenFile:
-    """A token in a file that somebody else keeps fresh, as that of a service account."""
+    """A token in a file that is renewed from outside, such as that of a service account."""
 
-    def __init__(self, path: Path, certificates: CertificateSource | None = None) -> None:
+    def __init__(self, path: Path, certificates: CertificateFiles | None = None) -> None:
         self._path = path
-        self._certificates = certificates or FixedCertificate()
+        self._certificates = certificates
         self._stamp: object = None
         self._headers: dict[str, str] = {}
         self.certificate: Certificate | None = None
 
     async def headers(self) -> Mapping[str, str]:
         """The token, read again if the file has changed."""
-        self.certificate = self._certificates.read()
+        self.certificate = _current(self._certificates)
         stamp = _stamp(self._path)
         if stamp != self._stamp:
             token = _content(self._path).decode(errors="replace").strip()
@@ -118,7 +100,7 @@ class TokenFile:
 
 
 class Impersonating:
-    """Somebody's credentials, asking in the name of somebody else."""
+    """Credentials of one user, with headers that impersonate another."""
 
     def __init__(self, credentials: Credentials, extra: Mapping[str, str]) -> None:
         self._credentials = credentials
@@ -126,19 +108,23 @@ class Impersonating:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate of who asks."""
+        """The certificate of the user who sends the request."""
         return self._credentials.certificate
 
     async def headers(self) -> Mapping[str, str]:
-        """The headers of who asks, and in whose name."""
+        """The headers of the user, and those that impersonate."""
         merged = CIMultiDict(await self._credentials.headers())
         merged.extend(self._extra)
         return merged
 
     async def renew(self, refused: Mapping[str, str]) -> bool:
-        """Renew the credentials of who asks."""
+        """Renew the credentials of the user who sends the request."""
         own = {name: value for name, value in refused.items() if name not in self._extra}
         return await self._credentials.renew(own)
+
+
+def _current(files: CertificateFiles | None) -> Certificate | None:
+    return None if files is None else files.read()
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -156,21 +142,21 @@ def basic(username: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
 
 
-def _stamp(place: Path | bytes) -> object:
+def _stamp(source: Path | bytes) -> object:
     """Changes when a file does; a mounted secret changes by pointing a link to another file."""
-    if isinstance(place, bytes):
+    if isinstance(source, bytes):
         return None
     try:
-        found = place.stat()
+        stat = source.stat()
     except OSError as error:
-        raise CredentialsError(f"{place} cannot be read: {error.strerror}") from error
-    return found.st_mtime_ns, found.st_ino, found.st_size
+        raise CredentialsError(f"{source} cannot be read: {error.strerror}") from error
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
 
-def _content(place: Path | bytes) -> bytes:
-    if isinstance(place, bytes):
-        return place
+def _content(source: Path | bytes) -> bytes:
+    if isinstance(source, bytes):
+        return source
     try:
-        return place.read_bytes()
+        return source.read_bytes()
     except OSError as error:
-        raise CredentialsError(f"{place} cannot be read: {error.strerror}") from error
+        raise CredentialsError(f"{source} cannot be read: {error.strerror}") from error

@@ -1,8 +1,9 @@
-"""Who leads: one process among several holds a Lease, and only the one that holds it writes.
+"""Leader election: one process among several holds a Lease, and only that one writes.
 
-Clocks of different machines are never compared. A holder counts from the moment it *asked* for its last renewal that
-worked, and ceases to lead after the renewal deadline; the others count from the moment they *saw* the lease change, and
-wait for its whole, longer duration. So nobody leads before the last one has stopped, whatever the clocks say.
+Clocks of different machines are never compared. The leader counts from the moment it *sent* its last successful
+renewal, and stops leading after the renewal deadline. The others count from the moment they *saw* the lease change, and
+wait for its whole duration, which is longer. So nobody leads before the last leader has stopped, whatever the
+clocks say.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """How long a lease lasts, how long its holder may fail to renew it, and how often it is tried; in seconds."""
+    """How long a lease lasts, how long its holder may fail to renew it, and how often it tries; in seconds."""
 
     duration: float = 15.0
     renew_deadline: float = 10.0
@@ -47,25 +48,17 @@ class LeaseTimes:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRecord:
-    """A lease as it was read: what it says, and the version that says so."""
-
-    spec: LeaseSpec
-    version: str
-
-
 class LeaseLock(Protocol):
-    """Where the lease is kept; every method raises an `ApiError` if it cannot."""
+    """Where the lease is kept; every method raises an `ApiError` if it fails."""
 
-    async def read(self) -> LeaseRecord | None:
+    async def read(self) -> Lease | None:
         """The lease, if there is one."""
 
-    async def create(self, spec: LeaseSpec) -> LeaseRecord:
-        """Make the lease; a `ConflictError` if there is one already."""
+    async def create(self, spec: LeaseSpec) -> Lease:
+        """Create the lease; a `ConflictError` if there is one already."""
 
-    async def update(self, spec: LeaseSpec, version: str) -> LeaseRecord:
-        """Change the lease; a `ConflictError` if somebody else changed it since this version."""
+    async def update(self, spec: LeaseSpec, version: str) -> Lease:
+        """Change the lease; a `ConflictError` if it has changed since this version."""
 
 
 def new_identity() -> str:
@@ -74,39 +67,34 @@ def new_identity() -> str:
 
 
 class ApiLeaseLock:
-    """A Lease of the Kubernetes API. The client must be one that also those use who do not lead."""
+    """A Lease of the Kubernetes API; the client must be able to write without leading."""
 
     def __init__(self, client: Client, *, namespace: str, name: str) -> None:
         self._client = client
         self._namespace = namespace
         self._name = name
 
-    async def read(self) -> LeaseRecord | None:
+    async def read(self) -> Lease | None:
         """The lease, if there is one."""
         try:
-            return _held(await self._client.get(LEASES, self._name, namespace=self._namespace))
+            return await self._client.get(LEASES, self._name, namespace=self._namespace)
         except NotFoundError:
             return None
 
-    async def create(self, spec: LeaseSpec) -> LeaseRecord:
-        """Make the lease."""
-        body = {"metadata": {"name": self._name}, "spec": _written(spec)}
-        return _held(await self._client.create(LEASES, body, namespace=self._namespace))
+    async def create(self, spec: LeaseSpec) -> Lease:
+        """Create the lease."""
+        body = {"metadata": {"name": self._name}, "spec": _encoded(spec)}
+        return await self._client.create(LEASES, body, namespace=self._namespace)
 
-    async def update(self, spec: LeaseSpec, version: str) -> LeaseRecord:
+    async def update(self, spec: LeaseSpec, version: str) -> Lease:
         """Change the lease, if it still has this version."""
-        patch = {"spec": _written(spec)}
-        changed = await self._client.merge_patch(
+        patch = {"spec": _encoded(spec)}
+        return await self._client.merge_patch(
             LEASES, self._name, patch, namespace=self._namespace, resource_version=version
         )
-        return _held(changed)
 
 
-def _held(lease: Lease) -> LeaseRecord:
-    return LeaseRecord(lease.spec, lease.metadata.resource_version)
-
-
-def _written(spec: LeaseSpec) -> dict[str, object]:
+def _encoded(spec: LeaseSpec) -> dict[str, object]:
     return {
         "holderIdentity": spec.holder_identity,
         "leaseDurationSeconds": spec.lease_duration_seconds,
@@ -117,7 +105,7 @@ def _written(spec: LeaseSpec) -> dict[str, object]:
 
 
 def steady_seconds() -> float:
-    """A clock that nobody sets, and that goes on while the machine sleeps, where there is one."""
+    """A clock that cannot be set; where there is one, one that also counts while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -126,7 +114,7 @@ class LeaderElector:
 
     def __init__(
         self,
-        leases: LeaseLock,
+        lock: LeaseLock,
         identity: str,
         times: LeaseTimes | None = None,
         *,
@@ -134,131 +122,128 @@ class LeaderElector:
         wall: Callable[[], datetime] = utc_now,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`clock` never jumps and decides; `wall` only tells people when."""
+        """`clock` cannot be set and decides; `wall` is only written into the lease."""
         self.identity = identity
         self.term = 0
-        """How often this process has begun to lead."""
-        self._leases = leases
+        """How often this process has become the leader."""
+        self._lock = lock
         self._times = times or LeaseTimes()
         self._clock = clock
         self._wall = wall
         self._sleep = sleep
         self._leads = False
-        self._until = -1.0
-        self._seen: LeaseSpec | None = None
-        self._seen_at = 0.0
+        self._leads_until = -1.0
+        self._observed: LeaseSpec | None = None
+        self._observed_at = 0.0
 
     @property
     def leading(self) -> bool:
-        """Whether this process may write; asked of the clock, so that one that was held up does not lead by mistake."""
-        return self._leads and self._clock() < self._until
+        """Whether this process may write; checks the clock, so that a process that was suspended does not."""
+        return self._leads and self._clock() < self._leads_until
 
     async def run(self, on_started: Callable[[], None], on_stopped: Callable[[], None]) -> None:
-        """Hold the lease whenever it can be had, until cancelled; then `release` gives it up."""
+        """Acquire and renew the lease until cancelled; call `release` afterwards."""
         try:
             while True:
-                self._step_down_if_late(on_stopped)
-                await self._try_once(on_started)
-                self._step_down_if_late(on_stopped)
+                self._stop_if_expired(on_stopped)
+                await self._acquire_or_renew(on_started)
+                self._stop_if_expired(on_stopped)
                 await self._sleep(self._pause())
         finally:
-            self._step_down(on_stopped)
+            self._stop_leading(on_stopped)
 
     async def release(self) -> None:
-        """Let somebody else lead at once; call it when the last write is done. What fails is left to expire."""
+        """Give the lease up after the last write, so that another process leads at once; if that fails, it expires."""
         self._leads = False
         try:
             async with asyncio.timeout(self._times.retry_period):
-                held = await self._leases.read()
-                if held is not None and held.spec.holder_identity == self.identity:
-                    free = replace(held.spec, holder_identity="", lease_duration_seconds=_SHORTEST_LEASE)
-                    await self._leases.update(replace(free, renew_time=self._wall()), held.version)
+                lease = await self._lock.read()
+                if lease is not None and lease.spec.holder_identity == self.identity:
+                    free = replace(
+                        lease.spec,
+                        holder_identity="",
+                        lease_duration_seconds=_SHORTEST_LEASE,
+                        renew_time=self._wall(),
+                    )
+                    await self._lock.update(free, lease.metadata.resource_version)
         except (ApiError, TimeoutError) as error:
             log.warning("the lease could not be released", error=str(error) or "no answer in time")
 
-    # -- one try -------------------------------------------------------------------------------------------------
-
-    async def _try_once(self, on_started: Callable[[], None]) -> None:
-        """Renew the lease or take it, if it is ours or free."""
-        asked = self._clock()
-        # Half of the deadline: one request that is never answered leaves time for another.
+    async def _acquire_or_renew(self, on_started: Callable[[], None]) -> None:
+        sent = self._clock()
         deadline = self._times.renew_deadline
-        timeout = min(deadline / 2, self._until - asked if self._leads else deadline)
+        # Half of the deadline: one request that is never answered leaves time for another.
+        timeout = min(deadline / 2, self._leads_until - sent if self._leads else deadline)
         try:
             async with asyncio.timeout(timeout):
-                held = await self._hold()
+                holds = await self._hold()
         except ConflictError:
-            log.debug("somebody else changed the lease")
+            log.debug("another process changed the lease")
             return
         except (ApiError, TimeoutError) as error:
-            log.warning("the lease could not be had or renewed", error=str(error) or "no answer in time")
+            log.warning("the lease could not be acquired or renewed", error=str(error) or "no answer in time")
             return
-        if held is None or (self._leads and self._clock() >= self._until):
+        if not holds or (self._leads and self._clock() >= self._leads_until):
             return
-        self._until = asked + self._times.renew_deadline
+        self._leads_until = sent + deadline
         if not self._leads:
             self._leads = True
             self.term += 1
             log.info("leading", identity=self.identity)
             on_started()
 
-    async def _hold(self) -> LeaseRecord | None:
-        """The lease, now ours; None if somebody else has it."""
-        held = await self._leases.read()
-        if held is None and (self._seen is None or self._ours_or_free(self._seen)):
-            return self._noted(await self._leases.create(self._ours(None)))
-        if held is None:
-            # Somebody deleted the lease, and its holder does not know yet.
-            return None
-        self._noted(held)
-        if not self._ours_or_free(held.spec):
-            self._lose()
-            return None
-        return self._noted(await self._leases.update(self._ours(held.spec), held.version))
+    async def _hold(self) -> bool:
+        """Write the lease, if it is free or ours; whether it is ours now."""
+        lease = await self._lock.read()
+        if lease is None:
+            # If it was deleted, its holder may not know yet.
+            if self._observed is not None and not self._may_take(self._observed):
+                return False
+            self._observe(await self._lock.create(self._own_spec(None)))
+            return True
+        self._observe(lease)
+        if not self._may_take(lease.spec):
+            self._leads_until = -1.0
+            return False
+        self._observe(await self._lock.update(self._own_spec(lease.spec), lease.metadata.resource_version))
+        return True
 
-    def _ours_or_free(self, spec: LeaseSpec) -> bool:
+    def _may_take(self, spec: LeaseSpec) -> bool:
         if spec.holder_identity in ("", self.identity):
             return True
-        return self._clock() - self._seen_at >= (spec.lease_duration_seconds or self._times.duration)
+        return self._clock() - self._observed_at >= (spec.lease_duration_seconds or self._times.duration)
 
-    def _noted(self, held: LeaseRecord) -> LeaseRecord:
+    def _observe(self, lease: Lease) -> None:
         """Remember when the lease last changed, by our clock."""
-        if held.spec.holder_identity not in ("", self.identity, self._seen.holder_identity if self._seen else ""):
-            log.info("standing by", holder=held.spec.holder_identity)
-        if held.spec != self._seen:
-            self._seen, self._seen_at = held.spec, self._clock()
-        return held
+        spec, known = lease.spec, self._observed
+        if spec.holder_identity not in ("", self.identity, known.holder_identity if known else ""):
+            log.info("standing by", holder=spec.holder_identity)
+        if spec != known:
+            self._observed, self._observed_at = spec, self._clock()
 
-    def _ours(self, before: LeaseSpec | None) -> LeaseSpec:
+    def _own_spec(self, before: LeaseSpec | None) -> LeaseSpec:
         now = self._wall()
-        kept = before is not None and before.holder_identity == self.identity
-        transitions = 0 if before is None else before.lease_transitions + (not kept)
+        renewal = before is not None and before.holder_identity == self.identity
         return LeaseSpec(
             holder_identity=self.identity,
             lease_duration_seconds=max(_SHORTEST_LEASE, round(self._times.duration)),
-            lease_transitions=transitions,
-            acquire_time=before.acquire_time if before is not None and kept else now,
+            lease_transitions=0 if before is None else before.lease_transitions + (not renewal),
+            acquire_time=before.acquire_time if before is not None and renewal else now,
             renew_time=now,
         )
 
-    # -- giving up -----------------------------------------------------------------------------------------------
-
-    def _lose(self) -> None:
-        """Somebody else holds the lease, so we do not, whatever the clock says."""
-        self._until = -1.0
-
-    def _step_down_if_late(self, on_stopped: Callable[[], None]) -> None:
+    def _stop_if_expired(self, on_stopped: Callable[[], None]) -> None:
         if not self.leading:
-            self._step_down(on_stopped)
+            self._stop_leading(on_stopped)
 
-    def _step_down(self, on_stopped: Callable[[], None]) -> None:
+    def _stop_leading(self, on_stopped: Callable[[], None]) -> None:
         if self._leads:
             self._leads = False
             log.info("no longer leading", identity=self.identity)
             on_stopped()
 
     def _pause(self) -> float:
-        """Until the next try, or until the lead is over; those who wait for their turn do so out of step."""
+        """Seconds until the next try, or until the lead expires; with jitter for those who do not lead."""
         if self._leads:
-            return min(self._times.retry_period, max(0.0, self._until - self._clock()))
+            return min(self._times.retry_period, max(0.0, self._leads_until - self._clock()))
         return self._times.retry_period * random.uniform(1, 1 + _JITTER)

@@ -14,7 +14,10 @@ _FIRST_SERVER_ERROR: Final = 500
 
 
 class ApiError(Exception):
-    """A request that did not work: the HTTP status (0 without an answer), the API's reason, and what it was about."""
+    """A request that failed: the HTTP status (0 without a response), the API's reason, and the request."""
+
+    retry_after: float | None = None
+    """How many seconds the server asks to wait."""
 
     def __init__(self, status: int, reason: str, message: str, *, about: str = "") -> None:
         self.status = status
@@ -29,42 +32,31 @@ class ApiError(Exception):
 
 
 class NotFoundError(ApiError):
-    """404: the object, or the whole kind, is not there."""
+    """404: there is no such object, or no such kind."""
 
 
 class ConflictError(ApiError):
-    """409: the object changed meanwhile, is another one, or is there already."""
+    """409: the object has changed, has another uid, or exists already."""
 
     @property
     def already_exists(self) -> bool:
-        """Whether an object of that name was there already."""
+        """Whether an object of that name exists already."""
         return self.reason == "AlreadyExists"
 
 
 class GoneError(ApiError):
-    """410: what a watch or a page was to go on from is no longer known."""
+    """410: the resource version or page token has expired."""
 
 
 class TooManyRequestsError(ApiError):
-    """429: asked to come back later, by the server's own limits or by a PodDisruptionBudget."""
+    """429: refused for now, by the server's rate limits or by a PodDisruptionBudget."""
 
-    def __init__(
-        self,
-        status: int,
-        reason: str,
-        message: str,
-        *,
-        about: str = "",
-        retry_after: float | None = None,
-        by_budget: bool = False,
-    ) -> None:
-        super().__init__(status, reason, message, about=about)
-        self.retry_after = retry_after
-        self.by_budget = by_budget
+    by_budget = False
+    """Whether a PodDisruptionBudget refuses an eviction."""
 
 
 class ForbiddenError(ApiError):
-    """403: this user may not do that."""
+    """403: the user is not allowed to do that."""
 
 
 class UnauthorizedError(ApiError):
@@ -76,42 +68,36 @@ class InvalidError(ApiError):
 
 
 class ServerError(ApiError):
-    """5xx: the server cannot answer now."""
-
-    def __init__(
-        self, status: int, reason: str, message: str, *, about: str = "", retry_after: float | None = None
-    ) -> None:
-        super().__init__(status, reason, message, about=about)
-        self.retry_after = retry_after
+    """5xx: the server fails."""
 
 
 class UnreachableError(ApiError):
-    """No answer: a connection, a name or a certificate failed, or time ran out."""
+    """No response: a connection, a name or a certificate failed, or the request timed out."""
 
     def __init__(self, message: str, *, about: str = "", sent: bool = True, lasting: bool = False) -> None:
         super().__init__(0, "Unreachable", message, about=about)
         self.sent = sent
         """Whether the server may have received the request."""
         self.lasting = lasting
-        """Whether trying again is no use."""
+        """Whether a retry is useless."""
 
 
 class CredentialsError(ApiError):
-    """The credentials cannot be had: a plugin failed, or a file is not there."""
+    """There are no credentials: a plugin failed, or a file cannot be read."""
 
     def __init__(self, message: str) -> None:
         super().__init__(0, "Credentials", message)
 
 
 class UnreadableError(ApiError):
-    """An answer that is not what an API server says."""
+    """A response that is not that of an API server."""
 
     def __init__(self, message: str, *, about: str = "") -> None:
         super().__init__(0, "Unreadable", message, about=about)
 
 
 class NotLeadingError(ApiError):
-    """A write that was not sent, because this process does not lead."""
+    """A write that was not sent, because this process is not the leader."""
 
     def __init__(self, *, about: str = "") -> None:
         super().__init__(0, "NotLeading", "not sent, because this replica does not lead", about=about)
@@ -124,8 +110,8 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
     409: ConflictError,
     410: GoneError,
     422: InvalidError,
+    429: TooManyRequestsError,
 }
-_TOO_MANY: Final = 429
 
 
 class _Cause(msgspec.Struct):
@@ -139,7 +125,7 @@ class _Details(msgspec.Struct, rename="camel"):
 
 
 class _Status(msgspec.Struct):
-    """How an API server says what went wrong."""
+    """The API's `Status` object."""
 
     kind: str = ""
     code: int = 0
@@ -149,32 +135,32 @@ class _Status(msgspec.Struct):
 
 
 def error_of(status: int, headers: Mapping[str, str], body: bytes | msgspec.Raw, about: str) -> ApiError:
-    """The error that an answer, or an event of a watch, stands for; the body may be anything."""
-    said = _read(body)
-    status = status or said.code or _FIRST_SERVER_ERROR
-    details = said.details or _Details()
+    """The error in a response, or in an event of a watch; the body may be anything."""
+    answer = _status(body)
+    status = status or answer.code or _FIRST_SERVER_ERROR
+    details = answer.details or _Details()
     causes = details.causes or ()
-    message = said.message or f"the server answered {status}"
-    if status == _TOO_MANY:
-        by_budget = any(cause.reason == "DisruptionBudget" for cause in causes)
-        told = " ".join([message, *(cause.message for cause in causes if by_budget)])
-        after = _retry_after(headers, details)
-        return TooManyRequestsError(status, said.reason, told, about=about, retry_after=after, by_budget=by_budget)
-    if status >= _FIRST_SERVER_ERROR:
-        return ServerError(status, said.reason, message, about=about, retry_after=_retry_after(headers, details))
-    return _BY_STATUS.get(status, ApiError)(status, said.reason, message, about=about)
+    message = answer.message or f"the server answered {status}"
+    if by_budget := any(cause.reason == "DisruptionBudget" for cause in causes):
+        message = " ".join([message, *(cause.message for cause in causes)])
+    kind = ServerError if status >= _FIRST_SERVER_ERROR else _BY_STATUS.get(status, ApiError)
+    error = kind(status, answer.reason, message, about=about)
+    error.retry_after = _retry_after(headers, details)
+    if isinstance(error, TooManyRequestsError):
+        error.by_budget = by_budget
+    return error
 
 
-def _read(body: bytes | msgspec.Raw) -> _Status:
+def _status(body: bytes | msgspec.Raw) -> _Status:
     try:
-        found = msgspec.json.decode(body, type=_Status)
+        status = msgspec.json.decode(body, type=_Status)
     except UNDECODABLE:
         return _Status(message=bytes(body)[:_LONGEST_MESSAGE].decode(errors="replace"))
-    return found if found.kind == "Status" else _Status()
+    return status if status.kind == "Status" else _Status()
 
 
 def _retry_after(headers: Mapping[str, str], details: _Details) -> float | None:
-    written = headers.get("Retry-After", "")
-    if written.isdecimal():
-        return float(written)
+    header = headers.get("Retry-After", "")
+    if header.isdecimal():
+        return float(header)
     return details.retry_after_seconds

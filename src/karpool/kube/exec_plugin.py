@@ -1,4 +1,4 @@
-"""Credentials from a program that a kubeconfig names, as the clouds' own login tools are."""
+"""Credentials from a program that a kubeconfig names (`exec`), such as the login tools of clouds."""
 
 import asyncio
 import os
@@ -20,14 +20,14 @@ from karpool.wire.problems import one_line
 API_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _EARLY: Final = timedelta(seconds=10)
 _SECONDS: Final = 60.0
-_SECONDS_WITH_A_PERSON: Final = 600.0
+_INTERACTIVE_SECONDS: Final = 600.0
 _LONGEST_STDERR: Final = 300
 _SHORTEST_SECRET: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """A program to run for credentials; arguments and environment may hold secrets and do not show."""
+    """A program to run for credentials; arguments and environment may hold secrets and are not shown."""
 
     api_version: str
     command: str
@@ -37,7 +37,7 @@ class Plugin:
     interactive: str = "IfAvailable"
     install_hint: str = ""
     cluster: Mapping[str, Any] | None = field(default=None, repr=False)
-    """What the program is told of the cluster, if it asked for that."""
+    """The cluster as the program is given it, if it asks for that."""
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -54,60 +54,62 @@ class _Answer(msgspec.Struct, rename="camel"):
 
 
 class PluginCredentials:
-    """What the program said, until that expires or is refused."""
+    """The credentials that the program gave, until they expire or are refused."""
 
     def __init__(self, plugin: Plugin, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._plugin = plugin
         self._now = now
         self._lock = asyncio.Lock()
-        self._held: _Status | None = None
+        self._current: _Status | None = None
 
     @property
     def certificate(self) -> Certificate | None:
         """The certificate that the program gave."""
-        held = self._held
-        if held is None or not held.client_certificate_data:
+        current = self._current
+        if current is None or not current.client_certificate_data:
             return None
-        return Certificate(held.client_certificate_data.encode(), held.client_key_data.encode())
+        return Certificate(current.client_certificate_data.encode(), current.client_key_data.encode())
 
     async def headers(self) -> Mapping[str, str]:
-        """The token that the program gave; the program runs if there is none, or it is about to expire."""
+        """The token that the program gave; runs the program if there is none, or if it is about to expire."""
         async with self._lock:
-            if self._held is None or self._expired(self._held):
-                self._held = await _run(self._plugin)
-            return bearer(self._held.token)
+            if self._current is None or self._expired(self._current):
+                self._current = await _run(self._plugin)
+            return bearer(self._current.token)
 
     async def renew(self, refused: Mapping[str, str]) -> bool:
-        """Run the program again, unless somebody did so since; whether it says anything new."""
+        """Run the program again, unless that was done since; returns whether the credentials differ."""
         async with self._lock:
-            before = self._held
+            before = self._current
             if before is not None and bearer(before.token) != dict(refused):
                 return True
-            self._held = None
-            self._held = await _run(self._plugin)
-            return self._held != before
+            self._current = None
+            self._current = await _run(self._plugin)
+            return self._current != before
 
-    def _expired(self, held: _Status) -> bool:
-        return held.expiration_timestamp is not None and self._now() >= held.expiration_timestamp - _EARLY
+    def _expired(self, credentials: _Status) -> bool:
+        expires = credentials.expiration_timestamp
+        return expires is not None and self._now() >= expires - _EARLY
 
 
 async def _run(plugin: Plugin) -> _Status:
     program = _program(plugin)
-    with_person = _with_person(plugin)
+    interactive = _is_interactive(plugin)
+    exec_info = {"KUBERNETES_EXEC_INFO": _exec_info(plugin, interactive=interactive)}
     try:
         process = await asyncio.create_subprocess_exec(
             program,
             *plugin.arguments,
-            stdin=None if with_person else asyncio.subprocess.DEVNULL,
+            stdin=None if interactive else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            # A person must see what the program asks of them.
-            stderr=None if with_person else asyncio.subprocess.PIPE,
-            env={**os.environ, **plugin.environment, "KUBERNETES_EXEC_INFO": _told(plugin, with_person)},
+            # A person must see what the program asks.
+            stderr=None if interactive else asyncio.subprocess.PIPE,
+            env={**os.environ, **plugin.environment, **exec_info},
         )
     except OSError as error:
         raise CredentialsError(f"{_name(plugin)} cannot be started: {error.strerror}") from error
     try:
-        async with asyncio.timeout(_SECONDS_WITH_A_PERSON if with_person else _SECONDS):
+        async with asyncio.timeout(_INTERACTIVE_SECONDS if interactive else _SECONDS):
             stdout, stderr = await process.communicate()
     except TimeoutError as error:
         raise CredentialsError(f"{_name(plugin)} did not end in time") from error
@@ -116,8 +118,8 @@ async def _run(plugin: Plugin) -> _Status:
             process.kill()
             await process.wait()
     if process.returncode:
-        said = _without_secrets(plugin, (stderr or b"").decode(errors="replace"))
-        raise CredentialsError(f"{_name(plugin)} ended with code {process.returncode}: {said or 'it gave no reason'}")
+        reason = _without_secrets(plugin, (stderr or b"").decode(errors="replace"))
+        raise CredentialsError(f"{_name(plugin)} ended with code {process.returncode}: {reason or 'it gave no reason'}")
     return _read(plugin, stdout)
 
 
@@ -126,32 +128,31 @@ def _name(plugin: Plugin) -> str:
 
 
 def _program(plugin: Plugin) -> str:
-    path = os.environ.get("PATH", "")
-    relative = os.sep in plugin.command
-    found = shutil.which(str(plugin.folder / plugin.command) if relative else plugin.command, path=path)
-    if found is None:
+    command = str(plugin.folder / plugin.command) if os.sep in plugin.command else plugin.command
+    program = shutil.which(command)
+    if program is None:
         hint = f": {one_line(plugin.install_hint.strip())}" if plugin.install_hint else "; install it or correct PATH"
         raise CredentialsError(f"{_name(plugin)} is not there or cannot be run{hint}")
-    return found
+    return program
 
 
-def _with_person(plugin: Plugin) -> bool:
+def _is_interactive(plugin: Plugin) -> bool:
     available = sys.stdin is not None and sys.stdin.isatty()
     if plugin.interactive == "Always" and not available:
         raise CredentialsError(f"{_name(plugin)} needs a person at a terminal")
     return available and plugin.interactive != "Never"
 
 
-def _told(plugin: Plugin, with_person: bool) -> str:  # noqa: FBT001 - one caller
-    spec: dict[str, Any] = {"interactive": with_person}
+def _exec_info(plugin: Plugin, *, interactive: bool) -> str:
+    spec: dict[str, Any] = {"interactive": interactive}
     if plugin.cluster is not None:
         spec["cluster"] = plugin.cluster
-    told = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
-    return msgspec.json.encode(told).decode()
+    info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
+    return msgspec.json.encode(info).decode()
 
 
 def _read(plugin: Plugin, stdout: bytes) -> _Status:
-    """The credentials in what the program wrote; errors never show any of it."""
+    """The credentials in the program's output; errors never show any of it."""
     try:
         answer = msgspec.json.decode(stdout, type=_Answer)
     except UNDECODABLE:
@@ -169,7 +170,7 @@ def _read(plugin: Plugin, stdout: bytes) -> _Status:
 
 
 def _without_secrets(plugin: Plugin, text: str) -> str:
-    """What a program complained of, without the values it was given in confidence."""
+    """The program's error output without arguments and environment values."""
     for secret in (*plugin.environment.values(), *plugin.arguments):
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")

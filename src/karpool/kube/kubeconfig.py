@@ -1,4 +1,4 @@
-"""Finding the cluster to talk to: kubeconfig files as kubectl reads them, or the pod that this runs in."""
+"""Finds the API server to talk to: from kubeconfig files as kubectl reads them, or from the pod this runs in."""
 
 import os
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from karpool.kube.kubeconfig_files import (
     KubeconfigContext,
     KubeconfigEntry,
     KubeconfigUser,
+    certificate_authority,
     read_kubeconfig,
 )
 from karpool.kube.kubeconfig_users import user_credentials
@@ -24,7 +25,7 @@ IN_CLUSTER: Final = "in-cluster"
 
 
 class NoClusterError(InputError):
-    """Neither a kubeconfig nor a pod's service account is there."""
+    """There is neither a kubeconfig nor the service account of a pod."""
 
 
 def find_target(
@@ -34,11 +35,11 @@ def find_target(
     environ: Mapping[str, str] | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Target:
-    """The cluster to talk to: the one a kubeconfig names, else the one this process runs in."""
+    """The cluster that a kubeconfig names, else the one this process runs in."""
     environ = os.environ if environ is None else environ
     if kubeconfig is not None and not kubeconfig.exists():
         raise InputError.at(str(kubeconfig), "does not exist")
-    files = [kubeconfig] if kubeconfig is not None else [file for file in _usual_files(environ) if file.exists()]
+    files = [kubeconfig] if kubeconfig is not None else [file for file in _default_files(environ) if file.exists()]
     config = read_kubeconfig(files)
     if config.contexts:
         return _of_context(config, context, environ)
@@ -52,14 +53,14 @@ def find_target(
     raise NoClusterError(Problem(file="kubeconfig", rule="NoCluster", message=message))
 
 
-def _usual_files(environ: Mapping[str, str]) -> list[Path]:
-    listed = [Path(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+def _default_files(environ: Mapping[str, str]) -> list[Path]:
+    named = [Path(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     home = environ.get("HOME", "")
-    return listed or ([Path(home, ".kube", "config")] if home else [])
+    return named or ([Path(home, ".kube", "config")] if home else [])
 
 
-def _of_context(config: Kubeconfig, wanted: str | None, environ: Mapping[str, str]) -> Target:
-    name = config.current if wanted is None else wanted
+def _of_context(config: Kubeconfig, context_name: str | None, environ: Mapping[str, str]) -> Target:
+    name = config.current if context_name is None else context_name
     context = config.contexts.get(name)
     if context is None:
         known = ", ".join(sorted(config.contexts))
@@ -89,19 +90,17 @@ def _target(
     user: KubeconfigEntry[KubeconfigUser],
     environ: Mapping[str, str],
 ) -> Target:
-    written = cluster.value
-    authority = cluster.content(
-        "certificate-authority", written.certificate_authority_data, written.certificate_authority
-    )
-    if authority and written.insecure_skip_tls_verify:
+    value = cluster.value
+    authority = certificate_authority(cluster)
+    if authority and value.insecure_skip_tls_verify:
         raise cluster.wrong("insecure-skip-tls-verify", "is not allowed together with certificate-authority")
     server = _server(cluster)
     return Target(
         server=server,
         credentials=user_credentials(user, cluster),
         authority=authority,
-        verify=not written.insecure_skip_tls_verify,
-        server_name=written.tls_server_name,
+        verify=not value.insecure_skip_tls_verify,
+        server_name=value.tls_server_name,
         proxy=_proxy(cluster) or environment_proxy(server, environ),
         namespace=context.value.namespace or "default",
         context=name,
@@ -127,18 +126,17 @@ def _proxy(cluster: KubeconfigEntry[KubeconfigCluster]) -> str:
 def _in_cluster(environ: Mapping[str, str], folder: Path) -> Target:
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    authority = folder / "ca.crt"
-    namespace = folder / "namespace"
+    namespace_file = folder / "namespace"
     try:
-        trusted = authority.read_bytes()
-        own = namespace.read_text().strip() if namespace.exists() else ""
+        authority = (folder / "ca.crt").read_bytes()
+        namespace = namespace_file.read_text().strip() if namespace_file.exists() else ""
     except OSError as error:
         raise InputError.at(str(error.filename), f"cannot be read: {error.strerror}") from error
     return Target(
         server=server,
         credentials=TokenFile(folder / "token"),
-        authority=trusted,
+        authority=authority,
         proxy=environment_proxy(server, environ),
-        namespace=own or "default",
+        namespace=namespace or "default",
         context=IN_CLUSTER,
     )

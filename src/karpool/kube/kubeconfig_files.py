@@ -1,4 +1,4 @@
-"""What kubeconfig files hold: clusters, users and contexts by name, several files merged as kubectl merges them."""
+"""Decodes kubeconfig files: clusters, users and contexts by name, several files merged as kubectl merges them."""
 
 import base64
 import binascii
@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from karpool.wire.sources import ManifestSource, read_source
 
 
 class _Part(msgspec.Struct, metaclass=FrozenMeta, rename="kebab", frozen=True):
-    """Part of a kubeconfig; never shown, because it may hold secrets."""
+    """Part of a kubeconfig; its values are not shown, because they may be secrets."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
@@ -37,7 +37,7 @@ class KubeconfigCluster(_Part):
 
 
 class ExecVariable(_Part):
-    """A variable for a credential plugin."""
+    """An environment variable of a credential plugin."""
 
     name: str
     value: str = ""
@@ -56,7 +56,7 @@ class ExecConfig(_Part, rename="camel"):
 
 
 class KubeconfigUser(_Part):
-    """Somebody, and how they prove it."""
+    """Credentials, and whom to impersonate."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -109,7 +109,7 @@ T = TypeVar("T", bound=_Part)
 
 @dataclass(frozen=True, slots=True)
 class KubeconfigEntry(Generic[T]):
-    """A part of a kubeconfig and its place, for messages and for paths that are relative to the file."""
+    """A part of a kubeconfig with its file, for messages and for relative paths."""
 
     value: T
     file: Path
@@ -119,19 +119,19 @@ class KubeconfigEntry(Generic[T]):
         """The error to raise about a field of this part."""
         return InputError(Problem(file=str(self.file), object=self.label, field=field, message=message))
 
-    def path(self, written: str) -> Path:
-        """A path in this part, which is relative to the folder of the file."""
-        return self.file.parent / written
+    def path(self, relative: str) -> Path:
+        """A path, relative to the folder of the file."""
+        return self.file.parent / relative
 
-    def data(self, field: str, written: str) -> bytes:
-        """The bytes behind a field in Base64."""
+    def data(self, field: str, encoded: str) -> bytes:
+        """The bytes of a field in Base64."""
         try:
-            return base64.b64decode(written, validate=True)
+            return base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
             raise self.wrong(field, "is not Base64; paste the whole value") from None
 
     def content(self, field: str, data: str, path: str) -> bytes:
-        """What a field holds, as data or as the path of a file; the data count if both are there."""
+        """The content of a field, given as data or as the path of a file; data has precedence."""
         if data or not path:
             return self.data(f"{field}-data", data)
         try:
@@ -142,7 +142,7 @@ class KubeconfigEntry(Generic[T]):
 
 @dataclass(slots=True)
 class Kubeconfig:
-    """Everything in one or several kubeconfig files; the first to name something decides."""
+    """One or several kubeconfig files, merged: the first file that defines a name has precedence."""
 
     files: list[Path] = field(default_factory=list)
     clusters: dict[str, KubeconfigEntry[KubeconfigCluster]] = field(default_factory=dict)
@@ -155,39 +155,40 @@ class Kubeconfig:
 
 
 def read_kubeconfig(files: Iterable[Path]) -> Kubeconfig:
-    """The files as one; raises InputError for what cannot be used."""
+    """The files, merged; raises InputError for one that cannot be used."""
     merged = Kubeconfig()
     for file in files:
         _add(merged, _read(file), file)
     return merged
 
 
-def _add(merged: Kubeconfig, found: _File, file: Path) -> None:
+def _add(merged: Kubeconfig, content: _File, file: Path) -> None:
     merged.files.append(file)
-    for cluster in found.clusters:
+    for cluster in content.clusters:
         merged.clusters.setdefault(cluster.name, KubeconfigEntry(cluster.cluster, file, f"cluster {cluster.name}"))
-    for user in found.users:
+    for user in content.users:
         merged.users.setdefault(user.name, KubeconfigEntry(user.user, file, f"user {user.name}"))
-    for context in found.contexts:
+    for context in content.contexts:
         merged.contexts.setdefault(context.name, KubeconfigEntry(context.context, file, f"context {context.name}"))
-    merged.current = merged.current or found.current_context
+    merged.current = merged.current or content.current_context
 
 
-_NO_STDIN: Final = io.BytesIO()
+def certificate_authority(cluster: KubeconfigEntry[KubeconfigCluster]) -> bytes:
+    """The certificates to trust, as PEM; empty: those of the system."""
+    value = cluster.value
+    return cluster.content("certificate-authority", value.certificate_authority_data, value.certificate_authority)
 
 
 def _read(file: Path) -> _File:
+    source = read_source(ManifestSource(str(file)), io.BytesIO())
     try:
-        written = [
-            without_nulls(msgspec.json.decode(one))
-            for one in documents(read_source(ManifestSource(str(file)), _NO_STDIN))
-        ]
+        values = [without_nulls(msgspec.json.decode(document)) for document in documents(source)]
     except DocumentError as error:
         raise InputError.at(str(file), f"is not YAML: {error}") from None
-    if not written:
+    if not values:
         return _File()
     try:
-        return msgspec.convert(written[0], _File)
+        return msgspec.convert(values[0], _File)
     except msgspec.ValidationError as error:
-        flaw = explain(error, _File, written[0])
+        flaw = explain(error, _File, values[0])
         raise InputError(Problem.of(flaw, file=str(file), about="")) from None

@@ -1,4 +1,4 @@
-"""Lists and watches off the wire: pages and lines of JSON as typed objects, the unreadable ones left out."""
+"""Decodes pages of a list and lines of a watch into typed objects; those that cannot be decoded are left out."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from karpool.wire.objects import Metadata, Object
 
 T = TypeVar("T", bound=Object)
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-Report = Callable[[Unreadable], None]
+OnUnreadable = Callable[[Unreadable], None]
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 # Etcd takes no object of more than a few MiB; a longer line is not from an API server.
@@ -21,7 +21,7 @@ LONGEST_LINE: Final = 32 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[T]):
-    """Everything there was at one moment, what could not be read aside."""
+    """All objects at one resource version, but those that could not be decoded."""
 
     items: tuple[T, ...]
     resource_version: str
@@ -37,12 +37,12 @@ class WatchEvent(Generic[T]):
 
     @property
     def resource_version(self) -> str:
-        """Where a watch that is cut now goes on."""
+        """Where a watch that is cut after this event resumes."""
         return self.object.metadata.resource_version
 
     @property
     def ends_initial(self) -> bool:
-        """Whether this bookmark says that everything there was has been sent."""
+        """Whether this bookmark ends the initial events."""
         return self.type == "BOOKMARK" and INITIAL_EVENTS_END in self.object.metadata.annotations
 
 
@@ -57,7 +57,7 @@ class _Page(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class ListPage(Generic[T]):
     """One page of a list, and the token for the next; an empty token ends the list."""
 
     items: tuple[T, ...]
@@ -80,7 +80,7 @@ _LINE: Final = msgspec.json.Decoder(_Line)
 _BOOKMARK: Final = msgspec.json.Decoder(_Bookmark)
 
 
-def read_page(resource: Resource[T], body: bytes, about: str) -> Page[T]:
+def read_page(resource: Resource[T], body: bytes, about: str) -> ListPage[T]:
     """The objects of one page."""
     try:
         page = _PAGE.decode(body)
@@ -89,45 +89,40 @@ def read_page(resource: Resource[T], body: bytes, about: str) -> Page[T]:
     items: list[T] = []
     unreadable: list[Unreadable] = []
     for raw in page.items or ():
-        found = resource.read(raw)
-        if isinstance(found, Unreadable):
-            unreadable.append(found)
-            items += _instead(resource, found)
+        item = resource.read(raw)
+        if isinstance(item, Unreadable):
+            unreadable.append(item)
+            if item.fallback is not None:
+                items.append(cast("T", item.fallback))
         else:
-            items.append(found)
-    return Page(tuple(items), tuple(unreadable), page.metadata.resource_version, page.metadata.continue_)
+            items.append(item)
+    return ListPage(tuple(items), tuple(unreadable), page.metadata.resource_version, page.metadata.continue_)
 
 
-def read_event(resource: Resource[T], line: bytes, about: str, report: Report) -> WatchEvent[T]:
-    """The change that a line tells of; one that cannot be read is reported, and has a stand-in or counts as gone."""
+def read_event(resource: Resource[T], line: bytes, about: str, on_unreadable: OnUnreadable) -> WatchEvent[T]:
+    """The event in a line; an object that cannot be decoded is replaced by its fallback, or counts as deleted."""
     try:
-        told = _LINE.decode(line)
-        if told.type == "BOOKMARK":
-            return WatchEvent("BOOKMARK", resource.metadata_only(_BOOKMARK.decode(told.object).metadata))
+        event = _LINE.decode(line)
+        if event.type == "BOOKMARK":
+            return WatchEvent("BOOKMARK", resource.metadata_only(_BOOKMARK.decode(event.object).metadata))
     except UNDECODABLE as error:
         raise UnreadableError(f"the stream holds a line that is no event: {error}", about=about) from error
-    if told.type == "ERROR":
-        raise error_of(0, {}, told.object, about)
-    if told.type not in ("ADDED", "MODIFIED", "DELETED"):
-        raise UnreadableError(f"the stream holds an event of the unknown type {told.type[:40]!r}", about=about)
-    found = resource.read(told.object)
-    if isinstance(found, Unreadable):
-        if told.type == "DELETED":
-            return WatchEvent("DELETED", resource.metadata_only(found.metadata))
-        report(found)
-        for careful in _instead(resource, found):
-            return WatchEvent("MODIFIED", careful)
-        return WatchEvent("DELETED", resource.metadata_only(found.metadata))
-    return WatchEvent(told.type, found)  # type: ignore[arg-type] # checked above, and a cast costs time per event
-
-
-def _instead(_resource: Resource[T], found: Unreadable) -> list[T]:
-    """What stands in for an object that cannot be read, if anything does."""
-    return [] if found.fallback is None else [cast("T", found.fallback)]
+    if event.type == "ERROR":
+        raise error_of(0, {}, event.object, about)
+    if event.type not in ("ADDED", "MODIFIED", "DELETED"):
+        raise UnreadableError(f"the stream holds an event of the unknown type {event.type[:40]!r}", about=about)
+    item = resource.read(event.object)
+    if not isinstance(item, Unreadable):
+        return WatchEvent(event.type, item)  # type: ignore[arg-type] # checked above, and a cast costs time per event
+    if event.type != "DELETED":
+        on_unreadable(item)
+        if item.fallback is not None:
+            return WatchEvent("MODIFIED", cast("T", item.fallback))
+    return WatchEvent("DELETED", resource.metadata_only(item.metadata))
 
 
 async def split_lines(chunks: AsyncIterator[bytes], about: str) -> AsyncGenerator[list[bytes], None]:
-    """The whole lines of each chunk; what is left without its end when the stream ends is dropped."""
+    """The whole lines of each chunk; an incomplete last line is dropped."""
     pending: list[bytes] = []
     length = 0
     async for chunk in chunks:

@@ -1,4 +1,4 @@
-"""Which proxy, if any, the environment puts between here and a server."""
+"""The HTTP proxy for a server, as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ def environment_proxy(server: str, environ: Mapping[str, str]) -> str:
     host = address.hostname or ""
     name = f"{address.scheme}_proxy"
     proxy = environ.get(name.upper()) or environ.get(name) or ""
-    if not proxy or _is_here(host):
+    if not proxy or _is_local(host):
         return ""
     port = address.port or _DEFAULT_PORTS.get(address.scheme, 0)
     exempt = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
@@ -32,13 +32,13 @@ def environment_proxy(server: str, environ: Mapping[str, str]) -> str:
 def is_address(text: str) -> bool:
     """Whether a text is the address of an HTTP server."""
     try:
-        found = urlsplit(text)
-        return found.scheme in _DEFAULT_PORTS and bool(found.hostname) and found.port != 0
+        url = urlsplit(text)
+        return url.scheme in _DEFAULT_PORTS and bool(url.hostname) and url.port != 0
     except ValueError:
         return False
 
 
-def _is_here(host: str) -> bool:
+def _is_local(host: str) -> bool:
     if host == "localhost":
         return True
     try:
@@ -56,9 +56,9 @@ def _covers(entry: str, host: str, port: int) -> bool:
             return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
         except ValueError:
             return False
-    name, colon, written = entry.rpartition(":")
-    if colon and written.isdecimal() and ":" not in name:
-        if int(written) != port:
+    name, colon, number = entry.rpartition(":")
+    if colon and number.isdecimal() and ":" not in name:
+        if int(number) != port:
             return False
         entry = name
     domain = entry.removeprefix("*").removeprefix(".")

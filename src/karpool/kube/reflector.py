@@ -1,4 +1,7 @@
-"""Keeps a copy of one kind of object up to date: everything there is, then every change, whatever happens between."""
+"""Keeps a copy of one kind of object up to date: lists all objects, then watches changes, and recovers from failures.
+
+Where the server can stream the initial list over a watch, that is used; otherwise objects are listed in pages.
+"""
 
 import asyncio
 import random
@@ -18,31 +21,31 @@ T_contra = TypeVar("T_contra", contravariant=True)
 OnError = Callable[[Resource[Any], Exception], None]
 
 _BAD_REQUEST: Final = 400
-# Answers that say nothing about the version a watch was to go on from.
+# Statuses that say nothing about the version from which a watch resumes.
 _NOT_ABOUT_THE_VERSION: Final = (401, 403, 429)
 _MOST_RESUMPTIONS: Final = 3
-_HASTY: Final = 1.0
+_SHORT_WATCH_SECONDS: Final = 1.0
 
 
 class Sink(Protocol[T_contra]):
     """Where the copy is kept."""
 
-    def put(self, thing: T_contra) -> None:
-        """There is such an object, or it changed."""
+    def put(self, obj: T_contra) -> None:
+        """Add or replace an object."""
 
-    def remove(self, thing: T_contra) -> None:
-        """The object is gone; perhaps nothing but its metadata is known."""
+    def remove(self, obj: T_contra) -> None:
+        """Remove an object of which perhaps only the metadata is known."""
 
-    def replace(self, things: Sequence[T_contra], resource_version: str) -> None:
-        """This is everything there was at a version: whatever else was known by then is gone."""
+    def replace(self, objects: Sequence[T_contra], resource_version: str) -> None:
+        """Replace the whole copy by all objects of a version; objects that are newer than that stay."""
 
 
 class _NoBookmarkError(Exception):
-    """The streaming list did not come to its end."""
+    """The initial events did not come to their end."""
 
 
 class Reflector(Generic[T]):
-    """Feeds a sink from list and watch, for ever; what is known stays known while it is read anew."""
+    """Feeds a sink from list and watch; while a list is read again, the sink keeps what it has."""
 
     def __init__(
         self,
@@ -61,9 +64,9 @@ class Reflector(Generic[T]):
         self.resource = resource
         self.synced = asyncio.Event()
         self.last_activity = 0.0
-        """When the server last said anything, on the loop's clock."""
+        """When the server last sent anything, on the loop's clock."""
         self.disconnected_at: float | None = None
-        """Since when changes are not heard, on the loop's clock; None while they are."""
+        """Since when there is no watch, on the loop's clock; None while there is one."""
         self._client = client
         self._sink = sink
         self._namespace = namespace
@@ -74,29 +77,29 @@ class Reflector(Generic[T]):
         self._watch_seconds = watch_seconds
         self._bookmark_seconds = bookmark_seconds
         self._version = ""
-        self._streams = True
+        self._can_stream = True
         self._failures = 0
 
     async def run(self) -> None:
-        """Follow the server until cancelled."""
+        """List and watch until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()
             try:
-                await self._follow()
+                await self._list_and_watch()
             except ApiError as error:
                 self._failed(error)
                 await self._sleep(self._backoff.next())
             else:
-                # A server that ends every watch at once must not be asked in a tight loop.
-                if loop.time() - started < _HASTY:
+                # A server that ends every watch at once must not be called in a tight loop.
+                if loop.time() - started < _SHORT_WATCH_SECONDS:
                     await self._sleep(self._backoff.next())
 
-    async def _follow(self) -> None:
+    async def _list_and_watch(self) -> None:
         if self._version:
             await self._watch(initial=False)
             return
-        if self._streams:
+        if self._can_stream:
             try:
                 await self._watch(initial=True)
                 return
@@ -105,17 +108,17 @@ class Reflector(Generic[T]):
                     raise
             except _NoBookmarkError:
                 pass
-            self._streams = False
+            self._can_stream = False
         await self._list()
         await self._watch(initial=False)
 
     async def _list(self) -> None:
         listed = await self._client.list(self.resource, namespace=self._namespace, field_selector=self._field_selector)
-        self._hear()
+        self._note_activity()
         self._replace(listed.items, listed.resource_version)
 
     async def _watch(self, *, initial: bool) -> None:
-        """Apply changes until the server ends the watch; first, if `initial`, gather everything there is."""
+        """Apply changes until the server ends the watch; with `initial`, first gather all objects."""
         gathered: dict[str, T] | None = {} if initial else None
         events = self._client.watch(
             self.resource,
@@ -124,12 +127,12 @@ class Reflector(Generic[T]):
             field_selector=self._field_selector,
             initial_events=initial,
             timeout_seconds=self._watch_seconds * random.uniform(0.8, 1),
-            on_open=_nothing if initial else self._opened,
+            on_open=(lambda: None) if initial else self._connected,
         )
         try:
             async with asyncio.timeout(self._bookmark_seconds if initial else None) as limit, aclosing(events):
                 async for event in events:
-                    self._hear()
+                    self._note_activity()
                     if gathered is None:
                         self._apply(event)
                     elif event.ends_initial:
@@ -151,22 +154,22 @@ class Reflector(Generic[T]):
             self._sink.put(event.object)
         self._version = event.resource_version or self._version
 
-    def _replace(self, things: Sequence[T], version: str) -> None:
-        self._sink.replace(things, version)
+    def _replace(self, objects: Sequence[T], version: str) -> None:
+        self._sink.replace(objects, version)
         self._version = version
-        self._opened()
+        self._connected()
         self.synced.set()
 
-    def _opened(self) -> None:
+    def _connected(self) -> None:
         self.disconnected_at = None
 
-    def _hear(self) -> None:
+    def _note_activity(self) -> None:
         self.last_activity = asyncio.get_running_loop().time()
         self._failures = 0
         self._backoff.reset()
 
     def _failed(self, error: ApiError) -> None:
-        """Decide whether to go on from the same version, and tell who wants to know."""
+        """Decide whether to resume from the same version, and report the error."""
         self._failures += 1
         if self.disconnected_at is None:
             self.disconnected_at = asyncio.get_running_loop().time()
@@ -175,10 +178,6 @@ class Reflector(Generic[T]):
             self._version = ""
         if self._on_trouble is not None and not isinstance(error, GoneError):
             self._on_trouble(self.resource, error)
-
-
-def _nothing() -> None:
-    """A list that streams is not complete when it begins."""
 
 
 def _gather(gathered: dict[str, T], event: WatchEvent[T]) -> None:

@@ -1,4 +1,4 @@
-"""Resources of the Kubernetes API: where each is served, and how its objects are read."""
+"""Resources of the Kubernetes API: where each is served, and how its objects are decoded."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from karpool.wire.problems import one_line
 T = TypeVar("T", bound=Object)
 Raw = bytes | memoryview | msgspec.Raw
 Reader = Callable[[Raw, str], "Object | str"]
-"""Reads the JSON of an object of an API version; a sentence says why it cannot be used."""
+"""Decodes the JSON of an object of an API version, or returns a sentence that says why it cannot be used."""
 
 
 def _no_fallback(_unreadable: "Unreadable") -> Object | None:
@@ -36,11 +36,11 @@ class Resource(Generic[T]):
     type: type[T]
     reader: Reader | None = None
     fallback: Callable[["Unreadable"], Object | None] = _no_fallback
-    """What to reckon with instead of an object that cannot be read, if anything."""
+    """The object to use instead of one that cannot be decoded, if any."""
 
     @property
     def api_version(self) -> str:
-        """Group and version as objects write them."""
+        """Group and version as in objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -52,12 +52,12 @@ class Resource(Generic[T]):
     def read(self, raw: Raw) -> "T | Unreadable":
         """An object from its JSON, or why it cannot be used."""
         try:
-            read = self._decoded(raw) if self.reader is None else self.reader(raw, self.api_version)
+            decoded = self._decoded(raw) if self.reader is None else self.reader(raw, self.api_version)
         except UNDECODABLE as error:
-            read = f"is not an object: {error}"
-        if isinstance(read, str):
-            return Unreadable(self, _identity(raw), one_line(read), bytes(raw))
-        return cast("T", read)
+            decoded = f"is not an object: {error}"
+        if isinstance(decoded, str):
+            return Unreadable(self, _identity(raw), one_line(decoded), bytes(raw))
+        return cast("T", decoded)
 
     def metadata_only(self, metadata: Metadata) -> T:
         """An object of which nothing but the metadata is known."""
@@ -67,7 +67,7 @@ class Resource(Generic[T]):
         try:
             return self._decoder.decode(raw)
         except msgspec.ValidationError:
-            # To Kubernetes null means absent: rare enough that objects are first decoded without asking.
+            # To Kubernetes null means absent; that is rare, so objects are first decoded as they are.
             return self._decoder.decode(msgspec.json.encode(without_nulls(msgspec.json.decode(raw))))
 
     @cached_property
@@ -77,7 +77,7 @@ class Resource(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that was left out, because it cannot be decoded or breaks a rule of its reader."""
+    """An object that cannot be decoded, or that its reader refuses."""
 
     resource: Resource[Any]
     metadata: Metadata
@@ -91,7 +91,7 @@ class Unreadable:
 
     @property
     def fallback(self) -> Object | None:
-        """What to reckon with instead, so that nobody decides as if the object were not there."""
+        """The object to use instead, so that nothing is decided as if there were none."""
         return self.resource.fallback(self)
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class _Identified(msgspec.Struct):
 
 
 def _identity(raw: Raw) -> Metadata:
-    """Who an object is, as far as that can be read."""
+    """Name, namespace, uid and version of an object, as far as they can be decoded."""
     try:
         named = msgspec.json.decode(raw, type=_Identified).metadata
     except UNDECODABLE:

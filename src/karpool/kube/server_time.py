@@ -1,8 +1,8 @@
-"""The time of day as the API server has it.
+"""The time of day by the clock of the API server.
 
-Ages and time-outs compare our time with what the server wrote into objects. With a clock that is wrong, or is set while
-we run, nodes would be given up as soon as they are asked for, or drains would wait for hours. So the clock of this
-machine counts only as long as the server's answers agree with it, and is read only once.
+Ages and timeouts compare the time now with timestamps that the server wrote. If the local clock is wrong, or is set
+while the process runs, nodes would time out as soon as they are created, or drains would wait for hours. So the local
+clock is used only while the `Date` of responses agrees with it, and is read only once.
 """
 
 import time
@@ -15,12 +15,12 @@ import structlog
 
 _log = structlog.get_logger()
 TOLERANCE: Final = timedelta(seconds=5)
-"""Servers differ a little among themselves; less than this is no difference."""
+"""The clocks of several servers differ; a smaller difference than this is ignored."""
 _WHOLE_SECOND: Final = timedelta(seconds=1)
 
 
 class ServerTime:
-    """A clock that goes on steadily from a moment on which this machine and the server agreed, or else the server's."""
+    """A clock that counts steadily from a moment on which both clocks agreed, or else from the server's time."""
 
     def __init__(self, wall: Callable[[], datetime], steady: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
@@ -35,15 +35,15 @@ class ServerTime:
         return moment + timedelta(seconds=self._steady() - at)
 
     def observe(self, date: str, seconds: float) -> None:
-        """Note the `Date` of an answer that took so long to come."""
+        """Compare with the `Date` of a response that took so many seconds."""
         try:
-            said = parsedate_to_datetime(date).astimezone(UTC)
+            server = parsedate_to_datetime(date).astimezone(UTC)
         except ValueError:
             return
         now = self()
-        asked = now - timedelta(seconds=seconds)
-        if asked - TOLERANCE <= said + _WHOLE_SECOND and said <= now + TOLERANCE:
+        sent = now - timedelta(seconds=seconds)
+        if sent - TOLERANCE <= server + _WHOLE_SECOND and server <= now + TOLERANCE:
             self._since = self._since or (now, self._steady())
             return
-        _log.warning("the clock is not that of the API server, whose time is used", here=str(now), there=str(said))
-        self._since = (said, self._steady())
+        _log.warning("local clock differs from that of the API server, which is used", here=str(now), there=str(server))
+        self._since = (server, self._steady())

@@ -1,7 +1,7 @@
-"""Objects of one kind, by key: immutable, replaced on change, watched.
+"""Objects of one kind by key: immutable, replaced on change, with watchers.
 
-Watchers are called at once, in the order in which they subscribed, and only take note; one that wants to answer with a
-change of its own schedules that, so that nobody hears of changes in the wrong order.
+Watchers are called at once, in the order in which they subscribed, and must not change the store. One that wants to
+change something enqueues that for later, so that all watchers see changes in the same order.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ Watcher = Callable[[T | None, T | None], None]
 
 
 class Versions:
-    """The number of the latest change in a store."""
+    """Numbers the changes of stores that belong together."""
 
     def __init__(self) -> None:
         self.latest = 0
@@ -28,55 +28,55 @@ class Versions:
 class Store(Generic[T]):
     """The objects of one kind; `version` is that of the last change among them."""
 
-    def __init__(self, versions: Versions) -> None:
-        self._versions = versions
-        self._held: dict[str, T] = {}
+    def __init__(self, versions: Versions | None = None) -> None:
+        self._versions = versions or Versions()
+        self._objects: dict[str, T] = {}
         self._watchers: list[Watcher[T]] = []
         self._listed: tuple[int, tuple[T, ...]] = (0, ())
         self.version = 0
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._objects)
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.listed())
 
     def __contains__(self, key: str) -> bool:
-        return key in self._held
+        return key in self._objects
 
     def get(self, key: str) -> T | None:
         """The object of a key, if it is there."""
-        return self._held.get(key)
+        return self._objects.get(key)
 
     def listed(self) -> tuple[T, ...]:
         """All objects, in the order in which they came; the same tuple until one changes."""
-        # Another thread may change the shelf meanwhile, so what is kept says what it was made of.
+        # Another thread may change the store meanwhile, so the tuple is kept with the version that it was made of.
         version, listed = self._listed
         if version != self.version:
             version = self.version
-            listed = tuple(self._held.values())
+            listed = tuple(self._objects.values())
             self._listed = (version, listed)
         return listed
 
     def put(self, value: T) -> T:
         """Create or replace an object."""
         key = value.key
-        old = self._held.get(key)
-        self._held[key] = value
-        self._tell(old, value)
+        old = self._objects.get(key)
+        self._objects[key] = value
+        self._notify(old, value)
         return value
 
     def remove(self, key: str) -> None:
-        """Take an object away, if it is there."""
-        old = self._held.pop(key, None)
+        """Delete an object, if it is there."""
+        old = self._objects.pop(key, None)
         if old is not None:
-            self._tell(old, None)
+            self._notify(old, None)
 
     def watch(self, watcher: Watcher[T]) -> None:
-        """Be told of every change: what was before, and what is now."""
+        """Call `watcher` with the old and the new object on every change."""
         self._watchers.append(watcher)
 
-    def _tell(self, old: T | None, new: T | None) -> None:
+    def _notify(self, old: T | None, new: T | None) -> None:
         self.version = self._versions.next()
         for watcher in self._watchers:
             watcher(old, new)

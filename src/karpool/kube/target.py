@@ -1,4 +1,4 @@
-"""The API server to talk to: its address, whom to trust there, and who to be."""
+"""The API server to talk to: its address, the certificates to trust, and the credentials to use."""
 
 import ssl
 import tempfile
@@ -11,7 +11,7 @@ from karpool.kube.errors import UnreachableError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """An API server and how to reach it; nothing secret shows in its text."""
+    """An API server and how to reach it; its representation shows no secrets."""
 
     server: str
     credentials: Credentials = field(repr=False, compare=False)
@@ -19,32 +19,32 @@ class Target:
     """The certificates to trust, as PEM; none: those of the system."""
     verify: bool = True
     server_name: str = ""
-    """The name that the server's certificate must have, where it is not that of the address."""
+    """The name in the server's certificate, if it is not that of the address."""
     proxy: str = field(default="", repr=False)
     namespace: str = "default"
     context: str = ""
-    """What people call it: the context of a kubeconfig, or `in-cluster`."""
+    """Its name: the context of a kubeconfig, or `in-cluster`."""
 
 
 def tls_context(target: Target, certificate: Certificate | None) -> ssl.SSLContext:
-    """How to encrypt connections to a target, showing a client certificate if there is one."""
+    """TLS settings for a target, with a client certificate if there is one."""
     try:
         context = ssl.create_default_context(cadata=target.authority.decode("ascii") or None)
         if not target.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        # Authorities of clusters are often made without the extensions that newer Pythons insist on.
+        # The certificate authorities of clusters often lack extensions that newer Pythons require.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if certificate is not None:
-            _show(context, certificate)
+            _load_certificate(context, certificate)
     except (ssl.SSLError, ValueError) as error:
-        words = error.reason if isinstance(error, ssl.SSLError) and error.reason else "not PEM"
-        message = f"the certificates for {target.context or target.server} cannot be used: {words}"
+        reason = error.reason if isinstance(error, ssl.SSLError) and error.reason else "not PEM"
+        message = f"the certificates for {target.context or target.server} cannot be used: {reason}"
         raise UnreachableError(message, sent=False, lasting=True) from None
     return context
 
 
-def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
+def _load_certificate(context: ssl.SSLContext, certificate: Certificate) -> None:
     # OpenSSL takes a certificate and its key only from files.
     with tempfile.TemporaryDirectory(prefix="kube-") as folder:
         both = Path(folder, "client.pem")

@@ -1,4 +1,4 @@
-"""One connection pool to an API server: sends requests, tries again where that is safe, and names what went wrong."""
+"""One connection pool to an API server: sends requests, retries where that is safe, and turns failures into errors."""
 
 import asyncio
 import socket
@@ -34,21 +34,23 @@ OnRequest = Callable[[str, str, int, float], None]
 OnDate = Callable[[str, float], None]
 
 
+_METHODS: Final = {"list": "GET", "watch": "GET", "create": "POST", "evict": "POST"}
+
+
 class Retry(Enum):
     """When a request may be sent a second time."""
 
     READ = "after any failure that may pass"
     WRITE = "if the server has not acted on it: it said so, or was never reached"
-    NEVER = "when the caller says so"
+    NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to ask, and what to call it: a verb and the plural of a resource."""
+    """A request; the verb and the plural of a resource are its names in logs and metrics."""
 
     verb: str
-    resource: str
-    method: str
+    resource: str = ""
     path: str
     params: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = field(default=None, repr=False)
@@ -58,12 +60,17 @@ class Request:
 
     @property
     def about(self) -> str:
-        """What people call the request."""
+        """What error messages call the request."""
         return f"{self.verb} {self.path}"
 
     @property
+    def method(self) -> str:
+        """The HTTP method of the verb."""
+        return _METHODS.get(self.verb, self.verb.upper())
+
+    @property
     def writes(self) -> bool:
-        """Whether the request changes anything."""
+        """Whether the request may change an object."""
         return self.method not in ("GET", "HEAD")
 
 
@@ -96,7 +103,7 @@ class Transport:
         self.on_request = on_request
         self.on_date = on_date
         self._sleep = sleep
-        self._secured: tuple[Certificate | None, ssl.SSLContext] | None = None
+        self._tls_for: tuple[Certificate | None, ssl.SSLContext] | None = None
         self._timeout = aiohttp.ClientTimeout(total=timeouts.response, sock_connect=timeouts.connect)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, socket_factory=_socket),
@@ -110,8 +117,8 @@ class Transport:
         """End all connections."""
         await self._session.close()
 
-    async def ask(self, request: Request, gate: Callable[[], bool] | None) -> bytes:
-        """The body of the answer, asking again where that is safe and until `timeouts.retries` is over."""
+    async def send(self, request: Request, gate: Callable[[], bool] | None) -> bytes:
+        """The body of the response; retries where that is safe, until `timeouts.retries` is over."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         backoff = Backoff(self.timeouts.first_retry, self.timeouts.longest_retry)
@@ -129,28 +136,28 @@ class Transport:
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer to a request sent once, or twice when the first credentials were refused; errors are typed."""
+        """The response to a request, sent again with renewed credentials if they were refused."""
         try:
-            async with await self._answer(request) as response:
+            async with await self._authorized(request) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(error, request.about) from _without_secrets(error)
 
-    async def _answer(self, request: Request) -> aiohttp.ClientResponse:
+    async def _authorized(self, request: Request) -> aiohttp.ClientResponse:
         credentials = self.target.credentials
         headers = await credentials.headers()
         try:
-            return await self._send(request, headers)
+            return await self._send_once(request, headers)
         except UnauthorizedError:
             if not await credentials.renew(headers):
                 raise
-        return await self._send(request, await credentials.headers())
+        return await self._send_once(request, await credentials.headers())
 
-    async def _send(self, request: Request, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+    async def _send_once(self, request: Request, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         started = asyncio.get_running_loop().time()
         status = 0
         try:
-            async with asyncio.timeout(self.timeouts.response):  # a stream, too, must begin in time
+            async with asyncio.timeout(self.timeouts.response):  # a watch, too, must begin in time
                 response = await self._request(request, headers)
             status = response.status
         finally:
@@ -165,9 +172,9 @@ class Transport:
 
     async def _request(self, request: Request, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         target = self.target
-        sent: LooseHeaders = headers
+        all_headers: LooseHeaders = headers
         if request.body is not None:
-            sent = [*headers.items(), ("Content-Type", request.content_type)]
+            all_headers = [*headers.items(), ("Content-Type", request.content_type)]
         options: dict[str, Any] = {"ssl": self._tls()} if target.server.startswith("https:") else {}
         if target.server_name:
             options["server_hostname"] = target.server_name
@@ -175,7 +182,7 @@ class Transport:
             request.method,
             URL(target.server + request.path, encoded=True).with_query(request.params),
             data=request.body,
-            headers=sent,
+            headers=all_headers,
             proxy=target.proxy or None,
             timeout=request.timeout or self._timeout,
             allow_redirects=False,
@@ -184,47 +191,40 @@ class Transport:
 
     def _tls(self) -> ssl.SSLContext:
         certificate = self.target.credentials.certificate
-        if self._secured is None or self._secured[0] != certificate:
-            self._secured = certificate, tls_context(self.target, certificate)
-        return self._secured[1]
+        if self._tls_for is None or self._tls_for[0] != certificate:
+            self._tls_for = certificate, tls_context(self.target, certificate)
+        return self._tls_for[1]
 
 
 def _wait(error: ApiError, retry: Retry, backoff: Backoff) -> float | None:
-    """How long to wait before asking again; None: do not."""
-    asked: float | None = None
-    if isinstance(error, TooManyRequestsError | ServerError):
-        asked = error.retry_after
-    if retry is Retry.READ:
-        passing = isinstance(error, TooManyRequestsError | ServerError) or (
-            isinstance(error, UnreachableError) and not error.lasting
-        )
-    elif retry is Retry.WRITE:
-        passing = (isinstance(error, TooManyRequestsError) and asked is not None) or (
-            isinstance(error, UnreachableError) and not error.sent and not error.lasting
-        )
+    """The seconds to wait before the next try; None: do not retry."""
+    if isinstance(error, UnreachableError):
+        retriable = not error.lasting and (retry is Retry.READ or (retry is Retry.WRITE and not error.sent))
+    elif isinstance(error, TooManyRequestsError):
+        retriable = retry is Retry.READ or (retry is Retry.WRITE and error.retry_after is not None)
     else:
-        passing = False
-    return max(asked or 0.0, backoff.next()) if passing else None
+        retriable = retry is Retry.READ and isinstance(error, ServerError)
+    return max(error.retry_after or 0.0, backoff.next()) if retriable else None
 
 
 def _unreachable(error: Exception, about: str) -> UnreachableError:
-    """A network's failure in words; never with the address of a proxy, which may hold a password."""
+    """A network failure as an error; never with the address of a proxy, which may hold a password."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        words = f"the certificate of the server is not trusted: {_reason(error.certificate_error)}"
-        return UnreachableError(words, about=about, sent=False, lasting=True)
+        message = f"the certificate of the server is not trusted: {_reason(error.certificate_error)}"
+        return UnreachableError(message, about=about, sent=False, lasting=True)
     if isinstance(error, aiohttp.ClientSSLError):
         return UnreachableError(f"TLS failed: {_reason(error.os_error)}", about=about, sent=False, lasting=True)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return UnreachableError(f"the proxy answered {error.status}", about=about, sent=False)
     if isinstance(error, aiohttp.ClientConnectorError):
-        words = f"cannot connect to {error.host}:{error.port}: {_reason(error.os_error)}"
-        return UnreachableError(words, about=about, sent=False)
+        message = f"cannot connect to {error.host}:{error.port}: {_reason(error.os_error)}"
+        return UnreachableError(message, about=about, sent=False)
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return UnreachableError("the connection took too long", about=about, sent=False)
     if isinstance(error, TimeoutError):
         return UnreachableError("no answer in time", about=about)
     if isinstance(error, aiohttp.InvalidURL):
-        return UnreachableError("the address of the server or of the proxy is no URL", about=about, lasting=True)
+        return UnreachableError("the address of the server or of the proxy is not a URL", about=about, lasting=True)
     return UnreachableError(f"the connection broke: {type(error).__name__}", about=about)
 
 
@@ -237,17 +237,17 @@ def _reason(error: BaseException) -> str:
 
 
 def _without_secrets(error: Exception) -> Exception | None:
-    """An error to be shown as the cause; a proxy's holds its address, and with that its password."""
+    """The cause to show, unless it holds the address of a proxy and so its password."""
     return None if isinstance(error, aiohttp.ClientHttpProxyError | aiohttp.InvalidURL) else error
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket that notices within a minute when the other side is gone without a word."""
+    """A socket that notices within a minute that the other side is gone."""
     family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection = socket.socket(family, kind, protocol)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for option, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return made
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return connection
