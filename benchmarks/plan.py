@@ -24,7 +24,8 @@ from karpool.packing.question import Options
 from karpool.packing.warmup import warm_up
 from karpool.report.assemble import plan_document
 from karpool.report.document import to_json
-from karpool.report.tables import show_plan
+from karpool.report.plan_table import print_plan
+from karpool.report.terminal import Screen
 
 
 def measure(folder: Path, nodes: int, seed: int, steps: int | None) -> dict[str, object]:
@@ -48,7 +49,7 @@ def measure(folder: Path, nodes: int, seed: int, steps: int | None) -> dict[str,
     document = plan_document(plan)
     size = len(to_json(document))
     with redirect_stdout(StringIO()) as table:
-        show_plan(document, table)
+        print_plan(document, Screen(table), every_node=False)
     mark()
     load_seconds, build, decide, report = (after - before for before, after in pairwise(marks))
     return {

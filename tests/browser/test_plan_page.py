@@ -9,7 +9,7 @@ from tests.report import samples
 from tests.report.test_page import HOSTILE, hostile
 
 from karpool.report.document import Drawing, PlanDocument
-from karpool.report.page import plan_page
+from karpool.report.plan_page import plan_page
 
 pytestmark = pytest.mark.browser
 

@@ -8,7 +8,9 @@ from tests.report import samples
 
 from karpool.model.reasons import Reason
 from karpool.report.document import ExplanationDocument, PlanDocument
-from karpool.report.tables import is_plain, show_explanation, show_plan
+from karpool.report.explain_table import print_explanation
+from karpool.report.plan_table import print_plan
+from karpool.report.terminal import Screen, is_plain
 
 
 class Terminal(io.StringIO):
@@ -20,13 +22,13 @@ class Terminal(io.StringIO):
 
 def plan_text(plan: PlanDocument, *, every_node: bool = False, plain: bool = True, width: int = 160) -> str:
     out = Terminal()
-    show_plan(plan, out, every_node=every_node, plain=plain, width=width)
+    print_plan(plan, Screen(out, plain=plain, width=width), every_node=every_node)
     return out.getvalue()
 
 
 def explanation_text(explanation: ExplanationDocument, *, plain: bool = True) -> str:
     out = Terminal()
-    show_explanation(explanation, out, plain=plain, width=160)
+    print_explanation(explanation, Screen(out, plain=plain, width=160))
     return out.getvalue()
 
 
@@ -128,5 +130,5 @@ def test_a_pipe_is_plain() -> None:
 
 
 def test_rich_is_loaded_only_to_print() -> None:
-    code = "import sys, karpool.report.tables, karpool.report.page; sys.exit('rich' in sys.modules)"
+    code = "import sys, karpool.cli.plan, karpool.report.plan_page; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own code

@@ -14,7 +14,7 @@ from karpool.catalog.overrides import unknown_types
 from karpool.catalog.pricing import cheapest_launch_price
 from karpool.cli.catalog_options import catalog_options
 from karpool.model.labels import ARCH, ON_DEMAND, OS, RESERVED, SPOT
-from karpool.report.words import amount, count, resource
+from karpool.report.formatting import amount, count, resource
 from karpool.wire.objects import encode_value
 from karpool.wire.problems import InputError
 from karpool.wire.quantity import ZERO, Quantity
@@ -69,11 +69,11 @@ def catalog(expressions: tuple[str, ...], output: str, catalog: Catalog) -> None
     misspelt = unknown_types(catalog)
     if misspelt:
         raise InputError.at("--price", f"the catalogue has no type {misspelt[0]}")
-    found = select(catalog, parse_expressions(expressions))
+    types = select(catalog, parse_expressions(expressions))
     if output == "json":
-        click.echo(document(catalog, found), nl=False)
+        click.echo(document(catalog, types), nl=False)
     else:
-        show(catalog, found, sys.stdout)
+        show(catalog, types, sys.stdout)
 
 
 class OfferingDocument(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -115,13 +115,15 @@ def document(catalog: Catalog, types: Sequence[InstanceType]) -> bytes:
             price_per_hour=cheapest_launch_price(entry, catalog=catalog),
             capacity=dict(entry.capacity),
             allocatable=entry.allocatable,
-            labels={key: sorted(wanted.values) for key, wanted in sorted(entry.requirements.items()) if wanted.values},
+            labels={
+                key: sorted(allowed.values) for key, allowed in sorted(entry.requirements.items()) if allowed.values
+            },
             offerings=[_offering(offering, catalog) for offering in entry.offerings],
         )
         for entry in types
     ]
-    made = CatalogDocument("karpool.sh/v1", "Catalog", catalog.node_fee, listed)
-    return msgspec.json.format(msgspec.json.encode(made, enc_hook=encode_value), indent=2) + b"\n"
+    listing = CatalogDocument("karpool.sh/v1", "Catalog", catalog.node_fee, listed)
+    return msgspec.json.format(msgspec.json.encode(listing, enc_hook=encode_value), indent=2) + b"\n"
 
 
 def _offering(offering: Offering, catalog: Catalog) -> OfferingDocument:
@@ -137,10 +139,9 @@ def _offering(offering: Offering, catalog: Catalog) -> OfferingDocument:
 
 def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
     """Print the types as a table."""
-    from karpool.report.tables import is_plain
     from karpool.report.terminal import Column, Screen
 
-    screen = Screen(file, plain=is_plain(file))
+    screen = Screen(file)
     reserved = any(offering.reserved for entry in types for offering in entry.offerings)
     kinds = [ON_DEMAND, SPOT] + [RESERVED] * reserved
     columns = [
@@ -156,20 +157,20 @@ def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
 
 
 def _row(catalog: Catalog, entry: InstanceType, kinds: Sequence[str]) -> list[str]:
-    held, left = entry.capacity, entry.allocatable
+    capacity, allocatable = entry.capacity, entry.allocatable
     zones = sorted({offering.zone for offering in entry.offerings if offering.zone})
     return [
         entry.name,
         _values(entry, ARCH),
         _values(entry, OS),
-        _cores(held),
-        resource("memory", held.get("memory", ZERO)),
-        resource(GPU, held[GPU]) if GPU in held else "",
-        resource("pods", held.get("pods", ZERO)),
-        _cores(left),
-        resource("memory", left.get("memory", ZERO)),
+        _cores(capacity),
+        resource("memory", capacity.get("memory", ZERO)),
+        resource(GPU, capacity[GPU]) if GPU in capacity else "",
+        resource("pods", capacity.get("pods", ZERO)),
+        _cores(allocatable),
+        resource("memory", allocatable.get("memory", ZERO)),
         *(_price(catalog, entry, kind) for kind in kinds),
-        _together(zones),
+        _short_zones(zones),
     ]
 
 
@@ -178,8 +179,8 @@ def _cores(amounts: Amounts) -> str:
 
 
 def _values(entry: InstanceType, key: str) -> str:
-    wanted = entry.requirements.get(key)
-    return "?" if wanted is None else ",".join(sorted(wanted.values))
+    allowed = entry.requirements.get(key)
+    return "?" if allowed is None else ",".join(sorted(allowed.values))
 
 
 def _price(catalog: Catalog, entry: InstanceType, kind: str) -> str:
@@ -187,7 +188,7 @@ def _price(catalog: Catalog, entry: InstanceType, kind: str) -> str:
     return amount(cheapest(catalog.price(offering) for offering in offered)) if offered else "-"
 
 
-def _together(zones: Sequence[str]) -> str:
+def _short_zones(zones: Sequence[str]) -> str:
     """Zone names with the part that they share written once: `us-east-1(a,b)`."""
     shared = zones[0][:-1] if len(zones) > 1 else ""
     if not shared or not all(zone.startswith(shared) for zone in zones):

@@ -12,7 +12,7 @@ from karpool.cli.catalog_options import Opener
 from karpool.cli.decision_options import Choices
 from karpool.cli.input_options import ClusterInput
 from karpool.cli.live_cluster import Purpose, read_live
-from karpool.cli.progress import Tell
+from karpool.cli.progress import ReportProgress
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.loading import load
 from karpool.model.nodepool import NodePool
@@ -31,18 +31,18 @@ class LoadedCluster:
     settings: DisruptionSettings
 
 
-def read_objects(source: ClusterInput, tell: Tell, purpose: Purpose = Purpose.DECIDE) -> Objects:
-    """The objects of the files named, or without any of the live cluster."""
+def read_objects(source: ClusterInput, report: ReportProgress, purpose: Purpose = Purpose.DECIDE) -> Objects:
+    """The objects of the files, or without any of the live cluster."""
     if source.files:
         return load(source.files, stdin=sys.stdin.buffer).objects
-    return read_live(source.kube, tell, purpose)
+    return read_live(source.kube, report, purpose)
 
 
-def cluster_from(source: ClusterInput, opener: Opener, choices: Choices, tell: Tell) -> LoadedCluster:
+def cluster_from(source: ClusterInput, opener: Opener, choices: Choices, report: ReportProgress) -> LoadedCluster:
     """Read a cluster; pools that a controller would not accept supply no nodes."""
-    objects = read_objects(source, tell)
+    objects = read_objects(source, report)
     catalog = opener.for_cluster(objects.nodes, objects.node_claims)
-    pools = tuple(_as_a_controller_sees(pool) for pool in objects.node_pools)
+    pools = tuple(_as_validated(pool) for pool in objects.node_pools)
     settings = replace(choices.settings, complete_catalog=opener.complete)
     for notice in _notices(objects, catalog, complete=opener.complete):
         click.echo(f"karpool: {one_line(notice)}", err=True)
@@ -50,7 +50,7 @@ def cluster_from(source: ClusterInput, opener: Opener, choices: Choices, tell: T
 
 
 def _notices(objects: Objects, catalog: Catalog, *, complete: bool) -> Iterator[str]:
-    """What is missing in the input so that the answer is not what it seems to be."""
+    """What the input lacks, so that the answer may mislead."""
     if not objects.nodes:
         yield "there are no Nodes in the input, so there is nothing to decide"
     names = {node.name for node in objects.nodes} | {claim.status.node_name for claim in objects.node_claims}
@@ -62,11 +62,11 @@ def _notices(objects: Objects, catalog: Catalog, *, complete: bool) -> Iterator[
         yield f"the catalogue does not list {len(unlisted)} types of nodes, such as {min(unlisted)}: they have drifted"
 
 
-def _as_a_controller_sees(pool: NodePool) -> NodePool:
-    """A pool whose template breaks a rule is never ready; budgets that cannot be read stop it by themselves."""
+def _as_validated(pool: NodePool) -> NodePool:
+    """A pool whose template breaks a rule is not ready, as a controller has it."""
     broken = [flaw for flaw in controller_flaws(pool) if flaw.field.startswith("spec.template")]
     if not broken:
         return pool
     others = tuple(entry for entry in pool.status.conditions if entry.type != "Ready")
-    said = Condition(type="Ready", status="False", reason="ValidationFailed", message=broken[0].message)
-    return changed(pool, status=changed(pool.status, conditions=(*others, said)))
+    not_ready = Condition(type="Ready", status="False", reason="ValidationFailed", message=broken[0].message)
+    return changed(pool, status=changed(pool.status, conditions=(*others, not_ready)))

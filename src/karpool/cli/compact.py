@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from karpool.cli.cluster_source import read_objects
 from karpool.cli.decision_options import read_time
 from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option, with_options
-from karpool.cli.live_cluster import Purpose, ask_cluster
+from karpool.cli.live_cluster import Purpose, query_cluster
 from karpool.cli.progress import progress
 from karpool.cli.service import LOG_OPTIONS, run_service
 from karpool.compaction.config import CONFIG_MAP, Config, parse_config
@@ -220,40 +220,42 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
     now, file, name = read_time(given["at"]), given["config_file"], given["node"]
     if name is not None and given["every_node"]:
         raise InputError.at("--all", "does not go with --node")
-    with progress() as tell:
+    with progress() as report:
         if file is None and not source.files:
             config = _live_config(source.kube, given["configmap_name"], given["namespace"])
         else:
             config = _config(file, source.files)
-        objects, settings = read_objects(source, tell, Purpose.COMPACT), _settings(given)
-        made = (
+        objects, settings = read_objects(source, report, Purpose.COMPACT), _settings(given)
+        result = (
             compaction_document(decide(objects, config, now, settings))
             if name is None
             else compaction_node(explain(objects, config, now, _known(objects, name), settings))
         )
     _warn(objects, config, settings)
-    _show(made, given)
+    _show(result, given)
 
 
 def _warn(objects: Objects, config: Config, settings: CompactionSettings) -> None:
     """Say which pools of the configuration have no nodes; one of them may be misspelt."""
-    there = {pool_of(node.metadata.labels, settings.pool_label) for node in objects.nodes} - {""}
-    for name in pools_without_nodes(config, there) if objects.nodes else ():
-        said = f"no node belongs to pool {name}; there are: {', '.join(sorted(there)) or 'none'}"
-        click.echo(f"karpool: {one_line(said)}", err=True)
+    present = {pool_of(node.metadata.labels, settings.pool_label) for node in objects.nodes} - {""}
+    for name in pools_without_nodes(config, present) if objects.nodes else ():
+        notice = f"no node belongs to pool {name}; there are: {', '.join(sorted(present)) or 'none'}"
+        click.echo(f"karpool: {one_line(notice)}", err=True)
 
 
-def _show(made: Compaction | CompactionNode, given: Mapping[str, Any]) -> None:
+def _show(result: Compaction | CompactionNode, given: Mapping[str, Any]) -> None:
     if given["output"] == "json":
-        click.echo(to_json(made))
-    elif isinstance(made, Compaction):
+        click.echo(to_json(result))
+    elif isinstance(result, Compaction):
         from karpool.report.compaction_table import print_compaction
+        from karpool.report.terminal import Screen
 
-        print_compaction(made, every_node=given["every_node"])
+        print_compaction(result, Screen(sys.stdout), every_node=given["every_node"])
     else:
         from karpool.report.compaction_node_table import print_compaction_node
+        from karpool.report.terminal import Screen
 
-        print_compaction_node(made)
+        print_compaction_node(result, Screen(sys.stdout))
 
 
 def _known(objects: Objects, name: str) -> str:
@@ -279,7 +281,7 @@ def _live_config(kube: KubeContext, name: str, namespace: str | None) -> Config:
     """The configuration that the live cluster holds."""
     from karpool.compactor.config_source import read_compactor_config
 
-    return ask_cluster(kube, lambda client: read_compactor_config(client, name=name, namespace=namespace))
+    return query_cluster(kube, lambda client: read_compactor_config(client, name=name, namespace=namespace))
 
 
 # -- the run -------------------------------------------------------------------------------------------------------

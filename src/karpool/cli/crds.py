@@ -45,12 +45,12 @@ def crds(*, offline: bool, kube: KubeContext) -> None:
     looked at first (three definitions are read, nothing is changed).
     """
     if not offline:
-        _look(kube)
+        _refuse_foreign(kube)
     click.echo(definitions(), nl=False)
 
 
-def _look(kube: KubeContext) -> None:
-    """Refuse to go on where somebody else's definitions would be overwritten; warn if that cannot be known."""
+def _refuse_foreign(kube: KubeContext) -> None:
+    """Refuse to overwrite definitions that Karpool did not install; warn if the cluster cannot be read."""
     import asyncio
 
     from karpool.kube.errors import ApiError
@@ -64,12 +64,12 @@ def _look(kube: KubeContext) -> None:
         _warn(error)
         return
     try:
-        found = asyncio.run(_foreign(target))
+        foreign = asyncio.run(_foreign(target))
     except ApiError as error:
         _warn(error)
         return
-    if found:
-        raise InputError(_overwriting(found[0], target.context))
+    if foreign:
+        raise InputError(_overwriting(foreign[0], target.context))
 
 
 async def _foreign(target: "Target") -> tuple[str, ...]:

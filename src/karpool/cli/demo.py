@@ -1,4 +1,4 @@
-"""`karpool demo`: the evening after the peak, told in a minute, on a cluster that lives in memory."""
+"""`karpool demo`: a simulated evening after the peak, in a minute, on a virtual cluster."""
 
 import sys
 from pathlib import Path
@@ -44,14 +44,14 @@ def demo(*, report: str) -> None:
     opened = open_scenario(
         SCENARIO, Opener("aws", chosen=True, node_fee=0.0, prices=(), factor=1.0, spot_fraction=None)
     )
-    with progress() as tell:
-        found = opened.compare(list(opened.story.policies), [opened.story.seed], tell)
-    from karpool.report.simulation import simulation_document
+    with progress() as report_progress:
+        policies, seeds = list(opened.scenario.policies), [opened.scenario.seed]
+        comparison = opened.compare(policies, seeds, report_progress)
+    from karpool.report.demo_table import print_demo
+    from karpool.report.simulation_document import simulation_document
     from karpool.report.simulation_page import simulation_page
-    from karpool.report.simulation_story import tell_story
-    from karpool.report.tables import is_plain
     from karpool.report.terminal import Screen
 
-    page = simulation_page(simulation_document(found), found)
+    page = simulation_page(simulation_document(comparison), comparison)
     Path(report).write_text(page, encoding="utf-8")
-    tell_story(found, Screen(sys.stdout, plain=is_plain(sys.stdout)), report)
+    print_demo(comparison, Screen(sys.stdout), report)

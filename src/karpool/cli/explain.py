@@ -11,7 +11,6 @@ from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.progress import progress
 from karpool.report.document import to_json
-from karpool.report.tables import show_explanation
 from karpool.wire.problems import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -43,8 +42,8 @@ def explain(node: str, source: ClusterInput, output: str, catalog_opener: Opener
 
     If something keeps it, show what would have to be otherwise, and what that would save.
     """
-    with progress() as telling:
-        cluster = cluster_from(source, catalog_opener, choices, telling)
+    with progress() as report:
+        cluster = cluster_from(source, catalog_opener, choices, report)
     # The engine takes half a second to load: bad input and --help should not wait for it.
     from karpool.disruption.decision_pass import DecisionPass
     from karpool.disruption.explain import tell
@@ -60,7 +59,10 @@ def explain(node: str, source: ClusterInput, output: str, catalog_opener: Opener
     if output == "json":
         click.echo(to_json(document))
     else:
-        show_explanation(document, sys.stdout)
+        from karpool.report.explain_table import print_explanation
+        from karpool.report.terminal import Screen
+
+        print_explanation(document, Screen(sys.stdout))
 
 
 def _row(context: "DecisionContext", name: str) -> int:

@@ -1,4 +1,4 @@
-"""Asking a live cluster: whom to ask, how long to wait, and what to say when that fails."""
+"""Reads from a live cluster: which one, how long to wait, and what to say when that fails."""
 
 from collections.abc import Awaitable, Callable
 from enum import Enum
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from karpool.cli.errors import say
 from karpool.cli.input_options import KubeContext
-from karpool.cli.progress import Tell
+from karpool.cli.progress import ReportProgress
 from karpool.model.objects import Objects
 from karpool.wire.problems import InputError
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Somebody waits at a terminal: a cluster that is not there should be known soon.
+# A person waits at a terminal: a cluster that does not answer should be reported soon.
 _SECONDS_TO_ANSWER: Final = 30.0
 _SECONDS_OF_RETRIES: Final = 3.0
 
 
-def ask_cluster(kube: KubeContext, question: Callable[["Client"], Awaitable[T]]) -> T:
-    """The answer of a live cluster to a question; errors name its context."""
+def query_cluster(kube: KubeContext, query: Callable[["Client"], Awaitable[T]]) -> T:
+    """The answer of a live cluster to a query; errors name its context."""
     # Like the HTTP client, this takes a while to load: files and --help should not wait for it.
     import asyncio
 
@@ -30,7 +30,7 @@ def ask_cluster(kube: KubeContext, question: Callable[["Client"], Awaitable[T]])
 
     target = _target(kube)
     try:
-        return asyncio.run(_ask(target, question))
+        return asyncio.run(_query(target, query))
     except ApiError as error:
         where = f"context {target.context}"
         error.about = f"{where}: {error.about}" if error.about else where
@@ -45,12 +45,12 @@ class Purpose(Enum):
     KEEP = "a snapshot"
 
 
-def read_live(kube: KubeContext, tell: Tell, purpose: Purpose = Purpose.DECIDE) -> Objects:
+def read_live(kube: KubeContext, report: ReportProgress, purpose: Purpose = Purpose.DECIDE) -> Objects:
     """The objects of a live cluster, with a line on standard error for each gap."""
     from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, read_cluster
 
     kinds = {Purpose.DECIDE: DECIDED_ON, Purpose.COMPACT: COMPACTED, Purpose.KEEP: SIMULATED}[purpose]
-    reading = ask_cluster(kube, lambda client: read_cluster(client, resources=kinds, tell=tell))
+    reading = query_cluster(kube, lambda client: read_cluster(client, resources=kinds, tell=report))
     for note in reading.notes():
         say(note, 0)
     return reading.objects
@@ -65,11 +65,11 @@ def _target(kube: KubeContext) -> "Target":
         raise InputError.at("-f", f"is missing, and {error.problem.message}") from error
 
 
-async def _ask(target: "Target", question: Callable[["Client"], Awaitable[T]]) -> T:
+async def _query(target: "Target", query: Callable[["Client"], Awaitable[T]]) -> T:
     from karpool.kube.client import Client
     from karpool.kube.transport import Timeouts
     from karpool.live import USER_AGENT
 
     timeouts = Timeouts(response=_SECONDS_TO_ANSWER, retries=_SECONDS_OF_RETRIES)
     async with Client(target, timeouts=timeouts, user_agent=USER_AGENT) as client:
-        return await question(client)
+        return await query(client)

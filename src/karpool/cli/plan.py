@@ -11,7 +11,6 @@ from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
 from karpool.cli.progress import progress
 from karpool.report.document import Drawing, PlanDocument, to_json
-from karpool.report.tables import show_plan
 
 EPILOG: Final = f"""{READS_LIVE}
 \b
@@ -71,8 +70,8 @@ def plan(
 
     For every node that stays, say why. Nothing is changed anywhere.
     """
-    with progress() as tell:
-        cluster = cluster_from(source, catalog_opener, choices, tell)
+    with progress() as report:
+        cluster = cluster_from(source, catalog_opener, choices, report)
         # The engine takes half a second to load: bad input and --help should not wait for it.
         from karpool.disruption.plan import Planner, context_of
         from karpool.report.assemble import draw, plan_document
@@ -81,7 +80,7 @@ def plan(
             cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
         )
         before = draw(context) if output == "html" else ()
-        document = plan_document(Planner(context, tell).plan(steps))
+        document = plan_document(Planner(context, report).plan(steps))
         drawing = Drawing(before=before, after=draw(context) if output == "html" else ())
     _print(document, output, drawing, every_node=every_node)
 
@@ -90,8 +89,11 @@ def _print(document: PlanDocument, output: str, drawing: Drawing, *, every_node:
     if output == "json":
         click.echo(to_json(document))
     elif output == "html":
-        from karpool.report.page import plan_page
+        from karpool.report.plan_page import plan_page
 
         click.echo(plan_page(document, drawing))
     else:
-        show_plan(document, sys.stdout, every_node=every_node)
+        from karpool.report.plan_table import print_plan
+        from karpool.report.terminal import Screen
+
+        print_plan(document, Screen(sys.stdout), every_node=every_node)

@@ -1,15 +1,15 @@
-"""A progress bar for long work: on a terminal, on standard error, and gone when the work is done."""
+"""A progress bar on standard error, shown on a terminal only, and removed at the end."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Tell = Callable[[str, int, int | None], None]
+ReportProgress = Callable[[str, int, int | None], None]
 
 
 @contextmanager
-def progress() -> Iterator[Tell]:
-    """Give a function that is told what is being done and how far it is; it shows nothing where nobody looks."""
+def progress() -> Iterator[ReportProgress]:
+    """A function that takes what is being done, how many steps are done, and how many there are, if known."""
     if not sys.stderr.isatty():
         yield lambda _what, _done, _all: None
         return

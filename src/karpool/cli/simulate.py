@@ -107,31 +107,31 @@ def simulate(
     SCENARIO is a file, - for standard input, or the name of a built-in scenario.
     """
     opened = open_scenario(scenario, catalog_opener, length)
-    first = opened.story.seed if seed is None else seed
-    with progress() as tell:
-        found = opened.compare(_chosen(opened.story, policies), range(first, first + seeds), tell)
-    _print(found, output)
+    first = opened.scenario.seed if seed is None else seed
+    with progress() as report:
+        comparison = opened.compare(_chosen(opened.scenario, policies), range(first, first + seeds), report)
+    _print(comparison, output)
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A scenario that was found sound, and where it is."""
+class OpenedScenario:
+    """A valid scenario and its file."""
 
     file: str
     source: ScenarioSource
-    story: Scenario
+    scenario: Scenario
 
-    def compare(self, policies: Sequence[str], seeds: Sequence[int], tell: ReportProgress) -> Comparison:
+    def compare(self, policies: Sequence[str], seeds: Sequence[int], report: ReportProgress) -> Comparison:
         """Run it; several seeds take all cores."""
         try:
-            return compare(self.source, policies, seeds, tell, workers=cores() if len(seeds) > 1 else 1)
+            return compare(self.source, policies, seeds, report, workers=cores() if len(seeds) > 1 else 1)
         except UnknownMachineError as error:
             raise InputError.at(self.file, str(error), field="nodeGroups") from error
         except UnknownNodeError as error:
             raise InputError.at(self.file, str(error), field="cluster") from error
 
 
-def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opened:
+def open_scenario(name: str, opener: Opener, length: str | None = None) -> OpenedScenario:
     """A scenario by its file or its built-in name; the catalogue is the one of the command line, or its own."""
     if length is not None:
         _check_length(length)
@@ -143,42 +143,44 @@ def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opene
     files = tuple(str(beside / entry) for entry in written.cluster)
     own = _with_own_catalog(opener, written, beside)
     source = ScenarioSource(data, _opens(own, files), length, files)
-    story = source.scenario()
+    scenario = source.scenario()
     if files:
-        _refuse_first(pool_flaws(story), file)
-    if names_instance_types(story):
+        _refuse_first(pool_flaws(scenario), file)
+    if names_instance_types(scenario):
         # Without prices: an option would be blamed for a type that the scenario misspells.
-        _refuse_first(instance_type_flaws(story, _opens(replace(own, prices=()), files)()), file)
-    return Opened(file, source, story)
+        _refuse_first(instance_type_flaws(scenario, _opens(replace(own, prices=()), files)()), file)
+    return OpenedScenario(file, source, scenario)
 
 
 def _opens(opener: Opener, files: tuple[str, ...]) -> Callable[[], Catalog]:
-    return OfCluster(opener, files) if files else opener
+    return ClusterCatalog(opener, files) if files else opener
 
 
-def _refuse_first(found: Iterable[Flaw], file: str) -> None:
-    for flaw in found:
+def _refuse_first(flaws_found: Iterable[Flaw], file: str) -> None:
+    for flaw in flaws_found:
         raise InputError(Problem.of(flaw, file=file, about=""))
 
 
-def _missing_files(story: Scenario, beside: Path) -> Iterator[Flaw]:
-    for number, entry in enumerate(story.cluster):
+def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
+    for number, entry in enumerate(scenario.cluster):
         if not entry or not (beside / entry).exists():
             yield Flaw(
                 f"cluster[{number}]", "MissingFile", f"there is no file {beside / entry}; name one with a cluster"
             )
-    if story.catalog is None or _given("catalog_source"):
+    if scenario.catalog is None or _given("catalog_source"):
         return
-    region = story.catalog.removeprefix(f"{AWS}:")
-    if region != story.catalog and not is_region(region):
+    region = scenario.catalog.removeprefix(f"{AWS}:")
+    if region != scenario.catalog and not is_region(region):
         yield Flaw("catalog", "Region", f"{region!r} is not a region; write aws:REGION, such as aws:eu-west-1")
-    elif not _is_built_in(story.catalog) and not (story.catalog and (beside / story.catalog).exists()):
-        message = f"{story.catalog!r} is neither aws, aws:REGION or kwok, nor is there a file {beside / story.catalog}"
+    elif not _is_built_in(scenario.catalog) and not (scenario.catalog and (beside / scenario.catalog).exists()):
+        message = (
+            f"{scenario.catalog!r} is neither aws, aws:REGION or kwok, nor is there a file {beside / scenario.catalog}"
+        )
         yield Flaw("catalog", "MissingFile", message)
 
 
 @dataclass(frozen=True)
-class OfCluster:
+class ClusterCatalog:
     """Opens the catalogue for a cluster in files."""
 
     opener: Opener
@@ -194,22 +196,24 @@ def _read(name: str) -> tuple[str, bytes]:
         return name, (resources.files("karpool.virtual") / "scenarios" / f"{name}.yaml").read_bytes()
     if Path(name).name == name != STDIN and not Path(name).suffix and not Path(name).exists():
         raise InputError.at(name, f"is neither a file nor built in; there are {', '.join(BUNDLED)}")
-    at = FileSource(name)
-    return display_name(at), read_source(at, sys.stdin.buffer)
+    source = FileSource(name)
+    return display_name(source), read_source(source, sys.stdin.buffer)
 
 
 def _is_built_in(catalog: str) -> bool:
     return catalog == KWOK or catalog.partition(":")[0] == AWS
 
 
-def _with_own_catalog(opener: Opener, story: Scenario, beside: Path) -> Opener:
+def _with_own_catalog(opener: Opener, scenario: Scenario, beside: Path) -> Opener:
     """What the scenario says about machines and fees, unless the command line says it."""
-    if story.catalog is not None and not _given("catalog_source"):
-        opener = replace(opener, source=story.catalog if _is_built_in(story.catalog) else str(beside / story.catalog))
-    own = tuple(f"{kind}={price}" for kind, price in story.prices.items())
+    if scenario.catalog is not None and not _given("catalog_source"):
+        opener = replace(
+            opener, source=scenario.catalog if _is_built_in(scenario.catalog) else str(beside / scenario.catalog)
+        )
+    own = tuple(f"{kind}={price}" for kind, price in scenario.prices.items())
     opener = replace(opener, prices=(*own, *opener.prices))
     if not _given("node_fee"):
-        opener = replace(opener, node_fee=story.node_fee)
+        opener = replace(opener, node_fee=scenario.node_fee)
     return opener
 
 
@@ -227,25 +231,26 @@ def _check_length(length: str) -> None:
         raise InputError.at("--length", f"{length!r} is no length of time; write one such as 24h")
 
 
-def _chosen(story: Scenario, policies: tuple[str, ...]) -> list[str]:
+def _chosen(scenario: Scenario, policies: tuple[str, ...]) -> list[str]:
     """The policies to run, each once, in the order in which they were asked for."""
     for name in policies:
-        if name not in story.policies:
-            raise InputError.at("--policy", f"there is no policy {name!r}; there are {', '.join(story.policies)}")
-    return list(dict.fromkeys(policies or story.policies))
+        if name not in scenario.policies:
+            raise InputError.at("--policy", f"there is no policy {name!r}; there are {', '.join(scenario.policies)}")
+    return list(dict.fromkeys(policies or scenario.policies))
 
 
-def _print(found: Comparison, output: str) -> None:
-    from karpool.report.simulation import simulation_document, to_json
+def _print(comparison: Comparison, output: str) -> None:
+    from karpool.report.simulation_document import simulation_document, to_json
 
-    document = simulation_document(found)
+    document = simulation_document(comparison)
     if output == "json":
         click.echo(to_json(document))
     elif output == "html":
         from karpool.report.simulation_page import simulation_page
 
-        click.echo(simulation_page(document, found))
+        click.echo(simulation_page(document, comparison))
     else:
-        from karpool.report.simulation_table import show_simulation
+        from karpool.report.simulation_table import print_simulation
+        from karpool.report.terminal import Screen
 
-        show_simulation(document, sys.stdout)
+        print_simulation(document, Screen(sys.stdout))

@@ -1,4 +1,4 @@
-"""`karpool snapshot`: a cluster in one small file, without anything that is nobody's business."""
+"""`karpool snapshot`: a cluster in one small file, without secrets and needless detail."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from karpool.cli.cluster_source import read_objects
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
 from karpool.cli.live_cluster import Purpose
 from karpool.cli.progress import progress
-from karpool.report.words import count
+from karpool.report.formatting import count
 
 STDOUT: Final = "-"
 EPILOG: Final = f"""{READS_LIVE}
@@ -56,12 +56,12 @@ def snapshot(source: ClusterInput, output: str) -> None:
 
     if output != STDOUT:
         check_place(Path(output))
-    with progress() as tell:
-        objects = read_objects(source, tell, Purpose.KEEP)
+    with progress() as report:
+        objects = read_objects(source, report, Purpose.KEEP)
         written = encode_snapshot(objects)
     if output == STDOUT:
         sys.stdout.buffer.write(written)
         return
     size = write_snapshot(Path(output), written)
-    held = f"{count(len(objects.nodes), 'node')} and {count(len(objects.pods), 'pod')}"
-    click.echo(f"{output}: {held}, {max(1, size // 1000):,} kB; karpool plan -f {output}")
+    contents = f"{count(len(objects.nodes), 'node')} and {count(len(objects.pods), 'pod')}"
+    click.echo(f"{output}: {contents}, {max(1, size // 1000):,} kB; karpool plan -f {output}")

@@ -10,10 +10,11 @@ import msgspec
 from karpool.cli.errors import BAD_INPUT, say
 from karpool.cli.input_options import READS, files_option, output_option
 from karpool.disruption.pods import ignored_protection
+from karpool.model.annotations import annotation_path
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.loading import Loaded, read
 from karpool.model.validation import validate as find_problems
-from karpool.wire.problems import Problem
+from karpool.wire.problems import Flaw, Problem
 
 if TYPE_CHECKING:
     from karpool.report.terminal import Screen
@@ -26,7 +27,7 @@ WHAT IS CHECKED
   that an API server has for NodePools and NodeClaims. Objects: each has a name,
   no two have the same. References: the NodePool of a NodeClaim, the Node of a
   pod. Schedules: budgets whose cron never comes. Unknown fields are warnings, and
-  so are weights that put a pool of dear nodes before a pool of cheap ones.
+  so are weights that put a pool of expensive nodes before a cheap one.
 \b
 THE JSON
   {{"kinds": {{"Node": 12}}, "skipped": {{"Service": 3}}, "warnings": [], "problems":
@@ -64,37 +65,31 @@ def validate(context: click.Context, files: tuple[str, ...], output: str) -> Non
     NodeClaim whose NodePool does not exist, a pod on a node that does not exist, a schedule that never comes.
     """
     loaded = read(files, stdin=sys.stdin.buffer)
-    found = Validation(loaded.kinds, loaded.skipped, warnings_about(loaded), find_problems(loaded))
-    if found.problems:
-        say(str(found.problems[0]), BAD_INPUT)
+    validation = Validation(loaded.kinds, loaded.skipped, warnings_about(loaded), find_problems(loaded))
+    if validation.problems:
+        say(str(validation.problems[0]), BAD_INPUT)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(validation), indent=2))
     else:
-        show(found, sys.stdout)
-    context.exit(BAD_INPUT if found.problems else 0)
+        show(validation, sys.stdout)
+    context.exit(BAD_INPUT if validation.problems else 0)
 
 
 def warnings_about(loaded: Loaded) -> tuple[Problem, ...]:
-    """Everything that is allowed and yet worth knowing."""
+    """Everything that is allowed but probably not meant."""
     return (*loaded.warnings, *_costly_weights(loaded), *_ignored_protection(loaded))
 
 
 def _ignored_protection(loaded: Loaded) -> Iterator[Problem]:
-    """Annotations that should keep pods from being disturbed and do not."""
+    """do-not-disrupt annotations that mean nothing."""
     for pod in loaded.objects.pods:
-        if (found := ignored_protection(pod)) is not None:
-            field = f"metadata.annotations[{DO_NOT_DISRUPT}]"
-            yield Problem(
-                file=loaded.file_of("Pod", pod.key),
-                object=found.object,
-                field=field,
-                rule=str(found.code),
-                message=found.message,
-            )
+        if (reason := ignored_protection(pod)) is not None:
+            flaw = Flaw(annotation_path(DO_NOT_DISRUPT), str(reason.code), reason.message)
+            yield Problem.of(flaw, file=loaded.file_of("Pod", pod.key), about=reason.object)
 
 
 def _costly_weights(loaded: Loaded) -> Iterator[Problem]:
-    """Weights that make small pods run on dear nodes, at the prices of the built-in catalogue."""
+    """Weights that make small pods run on expensive nodes, at the prices of the built-in catalogue."""
     refused = {problem.object for problem in (*loaded.problems, *loaded.omissions)}
     pools = [pool for pool in loaded.objects.node_pools if f"NodePool {pool.name}" not in refused]
     if not any(pool.weight for pool in pools):
@@ -107,23 +102,22 @@ def _costly_weights(loaded: Loaded) -> Iterator[Problem]:
         yield Problem.of(flaw, file=file, about=f"NodePool {pool.name}")
 
 
-def show(found: Validation, file: TextIO) -> None:
-    """Print what was found as tables."""
-    from karpool.report.tables import is_plain
+def show(validation: Validation, file: TextIO) -> None:
+    """Print the result as tables."""
     from karpool.report.terminal import Column, Screen
 
-    screen = Screen(file, plain=is_plain(file))
-    if found.kinds:
-        rows = [(kind, f"{number:,}") for kind, number in found.kinds.items()]
+    screen = Screen(file)
+    if validation.kinds:
+        rows = [(kind, f"{number:,}") for kind, number in validation.kinds.items()]
         screen.table([Column("kind"), Column("objects", "right")], rows)
     else:
         screen.line("Nothing of what was read is needed.")
-    if found.skipped:
-        listed = ", ".join(f"{number:,} {kind}" for kind, number in found.skipped.items())
+    if validation.skipped:
+        listed = ", ".join(f"{number:,} {kind}" for kind, number in validation.skipped.items())
         screen.line(f"Skipped, not needed: {listed}")
-    _show_problems(screen, "Warnings", found.warnings)
-    _show_problems(screen, "Problems", found.problems)
-    if not found.problems:
+    _show_problems(screen, "Warnings", validation.warnings)
+    _show_problems(screen, "Problems", validation.problems)
+    if not validation.problems:
         screen.line("No problems.")
 
 

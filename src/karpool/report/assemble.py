@@ -1,4 +1,4 @@
-"""From decisions to documents: a plan or the story of a node as other programs and people read it."""
+"""From decisions to documents: a plan, or the explanation of a node."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ def plan_document(plan: Plan) -> document.PlanDocument:
         after=after,
         savings=document.Savings(price_per_hour=saved, percent=percent),
         commands=tuple(_command(step) for step in plan.steps),
-        nodes=tuple(_verdict(fate) for fate in plan.fates),
+        nodes=tuple(_verdict(outcome) for outcome in plan.fates),
         unschedulable=tuple(document.Unschedulable(pod=pod, reasons=(why,)) for pod, why in plan.unschedulable),
     )
 
@@ -79,21 +79,21 @@ def _placement(move: Move, step: PlanStep) -> document.PlacementPart:
     return document.PlacementPart(pod=move.pod, source=move.source, target=target)
 
 
-def _verdict(fate: NodeOutcome) -> document.NodeVerdict:
-    labels, state = fate.candidate.state.labels, fate.candidate.state
+def _verdict(outcome: NodeOutcome) -> document.NodeVerdict:
+    labels, state = outcome.candidate.state.labels, outcome.candidate.state
     return document.NodeVerdict(
-        name=fate.candidate.name,
+        name=outcome.candidate.name,
         node_pool=state.pool,
         instance_type=labels.get(INSTANCE_TYPE, ""),
-        price_per_hour=fate.candidate.price,
-        pods=fate.pods,
-        verdict=_word(fate.step.command if fate.step else None),
-        step=fate.step.number if fate.step else None,
-        reasons=fate.reasons,
+        price_per_hour=outcome.candidate.price,
+        pods=outcome.pods,
+        verdict=_word(outcome.step.command if outcome.step else None),
+        step=outcome.step.number if outcome.step else None,
+        reasons=outcome.reasons,
         zone=labels.get(ZONE, ""),
         capacity_type=labels.get(CAPACITY_TYPE, ""),
-        utilisation=fate.utilisation,
-        requests=fate.requested,
+        utilisation=outcome.utilisation,
+        requests=outcome.requested,
         allocatable={name: amount for name, amount in state.allocatable.items() if name in ("cpu", "memory")},
     )
 
@@ -104,13 +104,13 @@ def _word(command: Command | None) -> document.Verdict:
     return "replace" if command.replacements else "delete"
 
 
-def explanation(context: DecisionContext, story: NodeExplanation) -> document.ExplanationDocument:
-    """The story of a node as its document."""
-    candidate = story.candidate
+def explanation(context: DecisionContext, explained: NodeExplanation) -> document.ExplanationDocument:
+    """The explanation of a node as its document."""
+    candidate = explained.candidate
     labels, node = candidate.state.labels, candidate.state.node
     created = node.metadata.creation_timestamp if node else None
     pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
-    goes = story.drift is not None or all(ruling.passed for ruling in story.rulings)
+    goes = explained.drift is not None or all(ruling.passed for ruling in explained.rulings)
     return document.ExplanationDocument(
         time=context.now,
         node=document.ExplainedNodePart(
@@ -123,22 +123,24 @@ def explanation(context: DecisionContext, story: NodeExplanation) -> document.Ex
             pods=sum(not pod.is_daemon and not context.expected(pod) for pod in pods),
             age_seconds=(context.now - created).total_seconds() if created else None,
         ),
-        verdict=_verdict_of(story) if goes else "keep",
+        verdict=_verdict_of(explained) if goes else "keep",
         utilisation=_utilisation(context.snapshot, candidate),
-        rules=tuple(document.RuleResult(rule=r.rule, passed=r.passed, reason=r.reason) for r in story.rulings),
-        pods=tuple(document.PodDestination(pod=d.pod, target=d.target, reason=d.reason) for d in story.destinations),
-        alternative=_alternative(story.drift or story.command),
-        unblock=tuple(document.Unblock(condition=w.condition, savings_per_hour=w.savings) for w in story.ways),
+        rules=tuple(document.RuleResult(rule=r.rule, passed=r.passed, reason=r.reason) for r in explained.rulings),
+        pods=tuple(
+            document.PodDestination(pod=d.pod, target=d.target, reason=d.reason) for d in explained.destinations
+        ),
+        alternative=_alternative(explained.drift or explained.command),
+        unblock=tuple(document.Unblock(condition=w.condition, savings_per_hour=w.savings) for w in explained.ways),
         calendar=_calendar(context, candidate),
     )
 
 
 def _calendar(context: DecisionContext, candidate: Candidate) -> tuple[document.AllowedUntil, ...]:
-    """When the budgets of a node's pool allow how much, in the next week; nothing if that is always the same."""
+    """What the budgets of a node's pool allow in the next week; nothing if that never changes."""
     if candidate.pool is None:
         return ()
     cause = Cause.EMPTY if candidate.empty else Cause.UNDERUTILIZED
-    found = calendar(
+    intervals = calendar(
         candidate.pool,
         cause,
         context.pool_size(candidate.pool.name),
@@ -146,18 +148,20 @@ def _calendar(context: DecisionContext, candidate: Candidate) -> tuple[document.
         _DAYS_AHEAD,
         annotated=context.settings.annotated_budgets,
     )
-    if len(found) == 1:
+    if len(intervals) == 1:
         return ()
     return tuple(
-        document.AllowedUntil(start=one.start, end=one.end, allowed=None if one.allowed >= UNLIMITED else one.allowed)
-        for one in found
+        document.AllowedUntil(
+            start=entry.start, end=entry.end, allowed=None if entry.allowed >= UNLIMITED else entry.allowed
+        )
+        for entry in intervals
     )
 
 
-def _verdict_of(story: NodeExplanation) -> document.Verdict:
-    if story.drift is not None:
-        return _word(story.drift)
-    return "delete" if story.candidate.empty else _word(story.command)
+def _verdict_of(explained: NodeExplanation) -> document.Verdict:
+    if explained.drift is not None:
+        return _word(explained.drift)
+    return "delete" if explained.candidate.empty else _word(explained.command)
 
 
 def _alternative(command: Command | None) -> document.AlternativePart | None:
@@ -174,16 +178,18 @@ def _alternative(command: Command | None) -> document.AlternativePart | None:
 
 
 def _utilisation(snapshot: Snapshot, candidate: Candidate) -> dict[str, document.Utilisation]:
-    """Requested and allocatable of every resource that the node has or its pods ask for."""
-    found = {}
+    """Requested and allocatable of every resource that the node has."""
+    utilisation = {}
     for name, column in snapshot.resources.index.items():
         taken = int(snapshot.nodes.taken[candidate.row, column])
         room = candidate.state.allocatable.get(name)
         if room is None or not room.nano:
             continue
-        asked = Quantity(taken * (10**6 if column == CPU else 10**9))
-        found[name] = document.Utilisation(requested=asked, allocatable=room, ratio=asked.nano / room.nano)
-    return found
+        requested = Quantity(taken * (10**6 if column == CPU else 10**9))
+        utilisation[name] = document.Utilisation(
+            requested=requested, allocatable=room, ratio=requested.nano / room.nano
+        )
+    return utilisation
 
 
 def draw(context: DecisionContext) -> tuple[document.DrawnNode, ...]:
@@ -221,7 +227,7 @@ def _drawn(context: DecisionContext, candidate: Candidate) -> document.DrawnNode
 
 
 def _workload(pod: Pod) -> str:
-    """What a person calls the owner of a pod: a ReplicaSet stands for its Deployment."""
+    """The workload of a pod; a ReplicaSet stands for its Deployment."""
     owner = next(iter(pod.metadata.owner_references), None)
     if owner is None:
         return ""

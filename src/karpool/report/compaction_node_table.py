@@ -1,33 +1,34 @@
-"""One node of the compactor as tables for people: its use, its mark, what it waits for, what keeps it, and its pods."""
+"""One node of the compactor in a terminal: its requests, its mark, what it waits for, what keeps it, and its pods."""
 
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 
 from karpool.compaction.reasons import CompactionReasonCode, clock
 from karpool.report.compaction_node_document import CompactionNode, ExplainedPart, PodPart, UsePart, WaitsPart
-from karpool.report.plan_table import sentence
-from karpool.report.tables import is_plain
+from karpool.report.formatting import age, count, ratio, resource
+from karpool.report.reason_table import sentence
 from karpool.report.terminal import Cell, Column, Screen
-from karpool.report.words import age, count, resource, share
 
 
-def print_compaction_node(made: CompactionNode) -> None:
-    """Print everything about a node, top down."""
-    screen = Screen(sys.stdout, plain=is_plain(sys.stdout))
-    _facts(made, screen)
-    _uses(made.node, screen)
-    _lines("It still waits", list(_waits(made.node.waits_for, made.time)), screen)
-    _reasons(made.node, screen)
-    _lines("What may keep the autoscaler from removing it", list(map(sentence, made.node.warnings)), screen)
-    _pods(made.node.pods, screen)
+def print_compaction_node(document: CompactionNode, screen: Screen) -> None:
+    """Everything about a node, top down."""
+    _facts(document, screen)
+    _uses(document.node, screen)
+    _lines("It still waits", list(_waits(document.node.waits_for, document.time)), screen)
+    _reasons(document.node, screen)
+    _lines(
+        "What may keep the autoscaler from removing it",
+        [sentence(reason, document.node.name) for reason in document.node.warnings],
+        screen,
+    )
+    _pods(document.node.pods, screen)
 
 
-def _facts(made: CompactionNode, screen: Screen) -> None:
-    node = made.node
+def _facts(document: CompactionNode, screen: Screen) -> None:
+    node = document.node
     verdict = "would be drained" if node.change == "drain" else "is on its way out" if node.in_progress else "stays"
-    screen.line(screen.text(f"Node {node.name} {verdict}", "bold"), f" as of {made.time:%Y-%m-%d %H:%M:%S} UTC")
-    screen.line(f"pool {node.pool or 'none'}, age {age(node.age_seconds)}, {_state(node, made.time)}")
+    screen.line(screen.text(f"Node {node.name} {verdict}", "bold"), f" as of {document.time:%Y-%m-%d %H:%M:%S} UTC")
+    screen.line(f"pool {node.pool or 'none'}, age {age(node.age_seconds)}, {_state(node, document.time)}")
     waits = node.waits_for
     if waits.underutilized is not None:
         screen.line(
@@ -69,8 +70,8 @@ def _judged(node: ExplainedPart) -> str:
 
 
 def _use(name: str, use: UsePart) -> tuple[str, ...]:
-    limit = "none" if use.limit is None else f"under {use.limit:.1%}"
-    return name, resource(name, use.requested), resource(name, use.allocatable), share(use.ratio, 1), limit
+    limit = "none" if use.limit is None else f"under {ratio(use.limit, 1)}"
+    return name, resource(name, use.requested), resource(name, use.allocatable), ratio(use.ratio, 1), limit
 
 
 def _waits(waits: WaitsPart, now: datetime) -> Iterator[str]:
@@ -102,8 +103,8 @@ def _reasons(node: ExplainedPart, screen: Screen) -> None:
     if not node.reasons:
         screen.heading("Nothing keeps it.")
         return
-    heading = "It is under way" if node.in_progress else f"{count(len(node.reasons), 'reason')} why it stays"
-    screen.heading(heading)
+    title = "It is under way" if node.in_progress else f"{count(len(node.reasons), 'reason')} why it stays"
+    screen.heading(title)
     columns = (Column("reason"), Column("why", wraps=True))
     screen.table(columns, ((reason.code, sentence(reason, node.name)) for reason in node.reasons))
 

@@ -1,4 +1,4 @@
-"""The documents that other programs read, declared once: a plan, an explanation of one node, and what a page draws.
+"""The documents that other programs read, declared once: a plan, an explanation of a node, and what a page draws.
 
 Prices are in $/h and never rounded; None (null) is an unknown one. Amounts of resources are requests, not usage.
 """
@@ -201,7 +201,7 @@ class ExplanationDocument(DocumentPart, frozen=True, kw_only=True):
 class DrawnPod(DocumentPart, frozen=True, kw_only=True):
     """A pod as a slice of its node: its shares of the node's allocatable CPU and memory, 0 to 1.
 
-    `workload` is what a person calls the owner ("Deployment cart"); daemons come and go with their node.
+    `workload` is its controller, such as "Deployment cart"; pods of DaemonSets come and go with their node.
     """
 
     name: str

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from karpool.report.document import AllowedUntil, ExplanationDocument, PodDestination, RuleResult, Unblock
-from karpool.report.plan_table import sentence
+from karpool.report.formatting import age, amount, count, per_hour, ratio, resource
+from karpool.report.reason_table import sentence
 from karpool.report.terminal import Cell, Column, Screen
-from karpool.report.words import age, amount, count, per_hour, resource
 
 _VERDICTS: Final = {"keep": "stays", "delete": "can go", "replace": "can be replaced"}
 
@@ -46,8 +46,8 @@ def _calendar(windows: tuple[AllowedUntil, ...], screen: Screen) -> None:
         return
     screen.heading("What the budgets of its pool allow in the next days (UTC)")
     rows = [
-        (f"{one.start:%a %d %b %H:%M}", f"{one.end:%a %d %b %H:%M}", "any" if one.allowed is None else str(one.allowed))
-        for one in windows
+        (f"{start:%a %d %b %H:%M}", f"{end:%a %d %b %H:%M}", "any" if allowed is None else str(allowed))
+        for start, end, allowed in ((entry.start, entry.end, entry.allowed) for entry in windows)
     ]
     screen.table((Column("from"), Column("to"), Column("nodes at once", "right")), rows)
 
@@ -66,7 +66,7 @@ def _utilisation(explanation: ExplanationDocument, screen: Screen) -> None:
             name,
             resource(name, use.requested),
             resource(name, use.allocatable),
-            f"{use.ratio:.0%}",
+            ratio(use.ratio),
             screen.bar(use.ratio),
         )
         for name, use in explanation.utilisation.items()
@@ -102,18 +102,18 @@ def _pod_rows(pods: tuple[PodDestination, ...], screen: Screen) -> Iterator[tupl
 
 
 def _alternative(explanation: ExplanationDocument, screen: Screen) -> None:
-    found = explanation.alternative
-    if found is None:
+    new = explanation.alternative
+    if new is None:
         return
-    where = ", ".join(part for part in (found.zone, found.capacity_type, found.node_pool) if part)
+    where = ", ".join(part for part in (new.zone, new.capacity_type, new.node_pool) if part)
     screen.heading("Cheapest replacement")
-    price = f"{per_hour(found.price_per_hour)}; today's node costs {per_hour(explanation.node.price_per_hour)}"
-    screen.line(f"{found.instance_type} ({where}): {price}")
+    price = f"{per_hour(new.price_per_hour)}; today's node costs {per_hour(explanation.node.price_per_hour)}"
+    screen.line(f"{new.instance_type} ({where}): {price}")
 
 
-def _unblock(ways: tuple[Unblock, ...], screen: Screen) -> None:
-    if not ways:
+def _unblock(conditions: tuple[Unblock, ...], screen: Screen) -> None:
+    if not conditions:
         return
     screen.heading("What would let it go")
-    rows = ((f"if {way.condition}", amount(way.savings_per_hour)) for way in ways)
+    rows = ((f"if {entry.condition}", amount(entry.savings_per_hour)) for entry in conditions)
     screen.table((Column("", wraps=True), Column("would save $/h", "right")), rows)

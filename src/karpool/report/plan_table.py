@@ -1,37 +1,25 @@
 """A plan in a terminal: what it saves, its steps, and why the other nodes stay."""
 
-from collections.abc import Iterable
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
-from karpool.model.reasons import Reason
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
+from karpool.report.formatting import amount, count, per_hour, per_month, percent, ratio
+from karpool.report.reason_table import print_reasons, reason_lines, sentence
 from karpool.report.terminal import Cell, Column, Screen
-from karpool.report.words import amount, count, per_hour, per_month, percent, share
 
 _NAMES_SHOWN: Final = 3
-_EXAMPLES: Final = 2
 _PODS_SHOWN: Final = 20
 
 
-class Judged(Protocol):
-    """A node with the reasons why it stays."""
-
-    @property
-    def reasons(self) -> tuple[Reason, ...]: ...
-
-
-N = TypeVar("N", bound=Judged)
-
-
 def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
-    """The whole plan, top down: totals, steps, nodes that stay, pods without a place."""
+    """The whole plan, top down: totals, steps, nodes that stay, pods that no node can take."""
     _summary(plan, screen)
     _steps(plan.commands, screen)
     staying = [node for node in plan.nodes if node.verdict == "keep"]
     if every_node:
         _each_node(plan.nodes, screen)
     elif staying:
-        _reasons(staying, screen)
+        print_reasons(staying, screen, _total)
     _unschedulable(plan, screen, every_pod=every_node)
 
 
@@ -74,14 +62,14 @@ def _steps(commands: tuple[PlannedCommand, ...], screen: Screen) -> None:
 
 
 def _step(command: PlannedCommand, screen: Screen) -> tuple[Cell, ...]:
-    what = [f"{command.decision} {_names(command.nodes)}"]
-    what += [f"with {_replacement(new)}" for new in command.replacements]
-    what += [f"pods under PDB {pdb} leave in {turns} waves" for pdb, turns in command.waves.items() if turns > 1]
+    lines = [f"{command.decision} {_names(command.nodes)}"]
+    lines += [f"with {_replacement(new)}" for new in command.replacements]
+    lines += [f"pods under PDB {pdb} leave in {turns} waves" for pdb, turns in command.waves.items() if turns > 1]
     if command.ended:
-        what.append(f"{count(len(command.ended), 'pod')} without another place, ended by the termination grace period:")
-        what.append(f"  {_names(command.ended)}")
+        lines.append(f"{count(len(command.ended), 'pod')} with no other node, ended by the termination grace period:")
+        lines.append(f"  {_names(command.ended)}")
     saved = screen.text(amount(command.savings_per_hour), "green")
-    return str(command.step), command.method, f"{len(command.placements):,}", saved, screen.lines(what)
+    return str(command.step), command.method, f"{len(command.placements):,}", saved, screen.lines(lines)
 
 
 def _replacement(new: ReplacementPart) -> str:
@@ -97,52 +85,10 @@ def _names(names: tuple[str, ...]) -> str:
     return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN:,} more"
 
 
-def _reasons(staying: list[NodeVerdict], screen: Screen) -> None:
-    screen.heading(stay_heading(len(staying)))
-    if any(len({reason.code for reason in node.reasons}) > 1 for node in staying):
-        screen.line("A node with several reasons is counted under each.")
-    columns = (
-        Column("reason"),
-        Column("nodes", "right"),
-        Column("$/h", "right"),
-        Column("for example", wraps=True),
-    )
-    screen.table(columns, (_group(code, nodes, screen) for code, nodes in group_by_code(staying)))
-
-
-def stay_heading(number: int) -> str:
-    """The heading above the reasons of nodes that stay."""
-    return f"Why {count(number, 'node')} stay" + ("s" if number == 1 else "")
-
-
-def group_by_code(nodes: Iterable[N]) -> list[tuple[str, list[N]]]:
-    """Nodes under each of their reason codes, the code with most nodes first."""
-    groups: dict[str, list[N]] = {}
-    for node in nodes:
-        for code in dict.fromkeys(reason.code for reason in node.reasons):
-            groups.setdefault(code, []).append(node)
-    return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-
-
-def _group(code: str, nodes: list[NodeVerdict], screen: Screen) -> tuple[Cell, ...]:
-    examples = []
-    for node in nodes[:_EXAMPLES]:
-        reason = next(entry for entry in node.reasons if entry.code == code)
-        examples.append(f"{node.name}: {sentence(reason, node.name)}")
-    return code, f"{len(nodes):,}", amount(_total(nodes)), screen.lines(examples)
-
-
 def _total(nodes: list[NodeVerdict]) -> float | None:
-    """The price of all these nodes, unknown as soon as one is."""
+    """The price of all these nodes, unknown as soon as one of them is."""
     prices = [node.price_per_hour for node in nodes if node.price_per_hour is not None]
     return sum(prices) if len(prices) == len(nodes) else None
-
-
-def sentence(reason: Reason, node: str = "") -> str:
-    """The reason's message, led by the object it is about unless that is the node itself or named already."""
-    name = reason.object.rpartition(" ")[2]
-    named = not name or name in reason.message or reason.object == f"Node {node}"
-    return reason.message if named else f"{reason.object}: {reason.message}"
 
 
 def _each_node(nodes: tuple[NodeVerdict, ...], screen: Screen) -> None:
@@ -156,11 +102,10 @@ def _node(node: NodeVerdict, screen: Screen) -> tuple[Cell, ...]:
     facts = (
         node.name,
         f"  {node.node_pool or 'no pool'}, {node.instance_type or '?'}, {per_hour(node.price_per_hour)}",
-        f"  {count(node.pods, 'pod')}, cpu {share(used.get('cpu'))}, memory {share(used.get('memory'))}",
+        f"  {count(node.pods, 'pod')}, cpu {ratio(used.get('cpu'))}, memory {ratio(used.get('memory'))}",
     )
     verdict = node.verdict if node.step is None else f"{node.verdict}, step {node.step}"
-    why = (f"{reason.code}: {sentence(reason, node.name)}" for reason in node.reasons)
-    return screen.lines(facts), verdict, screen.lines(why)
+    return screen.lines(facts), verdict, reason_lines(node, screen)
 
 
 def _unschedulable(plan: PlanDocument, screen: Screen, *, every_pod: bool) -> None:

@@ -1,11 +1,10 @@
-"""A simulation as one self-contained HTML page: plots over time, a table, and a content security policy."""
+"""A simulation as one self-contained HTML page: plots over time and a table."""
 
 from html import escape
-from string import Template
 from typing import Any, Final
 
-from karpool.report.page import asset, embeddable, script_hash
-from karpool.report.simulation import Simulation
+from karpool.report.html import render_page
+from karpool.report.simulation_document import Simulation
 from karpool.report.simulation_plots import COLOURS, MEASURES, clock, lines, measured_from, plot, times
 from karpool.report.simulation_table import NOTHING_RAN, ROWS, Row, difference, headline, shown_rows, written
 from karpool.virtual.compare import Comparison
@@ -17,18 +16,17 @@ _SMALL: Final = ("evictions", "nodesAtEnd", "pendingPodsAtEnd")
 
 def simulation_page(document: Simulation, comparison: Comparison) -> str:
     """The page, ready to be written to a file."""
-    style, script = asset("simulation.css"), asset("simulation.js")
-    policy = f"default-src 'none'; style-src {script_hash(style)}; script-src {script_hash(script)}; base-uri 'none'"
     drawn = {measure.key: lines(comparison, measure) for measure in MEASURES}
     plots = "".join(
         f'<figure class="card"><figcaption>{measure.title} <small>{measure.unit}</small></figcaption>'
         f"{plot(comparison, measure, drawn[measure.key])}</figure>"
         for measure in MEASURES
     )
-    return Template(asset("simulation.html")).substitute(
-        policy=policy,
-        style=style,
-        script=script,
+    return render_page(
+        "simulation.html",
+        "simulation.css",
+        ("simulation.js",),
+        _data(document, comparison, drawn),
         title=escape(document.scenario or "scenario"),
         headline=escape(headline(document)),
         description=escape(document.description),
@@ -37,7 +35,6 @@ def simulation_page(document: Simulation, comparison: Comparison) -> str:
         plots=plots,
         table=_table(document),
         note=_note(document),
-        data=embeddable(_data(document, comparison, drawn)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Plots over time as SVG: one line for each policy, drawn here, so that a page needs nothing to show them."""
+"""Plots over time as SVG, one line for each policy, so that a page needs no library."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from html import escape
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from karpool.report.words import age, amount
+from karpool.report.formatting import age, amount
 from karpool.virtual.compare import Comparison, Run
 from karpool.virtual.curves import seconds
 from karpool.virtual.recorder import ClusterSample
@@ -23,7 +23,7 @@ _MOST_POINTS: Final = 600
 
 
 class Measure(NamedTuple):
-    """Something to plot: what it is called, and what a sample says about it."""
+    """Something to plot: its title, its unit, and its value in a sample."""
 
     key: str
     title: str
@@ -103,7 +103,7 @@ def plot(comparison: Comparison, measure: Measure, drawn: Sequence[PlotLine]) ->
 
 
 class _Frame(NamedTuple):
-    """Where values are on the paper."""
+    """The scales of a plot."""
 
     span: float
     ceiling: float
@@ -124,37 +124,37 @@ def _ceiling(most: float) -> float:
 
 
 def _value_axis(frame: _Frame, measure: Measure) -> list[str]:
-    made = []
+    elements = []
     for part in range(5):
         value = frame.ceiling * part / 4
         y = frame.y(value)
         text = amount(value) if measure.unit == "$/h" else f"{value:,.4g}"
-        made.append(f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y}" y2="{y}"/>')
-        made.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{text}</text>')
-    return made
+        elements.append(f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y}" y2="{y}"/>')
+        elements.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{text}</text>')
+    return elements
 
 
 def _time_axis(frame: _Frame, comparison: Comparison) -> list[str]:
     begin = measured_from(comparison)
     step = next((step for step in _TIME_STEPS if frame.span / step <= _MOST_TICKS), _TIME_STEPS[-1])
     first = -(begin.hour * 3600 + begin.minute * 60 + begin.second) % step
-    made = []
+    elements = []
     time = float(first)
     while time <= frame.span:
         text = clock(begin, time, days=frame.span > _DAYS)
-        made.append(f'<text class="tick" x="{frame.x(time)}" y="{BOTTOM + 18}" text-anchor="middle">{text}</text>')
+        elements.append(f'<text class="tick" x="{frame.x(time)}" y="{BOTTOM + 18}" text-anchor="middle">{text}</text>')
         time += step
-    return made
+    return elements
 
 
 def measured_from(comparison: Comparison) -> datetime:
-    """When measuring began, on the cluster's own clock."""
+    """When measuring started, in the time of the cluster."""
     scenario = comparison.scenario
     return scenario.start + timedelta(seconds=seconds(scenario.warm_up))
 
 
 def clock(begin: datetime, time: float, *, days: bool = False) -> str:
-    """A moment as people read it: the time of day, or the day where there are many."""
+    """A time of day, with the weekday in long runs."""
     return f"{begin + timedelta(seconds=time):{'%a %H:%M' if days else '%H:%M'}}"
 
 

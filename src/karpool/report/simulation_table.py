@@ -1,10 +1,13 @@
 """A simulation in a terminal: policies side by side, each with its difference to the first."""
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from karpool.report.simulation import Simulation
-from karpool.report.words import UNKNOWN, age, amount
+from karpool.report.formatting import UNKNOWN, age, amount
+from karpool.report.simulation_document import Simulation
+
+if TYPE_CHECKING:
+    from karpool.report.terminal import Screen
 
 NOTHING_RAN: Final = "Nothing ran: there were no pods and no nodes. Describe pods under workloads."
 _MANY: Final = 10
@@ -87,12 +90,10 @@ def headline(document: Simulation) -> str:
     return f"{document.scenario or 'scenario'}: {age(document.length_seconds)}, {runs}"
 
 
-def show_simulation(document: Simulation, file: TextIO, *, plain: bool | None = None, width: int | None = None) -> None:
-    """Print the comparison."""
-    from karpool.report.tables import is_plain
-    from karpool.report.terminal import Column, Screen
+def print_simulation(document: Simulation, screen: "Screen") -> None:
+    """The comparison of the policies."""
+    from karpool.report.terminal import Column
 
-    screen = Screen(file, plain=is_plain(file) if plain is None else plain, width=width)
     screen.line(screen.text(headline(document), "bold"))
     if document.description:
         screen.line(document.description)

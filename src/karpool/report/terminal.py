@@ -1,7 +1,11 @@
-"""A terminal to print on: coloured with symbols on a screen, plain ASCII in a pipe or where NO_COLOR asks for it."""
+"""A terminal to print on: colours and symbols, or plain ASCII in a pipe and where NO_COLOR asks for it.
 
+rich takes a while to load: import this only to print.
+"""
+
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TextIO
 
@@ -26,11 +30,17 @@ class Column:
     wraps: bool = False
 
 
-class Screen:
-    """Where tables go. Every text is cleaned, because names come from a cluster and a terminal obeys escapes."""
+def is_plain(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether to leave out colours and symbols: not a terminal, not Unicode, or asked for."""
+    unicode = (getattr(file, "encoding", None) or "").lower().replace("-", "") == "utf8"
+    return bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb" or not file.isatty() or not unicode
 
-    def __init__(self, file: TextIO, *, plain: bool, width: int | None = None) -> None:
-        self.plain = plain
+
+class Screen:
+    """Prints tables and lines. All text is cleaned, because names come from a cluster and a terminal obeys escapes."""
+
+    def __init__(self, file: TextIO, *, plain: bool | None = None, width: int | None = None) -> None:
+        self.plain = plain = is_plain(file) if plain is None else plain
         self._console = Console(
             file=file,
             width=width or (_PIPE_WIDTH if plain and not file.isatty() else None),
@@ -42,7 +52,7 @@ class Screen:
         )
 
     def heading(self, text: str) -> None:
-        """A section's title, with air above."""
+        """A section's title, with a blank line above."""
         self._console.print()
         self._console.print(self.text(text, "bold"))
 
@@ -82,7 +92,7 @@ class Screen:
 
     @property
     def arrow(self) -> str:
-        """From here to there."""
+        """An arrow."""
         return "->" if self.plain else "→"
 
     def bar(self, ratio: float, width: int = 24) -> Text:

@@ -1,6 +1,6 @@
 import pytest
 
-from karpool.report.words import age, amount, count, per_month, percent, resource
+from karpool.report.formatting import age, amount, count, per_month, percent, resource
 from karpool.wire.quantity import parse_quantity
 
 

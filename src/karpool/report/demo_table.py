@@ -1,10 +1,10 @@
-"""The off-hours comparison as a short story with its numbers."""
+"""The comparison of `karpool demo` in a terminal: a few sentences with its numbers."""
 
 from typing import Final
 
+from karpool.report.formatting import amount, count, per_hour, per_month
 from karpool.report.simulation_plots import clock, measured_from
 from karpool.report.terminal import Cell, Column, Screen
-from karpool.report.words import amount, count, per_hour, per_month
 from karpool.virtual.compare import Comparison
 from karpool.virtual.recorder import ClusterSample
 
@@ -12,8 +12,8 @@ FIRST, COMPACTOR, KARPOOL = "autoscaler", "compactor", "karpool"
 _HOUR: Final = 3600.0
 
 
-def tell_story(comparison: Comparison, screen: Screen, report: str) -> None:
-    """Tell what happened, hour by hour, what was saved, and where the plots are."""
+def print_demo(comparison: Comparison, screen: Screen, report: str) -> None:
+    """What happened, hour by hour, what was saved, and where the plots are."""
     samples = {name: runs[0].samples for name, runs in comparison.runs.items()}
     peak, night = samples[FIRST][0], samples[FIRST][-1]
     begin = measured_from(comparison)

@@ -1,4 +1,4 @@
-"""What a simulation found, as other programs read it: for each policy the numbers of its run, or means of several.
+"""The results of a simulation as other programs read them: for each policy the numbers of its run, or means.
 
 The same seed gives the same bytes. With several seeds each number is a mean, `confidence` has its 95% interval, and
 `difference` the mean difference to the first policy on the same seeds, with its interval. `pools` has each NodePool's
@@ -31,7 +31,7 @@ SERIES: Final = {
     "pendingPods": "pending",
     "evictions": "evictions",
 }
-"""The columns of a series, and where a sample has them."""
+"""The columns of a series, and the fields of a sample with their values."""
 _NUMBERS: Final = re.compile(rb"\[\n\s+([-+.\deEnul,\s]*?)\n\s+\]")
 
 
@@ -72,9 +72,9 @@ def simulation_document(comparison: Comparison) -> Simulation:
 
 
 def to_json(document: Simulation) -> bytes:
-    """The document as JSON for a program and a patient person; a column of numbers is one line."""
+    """The document as indented JSON, each column of numbers on one line."""
     text = msgspec.json.format(msgspec.json.encode(document), indent=2)
-    return _NUMBERS.sub(lambda found: b"[" + b" ".join(found[1].split()) + b"]", text)
+    return _NUMBERS.sub(lambda column: b"[" + b" ".join(column[1].split()) + b"]", text)
 
 
 def numbers(runs: tuple[Run, ...]) -> dict[str, list[float | None]]:
@@ -84,7 +84,7 @@ def numbers(runs: tuple[Run, ...]) -> dict[str, list[float | None]]:
 
 
 def pools(runs: Sequence[Run]) -> dict[str, Numbers]:
-    """What became of each NodePool, on average over the runs."""
+    """The numbers of each NodePool, on average over the runs."""
     plain = [msgspec.to_builtins(run.pools) for run in runs]
     return {
         name: {key: _mean([entry[name][key] for entry in plain]) for key in share} for name, share in plain[0].items()
@@ -92,14 +92,14 @@ def pools(runs: Sequence[Run]) -> dict[str, Numbers]:
 
 
 def series(runs: Sequence[Run]) -> dict[str, list[float | None]]:
-    """How things stood over time, on average over the runs: every n-th sample, and the last."""
+    """The samples over time, on average over the runs: every n-th, and the last."""
     shortest = min(len(run.samples) for run in runs)
     stride = max(1, -(-(shortest - 1) // (_MOST_POINTS - 1)))
     chosen = sorted({*range(0, shortest, stride), *range(shortest)[-1:]})
-    found: dict[str, list[float | None]] = {"seconds": [runs[0].samples[at].time for at in chosen]}
+    columns: dict[str, list[float | None]] = {"seconds": [runs[0].samples[at].time for at in chosen]}
     for name, field in SERIES.items():
-        found[name] = [_mean([getattr(run.samples[at], field) for run in runs]) for at in chosen]
-    return found
+        columns[name] = [_mean([getattr(run.samples[at], field) for run in runs]) for at in chosen]
+    return columns
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -115,12 +115,14 @@ def _plain(summary: RunSummary) -> dict[str, Any]:
 
 
 def _means(values: dict[str, list[float | None]], base: dict[str, list[float | None]] | None) -> dict[str, Any]:
-    found = {key: estimate(entry) for key, entry in values.items()}
-    made: dict[str, Any] = {key: None if entry is None else round(entry.mean, _DIGITS) for key, entry in found.items()}
-    made["confidence"] = {key: _interval(entry) for key, entry in found.items()}
+    estimates = {key: estimate(entry) for key, entry in values.items()}
+    means: dict[str, Any] = {
+        key: None if entry is None else round(entry.mean, _DIGITS) for key, entry in estimates.items()
+    }
+    means["confidence"] = {key: _interval(entry) for key, entry in estimates.items()}
     if base is not None:
-        made["difference"] = {key: _difference(paired(entry, base[key])) for key, entry in values.items()}
-    return made
+        means["difference"] = {key: _difference(paired(entry, base[key])) for key, entry in values.items()}
+    return means
 
 
 def _interval(entry: Estimate | None) -> tuple[float, float] | None:

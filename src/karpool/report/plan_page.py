@@ -1,21 +1,11 @@
-"""A plan as one self-contained HTML page: styles, script and data inside, no network.
+"""A plan as one self-contained HTML page."""
 
-Everything that came from the cluster is data: it travels as JSON in a script element that no browser executes, and the
-page's script writes it as text only. A content security policy allows this page's own style and script by their hash.
-"""
-
-import base64
-import hashlib
 from collections.abc import Iterable
-from functools import cache
-from importlib import resources
-from string import Template
 from typing import Any, Final
-
-import msgspec
 
 from karpool.model.reasons import Reason
 from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument, PlannedCommand
+from karpool.report.html import render_page
 
 _SCRIPTS: Final = ("words.js", "model.js", "tooltip.js", "bars.js", "steps.js", "reasons.js", "page.js")
 _MIB: Final = 2**20
@@ -23,34 +13,11 @@ _MIB: Final = 2**20
 
 def plan_page(plan: PlanDocument, drawing: Drawing) -> str:
     """The page, ready to be written to a file."""
-    style, script = asset("page.css"), "\n".join(asset(name) for name in _SCRIPTS)
-    policy = f"default-src 'none'; style-src {script_hash(style)}; script-src {script_hash(script)}; base-uri 'none'"
-    return Template(asset("page.html")).substitute(
-        policy=policy, style=style, script=script, data=embeddable(_PageData(plan, drawing).build())
-    )
-
-
-@cache
-def asset(name: str) -> str:
-    """The text of one of the package's own files."""
-    return (resources.files("karpool.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def script_hash(source: str) -> str:
-    """A style or a script as a content security policy names it."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
-
-
-def embeddable(data: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in, nor open a comment there."""
-    text = msgspec.json.encode(data).decode()
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return render_page("page.html", "page.css", _SCRIPTS, _PageData(plan, drawing).build())
 
 
 class _PageData:
-    """Collects what the page needs with every pod and every reason stored once, so that large clusters stay small."""
+    """The page's data, with every pod and every reason stored once, so that pages of large clusters stay small."""
 
     def __init__(self, plan: PlanDocument, drawing: Drawing) -> None:
         self._plan = plan
@@ -62,7 +29,7 @@ class _PageData:
         self._nodes: dict[str, int] = {}
 
     def build(self) -> dict[str, Any]:
-        """The page's data; model.js is the other end."""
+        """The data that model.js reads."""
         nodes = [*self._todays_nodes(), *self._new_nodes()]
         commands = [self._command(command) for command in self._plan.commands]
         plan = self._plan

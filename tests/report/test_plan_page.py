@@ -8,7 +8,7 @@ from tests.report import samples
 
 from karpool.model.reasons import Reason
 from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument
-from karpool.report.page import plan_page
+from karpool.report.plan_page import plan_page
 
 HOSTILE = "</script><script>alert(1)</script><!--$data&lt;\u2028"
 

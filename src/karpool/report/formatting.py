@@ -38,9 +38,9 @@ def percent(value: float | None) -> str:
     return f"{UNKNOWN if value is None else f'{value:.1f}'} %"
 
 
-def share(ratio: float | None, decimals: int = 0) -> str:
-    """A ratio as a percentage: `75%`."""
-    return UNKNOWN if ratio is None else f"{ratio:.{decimals}%}"
+def ratio(value: float | None, digits: int = 0) -> str:
+    """A part of a whole as a percentage."""
+    return UNKNOWN if value is None else f"{value:.{digits}%}"
 
 
 def count(number: int, noun: str) -> str:

@@ -1,0 +1,69 @@
+"""Reasons in a terminal: as sentences, and as a table of reasons with their nodes."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol, TypeVar
+
+from karpool.model.reasons import Reason
+from karpool.report.formatting import amount, count
+from karpool.report.terminal import Cell, Column, Screen
+
+_EXAMPLES: Final = 2
+
+
+class NodeWithReasons(Protocol):
+    """A node of a document, and why it stays."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]: ...
+
+
+N = TypeVar("N", bound=NodeWithReasons)
+
+
+def sentence(reason: Reason, node: str = "") -> str:
+    """The reason's message, led by the object it is about unless that is the node itself or named already."""
+    name = reason.object.rpartition(" ")[2]
+    named = not name or name in reason.message or reason.object == f"Node {node}"
+    return reason.message if named else f"{reason.object}: {reason.message}"
+
+
+def reason_lines(node: NodeWithReasons, screen: Screen) -> Cell:
+    """A cell with each reason of a node on a line."""
+    return screen.lines(f"{reason.code}: {sentence(reason, node.name)}" for reason in node.reasons)
+
+
+def group_by_code(nodes: Iterable[N]) -> list[tuple[str, list[N]]]:
+    """Nodes under each of their reason codes, the code with most nodes first."""
+    groups: dict[str, list[N]] = {}
+    for node in nodes:
+        for code in dict.fromkeys(reason.code for reason in node.reasons):
+            groups.setdefault(code, []).append(node)
+    return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+
+
+def print_reasons(staying: Sequence[N], screen: Screen, price: Callable[[list[N]], float | None] | None = None) -> None:
+    """Why nodes stay: each reason with its number of nodes, their price if `price` adds it up, and examples."""
+    screen.heading(f"Why {count(len(staying), 'node')} stay" + ("s" if len(staying) == 1 else ""))
+    if any(len({reason.code for reason in node.reasons}) > 1 for node in staying):
+        screen.line("A node with several reasons is counted under each.")
+    prices = [] if price is None else [Column("$/h", "right")]
+    screen.table(
+        (Column("reason"), Column("nodes", "right"), *prices, Column("for example", wraps=True)),
+        (
+            (
+                code,
+                f"{len(nodes):,}",
+                *([] if price is None else [amount(price(nodes))]),
+                _examples(code, nodes, screen),
+            )
+            for code, nodes in group_by_code(staying)
+        ),
+    )
+
+
+def _examples(code: str, nodes: list[N], screen: Screen) -> Cell:
+    shown = ((node, next(reason for reason in node.reasons if reason.code == code)) for node in nodes[:_EXAMPLES])
+    return screen.lines(f"{node.name}: {sentence(reason, node.name)}" for node, reason in shown)
