@@ -20,7 +20,7 @@ from karpool.catalog.sources import open_catalog
 from karpool.disruption.plan import Planner, context_of
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.loading import load
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 from karpool.packing.warmup import warm_up
 from karpool.report.assemble import plan_document
 from karpool.report.document import to_json

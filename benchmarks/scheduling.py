@@ -17,7 +17,8 @@ from workloads import PREFERENCE_PODS, Workload, diverse, preferring
 
 from karpool.cluster.constraints import Preferences
 from karpool.packing import ask
-from karpool.packing.question import Answer, Options
+from karpool.packing.options import Options
+from karpool.packing.result import PlacementResult
 from karpool.packing.type_table import TypeTable
 
 GROWTH: Final = (100, 500, 1000, 2000, 5000, 10000, 20000)
@@ -43,7 +44,7 @@ def measure(workload: Workload, preferences: Preferences, repeat: int) -> dict[s
     }
 
 
-def total_price(workload: Workload, answer: Answer) -> float:
+def total_price(workload: Workload, answer: PlacementResult) -> float:
     """What all new nodes cost if each becomes the first of its types."""
     table = TypeTable(workload.catalog, reserved=True)
     numbers = {entry.name: number for number, entry in enumerate(workload.catalog.types)}

@@ -73,7 +73,7 @@ def answers(engine: Engine) -> dict[str, Any]:
         rows = [row for row in snapshot.pods_on(node_row) if snapshot.pods.get(row).reschedulable]
         with engine.what_if() as trial:
             trial.remove([node_row])
-            answer = trial.place([*rows, *waiting]).answer()
+            answer = trial.place([*rows, *waiting]).result()
         new = [(n.pool, n.requirements, n.instance_types, frozenset(n.pods)) for n in answer.new_nodes]
         found[name] = (dict(answer.placed), new, sorted(answer.unplaced))
     return found
@@ -101,7 +101,7 @@ def assert_alike(updated: Snapshot, made: Snapshot) -> None:
 def assert_sees_all(engine: Engine) -> None:
     """The kernels hold the arrays that the snapshot and the tables have now, not some that were replaced."""
     engine.refresh()
-    tables = engine.keeper.tables() | {"order": engine.snapshot.nodes.order, "host_ok": engine.keeper.host_ok}
+    tables = engine.tables.columns() | {"order": engine.snapshot.nodes.order, "host_ok": engine.tables.host_ok}
     made_anew = {"sizes", "domains"}
     for name, array in (engine.cluster_columns() | tables).items():
         held = engine.memory[name]

@@ -30,7 +30,7 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 from karpool.provisioning.launching import foresee
 
 QUESTIONS = ((refusal, False), (refusal, True), (emptiness_refusal,), (consolidation_refusal,))

@@ -16,7 +16,7 @@ from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.workloads import DaemonSet, PodDisruptionBudget
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 
 NOW: Final = datetime(2026, 6, 15, 12, tzinfo=UTC)  # a Monday
 NOTHING: Final = ""

@@ -30,7 +30,7 @@ from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 from karpool.packing.scan import Scan
 from karpool.wire.objects import Condition
 

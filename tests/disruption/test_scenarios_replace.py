@@ -22,7 +22,7 @@ from karpool.model.labels import (
     ZONE,
 )
 from karpool.model.nodepool import PoolRequirement
-from karpool.packing.question import MinValues, Options
+from karpool.packing.options import MinValues, Options
 
 GATE = DisruptionSettings(spot_to_spot=True)
 KEEP = {DO_NOT_DISRUPT: "true"}

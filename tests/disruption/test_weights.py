@@ -13,7 +13,7 @@ from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.ask import place
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 
 AWS = Catalog(aws_types())
 EAST = "us-east-1a"

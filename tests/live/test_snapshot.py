@@ -33,7 +33,7 @@ from karpool.model.labels import NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from karpool.model.loading import load, read
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 from karpool.provisioning.pool_hash import HASH_VERSION, hash_annotations, pool_hash
 from karpool.report.assemble import plan_document
 from karpool.report.document import to_json

@@ -16,7 +16,7 @@ from karpool.model.requirements import Requirements
 from karpool.observability.metrics import Metrics
 from karpool.operator.decision_reporter import DecisionReporter
 from karpool.operator.journal import Journal
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 
 REPLACE = Command(
     method=Method.SINGLE_NODE,

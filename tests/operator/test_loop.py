@@ -22,7 +22,7 @@ from karpool.operator.actuator import ApiActuator
 from karpool.operator.loop import Loop
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.operator.task_queue import TaskQueue
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 
 IMPATIENT = Timeouts(response=2, connect=1, retries=0.01, first_retry=0.001, longest_retry=0.01)
 

@@ -21,7 +21,7 @@ from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.engine import Engine
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 from karpool.packing.refusals import NODES, Refusal, Rule, refusals
 
 DRIVER = "csi.example.com"
@@ -63,7 +63,7 @@ def explained(
     shut[[nodes.rows[name] for name in closed]] = 1
     with engine.what_if() as trial:
         placement = trial.place([pods.rows[key] for key in keys], closed=shut, **asked)
-        return {key: refusals(engine, pods.rows[key]) for key in placement.answer().unplaced}
+        return {key: refusals(engine, pods.rows[key]) for key in placement.result().unplaced}
 
 
 def on_nodes(name: str, *, pod: Pod, nodes: Sequence[Node], rule: Rule, says: str, **rest: Any) -> Case:

@@ -13,7 +13,7 @@ from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
-from karpool.packing.question import Answer
+from karpool.packing.result import PlacementResult
 
 T = default_catalog()
 
@@ -21,7 +21,7 @@ T = default_catalog()
 class Engine(Protocol):
     """Anything that answers the question."""
 
-    def __call__(self, objects: Objects, catalog: Catalog, *, pods: Sequence[Pod], **rest: Any) -> Answer: ...
+    def __call__(self, objects: Objects, catalog: Catalog, *, pods: Sequence[Pod], **rest: Any) -> PlacementResult: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Scenario:
     pool: str | None = None
     placed_on: Mapping[str, str | int] | None = None
     skew: tuple[str, tuple[int, ...]] | None = None
-    check: Callable[[Answer], bool] | None = None
+    check: Callable[[PlacementResult], bool] | None = None
 
     @property
     def objects(self) -> Objects:
@@ -57,10 +57,10 @@ class Scenario:
             **self.others,
         )
 
-    def ask(self, engine: Engine) -> Answer:
+    def ask(self, engine: Engine) -> PlacementResult:
         return engine(self.objects, self.catalog, pods=self.pods, **self.asked)
 
-    def verify(self, answer: Answer) -> None:
+    def verify(self, answer: PlacementResult) -> None:
         """Compare an answer with what is expected."""
         unplaced = [key.partition("/")[2] for key in answer.unplaced]
         assert (
@@ -77,13 +77,13 @@ class Scenario:
         assert self.skew is None or self._skew(answer, self.skew[0]) == self.skew[1]
         assert self.check is None or self.check(answer)
 
-    def _skew(self, answer: Answer, key: str) -> tuple[int, ...]:
+    def _skew(self, answer: PlacementResult, key: str) -> tuple[int, ...]:
         app = self.pods[0].metadata.labels["app"]
         places = {pod.key: pod.spec.node_name for pod in self.bound} | dict(answer.placed)
         alike = [pod for pod in (*self.bound, *self.pods) if pod.metadata.labels["app"] == app and pod.key in places]
         return tuple(sorted(Counter(self._domain(answer, key, places[pod.key]) for pod in alike).values()))
 
-    def _domain(self, answer: Answer, key: str, place: str | int) -> str:
+    def _domain(self, answer: PlacementResult, key: str, place: str | int) -> str:
         if key == HOSTNAME:
             return str(place)
         if isinstance(place, int):

@@ -23,7 +23,8 @@ from karpool.catalog.instance_types import Catalog, Offering
 from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, RESERVATION_ID, RESERVED, SPOT, ZONE
 from karpool.model.nodepool import PoolRequirement
 from karpool.model.requirements import Requirements, one_of
-from karpool.packing.question import Answer, MinValues, Options
+from karpool.packing.options import MinValues, Options
+from karpool.packing.result import PlacementResult
 
 FIVE = incremental_types(5)
 APART = [affinity_to({"app": "web"}, HOSTNAME)]
@@ -168,7 +169,7 @@ def at_least(count: int, key: str = INSTANCE_TYPE, operator: str = "Exists", *va
     return PoolRequirement(key=key, operator=operator, values=values, min_values=count)
 
 
-def minimum(answer: Answer) -> int | None:
+def minimum(answer: PlacementResult) -> int | None:
     return answer.new_nodes[0].requirements[INSTANCE_TYPE].min_values
 
 

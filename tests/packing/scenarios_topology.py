@@ -10,7 +10,8 @@ from karpool.cluster.constraints import Preferences
 from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.packing.question import Answer, Options
+from karpool.packing.options import Options
+from karpool.packing.result import PlacementResult
 
 WEB = {"app": "web"}
 BY_ZONE, BY_HOST, BY_CAPACITY = spread(WEB), spread(WEB, HOSTNAME), spread(WEB, CAPACITY_TYPE)
@@ -209,7 +210,7 @@ SPREAD = [
 ]
 
 
-def together(answer: Answer) -> bool:
+def together(answer: PlacementResult) -> bool:
     return answer.placed["default/web-1"] == answer.placed["default/db-1"]
 
 

@@ -12,10 +12,11 @@ from karpool.cluster.constraints import Preferences
 from karpool.cluster.pairing import join
 from karpool.model.pod import Pod
 from karpool.packing import ask
-from karpool.packing.question import Answer, MinValues, Options
+from karpool.packing.options import MinValues, Options
+from karpool.packing.result import PlacementResult
 
 
-def comparable(answer: Answer) -> object:
+def comparable(answer: PlacementResult) -> object:
     nodes = [
         (n.pool, n.requirements, n.instance_types, frozenset(n.pods), n.reservations, n.min_values_relaxed)
         for n in answer.new_nodes

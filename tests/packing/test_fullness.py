@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpool.packing.kernels.fullness import NOBODY, best, roomy
+from karpool.packing.kernels.fullness import NOBODY, best, mask_nodes_with_room
 
 MOST = 8
 
@@ -24,7 +24,7 @@ def test_nodes_with_room_are_found(chance: Random) -> None:
         bool(usable[node] and suited[shape[node]] and all(free[node, at] >= wanted[at] for at in range(resources)))
         for node in range(nodes)
     ]
-    assert roomy(usable, suited, shape, free, wanted, mask) == any(expected)
+    assert mask_nodes_with_room(usable, suited, shape, free, wanted, mask) == any(expected)
     assert mask.tolist() == expected
 
 

@@ -25,7 +25,7 @@ from karpool.model.pod import Pod
 from karpool.model.scheduling import untolerated
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.refusals import FITS, STEP
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 from karpool.packing.refusals import NODES, Rule, essential_levels, node_codes, refusals
 
 KINDS = {GroupKind.SPREAD: Rule.SPREAD, GroupKind.AFFINITY: Rule.AFFINITY}

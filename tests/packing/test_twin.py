@@ -17,7 +17,7 @@ from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.nodepool import PoolRequirement
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
-from karpool.packing.question import Answer
+from karpool.packing.result import PlacementResult
 
 MANY = Catalog(tuple(instance_type(f"t{i:03}", price=1 + i) for i in range(601)))
 
@@ -56,7 +56,7 @@ def test_every_pod_is_either_in_one_place_or_in_none(cluster: Cluster) -> None:
     assert all(place not in gone for place in answer.placed.values())
 
 
-def ask(catalog: Catalog, minimum: int) -> Answer:
+def ask(catalog: Catalog, minimum: int) -> PlacementResult:
     rule = PoolRequirement(key=INSTANCE_TYPE, operator="Exists", min_values=minimum)
     return twin.place(Objects(node_pools=(node_pool(requirements=[rule]),)), catalog, pods=pods(1))
 

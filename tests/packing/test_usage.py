@@ -34,7 +34,7 @@ def test_limits_follow_the_nodes(chance: Random) -> None:
     pools = [pool_of(name, limits={"cpu": str(LIMITS[name])} if name in LIMITS else None) for name in POOLS]
     snapshot = Snapshot(Objects(node_pools=tuple(pools)))
     engine = Engine(snapshot, CATALOG)
-    numbers = {template.name: number for number, template in enumerate(engine.keeper.pools.templates)}
+    numbers = {template.name: number for number, template in enumerate(engine.tables.pools.templates)}
     held: dict[str, StateNode] = {}
     for _ in range(40):
         name = f"n{chance.randrange(24)}"

@@ -15,7 +15,7 @@ from tests.strategies import Cluster, clusters
 from karpool.cluster.snapshot import Snapshot
 from karpool.packing import ask
 from karpool.packing.engine import Engine
-from karpool.packing.question import Answer
+from karpool.packing.result import PlacementResult
 
 CLUSTERS = clusters(in_motion=True, choosy=True)
 
@@ -29,13 +29,13 @@ def columns(engine: Engine) -> dict[str, bytes]:
     return {name: engine.memory[name].tobytes() for name in sorted(engine.cluster_columns())}
 
 
-def removed(engine: Engine, nodes: list[int]) -> Answer:
+def removed(engine: Engine, nodes: list[int]) -> PlacementResult:
     """What would become of the pods of some nodes."""
     snapshot = engine.snapshot
     rows = [row for node in nodes for row in snapshot.pods_on(node) if snapshot.pods.get(row).reschedulable]
     with engine.what_if() as trial:
         trial.remove(nodes)
-        return trial.place(rows).answer()
+        return trial.place(rows).result()
 
 
 def sets_of_nodes(engine: Engine, chance: Random) -> list[list[int]]:

@@ -25,7 +25,8 @@ from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 from karpool.model.scheduling import untolerated
-from karpool.packing.question import Answer, MinValues, NewNode, Options
+from karpool.packing.options import MinValues, Options
+from karpool.packing.result import NewNode, PlacementResult
 from karpool.packing.templates import templates
 
 DEFAULTS: Final = Options()
@@ -43,7 +44,7 @@ def place(
     options: Options = DEFAULTS,
     reserved_strict: bool = False,
     existing_only: bool = False,
-) -> Answer:
+) -> PlacementResult:
     """Say where `pods` would go if the nodes `gone` were not there.
 
     Nodes in `closed` take only pods whose keys are in `exempt`. `reserved_strict`: pods wait for reserved capacity that
@@ -85,7 +86,7 @@ def follow(
     options: Options = DEFAULTS,
     reserved_strict: bool = False,
     existing_only: bool = False,
-) -> tuple[Answer, list[Step]]:
+) -> tuple[PlacementResult, list[Step]]:
     """As `place`, and step by step how it came about."""
     scene = _Scene(objects, catalog, pods, gone, options)
     run = _Run(
@@ -311,12 +312,12 @@ class _Run:
         )
         return True
 
-    def answer(self, pods: Sequence[Pod]) -> Answer:
+    def answer(self, pods: Sequence[Pod]) -> PlacementResult:
         """Where each pod went."""
         finished = (self.supply.finish(claim) for claim in self.claims)
         new_nodes: list[NewNode] = [node for node in finished if node is not None]
         placed = self.placed | {key: index for index, node in enumerate(new_nodes) for key in node.pods}
-        return Answer(
+        return PlacementResult(
             placed=placed,
             new_nodes=tuple(new_nodes),
             unplaced=tuple(pod.key for pod in pods if pod.key not in placed),

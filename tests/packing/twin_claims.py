@@ -17,7 +17,8 @@ from karpool.model.labels import CAPACITY_TYPE, HOSTNAME, INITIALIZED, REGISTERE
 from karpool.model.pod import Pod
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of
 from karpool.model.scheduling import untolerated
-from karpool.packing.question import MinValues, NewNode, Options
+from karpool.packing.options import MinValues, Options
+from karpool.packing.result import NewNode
 from karpool.packing.templates import NodeTemplate, can_be_had, daemon_on, offered
 from karpool.wire.quantity import Quantity
 

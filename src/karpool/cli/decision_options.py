@@ -12,7 +12,7 @@ from karpool.cli.input_options import with_options
 from karpool.cluster.constraints import Preferences
 from karpool.disruption.settings import DisruptionSettings, Order, Partition
 from karpool.model.labels import BUDGETS
-from karpool.packing.question import MinValues, Options
+from karpool.packing.options import MinValues, Options
 from karpool.wire.problems import InputError
 
 R = TypeVar("R")

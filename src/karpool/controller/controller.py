@@ -17,7 +17,7 @@ from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.model.workloads import PodDisruptionBudget
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 
 
 class Controller:

@@ -14,7 +14,7 @@ from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import ExecutionState
 from karpool.model.pod import Pod
 from karpool.packing.engine import Engine
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 
 
 @dataclass

@@ -18,7 +18,7 @@ from karpool.disruption.stay_reasons import why_it_stays, why_unschedulable
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 from karpool.wire.quantity import Quantity
 
 Progress = Callable[[str, int, int | None], None]

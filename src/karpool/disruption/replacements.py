@@ -36,7 +36,7 @@ class ReplacementFinder:
     @property
     def table(self) -> TypeTable:
         """All types that can be had."""
-        return self.engine.keeper.pools.types
+        return self.engine.tables.pools.types
 
     def cheaper(self, candidates: Sequence[Candidate], found: Placement) -> Replacement | Reason:
         """The one new node, narrowed to the types that are cheaper; or why there is none."""

@@ -12,7 +12,7 @@ from karpool.kube.election import LeaseTimes
 from karpool.observability.logs import LogFormat, LogLevel
 from karpool.observability.serving import Address
 from karpool.operator.journal import LARGEST, OLD_FILES
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 
 METRICS_ADDRESS: Final = Address("127.0.0.1", 8080)
 HEALTH_ADDRESS: Final = Address("127.0.0.1", 8081)

@@ -10,7 +10,8 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.engine import Engine
-from karpool.packing.question import Answer, Options
+from karpool.packing.options import Options
+from karpool.packing.result import PlacementResult
 
 DEFAULTS: Final = Options()
 
@@ -26,7 +27,7 @@ def place(
     options: Options = DEFAULTS,
     reserved_strict: bool = False,
     existing_only: bool = False,
-) -> Answer:
+) -> PlacementResult:
     """Where pods would go in a cluster without some nodes; `closed` nodes take only pods that are exempt."""
     snapshot = Snapshot(objects, preferences=options.preferences)
     engine = Engine(snapshot, catalog, options)
@@ -45,4 +46,4 @@ def place(
             existing_only=existing_only,
             strict_reserved=reserved_strict,
         )
-        return placement.answer()
+        return placement.result()

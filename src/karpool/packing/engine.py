@@ -21,8 +21,8 @@ from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.journal import remove, uncount, undo
 from karpool.packing.kernels.memory import Memory
 from karpool.packing.kernels.place import place, prepare_candidates
+from karpool.packing.options import Options
 from karpool.packing.placement import Placement
-from karpool.packing.question import Options
 from karpool.packing.runspace import RunSpace
 from karpool.packing.tables import TableCache
 from karpool.packing.type_table import Prices
@@ -35,7 +35,7 @@ class Engine:
         self.snapshot = snapshot
         self.catalog = catalog
         self.options = options or Options()
-        self.keeper = TableCache(snapshot, catalog, self.options)
+        self.tables = TableCache(snapshot, catalog, self.options)
         self.memory = Memory()
         self.space = RunSpace(self.memory)
         self._prices: dict[Requirements, Prices] = {}
@@ -58,19 +58,19 @@ class Engine:
         # Columns are replaced only when they are too small for what they hold: while nothing is more, they stay.
         if self._extents() != self._fitted:
             self._fit()
-        elif self.keeper.pools.usage:
-            self.limits = self.keeper.pools.usage.left()
-        self.keeper.judge_hosts()
+        elif self.tables.pools.usage:
+            self.limits = self.tables.pools.usage.left()
+        self.tables.judge_hosts()
         order = self.snapshot.nodes.order
-        self.memory.put(order=order, host_ok=self.keeper.host_ok)
+        self.memory.put(order=order, host_ok=self.tables.host_ok)
         self.memory["sizes"][c.NODES] = len(order)
         self._version = self.snapshot.version
 
     def _fit(self) -> None:
         """Hand the kernels all arrays anew: there is more of something than before."""
-        self.keeper.sync()
-        self.limits = self.keeper.pools.usage.left()
-        self.memory.put(**self.cluster_columns(), **self.keeper.tables(), limits=self.limits.copy())
+        self.tables.sync()
+        self.limits = self.tables.pools.usage.left()
+        self.memory.put(**self.cluster_columns(), **self.tables.columns(), limits=self.limits.copy())
         self.space.fit(self)
         self._fitted = self._extents()
         self.memory.check(self._fitted)
@@ -89,7 +89,7 @@ class Engine:
 
     def _sizes(self) -> Array:
         """How many there are of everything but nodes, which come and go."""
-        snapshot, pools = self.snapshot, self.keeper.pools
+        snapshot, pools = self.snapshot, self.tables.pools
         names = snapshot.resources.names
         sizes = np.zeros(c.SIZES, dtype=np.int64)
         sizes[c.RESOURCES] = len(names)
@@ -102,7 +102,7 @@ class Engine:
 
     def _extents(self) -> dict[str, int]:
         """How long every axis of the kernels' arrays has to be, and how many domains all keys have together."""
-        snapshot, pools, table = self.snapshot, self.keeper.pools, self.keeper.requirements
+        snapshot, pools, table = self.snapshot, self.tables.pools, self.tables.requirements
         topology, classes = snapshot.topology, snapshot.classes
         keys, domains = topology.domains.size
         return {
@@ -193,14 +193,14 @@ class Engine:
         """The lowest price of every type under requirements."""
         found = self._prices.get(wanted)
         if found is None:
-            found = self._prices[wanted] = self.keeper.pools.types.cheapest(wanted)
+            found = self._prices[wanted] = self.tables.pools.types.cheapest(wanted)
         return found
 
     def cheapest_zone(self, entry: int, wanted: Requirements) -> str:
         """The zone in which a type is cheapest under requirements; empty if it cannot be had."""
         found = self._zones.get((entry, wanted))
         if found is None:
-            table = self.keeper.pools.types
+            table = self.tables.pools.types
             here = np.flatnonzero(table.launchable(wanted) & (table.type_of == entry))
             best = here[np.argmin(table.price[here])] if len(here) else None
             found = self._zones[entry, wanted] = "" if best is None else table.offerings[int(best)].zone
@@ -210,7 +210,7 @@ class Engine:
         """The highest price at which every type could be launched under requirements."""
         found = self._worst.get(wanted)
         if found is None:
-            found = self._worst[wanted] = self.keeper.pools.types.worst(wanted)
+            found = self._worst[wanted] = self.tables.pools.types.worst(wanted)
         return found
 
     def price_order(self, wanted: Requirements) -> Array:
@@ -218,7 +218,7 @@ class Engine:
         found = self._price_orders.get(wanted)
         if found is None:
             found = np.empty(len(self.catalog.types), dtype=np.int64)
-            found[np.lexsort((self.keeper.pools.types.rank, self.prices(wanted)))] = np.arange(len(found))
+            found[np.lexsort((self.tables.pools.types.rank, self.prices(wanted)))] = np.arange(len(found))
             self._price_orders[wanted] = found
         return found
 
@@ -234,19 +234,19 @@ class Engine:
         key = types.tobytes()
         found = self._type_names.get(key)
         if found is None:
-            found = self._type_names[key] = tuple(self.keeper.pools.types.names[types].tolist())
+            found = self._type_names[key] = tuple(self.tables.pools.types.names[types].tolist())
         return found
 
     def limits_without(self, nodes: Array, sets: Array, count: int) -> Array:
         """What is left of pools' limits for each of so many sets when its nodes are gone."""
         limits: Array = np.repeat(self.limits[None], count, axis=0)
-        if self.keeper.pools.usage:
-            self.keeper.pools.usage.give_back(limits, nodes, sets)
+        if self.tables.pools.usage:
+            self.tables.pools.usage.give_back(limits, nodes, sets)
         return limits
 
-    def supply(self, answer: int) -> None:
+    def resolve(self, answer: int) -> None:
         """Work out what a kernel asked for, or give it more room."""
-        state, table = self.memory["state"], self.keeper.requirements
+        state, table = self.memory["state"], self.tables.requirements
         one, other = int(state[c.MISS_A]), int(state[c.MISS_B])
         if answer == c.NEED_LOG:
             self.space.grow_log()
@@ -262,7 +262,7 @@ class Engine:
             table.see(one, self.snapshot.topology.filters[one], other)
         elif answer == c.NEED_PRICES:
             table.price(one)
-        self.memory.put(**self.keeper.growing())
+        self.memory.put(**self.tables.growing())
 
 
 class WhatIf:
@@ -278,7 +278,7 @@ class WhatIf:
         engine = self.engine
         for node in nodes:
             while (answer := remove(engine.memory.table, node)) != c.DONE:
-                engine.supply(answer)
+                engine.resolve(answer)
         self.gone += nodes
 
     def uncount(self, pods: Sequence[int]) -> None:
@@ -286,7 +286,7 @@ class WhatIf:
         engine = self.engine
         rows = np.array(pods, dtype=np.int64)
         while (answer := uncount(engine.memory.table, rows)) != c.DONE:
-            engine.supply(answer)
+            engine.resolve(answer)
 
     def place(
         self,
@@ -308,7 +308,7 @@ class WhatIf:
         space.begin(rows, free, closed, engine.limits_without(gone, np.zeros_like(gone), 1)[0])
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
         while (answer := prepare_candidates(engine.memory.table)) != c.DONE:
-            engine.supply(answer)
+            engine.resolve(answer)
         while (answer := place(engine.memory.table)) != c.DONE:
-            engine.supply(answer)
+            engine.resolve(answer)
         return Placement(engine, rows.tolist())

@@ -9,7 +9,8 @@ from karpool.cluster.arrays import Array
 from karpool.model.labels import CAPACITY_TYPE, RESERVATION_ID, RESERVED
 from karpool.model.requirements import Requirements, one_of
 from karpool.packing.kernels.columns import CLAIMS, UNPLACED
-from karpool.packing.question import Answer, MinValues, NewNode
+from karpool.packing.options import MinValues
+from karpool.packing.result import NewNode, PlacementResult
 
 if TYPE_CHECKING:
     from karpool.packing.engine import Engine
@@ -34,12 +35,12 @@ class Placement:
     def claim_pool(self, claim: int) -> str:
         """The pool of a new node."""
         memory = self.engine.memory
-        return self.engine.keeper.pools.templates[int(memory["claim_template"][claim])].name
+        return self.engine.tables.pools.templates[int(memory["claim_template"][claim])].name
 
     def claim_requirements(self, claim: int) -> Requirements:
         """What a new node must be like, its reservations included."""
         memory = self.engine.memory
-        held = self.engine.keeper.requirements.held[int(memory["claim_requirement"][claim])]
+        held = self.engine.tables.requirements.held[int(memory["claim_requirement"][claim])]
         if memory["claim_relaxed"][claim]:
             held = self._with_lowered_minimums(held, claim)
         reservations = self.reservations(claim)
@@ -49,7 +50,7 @@ class Placement:
         return held
 
     def _with_lowered_minimums(self, held: Requirements, claim: int) -> Requirements:
-        pools, memory = self.engine.keeper.pools, self.engine.memory
+        pools, memory = self.engine.tables.pools, self.engine.memory
         template = int(memory["claim_template"][claim])
         first = int(pools.min_start[template])
         for at in range(int(pools.min_length[template])):
@@ -60,7 +61,7 @@ class Placement:
 
     def reservations(self, claim: int) -> tuple[str, ...]:
         """The reservations that a new node holds."""
-        ids = self.engine.keeper.pools.reservation_ids
+        ids = self.engine.tables.pools.reservation_ids
         if not ids:
             return ()
         held = self.engine.memory["claim_held"][claim]
@@ -73,7 +74,7 @@ class Placement:
 
     def ordered_types(self, claim: int, wanted: Requirements) -> Array:
         """The types a new node may have, cheapest first, as many as a claim may name; none if that breaks a minimum."""
-        table = self.engine.keeper.pools.types
+        table = self.engine.tables.pools.types
         types = self.claim_types(claim)
         if self.reservations(claim):
             types = types[table.suitable(wanted)[types]]
@@ -86,7 +87,7 @@ class Placement:
 
     def keeps_minimums(self, claim: int, types: Array) -> bool:
         """Whether types still differ as much as the claim's pool wants."""
-        memory, pools = self.engine.memory, self.engine.keeper.pools
+        memory, pools = self.engine.memory, self.engine.tables.pools
         template = int(memory["claim_template"][claim])
         for at in range(int(pools.min_length[template])):
             row = (int(pools.min_start[template]) + at) * len(pools.types.types)
@@ -95,7 +96,7 @@ class Placement:
                 return False
         return True
 
-    def answer(self) -> Answer:
+    def result(self) -> PlacementResult:
         """The whole result by name."""
         snapshot = self.engine.snapshot
         keys = [snapshot.pods.get(pod).key for pod in self.pods]
@@ -117,7 +118,7 @@ class Placement:
             else:
                 placed.update(dict.fromkeys(pods, len(new_nodes)))
                 new_nodes.append(new)
-        return Answer(placed=placed, new_nodes=tuple(new_nodes), unplaced=tuple(unplaced))
+        return PlacementResult(placed=placed, new_nodes=tuple(new_nodes), unplaced=tuple(unplaced))
 
     def _new_node(self, claim: int, pods: list[str]) -> NewNode | None:
         """The node to ask for; None if too few types may be listed for what its pool wants."""

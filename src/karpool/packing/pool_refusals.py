@@ -20,9 +20,9 @@ from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.model.scheduling import untolerated
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.refusals import consider_only
+from karpool.packing.options import MinValues
 from karpool.packing.placement import Placement
-from karpool.packing.question import MinValues
-from karpool.packing.refusal_words import Refusal, Rule, amount, broken, listing, of_group, rule_name, with_unit
+from karpool.packing.refusal_messages import Refusal, Rule, amount, broken, listing, of_group, rule_name, with_unit
 
 if TYPE_CHECKING:
     from karpool.packing.engine import Engine
@@ -57,7 +57,7 @@ Memo = dict[tuple[int, int, bytes, tuple[View, ...], bool], Found]
 
 def pool_refusals(engine: "Engine", memo: Memo, levels: list[int], labels: int) -> list[Refusal]:
     """Why no pool makes a node for a pod, in the order in which pools are tried."""
-    templates = engine.keeper.pools.templates
+    templates = engine.tables.pools.templates
     views = {number: _views(engine, number, labels) for number in levels}
     strict = bool(engine.memory["state"][c.STRICT_RESERVED])
     refused = []
@@ -128,7 +128,7 @@ class _Check:
         limits: npt.NDArray[np.int64],
     ) -> None:
         self.engine, self.pool, self.class_, self.views, self.limits = engine, pool, class_, views, limits
-        self.pools = engine.keeper.pools
+        self.pools = engine.tables.pools
         self.template = self.pools.templates[pool]
         self.types = self.pools.types
         self.usable: Mask = np.zeros(len(self.types.types), dtype=np.bool_)
@@ -168,7 +168,7 @@ class _Check:
 
     @property
     def _free(self) -> frozenset[str]:
-        return self.engine.keeper.free_keys
+        return self.engine.tables.free_keys
 
     # -- the pool itself ---------------------------------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ class _Check:
     @cached_property
     def _unclashed(self) -> Mask:
         number = int(self.engine.snapshot.classes.ports_id[self.class_])
-        clash = self.engine.keeper.clash[number, self.pool, : len(self.usable)]
+        clash = self.engine.tables.clash[number, self.pool, : len(self.usable)]
         free: Mask = clash == 0
         return self._suited & free
 

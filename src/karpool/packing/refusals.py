@@ -28,7 +28,7 @@ from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import refusals as k
 from karpool.packing.pool_refusals import Memo as PoolMemo
 from karpool.packing.pool_refusals import cut_claim, pool_refusals
-from karpool.packing.refusal_words import (
+from karpool.packing.refusal_messages import (
     NODES,
     POD,
     Refusal,

@@ -7,7 +7,7 @@ import numpy as np
 from karpool.cluster.arrays import Array, grown
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.memory import LayoutError, Memory
-from karpool.packing.question import MinValues, Options
+from karpool.packing.options import MinValues, Options
 
 if TYPE_CHECKING:
     from karpool.packing.engine import Engine
@@ -41,7 +41,7 @@ class RunSpace:
 
     def fit(self, engine: "Engine") -> None:
         """Allocate for an engine's sizes, unless they are what they were; the journal must be empty."""
-        memory, pools = self.memory, engine.keeper.pools
+        memory, pools = self.memory, engine.tables.pools
         keys, domains = engine.snapshot.topology.domains.size
         types, width = max(1, len(pools.types.types)), len(engine.snapshot.resources)
         classes, nodes = max(1, engine.snapshot.classes.size), len(engine.snapshot.nodes.live)
@@ -119,7 +119,7 @@ class RunSpace:
 
     @staticmethod
     def _reservations(engine: "Engine") -> Array:
-        pools = engine.keeper.pools
+        pools = engine.tables.pools
         least: dict[str, int] = {}
         for entry in pools.types.types:
             for offering in entry.offerings:

@@ -36,7 +36,7 @@ class Scan:
     def _limits(self, sets: CandidateSets) -> Array:
         """What is left of pools' limits without each set; the same for all where no pool has any."""
         engine = self.engine
-        if not engine.keeper.pools.usage:
+        if not engine.tables.pools.usage:
             return engine.limits[None]
         numbers = np.repeat(np.arange(self.count), np.diff(sets.node_start))
         return engine.limits_without(sets.nodes, numbers, self.count)
@@ -49,7 +49,7 @@ class Scan:
             engine.space.lend(self.most_pods, self.closed, self.limits[0])
             engine.space.set_modes(engine.options, existing_only=False, strict_reserved=False)
             while (answer := self._go_on()) not in (c.DONE, c.YES):
-                engine.supply(answer)
+                engine.resolve(answer)
             if answer == c.YES:
                 yield int(self.progress[0]) - 1
 

@@ -17,7 +17,7 @@ from karpool.model.requirements import ANY, Requirement, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.kernels.columns import UNSET
 from karpool.packing.limit_usage import LimitUsage
-from karpool.packing.question import MinValues, Options
+from karpool.packing.options import MinValues, Options
 from karpool.packing.requirement_table import RequirementTable
 from karpool.packing.templates import NodeTemplate, templates
 from karpool.packing.type_table import TypeTable
@@ -259,7 +259,7 @@ class TableCache:
                     for pool, runs in enumerate(pools.runs):
                         self.clash[number, pool, : runs.shape[1]] |= runs[at].astype(np.uint8)
 
-    def tables(self) -> dict[str, Array]:
+    def columns(self) -> dict[str, Array]:
         """The tables as the kernels take them, but for the one of hosts."""
         return self._fixed | self.growing()
 

@@ -13,7 +13,7 @@ from karpool.model.pod import Container, Pod, PodSpec, Resources
 from karpool.model.requirements import Requirements
 from karpool.packing.candidate_pods import CandidatePods
 from karpool.packing.engine import Engine
-from karpool.packing.kernels.fullness import best, roomy
+from karpool.packing.kernels.fullness import best, mask_nodes_with_room
 from karpool.packing.refusals import refusals
 from karpool.packing.scan import Scan
 from karpool.wire.objects import Metadata
@@ -44,7 +44,7 @@ def _fill(snapshot: Snapshot) -> None:
     nodes, classes = snapshot.nodes, snapshot.classes
     usable, mask = np.ones(len(nodes.live), dtype=np.uint8), np.zeros(len(nodes.states), dtype=np.bool_)
     suited, wanted = snapshot.shapes.suits[classes.signature[0]], classes.requests[0, : len(snapshot.resources)]
-    roomy(usable, suited, nodes.shape, nodes.free, wanted, mask)
+    mask_nodes_with_room(usable, suited, nodes.shape, nodes.free, wanted, mask)
     best(nodes.order, mask, nodes.taken, nodes.room, np.array([CPU, MEMORY]), False)  # noqa: FBT003 - as in the kernel
 
 

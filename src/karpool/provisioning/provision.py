@@ -10,8 +10,9 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
-from karpool.packing.question import Answer, NewNode, Options
+from karpool.packing.options import Options
 from karpool.packing.refusals import refusals, sentence
+from karpool.packing.result import NewNode, PlacementResult
 from karpool.provisioning.claims import Wanted, claim_name, new_claim, with_offered_kinds
 from karpool.provisioning.launching import foresee
 
@@ -52,7 +53,7 @@ def provision_on(engine: Engine, objects: Objects, wanted: Collection[str], now:
     rows = sorted(snapshot.pods.rows[key] for key in wanted if key in snapshot.pods.rows)
     with engine.what_if() as trial:
         trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) >= 0])
-        answer = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).answer()
+        answer = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).result()
         reasons = _reasons(engine, answer)
     return ProvisioningResult(
         claims=_claims(objects, snapshot, engine.catalog, answer, now),
@@ -61,7 +62,7 @@ def provision_on(engine: Engine, objects: Objects, wanted: Collection[str], now:
     )
 
 
-def _reasons(engine: Engine, answer: Answer) -> tuple[tuple[str, Reason], ...]:
+def _reasons(engine: Engine, answer: PlacementResult) -> tuple[tuple[str, Reason], ...]:
     found = []
     for key in sorted(answer.unplaced):
         said = sentence(refusals(engine, engine.snapshot.pods.rows[key], exempt=True))
@@ -70,7 +71,7 @@ def _reasons(engine: Engine, answer: Answer) -> tuple[tuple[str, Reason], ...]:
 
 
 def _claims(
-    objects: Objects, snapshot: Snapshot, catalog: Catalog, answer: Answer, now: datetime
+    objects: Objects, snapshot: Snapshot, catalog: Catalog, answer: PlacementResult, now: datetime
 ) -> tuple[NodeClaim, ...]:
     if not answer.new_nodes:
         return ()

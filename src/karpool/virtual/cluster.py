@@ -11,7 +11,7 @@ from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import DisruptionSettings, Order, Partition
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
-from karpool.packing.question import Options
+from karpool.packing.options import Options
 from karpool.provisioning.launching import foresee
 from karpool.virtual.actuator import VirtualActuator
 from karpool.virtual.api import Api

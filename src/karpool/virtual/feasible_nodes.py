@@ -10,7 +10,7 @@ from karpool.cluster.codes import PRESENT, GroupKind
 from karpool.cluster.pod_classes import NO_CLASS
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
-from karpool.packing.kernels.fullness import roomy
+from karpool.packing.kernels.fullness import mask_nodes_with_room
 
 
 def feasible_nodes(snapshot: Snapshot, pod: int, usable: Array) -> Array:
@@ -40,7 +40,7 @@ def _on_level(snapshot: Snapshot, pod: int, level: int, usable: Array) -> Array:
     size, width = len(nodes.states), len(snapshot.resources)
     mask: Array = np.zeros(size, dtype=np.bool_)
     suited, requests = snapshot.shapes.suits[classes.signature[level]], classes.requests[level, :width]
-    if classes.refused[level] or not roomy(usable, suited, nodes.shape, nodes.free, requests, mask):
+    if classes.refused[level] or not mask_nodes_with_room(usable, suited, nodes.shape, nodes.free, requests, mask):
         return mask
     hosts = classes.levels[level].requirements.get(HOSTNAME)
     if hosts is not None:

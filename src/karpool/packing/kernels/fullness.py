@@ -10,7 +10,7 @@ _FINEST = 1e6
 
 
 @compiled
-def roomy(usable: Array, suited: Array, shape: Array, free: Array, wanted: Array, mask: Array) -> bool:
+def mask_nodes_with_room(usable: Array, suited: Array, shape: Array, free: Array, wanted: Array, mask: Array) -> bool:
     """Set the mask where a usable node of a suitable shape has what is wanted of everything; whether there is any."""
     found = False
     for node in range(len(mask)):

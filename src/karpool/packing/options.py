@@ -1,0 +1,23 @@
+"""How the engine places pods: what holds for all placements of a run."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from karpool.cluster.constraints import Preferences
+
+
+class MinValues(StrEnum):
+    """What to do when fewer distinct values are left than minValues: refuse the types, or lower the minimum."""
+
+    STRICT = "Strict"
+    BEST_EFFORT = "BestEffort"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Settings that hold for all placements of an engine."""
+
+    preferences: Preferences = Preferences.RESPECT
+    min_values: MinValues = MinValues.STRICT
+    seed: int = 0
+    reserved_capacity: bool = True
