@@ -8,6 +8,7 @@ placement = trial.place(rows_of_pods)
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 import numpy as np
 
@@ -25,11 +26,14 @@ from karpool.packing.options import Options
 from karpool.packing.placement import Placement
 from karpool.packing.runspace import RunSpace
 from karpool.packing.tables import TableCache
-from karpool.packing.type_table import Prices
+from karpool.packing.type_table import Prices, memoized
+
+_ROOM: Final = {c.NEED_LOG: "log", c.NEED_CLAIMS: "claims", c.NEED_CANDIDATES: "candidates"}
+"""The axes of which kernels may need more."""
 
 
 class Engine:
-    """Answers where pods would go; holds the tables and one run's scratch space."""
+    """Says where pods would go; holds the tables and the scratch space of one run."""
 
     def __init__(self, snapshot: Snapshot, catalog: Catalog, options: Options | None = None) -> None:
         self.snapshot = snapshot
@@ -38,28 +42,22 @@ class Engine:
         self.tables = TableCache(snapshot, catalog, self.options)
         self.memory = Memory()
         self.space = RunSpace(self.memory)
-        self._prices: dict[Requirements, Prices] = {}
-        self._price_orders: dict[Requirements, Array] = {}
-        self._launched: dict[Requirements, Requirements] = {}
         self._type_names: dict[bytes, tuple[str, ...]] = {}
-        self._worst: dict[Requirements, Prices] = {}
-        self._zones: dict[tuple[int, Requirements], str] = {}
         self._version = c.UNSET
         self._fitted: dict[str, int] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Take note of everything that changed in the snapshot."""
+        """Follow the changes of the snapshot."""
         if self._version == self.snapshot.version:
             return
-        if self.space.ready:
-            self.space.forget_candidates()
         self._type_names.clear()
-        # Columns are replaced only when they are too small for what they hold: while nothing is more, they stay.
+        # Columns are replaced only when they are too small.
         if self._extents() != self._fitted:
             self._fit()
         elif self.tables.pools.usage:
             self.limits = self.tables.pools.usage.left()
+        self.space.forget_candidates()
         self.tables.judge_hosts()
         order = self.snapshot.nodes.order
         self.memory.put(order=order, host_ok=self.tables.host_ok)
@@ -67,13 +65,16 @@ class Engine:
         self._version = self.snapshot.version
 
     def _fit(self) -> None:
-        """Hand the kernels all arrays anew: there is more of something than before."""
+        """Give the kernels all arrays again: there is more of something than before."""
         self.tables.sync()
-        self.limits = self.tables.pools.usage.left()
-        self.memory.put(**self.cluster_columns(), **self.tables.columns(), limits=self.limits.copy())
-        self.space.fit(self)
+        pools, memory = self.tables.pools, self.memory
+        self.limits = pools.usage.left()
+        memory.put(**self.cluster_columns(), **self.tables.columns())
         self._fitted = self._extents()
-        self.memory.check(self._fitted)
+        rules = int(memory["owned_length"].max() + memory["kept_off_length"].max()) + 1
+        room = {"nodes": len(memory["live"]), "host_rows": len(memory["by_host"])}
+        self.space.fit({**self._fitted, **room, "rules": rules, "values": pools.value_count}, pools.reservations)
+        memory.check(self._fitted)
 
     @contextmanager
     def what_if(self) -> Iterator["WhatIf"]:
@@ -126,7 +127,7 @@ class Engine:
             "reserved": len(pools.types.reserved),
             "reservations": len(pools.reservation_ids),
             "minimums": int(pools.min_length.max()),
-            "requirements": len(table.held),
+            "requirements": len(table.requirements),
             "incoming": len(table.incoming),
         }
 
@@ -189,84 +190,69 @@ class Engine:
             sizes=self._sizes(),
         )
 
-    def prices(self, wanted: Requirements) -> Prices:
+    @memoized
+    def prices(self, requirements: Requirements) -> Prices:
         """The lowest price of every type under requirements."""
-        found = self._prices.get(wanted)
-        if found is None:
-            found = self._prices[wanted] = self.tables.pools.types.cheapest(wanted)
-        return found
+        return self.tables.pools.types.cheapest(requirements)
 
-    def cheapest_zone(self, entry: int, wanted: Requirements) -> str:
-        """The zone in which a type is cheapest under requirements; empty if it cannot be had."""
-        found = self._zones.get((entry, wanted))
-        if found is None:
-            table = self.tables.pools.types
-            here = np.flatnonzero(table.launchable(wanted) & (table.type_of == entry))
-            best = here[np.argmin(table.price[here])] if len(here) else None
-            found = self._zones[entry, wanted] = "" if best is None else table.offerings[int(best)].zone
-        return found
-
-    def worst_prices(self, wanted: Requirements) -> Prices:
+    @memoized
+    def worst_prices(self, requirements: Requirements) -> Prices:
         """The highest price at which every type could be launched under requirements."""
-        found = self._worst.get(wanted)
-        if found is None:
-            found = self._worst[wanted] = self.tables.pools.types.worst(wanted)
-        return found
+        return self.tables.pools.types.worst(requirements)
 
-    def price_order(self, wanted: Requirements) -> Array:
-        """The place of every type among all types, cheapest first, under requirements; equal prices by name."""
-        found = self._price_orders.get(wanted)
-        if found is None:
-            found = np.empty(len(self.catalog.types), dtype=np.int64)
-            found[np.lexsort((self.tables.pools.types.rank, self.prices(wanted)))] = np.arange(len(found))
-            self._price_orders[wanted] = found
-        return found
+    @memoized
+    def cheapest_zone(self, entry: int, requirements: Requirements) -> str:
+        """The zone in which a type is cheapest under requirements; empty if it cannot be had."""
+        table = self.tables.pools.types
+        offerings = np.flatnonzero(table.launchable(requirements) & (table.type_of == entry))
+        return table.offerings[int(offerings[np.argmin(table.price[offerings])])].zone if len(offerings) else ""
 
-    def launched(self, wanted: Requirements) -> Requirements:
-        """What is asked of a node that is to be made: without the labels that say that it is up."""
-        found = self._launched.get(wanted)
-        if found is None:
-            found = self._launched[wanted] = wanted.without(REGISTERED, INITIALIZED)
-        return found
+    @memoized
+    def price_order(self, requirements: Requirements) -> Array:
+        """The rank of every type among all types, cheapest first, under requirements; equal prices by name."""
+        order = np.empty(len(self.catalog.types), dtype=np.int64)
+        order[np.lexsort((self.tables.pools.types.rank, self.prices(requirements)))] = np.arange(len(order))
+        return order
+
+    @memoized
+    def launched(self, requirements: Requirements) -> Requirements:
+        """What a new node is asked for: without the labels that say that it is up."""
+        return requirements.without(REGISTERED, INITIALIZED)
 
     def type_names(self, types: Array) -> tuple[str, ...]:
-        """The names of types, the same list for the same types: thousands of claims may share one."""
+        """The names of types, one tuple for the same types: thousands of claims may share it."""
         key = types.tobytes()
-        found = self._type_names.get(key)
-        if found is None:
-            found = self._type_names[key] = tuple(self.tables.pools.types.names[types].tolist())
-        return found
+        if key not in self._type_names:
+            self._type_names[key] = tuple(self.tables.pools.types.names[types].tolist())
+        return self._type_names[key]
 
     def limits_without(self, nodes: Array, sets: Array, count: int) -> Array:
-        """What is left of pools' limits for each of so many sets when its nodes are gone."""
+        """What is left of pools' limits for each of so many sets without its nodes."""
         limits: Array = np.repeat(self.limits[None], count, axis=0)
         if self.tables.pools.usage:
             self.tables.pools.usage.give_back(limits, nodes, sets)
         return limits
 
     def resolve(self, answer: int) -> None:
-        """Work out what a kernel asked for, or give it more room."""
+        """Compute what a kernel asked for, or give it more room."""
+        if answer in _ROOM:
+            self.space.grow(_ROOM[answer])
+            return
         state, table = self.memory["state"], self.tables.requirements
-        one, other = int(state[c.MISS_A]), int(state[c.MISS_B])
-        if answer == c.NEED_LOG:
-            self.space.grow_log()
-        elif answer == c.NEED_CLAIMS:
-            self.space.grow_claims()
-        elif answer == c.NEED_CANDIDATES:
-            self.space.grow_candidates()
-        elif answer == c.NEED_NARROW:
-            table.work_out(one, other)
+        first, second = int(state[c.MISS_A]), int(state[c.MISS_B])
+        if answer == c.NEED_INTERSECTION:
+            table.intersect(first, second)
         elif answer == c.NEED_DOMAIN:
-            table.work_out_domains(one, other, self.memory["miss_mask"])
+            table.restrict_to_domains(first, second, self.memory["miss_mask"])
         elif answer == c.NEED_CLAIM_SEEN:
-            table.see(one, self.snapshot.topology.filters[one], other)
+            table.match_filter(first, self.snapshot.topology.filters[first], second)
         elif answer == c.NEED_PRICES:
-            table.price(one)
-        self.memory.put(**self.tables.growing())
+            table.price(first)
+        self.memory.put(**table.columns)
 
 
 class WhatIf:
-    """One trial: nodes taken away, pods placed; the engine undoes it."""
+    """One trial: nodes removed, pods placed; the engine undoes it."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -274,7 +260,7 @@ class WhatIf:
         self.runs = 0
 
     def remove(self, nodes: Sequence[int]) -> None:
-        """Take nodes away with everything on them; their pools may use what they took of the limits."""
+        """Remove nodes with everything on them; their pools may use what they took of the limits."""
         engine = self.engine
         for node in nodes:
             while (answer := remove(engine.memory.table, node)) != c.DONE:
@@ -282,7 +268,7 @@ class WhatIf:
         self.gone += nodes
 
     def uncount(self, pods: Sequence[int]) -> None:
-        """Stop counting pods where they are: they leave nodes that are not taken away."""
+        """Stop counting pods where they are: they leave nodes that stay."""
         engine = self.engine
         rows = np.array(pods, dtype=np.int64)
         while (answer := uncount(engine.memory.table, rows)) != c.DONE:
@@ -297,7 +283,7 @@ class WhatIf:
         existing_only: bool = False,
         strict_reserved: bool = False,
     ) -> Placement:
-        """Find places for pods, largest first; `closed`: nodes (by row) that take only exempt pods."""
+        """Find places for pods, largest first; `closed`: nodes (by row) that accept only exempt pods."""
         engine, space = self.engine, self.engine.space
         self.runs += 1
         rows = np.array(pods, dtype=np.int32)
@@ -305,7 +291,7 @@ class WhatIf:
         rows = rows[order]
         free = np.array(exempt, dtype=np.uint8)[order] if exempt else np.zeros(len(rows), dtype=np.uint8)
         gone = np.array(self.gone, dtype=np.int64)
-        space.begin(rows, free, closed, engine.limits_without(gone, np.zeros_like(gone), 1)[0])
+        space.start(rows, free, closed, engine.limits_without(gone, np.zeros_like(gone), 1)[0])
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
         while (answer := prepare_candidates(engine.memory.table)) != c.DONE:
             engine.resolve(answer)

@@ -1,4 +1,4 @@
-"""What a run found: rows while it lasts, names and new nodes to keep."""
+"""The outcome of a run: rows while it lasts, names and new nodes afterwards."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -40,24 +40,21 @@ class Placement:
     def claim_requirements(self, claim: int) -> Requirements:
         """What a new node must be like, its reservations included."""
         memory = self.engine.memory
-        held = self.engine.tables.requirements.held[int(memory["claim_requirement"][claim])]
+        requirements = self.engine.tables.requirements.requirements[int(memory["claim_requirement"][claim])]
         if memory["claim_relaxed"][claim]:
-            held = self._with_lowered_minimums(held, claim)
+            requirements = self._with_lowered_minimums(requirements, claim)
         reservations = self.reservations(claim)
-        if reservations:
-            held = held.without(CAPACITY_TYPE, RESERVATION_ID)
-            held = held.with_key(CAPACITY_TYPE, one_of(RESERVED)).with_key(RESERVATION_ID, one_of(*reservations))
-        return held
+        if not reservations:
+            return requirements
+        open_ = requirements.without(CAPACITY_TYPE, RESERVATION_ID)
+        return open_.with_key(CAPACITY_TYPE, one_of(RESERVED)).with_key(RESERVATION_ID, one_of(*reservations))
 
-    def _with_lowered_minimums(self, held: Requirements, claim: int) -> Requirements:
+    def _with_lowered_minimums(self, requirements: Requirements, claim: int) -> Requirements:
         pools, memory = self.engine.tables.pools, self.engine.memory
-        template = int(memory["claim_template"][claim])
-        first = int(pools.min_start[template])
-        for at in range(int(pools.min_length[template])):
-            key = pools.minimums[first + at][0]
-            lowered = replace(held[key], min_values=int(memory["claim_minimum"][claim, at]))
-            held = held.without(key).with_key(key, lowered)
-        return held
+        for at, (_, (key, _)) in enumerate(pools.minimums_of(int(memory["claim_template"][claim]))):
+            lowered = replace(requirements[key], min_values=int(memory["claim_minimum"][claim, at]))
+            requirements = requirements.without(key).with_key(key, lowered)
+        return requirements
 
     def reservations(self, claim: int) -> tuple[str, ...]:
         """The reservations that a new node holds."""
@@ -88,13 +85,11 @@ class Placement:
     def keeps_minimums(self, claim: int, types: Array) -> bool:
         """Whether types still differ as much as the claim's pool wants."""
         memory, pools = self.engine.memory, self.engine.tables.pools
-        template = int(memory["claim_template"][claim])
-        for at in range(int(pools.min_length[template])):
-            row = (int(pools.min_start[template]) + at) * len(pools.types.types)
-            found = {value for type_ in types for value in pools.values.row(row + int(type_))}
-            if len(found) < int(memory["claim_minimum"][claim, at]):
-                return False
-        return True
+        rows = [row for row, _ in pools.minimums_of(int(memory["claim_template"][claim]))]
+        minimums = memory["claim_minimum"][claim, : len(rows)].tolist()
+        return all(
+            pools.distinct_values(row, types.tolist()) >= minimum for row, minimum in zip(rows, minimums, strict=True)
+        )
 
     def result(self) -> PlacementResult:
         """The whole result by name."""

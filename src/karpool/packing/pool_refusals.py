@@ -19,7 +19,7 @@ from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.model.scheduling import untolerated
 from karpool.packing.kernels import columns as c
-from karpool.packing.kernels.refusals import consider_only
+from karpool.packing.kernels.refusals import prepare_rule_alone
 from karpool.packing.options import MinValues
 from karpool.packing.placement import Placement
 from karpool.packing.refusal_messages import Refusal, Rule, amount, broken, listing, of_group, rule_name, with_unit
@@ -103,7 +103,7 @@ def _views(engine: "Engine", class_: int, labels: int) -> tuple[View, ...]:
     memory, topology = engine.memory, engine.snapshot.topology
     state = memory["state"]
     found: list[View] = []
-    while (group := int(consider_only(memory.table, class_, labels, len(found)))) != c.UNSET:
+    while (group := int(prepare_rule_alone(memory.table, class_, labels, len(found)))) != c.UNSET:
         rule = topology.groups[group]
         if rule.by_host:
             caps, needs = memory["cap_most"][: state[c.CAPS]], memory["need_boot"][: state[c.NEEDS]]
@@ -340,11 +340,8 @@ class _Check:
 
     def _lacking(self, left: Mask) -> str | None:
         """The first key of which types have too few values between them."""
-        pools = self.pools
-        first, count = int(pools.min_start[self.pool]), int(pools.min_length[self.pool])
-        for row, (key, wanted) in enumerate(pools.minimums[first : first + count], start=first):
-            numbers = row * len(left) + np.flatnonzero(left)
-            reached = len({value for number in numbers for value in pools.values.row(int(number))})
+        for row, (key, wanted) in self.pools.minimums_of(self.pool):
+            reached = self.pools.distinct_values(row, np.flatnonzero(left).tolist())
             if reached < wanted:
                 return f"the types that fit have {reached} values of {key}, minValues is {wanted}"
         return None

@@ -128,7 +128,7 @@ class _Nodes:
             return Rule.LABEL, self._host()
         if check == k.TOPOLOGY:
             return self._topology(*divmod(detail, 2))
-        if check == k.SHUT:
+        if check == k.CLOSED:
             return Rule.CLOSED, "would take it, but accepts no pods now"
         # Only a pod that waits for reserved capacity keeps its wishes, and so finds no place although there is one.
         return Rule.RESERVED, "would take it without its wishes, but it waits for reserved capacity"

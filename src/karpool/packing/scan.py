@@ -46,7 +46,7 @@ class Scan:
         engine = self.engine
         while self.progress[0] < self.count:
             # Others may have used the engine since the last find.
-            engine.space.lend(self.most_pods, self.closed, self.limits[0])
+            engine.space.reset(self.most_pods, self.closed, self.limits[0])
             engine.space.set_modes(engine.options, existing_only=False, strict_reserved=False)
             while (answer := self._go_on()) not in (c.DONE, c.YES):
                 engine.resolve(answer)

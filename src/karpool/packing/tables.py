@@ -1,7 +1,9 @@
 """The engine's tables: what pools offer, and what every pod class makes of it.
 
-Built from a snapshot and a catalogue; `sync` takes note of classes, groups and domains that came with later updates.
+Built from a snapshot and a catalogue; `sync` adds classes, groups and domains that came with later updates.
 """
+
+from itertools import product
 
 import numpy as np
 
@@ -10,119 +12,18 @@ from karpool.cluster.arrays import Array, Ragged
 from karpool.cluster.constraints import ANY_ADDRESS, Port
 from karpool.cluster.groups import Group, hard
 from karpool.cluster.pod_classes import Signature
-from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import ANY, Requirement, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.kernels.columns import UNSET
-from karpool.packing.limit_usage import LimitUsage
-from karpool.packing.options import MinValues, Options
+from karpool.packing.options import Options
+from karpool.packing.pool_tables import PoolTables
 from karpool.packing.requirement_table import RequirementTable
-from karpool.packing.templates import NodeTemplate, templates
-from karpool.packing.type_table import TypeTable
-
-
-class PoolTables:
-    """What new nodes of each pool would be like, in columns; fixed for a catalogue and a set of pools."""
-
-    def __init__(self, snapshot: Snapshot, catalog: Catalog, options: Options) -> None:
-        self.snapshot = snapshot
-        self.options = options
-        self.types = TypeTable(catalog, reserved=options.reserved_capacity)
-        self.templates: list[NodeTemplate] = templates(snapshot.objects.node_pools, catalog, options.seed)
-        allocatable, self.capacity = self.types.rooms(snapshot.resources)
-        for template in self.templates:
-            snapshot.resources.learn({k: v for k, v in template.pool.spec.limits.items() if k != "nodes"})
-        snapshot.nodes.widen()
-        self.suitable = [self.types.suitable(template.requirements) for template in self.templates]
-        self.runs = [self._daemons_on(template) for template in self.templates]
-        self.room = self._rooms(allocatable)
-        self.usable = Ragged()
-        self.widen()
-        self._list_minimums()
-        for number in range(len(self.templates)):
-            self.usable.append(self._usable(number))
-        self._find_largest()
-        self.limited = np.array([bool(t.pool.spec.limits) for t in self.templates] or [False], dtype=np.uint8)
-        self.usage = LimitUsage(snapshot, self.templates)
-        ids = {self.types.offerings[o].reservation_id for o in self.types.reserved}
-        self.reservation_ids = sorted(name for name in ids if name is not None)
-
-    def _daemons_on(self, template: NodeTemplate) -> Array:
-        """Which daemons run on which types of a pool."""
-        runs = np.zeros((len(self.snapshot.daemons), len(self.types.types)), dtype=np.bool_)
-        free = self.types.catalog.well_known
-        for number, daemon in enumerate(self.snapshot.daemons):
-            if daemon.tolerates(template.taints):
-                for wanted in daemon.alternatives:
-                    if template.requirements.conflict(wanted, undefined=free) is None:
-                        runs[number] |= self.types.requirements.meet(wanted)
-        return runs
-
-    def _rooms(self, allocatable: Array) -> Array:
-        """What each type of each pool has left for pods after its daemons."""
-        room = np.repeat(allocatable[None], max(1, len(self.templates)), axis=0)
-        for number, runs in enumerate(self.runs):
-            for daemon, here in zip(self.snapshot.daemons, runs, strict=True):
-                for column, amount in self.snapshot.resources.request(daemon.requests).items():
-                    room[number, here, column] -= amount
-        return room
-
-    def widen(self) -> None:
-        """Make columns for resources that are new: no type has any, but each attaches any number of volumes."""
-        resources, before = self.snapshot.resources, self.room.shape[2]
-        added = len(resources) - before
-        if added:
-            self.room = np.pad(self.room, ((0, 0), (0, 0), (0, added)))
-            self.capacity = np.pad(self.capacity, ((0, 0), (0, added)))
-            self.room[:, :, [column for column in resources.attach if column >= before]] = UNLIMITED
-            self._find_largest()
-
-    def _find_largest(self) -> None:
-        """The most that any usable type of each pool has, of every resource: left for pods, and in all."""
-        self.most = np.zeros((self.room.shape[0], self.room.shape[2]), dtype=np.int64)
-        self.largest = np.zeros_like(self.most)
-        for number in range(self.usable.rows):
-            types = self.usable.row(number)
-            if types:
-                self.most[number] = self.room[number, types].max(axis=0)
-                self.largest[number] = self.capacity[types].max(axis=0)
-
-    def _list_minimums(self) -> None:
-        """The keys for which pools want several values, and the values that types have for them."""
-        self.minimums: list[tuple[str, int]] = []
-        self.min_start = np.zeros(max(1, len(self.templates)), dtype=np.int32)
-        self.min_length = np.zeros_like(self.min_start)
-        for number, template in enumerate(self.templates):
-            wanted = [(k, r.min_values) for k, r in template.requirements.items() if r.min_values is not None]
-            self.min_start[number], self.min_length[number] = len(self.minimums), len(wanted)
-            self.minimums += wanted
-        self.values = Ragged()
-        numbers: dict[str, int] = {}
-        for key, _ in self.minimums:
-            for values in self.types.requirements.values(key):
-                self.values.append([numbers.setdefault(value, len(numbers)) for value in sorted(values)])
-        self.value_count = len(numbers)
-
-    def _usable(self, number: int) -> list[int]:
-        """The types that a pool can use at all, if it reaches its minimums with them."""
-        fine = self.suitable[number] & (self.room[number] >= 0).all(axis=1)
-        types = np.flatnonzero(fine)
-        first, count = int(self.min_start[number]), int(self.min_length[number])
-        if self.options.min_values is MinValues.STRICT:
-            for at, (_, wanted) in enumerate(self.minimums[first : first + count]):
-                found: set[int] = set()
-                for type_ in types:
-                    found |= set(self.values.row((first + at) * len(self.types.types) + int(type_)))
-                if len(found) < wanted:
-                    return []
-        listed: list[int] = types.tolist()
-        return listed
 
 
 class TableCache:
-    """Keeps the kernels' tables in step with the snapshot."""
+    """The kernels' tables, kept in step with the snapshot."""
 
     def __init__(self, snapshot: Snapshot, catalog: Catalog, options: Options) -> None:
         self.snapshot = snapshot
@@ -139,7 +40,7 @@ class TableCache:
         self.sync()
 
     def _learn_domains(self) -> None:
-        """Make the domains known that pools offer, for every topology key."""
+        """Number the domains that pools offer, for every topology key."""
         topology = self.snapshot.topology
         self._offered: list[dict[int, set[int]]] = []
         for number, template in enumerate(self.pools.templates):
@@ -178,7 +79,7 @@ class TableCache:
             self._fixed = self._tables()
 
     def judge_hosts(self) -> None:
-        """Find out which nodes are hosts that pods ask for by name."""
+        """Mark the nodes that pods ask for by host name."""
         nodes, asked = self.snapshot.nodes, self._asked_hosts
         if not asked:
             return
@@ -255,16 +156,16 @@ class TableCache:
         self.clash = np.zeros((len(sets), max(1, len(pools.templates)), max(1, len(pools.types.types))), dtype=np.uint8)
         for ports, number in sets.items():
             for at, daemon in enumerate(daemons):
-                if any(_conflict(one, other) for one in ports for other in daemon.ports):
+                if any(_conflict(port, taken) for port, taken in product(ports, daemon.ports)):
                     for pool, runs in enumerate(pools.runs):
                         self.clash[number, pool, : runs.shape[1]] |= runs[at].astype(np.uint8)
 
     def columns(self) -> dict[str, Array]:
         """The tables as the kernels take them, but for the one of hosts."""
-        return self._fixed | self.growing()
+        return self._fixed | self.requirements.columns
 
     def _tables(self) -> dict[str, Array]:
-        """The tables that are worked out anew only when rules or domains are new."""
+        """The tables that change only when rules or domains are new."""
         pools = self.pools
         types = max(1, len(pools.types.types))
         rows = max(1, len(pools.minimums))
@@ -305,26 +206,6 @@ class TableCache:
             ),
         )
 
-    def growing(self) -> dict[str, Array]:
-        """The tables that grow while kernels run."""
-        names = (
-            "narrow",
-            "types_of",
-            "mask_of",
-            "concrete",
-            "single",
-            "domain_head",
-            "domain_next",
-            "domain_key",
-            "domain_mask",
-            "domain_result",
-            "claim_seen",
-            "reserved_ok",
-            "priced",
-            "worst_price",
-        )
-        return {name: getattr(self.requirements, name) for name in names}
-
 
 def _square(flat: Array, rows: int, columns: int) -> Array:
     padded = np.zeros(rows * columns, dtype=np.int32)
@@ -333,5 +214,5 @@ def _square(flat: Array, rows: int, columns: int) -> Array:
     return padded.reshape(rows, columns)
 
 
-def _conflict(one: Port, other: Port) -> bool:
-    return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))
+def _conflict(port: Port, taken: Port) -> bool:
+    return port[1:] == taken[1:] and (port[0] == taken[0] or ANY_ADDRESS in (port[0], taken[0]))

@@ -1,6 +1,8 @@
 """Instance types and offerings in columns, so that a requirement is judged for all of them at once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,21 @@ from karpool.model.requirements import ANY, Requirement, Requirements
 
 Mask = npt.NDArray[np.bool_]
 Prices = npt.NDArray[np.float64]
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def memoized(method: Method) -> Method:
+    """Compute a method once for the same arguments; the results live as long as its object."""
+    attribute = f"_{method.__name__}_results"
+
+    @wraps(method)
+    def look_up(owner: Any, *arguments: Any) -> Any:
+        results = owner.__dict__.setdefault(attribute, {})
+        if arguments not in results:
+            results[arguments] = method(owner, *arguments)
+        return results[arguments]
+
+    return cast("Method", look_up)
 
 
 class RequirementColumns:

@@ -1,4 +1,4 @@
-"""New nodes: what an open claim may still become, and whether one more pod leaves it a type."""
+"""New nodes: which types and domains an open claim may still have, and whether one more pod leaves any."""
 
 from karpool.cluster.arrays import Array
 from karpool.packing.kernels import columns as c
@@ -9,7 +9,7 @@ from karpool.packing.kernels.topology import claim_allows
 
 @inner
 def try_claim(m: Array, claim: int, class_: int, labels: int, fresh: bool) -> int:
-    """Whether a claim takes a pod; if so it is narrowed to what suits all its pods."""
+    """Put a pod on a claim if some type still suits all its pods; the claim is then restricted to those types."""
     signature = c.class_signature(m)[class_]
     if not c.tolerates(m)[signature, c.claim_template(m)[claim]] or not c.signature_new_host(m)[signature]:
         return c.NEVER
@@ -24,35 +24,35 @@ def try_claim(m: Array, claim: int, class_: int, labels: int, fresh: bool) -> in
     answer = c.NO
     if claim_allows(m, claim):
         answer = try_volumes(m, claim, class_, labels, fresh)
-    return c.NEVER if answer == c.NO and not c.state(m)[c.FICKLE] else answer
+    return c.NEVER if answer == c.NO and not c.state(m)[c.TENTATIVE] else answer
 
 
 @inner
-def narrowed(m: Array, requirement: int, incoming: int) -> int:
-    """What is left of a requirement under another; c.UNKNOWN if nobody has worked it out yet."""
-    found = c.narrow(m)[requirement, incoming]
-    if found == c.UNKNOWN:
+def intersection(m: Array, requirement: int, incoming: int) -> int:
+    """The intersection of two requirements; c.UNCOMPUTED if Python has to compute it."""
+    both = c.intersections(m)[requirement, incoming]
+    if both == c.UNCOMPUTED:
         c.state(m)[c.MISS_A] = requirement
         c.state(m)[c.MISS_B] = incoming
-    return found
+    return both
 
 
 @inner
 def try_volumes(m: Array, claim: int, class_: int, labels: int, fresh: bool) -> int:
-    """Try a claim with each place where the pod's volumes can be reached."""
+    """Try a claim with each alternative of where the pod's volumes can be reached."""
     signature = c.class_signature(m)[class_]
-    base = narrowed(m, c.claim_requirement(m)[claim], c.signature_incoming(m)[signature])
-    if base == c.UNKNOWN:
-        return c.NEED_NARROW
+    base = intersection(m, c.claim_requirement(m)[claim], c.signature_incoming(m)[signature])
+    if base == c.UNCOMPUTED:
+        return c.NEED_INTERSECTION
     if base < 0:
         return c.NO
     count = c.volumes_length(m)[signature]
     for choice in range(max(1, count)):
         requirement = base
         if count:
-            requirement = narrowed(m, base, c.volumes(m)[c.volumes_start(m)[signature] + choice])
-            if requirement == c.UNKNOWN:
-                return c.NEED_NARROW
+            requirement = intersection(m, base, c.volumes(m)[c.volumes_start(m)[signature] + choice])
+            if requirement == c.UNCOMPUTED:
+                return c.NEED_INTERSECTION
         if requirement >= 0:
             answer = try_domains(m, claim, class_, labels, requirement, fresh)
             if answer != c.NO:
@@ -62,7 +62,7 @@ def try_volumes(m: Array, claim: int, class_: int, labels: int, fresh: bool) -> 
 
 @inner
 def in_domain(m: Array, requirement: int, slot: int, only: int) -> int:
-    """What is left of a requirement in the allowed domains of a key, or in one of them; c.UNKNOWN as above."""
+    """A requirement restricted to the allowed domains of a key, or to one of them; c.UNCOMPUTED as above."""
     key = c.keys(m)[slot]
     same = c.concrete(m)[requirement, key] == 1
     left, mask, allowed = c.miss_mask(m), c.mask_of(m)[requirement, key], c.allow_claim(m)[slot]
@@ -76,20 +76,20 @@ def in_domain(m: Array, requirement: int, slot: int, only: int) -> int:
     entry = c.domain_head(m)[requirement]
     while entry >= 0:
         if c.domain_key(m)[entry] == key:
-            equal, noted = True, c.domain_mask(m)[entry]
+            equal, known = True, c.domain_mask(m)[entry]
             for domain in range(c.domains(m)[key]):
-                equal = equal and noted[domain] == left[domain]
+                equal = equal and known[domain] == left[domain]
             if equal:
                 return c.domain_result(m)[entry]
         entry = c.domain_next(m)[entry]
     c.state(m)[c.MISS_A] = requirement
     c.state(m)[c.MISS_B] = key
-    return c.UNKNOWN
+    return c.UNCOMPUTED
 
 
 @inner
 def try_domains(m: Array, claim: int, class_: int, labels: int, requirement: int, fresh: bool) -> int:
-    """Try a claim in the domains that topology allows; where one must be chosen, each in turn, emptiest first."""
+    """Try a claim in the domains that topology allows; where one has to be chosen, each in turn, emptiest first."""
     pinned = 0
     for slot in range(c.state(m)[c.KEYS]):
         if not list_pins(m, requirement, slot):
@@ -99,21 +99,21 @@ def try_domains(m: Array, claim: int, class_: int, labels: int, requirement: int
             c.pin_at(m)[slot] = 0
         else:
             requirement = in_domain(m, requirement, slot, c.UNSET)
-            if requirement == c.UNKNOWN:
+            if requirement == c.UNCOMPUTED:
                 return c.NEED_DOMAIN
             if requirement < 0:
                 return c.NO
     while True:
-        narrow = requirement
+        pinned_requirement = requirement
         for slot in range(c.state(m)[c.KEYS]):
-            if c.pinned(m)[slot] and narrow >= 0:
-                narrow = in_domain(m, narrow, slot, c.pins(m)[slot, c.pin_at(m)[slot]])
-                if narrow == c.UNKNOWN:
+            if c.pinned(m)[slot] and pinned_requirement >= 0:
+                pinned_requirement = in_domain(m, pinned_requirement, slot, c.pins(m)[slot, c.pin_at(m)[slot]])
+                if pinned_requirement == c.UNCOMPUTED:
                     return c.NEED_DOMAIN
-        if narrow >= 0:
-            answer = try_types(m, claim, class_, narrow, fresh)
+        if pinned_requirement >= 0:
+            answer = try_types(m, claim, class_, pinned_requirement, fresh)
             if answer == c.YES:
-                answer = commit(m, claim, class_, labels, narrow)
+                answer = commit(m, claim, class_, labels, pinned_requirement)
             if answer != c.NO:
                 return answer
         if pinned == 0 or not next_pins(m):
@@ -140,16 +140,16 @@ def list_pins(m: Array, requirement: int, slot: int) -> bool:
 
 
 @inner
-def precedes(m: Array, key: int, group: int, one: int, other: int) -> bool:
-    """Whether a domain is to be tried before another: fewer counted pods, else by name."""
-    if group != c.UNSET and c.by_domain(m)[group, one] != c.by_domain(m)[group, other]:
-        return c.by_domain(m)[group, one] < c.by_domain(m)[group, other]
-    return c.rank(m)[key, one] < c.rank(m)[key, other]
+def precedes(m: Array, key: int, group: int, domain: int, other: int) -> bool:
+    """Whether a domain is tried before another: fewer counted pods, else by name."""
+    if group != c.UNSET and c.by_domain(m)[group, domain] != c.by_domain(m)[group, other]:
+        return c.by_domain(m)[group, domain] < c.by_domain(m)[group, other]
+    return c.rank(m)[key, domain] < c.rank(m)[key, other]
 
 
 @inner
 def next_pins(m: Array) -> bool:
-    """Go to the next combination of chosen domains, the last key changing fastest; False after the last one."""
+    """Choose the next combination of domains, the last key changing fastest; False after the last combination."""
     for slot in range(c.state(m)[c.KEYS] - 1, -1, -1):
         if c.pinned(m)[slot]:
             c.pin_at(m)[slot] += 1
@@ -161,7 +161,7 @@ def next_pins(m: Array) -> bool:
 
 @inner
 def try_types(m: Array, claim: int, class_: int, requirement: int, fresh: bool) -> int:
-    """Find the types that meet a requirement and hold all pods of a claim and one more."""
+    """List the types that meet a requirement and have room for all pods of a claim and one more."""
     template = c.claim_template(m)[claim]
     ports = c.class_ports(m)[class_]
     if all_fit(m, claim, class_, requirement, fresh):
@@ -187,7 +187,7 @@ def try_types(m: Array, claim: int, class_: int, requirement: int, fresh: bool) 
 
 @inner
 def all_fit(m: Array, claim: int, class_: int, requirement: int, fresh: bool) -> bool:
-    """Whether it is plain that a claim keeps all its types, because nothing narrows it and the smallest has room."""
+    """Whether a claim certainly keeps all its types: its requirement stays and the smallest type has room."""
     template = c.claim_template(m)[claim]
     plain = c.min_length(m)[template] == 0 and c.sizes(m)[c.RESERVED_OFFERINGS] == 0 and c.class_ports(m)[class_] == 0
     if fresh or not plain or requirement != c.claim_requirement(m)[claim]:
@@ -203,17 +203,17 @@ def all_fit(m: Array, claim: int, class_: int, requirement: int, fresh: bool) ->
 
 @inner
 def enough_values(m: Array, claim: int, fresh: bool) -> bool:
-    """Whether the fitting types differ enough in the keys for which a pool wants several values."""
+    """Whether the fitting types have as many values of some keys as the pool's minValues ask for."""
     template = c.claim_template(m)[claim]
     begin = c.min_start(m)[template]
     c.state(m)[c.RELAXED] = c.claim_relaxed(m)[claim]
     for at in range(c.min_length(m)[template]):
         wanted = c.min_wanted(m)[begin + at] if fresh else c.claim_minimum(m)[claim, at]
-        found = distinct(m, begin + at)
-        if found < wanted:
+        count = distinct(m, begin + at)
+        if count < wanted:
             if not (fresh and c.state(m)[c.BEST_EFFORT]):
                 return False
-            wanted = found
+            wanted = count
             c.state(m)[c.RELAXED] = 1
         c.new_minimum(m)[at] = wanted
     return True
@@ -221,23 +221,23 @@ def enough_values(m: Array, claim: int, fresh: bool) -> bool:
 
 @inner
 def distinct(m: Array, row: int) -> int:
-    """How many values of a key the fitting types have between them."""
+    """How many distinct values of a key the fitting types have."""
     c.state(m)[c.STAMP] += 1
     stamp = c.state(m)[c.STAMP]
-    found = 0
+    count = 0
     for at in range(c.state(m)[c.FITTING]):
         begin = c.value_start(m)[row, c.fitting(m)[at]]
-        for place in range(begin, begin + c.value_length(m)[row, c.fitting(m)[at]]):
-            value = c.values(m)[place]
+        for position in range(begin, begin + c.value_length(m)[row, c.fitting(m)[at]]):
+            value = c.values(m)[position]
             if c.value_mark(m)[value] != stamp:
                 c.value_mark(m)[value] = stamp
-                found += 1
-    return found
+                count += 1
+    return count
 
 
 @inner
 def hold_reservations(m: Array, claim: int, requirement: int) -> int:
-    """Work out which reservations a claim could hold; strictly, one that could hold some must hold one."""
+    """List the reservations that a claim could hold; in strict mode, a claim that could hold some must hold one."""
     if c.sizes(m)[c.RESERVED_OFFERINGS] == 0:
         return c.YES
     c.state(m)[c.STAMP] += 1
@@ -263,11 +263,11 @@ def hold_reservations(m: Array, claim: int, requirement: int) -> int:
 
 @inner
 def commit(m: Array, claim: int, class_: int, labels: int, requirement: int) -> int:
-    """Let a pod take its place on a claim."""
+    """Put a pod on a claim."""
     begin = c.counted_start(m)[labels]
     for at in range(begin, begin + c.counted_length(m)[labels]):
         number = c.group_filter(m)[c.counted_by(m)[at]]
-        if c.claim_seen(m)[number, requirement] == c.NOT_KNOWN:
+        if c.claim_seen(m)[number, requirement] == c.UNJUDGED:
             c.state(m)[c.MISS_A] = number
             c.state(m)[c.MISS_B] = requirement
             return c.NEED_CLAIM_SEEN
@@ -297,7 +297,7 @@ def commit(m: Array, claim: int, class_: int, labels: int, requirement: int) -> 
 
 @inner
 def keep_types(m: Array, claim: int) -> None:
-    """Keep the fitting types, and note the most and the least that any of them holds."""
+    """Restrict a claim to the fitting types, and record the most and the least room that any of them has."""
     template = c.claim_template(m)[claim]
     count = c.state(m)[c.FITTING]
     if count == c.claim_type_count(m)[claim] and c.claim_pods(m)[claim] > 1:

@@ -1,11 +1,21 @@
-"""The arrays that kernels work on, by name, and the numbers that stand for words in them."""
+"""The arrays that kernels work on, declared once: name, type, what each axis counts, and what a new entry contains.
+
+Kernels look at an array with `c.free(m)`. Arrays of the snapshot and of the tables are made by their owners and only
+checked; growing tables and scratch space are allocated from what is declared here. Below follow the numbers that stand
+for words in these arrays.
+"""
 
 import numpy as np
 
 from karpool.cluster.codes import GroupKind
-from karpool.packing.kernels.memory import column
+from karpool.packing.kernels.memory import column, family, growing, scratch
 
-# The snapshot's columns.
+UNPLACED = -1
+UNSET = -1
+UNCOMPUTED = -2
+UNJUDGED = 2
+
+# Columns of the snapshot.
 order = column("order", np.int32, "places")
 live = column("live", np.uint8, "nodes")
 shape = column("shape", np.int32, "nodes")
@@ -60,7 +70,7 @@ rank = column("rank", np.int32, "keys", "domains")
 domains = column("domains", np.int32, "keys")
 sizes = column("sizes", np.int64, "size")
 
-# What the engine knows about requirements, pools and types.
+# Tables of requirements, pools and types.
 signature_incoming = column("signature_incoming", np.int32, "signatures")
 signature_host = column("signature_host", np.int32, "signatures")
 signature_new_host = column("signature_new_host", np.uint8, "signatures")
@@ -69,23 +79,23 @@ volumes_start = column("volumes_start", np.int32, "signatures")
 volumes_length = column("volumes_length", np.int32, "signatures")
 volumes = column("volumes", np.int32, "items")
 tolerates = column("tolerates", np.uint8, "signatures", "templates")
-narrow = column("narrow", np.int32, "requirements", "incoming")
-types_of = column("types_of", np.uint8, "requirements", "types")
-mask_of = column("mask_of", np.uint8, "requirements", "keys", "domains")
-concrete = column("concrete", np.uint8, "requirements", "keys")
-single = column("single", np.int32, "requirements", "keys")
-domain_head = column("domain_head", np.int32, "requirements")
-domain_next = column("domain_next", np.int32, "items")
-domain_key = column("domain_key", np.int32, "items")
-domain_mask = column("domain_mask", np.uint8, "items", "domains")
-domain_result = column("domain_result", np.int32, "items")
+intersections = growing("intersections", np.int32, "requirements", "incoming", fill=UNCOMPUTED)
+types_of = growing("types_of", np.uint8, "requirements", "types")
+mask_of = growing("mask_of", np.uint8, "requirements", "keys", "domains")
+concrete = growing("concrete", np.uint8, "requirements", "keys")
+single = growing("single", np.int32, "requirements", "keys", fill=UNSET)
+domain_head = growing("domain_head", np.int32, "requirements", fill=UNSET)
+domain_next = growing("domain_next", np.int32, "domain_results")
+domain_key = growing("domain_key", np.int32, "domain_results")
+domain_mask = growing("domain_mask", np.uint8, "domain_results", "domains")
+domain_result = growing("domain_result", np.int32, "domain_results")
 class_strict = column("class_strict", np.int32, "classes")
 strict_mask = column("strict_mask", np.uint8, "items", "keys", "domains")
 pool_known = column("pool_known", np.uint8, "groups", "domains")
 group_admits = column("group_admits", np.uint8, "groups", "domains")
-claim_seen = column("claim_seen", np.uint8, "filters", "requirements")
-priced = column("priced", np.uint8, "requirements")
-worst_price = column("worst_price", np.float64, "requirements", "types")
+claim_seen = growing("claim_seen", np.uint8, "filters", "requirements", fill=UNJUDGED)
+priced = growing("priced", np.uint8, "requirements")
+worst_price = growing("worst_price", np.float64, "requirements", "types")
 template_seen = column("template_seen", np.uint8, "filters", "templates")
 type_room = column("type_room", np.int64, "templates", "types", "resources")
 type_capacity = column("type_capacity", np.int64, "types", "resources")
@@ -105,68 +115,70 @@ value_length = column("value_length", np.int32, "items", "types")
 values = column("values", np.int32, "items")
 reserved_type = column("reserved_type", np.int32, "reserved")
 reserved_id = column("reserved_id", np.int32, "reserved")
-reserved_ok = column("reserved_ok", np.uint8, "requirements", "reserved")
+reserved_ok = growing("reserved_ok", np.uint8, "requirements", "reserved")
 
-# One run: its journal, its queue, its open claims, and scratch space.
-log_array = column("log_array", np.int8, "items")
-log_index = column("log_index", np.int64, "items")
-log_old = column("log_old", np.int64, "items")
-state = column("state", np.int64, "state")
-miss_mask = column("miss_mask", np.uint8, "domains")
-pods = column("pods", np.int32, "items")
-queue = column("queue", np.int32, "items")
-last_length = column("last_length", np.int32, "items")
-exempt = column("exempt", np.uint8, "items")
-target = column("target", np.int32, "items")
-level = column("level", np.int32, "items")
-closed = column("closed", np.uint8, "nodes")
-claim_requirement = column("claim_requirement", np.int32, "claims")
-claim_template = column("claim_template", np.int32, "claims")
-claim_pods = column("claim_pods", np.int32, "claims")
-claim_used = column("claim_used", np.int64, "claims", "resources")
-claim_most = column("claim_most", np.int64, "claims", "resources")
-claim_least = column("claim_least", np.int64, "claims", "resources")
-claim_charged = column("claim_charged", np.int64, "claims", "resources")
-claim_types = column("claim_types", np.int32, "claims", "types")
-claim_type_count = column("claim_type_count", np.int32, "claims")
-claim_host = column("claim_host", np.int32, "claims", "host_rows")
-claim_order = column("claim_order", np.int32, "claims")
-claim_held = column("claim_held", np.uint8, "claims", "reservations")
-claim_minimum = column("claim_minimum", np.int32, "claims", "minimums")
-claim_relaxed = column("claim_relaxed", np.uint8, "claims")
-limits = column("limits", np.int64, "templates", "limits")
-reservations = column("reservations", np.int32, "reservations")
-hint = column("hint", np.int32, "items", "classes")
-batch_class = column("batch_class", np.int32, "batches")
-batch_labels = column("batch_labels", np.int32, "batches")
-batch_exempt = column("batch_exempt", np.int32, "batches")
-batch_stamp = column("batch_stamp", np.int64, "batches")
-batch_place = column("batch_place", np.int32, "batches")
-batch_nodes = column("batch_nodes", np.uint8, "batches", "keys", "domains")
-batch_claims = column("batch_claims", np.uint8, "batches", "keys", "domains")
-claim_mark = column("claim_mark", np.int64, "batches", "claims")
-candidates_start = column("candidates_start", np.int32, "classes")
-candidates_length = column("candidates_length", np.int32, "classes")
-candidates_resume = column("candidates_resume", np.int32, "classes")
-candidates = column("candidates", np.int32, "items")
-keys = column("keys", np.int32, "keys")
-allow_node = column("allow_node", np.uint8, "keys", "domains")
-allow_claim = column("allow_claim", np.uint8, "keys", "domains")
-pinned = column("pinned", np.uint8, "keys")
-pin_group = column("pin_group", np.int32, "keys")
-pins = column("pins", np.int32, "keys", "domains")
-pin_count = column("pin_count", np.int32, "keys")
-pin_at = column("pin_at", np.int32, "keys")
-cap_row = column("cap_row", np.int32, "items")
-cap_most = column("cap_most", np.int32, "items")
-need_row = column("need_row", np.int32, "items")
-need_boot = column("need_boot", np.uint8, "items")
-fitting = column("fitting", np.int32, "types")
-type_mark = column("type_mark", np.int64, "types")
-value_mark = column("value_mark", np.int64, "items")
-new_minimum = column("new_minimum", np.int32, "minimums")
-new_held = column("new_held", np.uint8, "reservations")
-codes = column("codes", np.int32, "nodes")
+# Scratch space of a run: its journal, its queue, its open claims.
+log_array = scratch("log_array", np.int8, "log")
+log_index = scratch("log_index", np.int64, "log")
+log_old = scratch("log_old", np.int64, "log")
+state = scratch("state", np.int64, "state")
+miss_mask = scratch("miss_mask", np.uint8, "domains")
+pods = scratch("pods", np.int32, "queue")
+queue = scratch("queue", np.int32, "queue")
+last_length = scratch("last_length", np.int32, "queue")
+exempt = scratch("exempt", np.uint8, "queue")
+target = scratch("target", np.int32, "queue")
+closed = scratch("closed", np.uint8, "nodes")
+claim_requirement = scratch("claim_requirement", np.int32, "claims")
+claim_template = scratch("claim_template", np.int32, "claims")
+claim_pods = scratch("claim_pods", np.int32, "claims")
+claim_used = scratch("claim_used", np.int64, "claims", "resources")
+claim_most = scratch("claim_most", np.int64, "claims", "resources")
+claim_least = scratch("claim_least", np.int64, "claims", "resources")
+claim_charged = scratch("claim_charged", np.int64, "claims", "resources")
+claim_types = scratch("claim_types", np.int32, "claims", "types")
+claim_type_count = scratch("claim_type_count", np.int32, "claims")
+claim_host = scratch("claim_host", np.int32, "claims", "host_rows")
+claim_order = scratch("claim_order", np.int32, "claims")
+claim_held = scratch("claim_held", np.uint8, "claims", "reservations")
+claim_minimum = scratch("claim_minimum", np.int32, "claims", "minimums")
+claim_relaxed = scratch("claim_relaxed", np.uint8, "claims")
+limits = scratch("limits", np.int64, "templates", "limits")
+reservations = scratch("reservations", np.int32, "reservations")
+hint = scratch("hint", np.int32, "exemptions", "classes")
+batch_class = scratch("batch_class", np.int32, "batches")
+batch_labels = scratch("batch_labels", np.int32, "batches")
+batch_exempt = scratch("batch_exempt", np.int32, "batches")
+batch_stamp = scratch("batch_stamp", np.int64, "batches")
+batch_place = scratch("batch_place", np.int32, "batches")
+batch_nodes = scratch("batch_nodes", np.uint8, "batches", "keys", "domains")
+batch_claims = scratch("batch_claims", np.uint8, "batches", "keys", "domains")
+claim_mark = scratch("claim_mark", np.int64, "batches", "claims")
+candidates_start = scratch("candidates_start", np.int32, "classes")
+candidates_length = scratch("candidates_length", np.int32, "classes", fill=UNSET)
+candidates_resume = scratch("candidates_resume", np.int32, "classes")
+candidates = scratch("candidates", np.int32, "candidates")
+keys = scratch("keys", np.int32, "keys")
+allow_node = scratch("allow_node", np.uint8, "keys", "domains")
+allow_claim = scratch("allow_claim", np.uint8, "keys", "domains")
+pinned = scratch("pinned", np.uint8, "keys")
+pin_group = scratch("pin_group", np.int32, "keys")
+pins = scratch("pins", np.int32, "keys", "domains")
+pin_count = scratch("pin_count", np.int32, "keys")
+pin_at = scratch("pin_at", np.int32, "keys")
+cap_row = scratch("cap_row", np.int32, "rules")
+cap_most = scratch("cap_most", np.int32, "rules")
+need_row = scratch("need_row", np.int32, "rules")
+need_boot = scratch("need_boot", np.uint8, "rules")
+fitting = scratch("fitting", np.int32, "types")
+type_mark = scratch("type_mark", np.int64, "types")
+value_mark = scratch("value_mark", np.int64, "values")
+new_minimum = scratch("new_minimum", np.int32, "minimums")
+new_held = scratch("new_held", np.uint8, "reservations")
+codes = scratch("codes", np.int32, "nodes")
+
+GROWING = family("growing")
+SCRATCH = family("scratch")
 
 # Indices of the column `state`.
 LOG_USED = 0
@@ -186,7 +198,7 @@ STRICT_RESERVED = 13
 BEST_EFFORT = 14
 RELAXED = 15
 QUEUED = 16
-FICKLE = 17
+TENTATIVE = 17
 ALL_FIT = 18
 STATE_SIZE = 19
 
@@ -201,12 +213,12 @@ RESERVATION_IDS = 6
 FILTERS = 7
 SIZES = 8
 
-# Answers of kernels. Those named NEED_ ask Python for something and are called again. NO may
-# be otherwise after the next placement, NEVER holds until the run ends, for all pods that are alike.
+# Answers of kernels. After one named NEED_, Python adds what is missing and calls the kernel again. NO may change with
+# the next placement, NEVER holds until the run ends, for all pods that are alike.
 NO = 0
 YES = 1
 RESERVED_ERROR = 2
-NEED_NARROW = 3
+NEED_INTERSECTION = 3
 NEED_DOMAIN = 4
 NEED_CLAIM_SEEN = 5
 NEED_LOG = 6
@@ -224,16 +236,12 @@ TOTAL = 3
 SEEN = 4
 LIVE = 5
 
-# How many batches of pods that are alike are remembered at a time; a power of two.
+# How many batches of pods that are alike are remembered at a time: a power of two.
 BATCHES = 128
 
-# How many nodes are listed as candidates of a class; after them all nodes that follow are looked at.
+# How many nodes are listed as candidates of a class; after them, all nodes that follow are tried.
 MOST_LISTED = 256
 
-UNPLACED = -1
-UNKNOWN = -2
-UNSET = -1
-NOT_KNOWN = 2
 SPREAD = int(GroupKind.SPREAD)
 AFFINITY = int(GroupKind.AFFINITY)
 ANTI = int(GroupKind.ANTI)

@@ -1,4 +1,4 @@
-"""Which nodes have room for a pod, and which of them are fullest or emptiest: all that a plain scheduler asks."""
+"""Which nodes have room for a pod, and which of them are fullest or emptiest: the kernels of a simple scheduler."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ _FINEST = 1e6
 
 @compiled
 def mask_nodes_with_room(usable: Array, suited: Array, shape: Array, free: Array, wanted: Array, mask: Array) -> bool:
-    """Set the mask where a usable node of a suitable shape has what is wanted of everything; whether there is any."""
-    found = False
+    """Set the mask where a usable node of a suitable shape has room for all that is wanted; whether any has."""
+    any_room = False
     for node in range(len(mask)):
         fits = usable[node] == 1 and suited[shape[node]] == 1
         column = 0
@@ -20,8 +20,8 @@ def mask_nodes_with_room(usable: Array, suited: Array, shape: Array, free: Array
             fits = free[node, column] >= wanted[column]
             column += 1
         mask[node] = fits
-        found |= fits
-    return found
+        any_room |= fits
+    return any_room
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Changes that can be undone: every write is noted with the value it replaces."""
+"""Changes that can be undone: every write is recorded with the value it replaces."""
 
 from karpool.cluster.arrays import Array
 from karpool.cluster.codes import PRESENT
@@ -7,8 +7,8 @@ from karpool.packing.kernels import compiled, inner
 
 
 @inner
-def note(m: Array, array: int, index: int, old: int) -> None:
-    """Remember a value that is about to be replaced."""
+def record(m: Array, array: int, index: int, old: int) -> None:
+    """Record a value that is about to be replaced."""
     used = c.state(m)[c.LOG_USED]
     c.log_array(m)[used] = array
     c.log_index(m)[used] = index
@@ -50,7 +50,7 @@ def undo(m: Array, mark: int) -> None:
 def add_to_host(m: Array, row: int, node: int, change: int) -> None:
     """Change a count that is kept per node."""
     index = row * c.by_host(m).shape[1] + node
-    note(m, c.BY_HOST, index, c.by_host(m)[row, node])
+    record(m, c.BY_HOST, index, c.by_host(m)[row, node])
     c.by_host(m)[row, node] += change
 
 
@@ -58,20 +58,20 @@ def add_to_host(m: Array, row: int, node: int, change: int) -> None:
 def add_to_domain(m: Array, group: int, domain: int, change: int) -> None:
     """Change a count that is kept per domain."""
     index = group * c.by_domain(m).shape[1] + domain
-    note(m, c.BY_DOMAIN, index, c.by_domain(m)[group, domain])
+    record(m, c.BY_DOMAIN, index, c.by_domain(m)[group, domain])
     c.by_domain(m)[group, domain] += change
 
 
 @inner
 def add_to_total(m: Array, group: int, change: int) -> None:
-    """Change how many pods a group counts in all, wherever they are."""
-    note(m, c.TOTAL, group, c.group_total(m)[group])
+    """Change how many pods a group counts in all domains together."""
+    record(m, c.TOTAL, group, c.group_total(m)[group])
     c.group_total(m)[group] += change
 
 
 @inner
 def count_group(m: Array, group: int, node: int, change: int) -> None:
-    """Count a pod on a node in or out of one group."""
+    """Add a pod on a node to the counts of a group, or subtract it."""
     if not c.seen_by(m)[c.group_filter(m)[group], c.shape(m)[node]]:
         return
     key = c.group_key(m)[group]
@@ -87,7 +87,7 @@ def count_group(m: Array, group: int, node: int, change: int) -> None:
 
 @inner
 def count_pod(m: Array, class_: int, labels: int, node: int, change: int) -> None:
-    """Count a pod on a node in or out of every group that it takes part in."""
+    """Add a pod on a node to the counts of every group that it belongs to, or subtract it."""
     begin = c.counted_start(m)[labels]
     for at in range(begin, begin + c.counted_length(m)[labels]):
         count_group(m, c.counted_by(m)[at], node, change)
@@ -111,13 +111,13 @@ def entries_for(m: Array, class_: int, labels: int) -> int:
 
 @inner
 def entries_to_uncount(m: Array, class_: int, labels: int) -> int:
-    """The most journal entries that no longer counting one pod can need."""
+    """The most journal entries that uncounting one pod can need."""
     return 2 * (c.counted_length(m)[labels] + c.declared_length(m)[class_])
 
 
 @compiled
 def uncount(m: Array, pods: Array) -> int:
-    """Stop counting pods where they are now: they are looking for a new place."""
+    """Stop counting pods on the nodes where they are: they need a new place."""
     need = 0
     for pod in pods:
         need += entries_to_uncount(m, c.class_of(m)[pod], c.labels_of(m)[pod])
@@ -132,7 +132,7 @@ def uncount(m: Array, pods: Array) -> int:
 
 @compiled
 def remove(m: Array, node: int) -> int:
-    """Take a node away with everything on it."""
+    """Remove a node with everything on it."""
     need = c.nodes_seen(m).shape[0] * c.nodes_seen(m).shape[1] + 8
     pod = c.head(m)[node]
     while pod >= 0:
@@ -146,15 +146,15 @@ def remove(m: Array, node: int) -> int:
             count_pod(m, c.class_of(m)[pod], c.labels_of(m)[pod], node, -1)
         pod = c.next_pod(m)[pod]
     if c.live(m)[node] == PRESENT:
-        unsee(m, node)
-    note(m, c.LIVE, node, c.live(m)[node])
+        hide_domains(m, node)
+    record(m, c.LIVE, node, c.live(m)[node])
     c.live(m)[node] = 0
     return c.DONE
 
 
 @inner
-def unsee(m: Array, node: int) -> None:
-    """Stop counting a node among those that make its domains known."""
+def hide_domains(m: Array, node: int) -> None:
+    """Stop counting a node among those that make its domains known to spread rules."""
     seen = c.nodes_seen(m)
     for key in range(1, len(c.domains(m))):
         domain = c.domain(m)[node, key]
@@ -162,5 +162,5 @@ def unsee(m: Array, node: int) -> None:
             continue
         for number in range(c.sizes(m)[c.FILTERS]):
             if c.seen_by(m)[number, c.shape(m)[node]]:
-                note(m, c.SEEN, (number * seen.shape[1] + key) * seen.shape[2] + domain, seen[number, key, domain])
+                record(m, c.SEEN, (number * seen.shape[1] + key) * seen.shape[2] + domain, seen[number, key, domain])
                 seen[number, key, domain] -= 1

@@ -1,16 +1,16 @@
-"""Existing nodes: which is the first that takes a pod, and what it then has left."""
+"""Existing nodes: the first that accepts a pod, and what it has left afterwards."""
 
 from karpool.cluster.arrays import Array
 from karpool.cluster.codes import GONE
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import inner
-from karpool.packing.kernels.journal import add_to_host, count_pod, note
+from karpool.packing.kernels.journal import add_to_host, count_pod, record
 from karpool.packing.kernels.topology import domains_allow, hosts_allow
 
 
 @inner
 def fits(m: Array, node: int, class_: int) -> bool:
-    """Whether a node has room; one that is overfull in anything takes nobody."""
+    """Whether a node has room; a node that is overcommitted in any resource has none."""
     wanted, free = c.class_requests(m)[class_], c.free(m)[node]
     for column in range(c.sizes(m)[c.RESOURCES]):
         if wanted[column] > free[column]:
@@ -20,7 +20,7 @@ def fits(m: Array, node: int, class_: int) -> bool:
 
 @inner
 def list_candidates(m: Array, class_: int) -> bool:
-    """List the first nodes that could take a pod of a class as things stand; False if there is no room for the list."""
+    """List the first nodes that could accept a pod of a class now; False if the list needs more space."""
     count = c.sizes(m)[c.NODES]
     used = c.state(m)[c.CANDIDATES_USED]
     if used + c.MOST_LISTED > len(c.candidates(m)):
@@ -28,14 +28,14 @@ def list_candidates(m: Array, class_: int) -> bool:
     signature = c.class_signature(m)[class_]
     host = c.signature_host(m)[signature]
     order, shapes, suited, candidates = c.order(m), c.shape(m), c.suits(m)[signature], c.candidates(m)
-    at, place = used, 0
-    while place < count and at < used + c.MOST_LISTED:
-        node = order[place]
-        place += 1
+    at, position = used, 0
+    while position < count and at < used + c.MOST_LISTED:
+        node = order[position]
+        position += 1
         if suited[shapes[node]] and (host == c.UNSET or c.host_ok(m)[host, node]) and fits(m, node, class_):
             candidates[at] = node
             at += 1
-    c.candidates_resume(m)[class_] = place
+    c.candidates_resume(m)[class_] = position
     c.candidates_start(m)[class_] = used
     c.candidates_length(m)[class_] = at - used
     c.state(m)[c.CANDIDATES_USED] = at
@@ -44,36 +44,36 @@ def list_candidates(m: Array, class_: int) -> bool:
 
 @inner
 def find_node(m: Array, class_: int, exempt: int, batch: int) -> int:
-    """The first node that takes a pod, or c.UNPLACED."""
+    """The first node that accepts a pod, or c.UNPLACED."""
     begin, listed = c.candidates_start(m)[class_], c.candidates_length(m)[class_]
     rest = c.candidates_resume(m)[class_] - listed
     count = c.sizes(m)[c.NODES] - rest
-    # Nodes only fill up during a run, so where no count can change in a pod's favour, what refused its like refuses it.
-    # Its like is any pod of its class as long as no count matters at all, else those of its batch.
-    lasting = c.state(m)[c.FICKLE] == 0 and c.shared_length(m)[class_] == 0
+    # Nodes only fill up during a run. Where no count can change in a pod's favour, a node that refused an equal pod
+    # refuses this one. Equal pods are those of its class if no count matters at all, else those of its batch.
+    lasting = c.state(m)[c.TENTATIVE] == 0 and c.shared_length(m)[class_] == 0
     simple = lasting and c.state(m)[c.KEYS] == 0 and c.state(m)[c.CAPS] == 0
-    place = 0
+    position = 0
     if simple:
-        place = c.hint(m)[exempt, class_]
+        position = c.hint(m)[exempt, class_]
     elif lasting:
-        place = c.batch_place(m)[batch]
-    found = c.UNPLACED
-    while place < count:
-        node = c.candidates(m)[begin + place] if place < listed else c.order(m)[rest + place]
-        if takes(m, class_, node, exempt, place < listed):
-            found = node
+        position = c.batch_place(m)[batch]
+    chosen = c.UNPLACED
+    while position < count:
+        node = c.candidates(m)[begin + position] if position < listed else c.order(m)[rest + position]
+        if accepts(m, class_, node, exempt, position < listed):
+            chosen = node
             break
-        place += 1
+        position += 1
     if simple:
-        c.hint(m)[exempt, class_] = place
+        c.hint(m)[exempt, class_] = position
     elif lasting:
-        c.batch_place(m)[batch] = place
-    return found
+        c.batch_place(m)[batch] = position
+    return chosen
 
 
 @inner
-def takes(m: Array, class_: int, node: int, exempt: int, suited: bool) -> bool:
-    """Whether a node takes a pod now; `suited`: labels and taints were looked at before."""
+def accepts(m: Array, class_: int, node: int, exempt: int, suited: bool) -> bool:
+    """Whether a node accepts a pod now; `suited`: its labels and taints are known to suit."""
     if c.live(m)[node] == GONE or (c.closed(m)[node] and not exempt):
         return False
     if not suited and not suits(m, class_, node):
@@ -95,7 +95,7 @@ def suits(m: Array, class_: int, node: int) -> bool:
 
 @inner
 def ports_free(m: Array, class_: int, node: int) -> bool:
-    """Whether nobody on a node holds the ports that a pod wants."""
+    """Whether no pod on a node uses a host port that a pod wants."""
     begin = c.blocked_start(m)[class_]
     for at in range(begin, begin + c.blocked_length(m)[class_]):
         if c.by_host(m)[c.blocked(m)[at], node] > 0:
@@ -121,18 +121,18 @@ def attaches(m: Array, class_: int, node: int) -> bool:
 
 @inner
 def put_on_node(m: Array, class_: int, labels: int, node: int) -> None:
-    """Let a pod take its room on a node."""
+    """Put a pod on a node."""
     width = c.free(m).shape[1]
     for column in range(c.sizes(m)[c.RESOURCES]):
         wanted = c.class_requests(m)[class_, column]
         if wanted:
-            note(m, c.FREE, node * width + column, c.free(m)[node, column])
+            record(m, c.FREE, node * width + column, c.free(m)[node, column])
             c.free(m)[node, column] -= wanted
     begin = c.shared_start(m)[class_]
     for at in range(begin, begin + c.shared_length(m)[class_]):
         if c.by_host(m)[c.shared_row(m)[at], node] == 0:
             column = c.shared_column(m)[at]
-            note(m, c.FREE, node * width + column, c.free(m)[node, column])
+            record(m, c.FREE, node * width + column, c.free(m)[node, column])
             c.free(m)[node, column] -= 1
     begin = c.taken_start(m)[class_]
     for at in range(begin, begin + c.taken_length(m)[class_]):

@@ -1,9 +1,9 @@
-"""The queue: pods one after the other, each to the first place that takes it, giving up wishes only when none does."""
+"""The queue: pods one by one, each to the first place that accepts it; preferences are given up only if none does."""
 
 from karpool.cluster.arrays import Array
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import compiled, inner
-from karpool.packing.kernels.claims import narrowed, try_claim
+from karpool.packing.kernels.claims import intersection, try_claim
 from karpool.packing.kernels.journal import entries_for, room_for
 from karpool.packing.kernels.nodes import find_node, list_candidates, put_on_node
 from karpool.packing.kernels.topology import prepare
@@ -11,7 +11,7 @@ from karpool.packing.kernels.topology import prepare
 
 @compiled
 def place(m: Array) -> int:
-    """Place all pods of the queue; c.DONE, or what is missing to go on."""
+    """Place all pods of the queue; c.DONE, or what Python has to add."""
     size = c.state(m)[c.QUEUED]
     while c.state(m)[c.WAITING] > 0:
         head = c.state(m)[c.HEAD]
@@ -19,7 +19,7 @@ def place(m: Array) -> int:
         if c.last_length(m)[item] == c.state(m)[c.WAITING]:
             break
         pod = c.pods(m)[item]
-        answer = attempt(m, item, pod)
+        answer = place_pod(m, item, pod)
         if answer != c.YES and answer != c.NO and answer != c.RESERVED_ERROR:
             return answer
         c.state(m)[c.HEAD] = (head + 1) % size
@@ -33,7 +33,7 @@ def place(m: Array) -> int:
 
 @compiled
 def prepare_candidates(m: Array) -> int:
-    """List candidates for every class of the queue, as things stand before anything is placed."""
+    """List candidates for every class of the queue, before any pod is placed."""
     for item in range(c.state(m)[c.QUEUED]):
         class_ = c.class_of(m)[c.pods(m)[item]]
         while class_ >= 0:
@@ -44,8 +44,8 @@ def prepare_candidates(m: Array) -> int:
 
 
 @inner
-def attempt(m: Array, item: int, pod: int) -> int:
-    """Try to place one pod, giving up one wish after the other."""
+def place_pod(m: Array, item: int, pod: int) -> int:
+    """Try to place one pod, giving up one preference after the other."""
     class_ = c.class_of(m)[pod]
     labels = c.labels_of(m)[pod]
     if c.class_refused(m)[class_]:
@@ -59,7 +59,6 @@ def attempt(m: Array, item: int, pod: int) -> int:
             if node != c.UNPLACED:
                 put_on_node(m, class_, labels, node)
                 c.target(m)[item] = node
-                c.level(m)[item] = class_
                 return c.YES
             if not c.state(m)[c.EXISTING_ONLY]:
                 answer = on_claim(m, item, class_, labels, batch)
@@ -71,9 +70,9 @@ def attempt(m: Array, item: int, pod: int) -> int:
 
 @inner
 def batch_of(m: Array, class_: int, labels: int, exempt: int) -> int:
-    """The batch of a pod: the one that is remembered if its pods were alike, else a new one in its place.
+    """The batch of equal pods that a pod belongs to; a new batch replaces the remembered one if that is another.
 
-    Whoever refused a pod refuses those like it as long as they are allowed no domain that it was not allowed.
+    A node or claim that refused a pod refuses an equal pod, unless that is allowed a domain that the first was not.
     """
     batch = (class_ + 17 * labels) & (c.BATCHES - 1)
     alike = (
@@ -107,8 +106,8 @@ def allowed_more(m: Array, batch: int) -> bool:
 def on_claim(m: Array, item: int, class_: int, labels: int, batch: int) -> int:
     """Try open claims, those with the fewest pods first, then a new one of each pool in order."""
     stamp = c.batch_stamp(m)[batch]
-    for place_ in range(c.state(m)[c.CLAIMS]):
-        claim = c.claim_order(m)[place_]
+    for position in range(c.state(m)[c.CLAIMS]):
+        claim = c.claim_order(m)[position]
         if c.claim_mark(m)[batch, claim] == stamp:
             continue
         answer = try_claim(m, claim, class_, labels, False)
@@ -117,8 +116,7 @@ def on_claim(m: Array, item: int, class_: int, labels: int, batch: int) -> int:
             continue
         if answer == c.YES:
             c.target(m)[item] = -2 - claim
-            c.level(m)[item] = class_
-            sink(m, place_)
+            move_back(m, position)
             return c.YES
         if answer not in (c.NO, c.RESERVED_ERROR):
             return answer
@@ -128,10 +126,9 @@ def on_claim(m: Array, item: int, class_: int, labels: int, batch: int) -> int:
             claim = c.state(m)[c.CLAIMS]
             c.state(m)[c.CLAIMS] = claim + 1
             c.target(m)[item] = -2 - claim
-            c.level(m)[item] = class_
             charge(m, claim)
             c.claim_order(m)[claim] = claim
-            rise(m, claim)
+            move_forward(m, claim)
             return c.YES
         if answer not in (c.NO, c.NEVER):
             return answer
@@ -139,28 +136,28 @@ def on_claim(m: Array, item: int, class_: int, labels: int, batch: int) -> int:
 
 
 @inner
-def sink(m: Array, place_: int) -> None:
-    """A claim got one more pod: move it behind those that now come before it."""
-    order, claim = c.claim_order(m), c.claim_order(m)[place_]
-    end = first_after(m, claim, place_ + 1, c.state(m)[c.CLAIMS]) - 1
-    for at in range(place_, end):
+def move_back(m: Array, position: int) -> None:
+    """Move a claim that got one more pod behind those with fewer."""
+    order, claim = c.claim_order(m), c.claim_order(m)[position]
+    end = first_after(m, claim, position + 1, c.state(m)[c.CLAIMS]) - 1
+    for at in range(position, end):
         order[at] = order[at + 1]
     order[end] = claim
 
 
 @inner
-def rise(m: Array, place_: int) -> None:
-    """A new claim has one pod: move it before those that have more."""
-    order, claim = c.claim_order(m), c.claim_order(m)[place_]
-    begin = first_after(m, claim, 0, place_)
-    for at in range(place_, begin, -1):
+def move_forward(m: Array, position: int) -> None:
+    """Move a new claim, which has one pod, before those with more."""
+    order, claim = c.claim_order(m), c.claim_order(m)[position]
+    begin = first_after(m, claim, 0, position)
+    for at in range(position, begin, -1):
         order[at] = order[at - 1]
     order[begin] = claim
 
 
 @inner
 def first_after(m: Array, claim: int, begin: int, end: int) -> int:
-    """The first place from `begin` on that belongs to a claim with more pods, or with as many and opened later."""
+    """The first position from `begin` on of a claim with more pods, or with as many and opened later."""
     pods = c.claim_pods(m)
     while begin < end:
         middle = (begin + end) // 2
@@ -181,9 +178,9 @@ def open_claim(m: Array, template: int, class_: int, labels: int) -> int:
     signature = c.class_signature(m)[class_]
     if not c.tolerates(m)[signature, template] or c.template_length(m)[template] == 0:
         return c.NO
-    base = narrowed(m, c.template_requirement(m)[template], c.signature_incoming(m)[signature])
-    if base == c.UNKNOWN:
-        return c.NEED_NARROW
+    base = intersection(m, c.template_requirement(m)[template], c.signature_incoming(m)[signature])
+    if base == c.UNCOMPUTED:
+        return c.NEED_INTERSECTION
     if base < 0 or c.limits(m)[template, c.sizes(m)[c.RESOURCES]] < 1:
         return c.NO
     clear_claim(m, claim, template)
@@ -194,7 +191,7 @@ def open_claim(m: Array, template: int, class_: int, labels: int) -> int:
 
 @inner
 def clear_claim(m: Array, claim: int, template: int) -> None:
-    """Begin a claim of a pool with all types that its limits leave."""
+    """Reset a claim to all types of its pool that the limits allow."""
     c.claim_template(m)[claim] = template
     c.claim_requirement(m)[claim] = c.template_requirement(m)[template]
     c.claim_pods(m)[claim] = 0
@@ -228,7 +225,7 @@ def within_limits(m: Array, template: int, type_: int) -> bool:
 
 @inner
 def charge(m: Array, claim: int) -> None:
-    """Take the largest of a new claim's types off its pool's limits."""
+    """Subtract the largest of a new claim's types from its pool's limits."""
     template = c.claim_template(m)[claim]
     for column in range(c.sizes(m)[c.RESOURCES]):
         c.limits(m)[template, column] -= c.claim_charged(m)[claim, column]

@@ -1,8 +1,8 @@
 """Why existing nodes refuse a pod: one code per node, for the first check that fails.
 
-A code is the number of the check times STEP plus a detail (a shape, a resource column, a row of hosts, twice the place
-of a topology rule among the pod's, plus one if the node has no domain for it). Checks are numbered in the order in
-which they are made, so of two codes the larger one got further.
+A code is the number of the check times STEP plus a detail (a shape, a resource column, a row of hosts, twice the
+position of a topology rule among the pod's, plus one if the node has no domain for it). Checks are numbered in
+their order, so of two codes the larger got further.
 """
 
 from karpool.cluster.arrays import Array
@@ -19,7 +19,7 @@ PORT = 3
 RESOURCE = 4
 HOST = 5
 TOPOLOGY = 6
-SHUT = 7
+CLOSED = 7
 FITS = 8
 
 
@@ -28,38 +28,38 @@ def explain_nodes(m: Array, class_: int, labels: int, exempt: int) -> None:
     """Fill the column `codes`: zero for rows that are no destination, else what refuses the pod there."""
     codes = c.codes(m)
     codes[:] = 0
-    for place in range(c.sizes(m)[c.NODES]):
-        node = c.order(m)[place]
+    for position in range(c.sizes(m)[c.NODES]):
+        node = c.order(m)[position]
         if c.live(m)[node] != GONE:
-            codes[node] = alone(m, class_, node)
-    for at in range(rules(m, class_, labels)):
-        group = only(m, class_, labels, at)
-        for place in range(c.sizes(m)[c.NODES]):
-            node = c.order(m)[place]
+            codes[node] = refused_by_node(m, class_, node)
+    for at in range(rule_count(m, class_, labels)):
+        group = prepare_rule(m, class_, labels, at)
+        for position in range(c.sizes(m)[c.NODES]):
+            node = c.order(m)[position]
             if codes[node] == FITS * STEP:
-                codes[node] = in_group(m, group, at, node)
-    for place in range(c.sizes(m)[c.NODES]):
-        node = c.order(m)[place]
+                codes[node] = refused_by_rule(m, group, at, node)
+    for position in range(c.sizes(m)[c.NODES]):
+        node = c.order(m)[position]
         if codes[node] == FITS * STEP and c.closed(m)[node] and not exempt:
-            codes[node] = SHUT * STEP
+            codes[node] = CLOSED * STEP
 
 
 @compiled
-def consider_only(m: Array, class_: int, labels: int, at: int) -> int:
-    """Work out what one of a pod's topology rules allows by itself; its group, or c.UNSET after the last."""
-    if at >= rules(m, class_, labels):
+def prepare_rule_alone(m: Array, class_: int, labels: int, at: int) -> int:
+    """Prepare what one of a pod's topology rules allows by itself; its group, or c.UNSET after the last."""
+    if at >= rule_count(m, class_, labels):
         return c.UNSET
-    return int(only(m, class_, labels, at))
+    return int(prepare_rule(m, class_, labels, at))
 
 
 @inner
-def rules(m: Array, class_: int, labels: int) -> int:
-    """How many topology rules hold for a pod: its own, and those of others that keep it off."""
+def rule_count(m: Array, class_: int, labels: int) -> int:
+    """How many topology rules hold for a pod: its own, and the anti-affinity of others."""
     return int(c.owned_length(m)[class_] + c.kept_off_length(m)[labels])
 
 
 @inner
-def only(m: Array, class_: int, labels: int, at: int) -> int:
+def prepare_rule(m: Array, class_: int, labels: int, at: int) -> int:
     """Prepare one topology rule as if there were no other."""
     own = c.owned_length(m)[class_]
     if at < own:
@@ -72,21 +72,21 @@ def only(m: Array, class_: int, labels: int, at: int) -> int:
 
 
 @inner
-def alone(m: Array, class_: int, node: int) -> int:
-    """What refuses a pod on a node whatever other pods' rules say."""
+def refused_by_node(m: Array, class_: int, node: int) -> int:
+    """What refuses a pod on a node, topology aside."""
     signature = c.class_signature(m)[class_]
     if not c.suits(m)[signature, c.shape(m)[node]]:
         return int(SHAPE * STEP + c.shape(m)[node])
     if not attaches(m, class_, node):
         return int(ATTACH * STEP + c.shared_column(m)[c.shared_start(m)[class_]])
     ordinary = c.sizes(m)[c.ORDINARY]
-    column = lacking(m, class_, node, ordinary, c.sizes(m)[c.RESOURCES])
+    column = missing_resource(m, class_, node, ordinary, c.sizes(m)[c.RESOURCES])
     if column != c.UNSET:
         return int(ATTACH * STEP + column)
     if not ports_free(m, class_, node):
-        return int(PORT * STEP + taken_row(m, class_, node))
+        return int(PORT * STEP + used_port(m, class_, node))
     if not fits(m, node, class_):
-        return int(RESOURCE * STEP + max(0, lacking(m, class_, node, 0, ordinary)))
+        return int(RESOURCE * STEP + max(0, missing_resource(m, class_, node, 0, ordinary)))
     host = c.signature_host(m)[signature]
     if host != c.UNSET and not c.host_ok(m)[host, node]:
         return HOST * STEP
@@ -94,8 +94,8 @@ def alone(m: Array, class_: int, node: int) -> int:
 
 
 @inner
-def lacking(m: Array, class_: int, node: int, first: int, end: int) -> int:
-    """The first of some resources that a node has too little of, else c.UNSET."""
+def missing_resource(m: Array, class_: int, node: int, first: int, end: int) -> int:
+    """The first of some resources of which a node has too little, else c.UNSET."""
     for column in range(first, end):
         free = c.free(m)[node, column]
         wanted = c.class_requests(m)[class_, column]
@@ -105,8 +105,8 @@ def lacking(m: Array, class_: int, node: int, first: int, end: int) -> int:
 
 
 @inner
-def taken_row(m: Array, class_: int, node: int) -> int:
-    """The row of the first port that somebody on a node holds."""
+def used_port(m: Array, class_: int, node: int) -> int:
+    """The row of the first wanted host port that a pod on a node uses."""
     begin = c.blocked_start(m)[class_]
     for at in range(begin, begin + c.blocked_length(m)[class_]):
         if c.by_host(m)[c.blocked(m)[at], node] > 0:
@@ -115,7 +115,7 @@ def taken_row(m: Array, class_: int, node: int) -> int:
 
 
 @inner
-def in_group(m: Array, group: int, at: int, node: int) -> int:
+def refused_by_rule(m: Array, group: int, at: int, node: int) -> int:
     """Whether a topology rule, the only one that is prepared, refuses a node."""
     key = c.group_key(m)[group]
     if key != 0 and c.domain(m)[node, key] < 0:

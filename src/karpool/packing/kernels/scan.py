@@ -46,11 +46,11 @@ def scan(
         at = progress[AT]
         first, count = pod_start[at], pod_count[at]
         if not progress[PLACING]:
-            for place_ in range(node_start[at], node_start[at + 1]):
-                if remove(m, nodes[place_]) != c.DONE:
+            for position in range(node_start[at], node_start[at + 1]):
+                if remove(m, nodes[position]) != c.DONE:
                     undo(m, 0)
                     return c.NEED_LOG
-            begin(m, first, count, pods, flags, limits[min(at, len(limits) - 1)], reservations)
+            start_queue(m, first, count, pods, flags, limits[min(at, len(limits) - 1)], reservations)
             progress[PLACING] = 1
         answer = prepare_candidates(m)
         if answer == c.DONE:
@@ -60,15 +60,15 @@ def scan(
         if answer != c.YES and answer != c.NO:
             return answer
         opened[at] = c.state(m)[c.CLAIMS] > 0
-        for place_ in range(node_start[at], node_start[at + 1]):
-            mark(on_nodes, at, nodes[place_])
+        for position in range(node_start[at], node_start[at + 1]):
+            mark(on_nodes, at, nodes[position])
         for item in range(count):
             target = c.target(m)[item]
             if target >= 0:
                 mark(on_nodes, at, target)
             elif target == c.UNPLACED:
                 opened[at] = 1
-            rest_on_rules(m, at, pods[first + item], on_classes, on_groups)
+            mark_rules(m, at, pods[first + item], on_classes, on_groups)
         undo(m, 0)
         progress[AT] = at + 1
         progress[PLACING] = 0
@@ -78,15 +78,16 @@ def scan(
 
 
 @inner
-def begin(m: Array, first: int, count: int, pods: Array, flags: Array, limits: Array, reservations: Array) -> None:
-    """Set up the queue of a set's pods, which are in order."""
+def start_queue(
+    m: Array, first: int, count: int, pods: Array, flags: Array, limits: Array, reservations: Array
+) -> None:
+    """Fill the queue with the pods of a set, which are in order."""
     for item in range(count):
         c.pods(m)[item] = pods[first + item]
         c.queue(m)[item] = item
         c.last_length(m)[item] = c.UNSET
         c.exempt(m)[item] = (flags[first + item] & EXEMPT) != 0
         c.target(m)[item] = c.UNPLACED
-        c.level(m)[item] = c.UNSET
     c.hint(m)[:, :] = 0
     c.batch_class(m)[:] = c.UNSET
     c.limits(m)[:, :] = limits
@@ -138,17 +139,17 @@ def cheapest(m: Array, claim: int, requirement: int) -> float:
 
 
 @inner
-def rest_on_rules(m: Array, at: int, pod: int, on_classes: Array, on_groups: Array) -> None:
-    """Note a pod's class, and the groups that its rules, or those of others about it, look at."""
+def mark_rules(m: Array, at: int, pod: int, on_classes: Array, on_groups: Array) -> None:
+    """Mark a pod's class, and the groups of its rules and of rules of others that concern it."""
     class_, labels = c.class_of(m)[pod], c.labels_of(m)[pod]
     mark(on_classes, at, class_)
     start = c.kept_off_start(m)[labels]
-    for place_ in range(start, start + c.kept_off_length(m)[labels]):
-        mark(on_groups, at, c.kept_off_by(m)[place_])
+    for position in range(start, start + c.kept_off_length(m)[labels]):
+        mark(on_groups, at, c.kept_off_by(m)[position])
     while class_ >= 0:
         start = c.owned_start(m)[class_]
-        for place_ in range(start, start + c.owned_length(m)[class_]):
-            mark(on_groups, at, c.owned(m)[place_])
+        for position in range(start, start + c.owned_length(m)[class_]):
+            mark(on_groups, at, c.owned(m)[position])
         class_ = c.class_next(m)[class_]
 
 

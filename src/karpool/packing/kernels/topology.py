@@ -7,12 +7,11 @@ from karpool.packing.kernels import inner
 
 @inner
 def prepare(m: Array, class_: int, labels: int) -> bool:
-    """Work out what all groups together allow; False if no domain is left for some key.
+    """Prepare what all groups together allow; False if no domain is left for some key.
 
-    Counts only grow in a run, so a host that refuses a pod once refuses it for good, unless the pod waits for others
-    to come there first: that is noted as fickle.
+    Counts only grow in a run, so a refusal lasts, unless the pod waits for others to come first: then it is tentative.
     """
-    c.state(m)[c.KEYS] = c.state(m)[c.CAPS] = c.state(m)[c.NEEDS] = c.state(m)[c.FICKLE] = 0
+    c.state(m)[c.KEYS] = c.state(m)[c.CAPS] = c.state(m)[c.NEEDS] = c.state(m)[c.TENTATIVE] = 0
     begin = c.owned_start(m)[class_]
     for at in range(begin, begin + c.owned_length(m)[class_]):
         consider(m, c.owned(m)[at], class_, labels)
@@ -40,7 +39,7 @@ def counts_itself(m: Array, group: int, labels: int) -> bool:
 
 @inner
 def consider(m: Array, group: int, class_: int, labels: int) -> None:
-    """Narrow what is allowed by one group."""
+    """Restrict what is allowed to what one group allows."""
     if c.group_key(m)[group] == 0:
         consider_hosts(m, group, labels)
         return
@@ -61,11 +60,11 @@ def consider(m: Array, group: int, class_: int, labels: int) -> None:
 
 @inner
 def consider_hosts(m: Array, group: int, labels: int) -> None:
-    """Note the most that a host may count, or that it must count something."""
+    """Record the most that a host may count, or that it must count something."""
     kind = c.group_kind(m)[group]
     itself = counts_itself(m, group, labels)
     if kind == c.AFFINITY:
-        c.state(m)[c.FICKLE] = 1
+        c.state(m)[c.TENTATIVE] = 1
         at = c.state(m)[c.NEEDS]
         c.need_row(m)[at] = c.group_row(m)[group]
         c.need_boot(m)[at] = itself and c.group_total(m)[group] == 0
@@ -109,13 +108,13 @@ def allow_spread(m: Array, group: int, labels: int, slot: int) -> None:
     """Allow the domains in which one more pod keeps the skew."""
     key = c.group_key(m)[group]
     counts, admits = c.by_domain(m)[group], c.group_admits(m)[group]
-    lowest, found = 0, 0
+    lowest, eligible = 0, 0
     for domain in range(c.domains(m)[key]):
         if admits[domain] and known(m, group, domain):
             count = counts[domain]
-            lowest = count if found == 0 else min(lowest, count)
-            found += 1
-    if found < c.group_min_domains(m)[group]:
+            lowest = count if eligible == 0 else min(lowest, count)
+            eligible += 1
+    if eligible < c.group_min_domains(m)[group]:
         lowest = 0
     most = c.group_skew(m)[group] + lowest - counts_itself(m, group, labels)
     for domain in range(c.domains(m)[key]):
@@ -129,15 +128,15 @@ def allow_spread(m: Array, group: int, labels: int, slot: int) -> None:
 
 @inner
 def allow_affinity(m: Array, group: int, class_: int, labels: int, slot: int) -> None:
-    """Allow the domains where such pods are; for the first of its kind any domain it may use."""
+    """Allow the domains where such pods run; for the first of its kind any domain it may use."""
     key = c.group_key(m)[group]
     mine = c.strict_mask(m)[c.class_strict(m)[class_], key]
     first = c.group_total(m)[group] == 0 and counts_itself(m, group, labels)
     for domain in range(c.domains(m)[key]):
-        here = mine[domain] == 1 and (first or c.by_domain(m)[group, domain] > 0)
-        if not here:
+        allowed = mine[domain] == 1 and (first or c.by_domain(m)[group, domain] > 0)
+        if not allowed:
             c.allow_node(m)[slot, domain] = 0
-        if not here or (first and not known(m, group, domain)):
+        if not allowed or (first and not known(m, group, domain)):
             c.allow_claim(m)[slot, domain] = 0
     if first:
         c.pinned(m)[slot] = 1

@@ -1,0 +1,125 @@
+"""What new nodes of each pool would be like, in columns."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.arrays import Array, Ragged
+from karpool.cluster.resources import UNLIMITED
+from karpool.cluster.snapshot import Snapshot
+from karpool.packing.limit_usage import LimitUsage
+from karpool.packing.options import MinValues, Options
+from karpool.packing.templates import NodeTemplate, templates
+from karpool.packing.type_table import TypeTable
+
+
+class PoolTables:
+    """Columns of pools and their types; fixed for a catalogue and a set of pools."""
+
+    def __init__(self, snapshot: Snapshot, catalog: Catalog, options: Options) -> None:
+        self.snapshot = snapshot
+        self.options = options
+        self.types = TypeTable(catalog, reserved=options.reserved_capacity)
+        self.templates: list[NodeTemplate] = templates(snapshot.objects.node_pools, catalog, options.seed)
+        allocatable, self.capacity = self.types.rooms(snapshot.resources)
+        for template in self.templates:
+            snapshot.resources.learn({k: v for k, v in template.pool.spec.limits.items() if k != "nodes"})
+        snapshot.nodes.widen()
+        self.suitable = [self.types.suitable(template.requirements) for template in self.templates]
+        self.runs = [self._daemons_on(template) for template in self.templates]
+        self.room = self._rooms(allocatable)
+        self.usable = Ragged()
+        self.widen()
+        self._list_minimums()
+        for number in range(len(self.templates)):
+            self.usable.append(self._usable(number))
+        self._find_largest()
+        self.limited = np.array([bool(t.pool.spec.limits) for t in self.templates] or [False], dtype=np.uint8)
+        self.usage = LimitUsage(snapshot, self.templates)
+        self._list_reservations()
+
+    def _list_reservations(self) -> None:
+        """The reservations, and how many nodes each still has room for: the least that any of its offerings says."""
+        left: dict[str, int] = {}
+        for number in self.types.reserved:
+            offering = self.types.offerings[number]
+            name, count = offering.reservation_id or "", offering.reservation_capacity
+            left[name] = min(count, left.get(name, count))
+        self.reservation_ids = sorted(left)
+        self.reservations = np.array([left[name] for name in self.reservation_ids] or [0], dtype=np.int32)
+
+    def _daemons_on(self, template: NodeTemplate) -> Array:
+        """Which daemons run on which types of a pool."""
+        runs = np.zeros((len(self.snapshot.daemons), len(self.types.types)), dtype=np.bool_)
+        free = self.types.catalog.well_known
+        for number, daemon in enumerate(self.snapshot.daemons):
+            if daemon.tolerates(template.taints):
+                for wanted in daemon.alternatives:
+                    if template.requirements.conflict(wanted, undefined=free) is None:
+                        runs[number] |= self.types.requirements.meet(wanted)
+        return runs
+
+    def _rooms(self, allocatable: Array) -> Array:
+        """What each type of each pool has left for pods after its daemons."""
+        room = np.repeat(allocatable[None], max(1, len(self.templates)), axis=0)
+        for number, runs in enumerate(self.runs):
+            for daemon, types in zip(self.snapshot.daemons, runs, strict=True):
+                for column, amount in self.snapshot.resources.request(daemon.requests).items():
+                    room[number, types, column] -= amount
+        return room
+
+    def widen(self) -> None:
+        """Make columns for resources that are new: no type has any, but each attaches any number of volumes."""
+        resources, before = self.snapshot.resources, self.room.shape[2]
+        added = len(resources) - before
+        if added:
+            self.room = np.pad(self.room, ((0, 0), (0, 0), (0, added)))
+            self.capacity = np.pad(self.capacity, ((0, 0), (0, added)))
+            self.room[:, :, [column for column in resources.attach if column >= before]] = UNLIMITED
+            self._find_largest()
+
+    def _find_largest(self) -> None:
+        """The most that any usable type of each pool has, of every resource: left for pods, and in all."""
+        self.most = np.zeros((self.room.shape[0], self.room.shape[2]), dtype=np.int64)
+        self.largest = np.zeros_like(self.most)
+        for number in range(self.usable.rows):
+            types = self.usable.row(number)
+            if types:
+                self.most[number] = self.room[number, types].max(axis=0)
+                self.largest[number] = self.capacity[types].max(axis=0)
+
+    def _list_minimums(self) -> None:
+        """The keys for which pools want several values, and the values that types have for them."""
+        self.minimums: list[tuple[str, int]] = []
+        self.min_start = np.zeros(max(1, len(self.templates)), dtype=np.int32)
+        self.min_length = np.zeros_like(self.min_start)
+        for number, template in enumerate(self.templates):
+            wanted = [(k, r.min_values) for k, r in template.requirements.items() if r.min_values is not None]
+            self.min_start[number], self.min_length[number] = len(self.minimums), len(wanted)
+            self.minimums += wanted
+        self.values = Ragged()
+        numbers: dict[str, int] = {}
+        for key, _ in self.minimums:
+            for values in self.types.requirements.values(key):
+                self.values.append([numbers.setdefault(value, len(numbers)) for value in sorted(values)])
+        self.value_count = len(numbers)
+
+    def _usable(self, number: int) -> list[int]:
+        """The types that a pool can use at all, if it reaches its minimums with them."""
+        types: list[int] = np.flatnonzero(self.suitable[number] & (self.room[number] >= 0).all(axis=1)).tolist()
+        if self.options.min_values is MinValues.STRICT:
+            for row, (_, minimum) in self.minimums_of(number):
+                if self.distinct_values(row, types) < minimum:
+                    return []
+        return types
+
+    def minimums_of(self, number: int) -> list[tuple[int, tuple[str, int]]]:
+        """The keys of a pool with minValues and what these are, each with its row among all."""
+        first = int(self.min_start[number])
+        return list(enumerate(self.minimums))[first : first + int(self.min_length[number])]
+
+    def distinct_values(self, row: int, types: Iterable[int]) -> int:
+        """How many distinct values types have of the key of a row of minimums."""
+        first = row * len(self.types.types)
+        return len({value for number in types for value in self.values.row(first + number)})
