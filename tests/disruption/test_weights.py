@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.disruption.scenarios import NOTHING, Scenario, node
 from tests.factories import anti_affinity, node_pool, pod
+from tests.packing.placing import place
 
 from karpool.catalog.builtin import aws_types
 from karpool.catalog.instance_types import Catalog
@@ -12,7 +13,6 @@ from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, 
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
-from karpool.packing.ask import place
 from karpool.packing.options import Options
 
 AWS = Catalog(aws_types())

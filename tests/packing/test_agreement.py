@@ -5,13 +5,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.packing import twin
+from tests.packing import placing, twin
 from tests.strategies import Cluster, clusters
 
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.pairing import join
 from karpool.model.pod import Pod
-from karpool.packing import ask
 from karpool.packing.options import MinValues, Options
 from karpool.packing.result import PlacementResult
 
@@ -60,6 +59,6 @@ def questions(draw: st.DrawFn) -> tuple[Cluster, dict[str, Any]]:
 @given(questions())
 def test_engine_and_twin_agree(question: tuple[Cluster, dict[str, Any]]) -> None:
     cluster, asked = question
-    assert comparable(ask.place(cluster.objects, cluster.catalog, **asked)) == comparable(
+    assert comparable(placing.place(cluster.objects, cluster.catalog, **asked)) == comparable(
         twin.place(cluster.objects, cluster.catalog, **asked)
     )

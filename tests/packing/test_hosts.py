@@ -2,11 +2,10 @@
 
 import pytest
 from tests.factories import Z1, Z2, Z3, affinity_to, daemon_set, node, node_term, pod, pv, pvc, spread
-from tests.packing import twin
+from tests.packing import placing, twin
 from tests.packing.scenarios import Engine, Scenario
 
 from karpool.model.labels import HOSTNAME, ZONE
-from karpool.packing import ask
 
 A, B, C = node("a", zone=Z1), node("b", zone=Z2), node("c", zone=Z3)
 WEB = {"app": "web"}
@@ -69,7 +68,7 @@ SCENARIOS = [
 ]
 
 
-@pytest.mark.parametrize("engine", [ask.place, twin.place], ids=["engine", "twin"])
+@pytest.mark.parametrize("engine", [placing.place, twin.place], ids=["engine", "twin"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_rules_about_hosts_hold(scenario: Scenario, engine: Engine) -> None:
     scenario.verify(scenario.ask(engine))

@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 from tests.checker import Placement, State, could_place, narrowed, seated, state_of, template_of, violations
 from tests.examples import examples
-from tests.packing import twin
+from tests.packing import placing, twin
 from tests.packing.test_agreement import comparable, movers
 from tests.strategies import Cluster, clusters
 
 from karpool.cluster.pairing import join
 from karpool.model.pod import Pod
-from karpool.packing import ask
 
 
 @st.composite
@@ -36,7 +35,7 @@ def followed(cluster: Cluster, gone: set[str]) -> tuple[State, list[Placement], 
     moving = movers(cluster, gone)
     asked: dict[str, Any] = {"pods": moving, "gone": gone}
     answer, steps = twin.follow(cluster.objects, cluster.catalog, **asked)
-    assert comparable(ask.place(cluster.objects, cluster.catalog, **asked)) == comparable(answer)
+    assert comparable(placing.place(cluster.objects, cluster.catalog, **asked)) == comparable(answer)
     state = before(cluster, gone, moving)
     placements = [Placement(successor(step.pod), machine_at(step, cluster, state)) for step in steps]
     return state, placements, [pod for pod in moving if pod.key in answer.unplaced]

@@ -1,13 +1,11 @@
 import pytest
-from tests.packing import twin
+from tests.packing import placing, twin
 from tests.packing.scenarios import Engine, Scenario
 from tests.packing.scenarios_nodes import NODE_SCENARIOS
 from tests.packing.scenarios_pools import POOL_SCENARIOS
 from tests.packing.scenarios_topology import TOPOLOGY
 
-from karpool.packing import ask
-
-ENGINES = [ask.place, twin.place]
+ENGINES = [placing.place, twin.place]
 SCENARIOS = [*POOL_SCENARIOS, *NODE_SCENARIOS, *TOPOLOGY]
 
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 from tests.factories import affinity_to, node, pod
+from tests.packing import placing
 from tests.packing.scenarios import Scenario, pods
 from tests.packing.test_agreement import comparable
 from tests.strategies import Cluster, clusters
 
 from karpool.cluster.snapshot import Snapshot
-from karpool.packing import ask
 from karpool.packing.engine import Engine
 from karpool.packing.result import PlacementResult
 
@@ -85,7 +85,7 @@ def test_a_class_with_more_candidates_than_are_listed_finds_the_last_of_them() -
     crowd = [node(f"n{number:03}", cpu="1") for number in range(300)]
     alone = pods(300, cpu="700m", anti=[affinity_to({"app": "web"})])
     scenario = Scenario(name="", pods=alone, nodes=crowd, pools=[])
-    answer = ask.place(scenario.objects, scenario.catalog, pods=alone)
+    answer = placing.place(scenario.objects, scenario.catalog, pods=alone)
     assert sorted(map(str, answer.placed.values())) == [entry.name for entry in crowd]
 
 

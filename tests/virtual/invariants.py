@@ -5,6 +5,8 @@ Nothing here asks the parts that it checks: budgets, healthy pods and destinatio
 
 from collections.abc import Iterator
 
+from tests.packing.placing import place
+
 from karpool.controller.observer import DecisionObserver
 from karpool.disruption.budgets import allowed
 from karpool.disruption.command import Command
@@ -16,7 +18,6 @@ from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.workloads import PodDisruptionBudget
-from karpool.packing.ask import place
 from karpool.virtual.api import EvictionStatus
 from karpool.virtual.cluster import VirtualCluster
 from karpool.wire.objects import condition, is_true

@@ -1,4 +1,4 @@
-"""The question asked from scratch: objects in, answer out."""
+"""Placements from objects: a snapshot and an engine made for one what-if."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -28,7 +28,7 @@ def place(
     reserved_strict: bool = False,
     existing_only: bool = False,
 ) -> PlacementResult:
-    """Where pods would go in a cluster without some nodes; `closed` nodes take only pods that are exempt."""
+    """Where pods would go in a cluster without the nodes `gone`; nodes in `closed` accept only pods in `exempt`."""
     snapshot = Snapshot(objects, preferences=options.preferences)
     engine = Engine(snapshot, catalog, options)
     rows = [snapshot.pods.rows[pod.key] for pod in pods if pod.key in snapshot.pods.rows]
