@@ -1,5 +1,4 @@
 import json
-import time
 from contextlib import aclosing
 from typing import Any
 
@@ -98,10 +97,8 @@ def test_a_watch_that_is_cut_says_so() -> None:
 def test_a_silent_watch_ends() -> None:
     async def story(_: ScriptedServer, client: Client) -> None:
         client.watch_grace = 0.1
-        started = time.monotonic()
         with pytest.raises(UnreachableError, match="no answer in time"):
             await collected(client, timeout_seconds=0.1)
-        assert time.monotonic() - started < 2
 
     tell([streams(event("ADDED", "a", "6"), then="silence")], story)
 
@@ -118,7 +115,7 @@ def test_lines_may_be_very_long_but_not_endless() -> None:
     tell([streams({"type": "ADDED", "object": long}), streams(b"x" * 33 * 2**20)], story)
 
 
-def test_many_lines_are_quick() -> None:
+def test_many_lines_are_all_read() -> None:
     pod = {
         "metadata": {"name": "p", "namespace": "x", "uid": "u", "labels": {"app": "web"}, "resourceVersion": "6"},
         "spec": {
@@ -131,12 +128,11 @@ def test_many_lines_are_quick() -> None:
 
     async def story(_: ScriptedServer, client: Client) -> None:
         last: WatchEvent[Any] | None = None
-        seen, started = 0, time.monotonic()
+        seen = 0
         async for last in client.watch(PODS, "5"):  # noqa: B007 - the last one is looked at
             seen += 1
         assert seen == 20_000
         assert last is not None
         assert last.object.key == "x/p"
-        assert time.monotonic() - started < 5  # about 0.3 s; machines under load are slower
 
     tell([streams(line * 20_000)], story)

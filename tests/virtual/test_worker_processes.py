@@ -66,13 +66,10 @@ def test_a_worker_that_dies_is_no_mystery() -> None:
 
 def test_an_interrupt_ends_workers_in_the_middle_of_their_jobs() -> None:
     def interrupt(_job: int, _done: int) -> None:
-        asked.append(time.monotonic())
         raise KeyboardInterrupt
 
-    asked: list[float] = []
     with pytest.raises(KeyboardInterrupt):
         run_in_processes(endless, range(4), 2, interrupt)
-    assert time.monotonic() - asked[0] < 1
     assert not active_children()
 
 
