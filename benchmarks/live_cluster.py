@@ -17,10 +17,12 @@ from karpool.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from karpool.live import crds
 from karpool.live import resources as r
 from karpool.model import labels as names
+from karpool.model.workloads import ReplicaSet
 from karpool.operator.providers.kwok import KWOK_NODE_CLASSES, PROVIDER
 from karpool.wire.quantity import Quantity
 
 AT_ONCE: Final = 64
+REPLICA_SETS: Final = r.resource_of(ReplicaSet)
 GROUP: Final = 5
 """Nodes that the pods of one ReplicaSet fill."""
 HEARTBEAT: Final = 300.0
@@ -56,7 +58,7 @@ class LiveCluster:
     async def settled(self) -> bool:
         """Whether every pod runs and no node has a taint; asked rarely, and not of the pods: there are many."""
         await asyncio.sleep(2)
-        answer = await self.client.raw("GET", r.REPLICA_SETS.path("default"))
+        answer = await self.client.raw("GET", REPLICA_SETS.path("default"))
         sets = msgspec.json.decode(answer)["items"]
         if sum(one["status"].get("readyReplicas", 0) for one in sets) < self.nodes * self.pods:
             return False
@@ -81,7 +83,7 @@ class LiveCluster:
         """Delete the pods of so many nodes, with what would make them anew; the names of those nodes."""
         chosen = range(0, min(count, self.nodes), GROUP)
         for first in chosen:
-            await self.client.delete(r.REPLICA_SETS, f"web-{first}", namespace="default")
+            await self.client.delete(REPLICA_SETS, f"web-{first}", namespace="default")
         return {_name(number) for first in chosen for number in range(first, min(first + GROUP, self.nodes))}
 
     # -- how -----------------------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ class LiveCluster:
             "selector": {"matchLabels": {"app": name}},
             "template": template,
         }
-        made = await self._made(r.REPLICA_SETS, {"metadata": {"name": name}, "spec": spec}, "default")
+        made = await self._made(REPLICA_SETS, {"metadata": {"name": name}, "spec": spec}, "default")
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": made.metadata.uid}
         metadata = {"labels": {"app": name}, "ownerReferences": [owner | {"controller": True}]}
         await self._all(

@@ -11,7 +11,18 @@ from tests.live.aftermath import Onlooker, own
 from tests.live.control_plane import ControlPlane
 from tests.live.karpenter_part import karpenter
 from tests.live.programs import free_port
-from tests.live.trial import SETTINGS, Trial, budget, deployment, journal, machines, play, pool, with_journal
+from tests.live.trial import (
+    DEPLOYMENTS,
+    SETTINGS,
+    Trial,
+    budget,
+    deployment,
+    journal,
+    machines,
+    play,
+    pool,
+    with_journal,
+)
 
 from karpool.catalog.pricing import PRICE_LABEL
 from karpool.kube.resources import EVENTS
@@ -26,7 +37,7 @@ TAINT = "karpool.sh/disrupted"
 HASH = "karpenter.sh/nodepool-hash"
 BESIDE_KARPENTER = replace(SETTINGS, provider="karpenter")
 # Leases are renewed all the time by those who play the kubelets.
-COMPARED = (r.PODS, r.NODES, r.NODE_CLAIMS, r.NODE_POOLS, EVENTS, r.DEPLOYMENTS, r.NAMESPACES, KWOK_NODE_CLASSES)
+COMPARED = (r.PODS, r.NODES, r.NODE_CLAIMS, r.NODE_POOLS, EVENTS, DEPLOYMENTS, r.NAMESPACES, KWOK_NODE_CLASSES)
 
 
 def test_a_dry_run_decides_and_writes_nothing(running_cluster: ControlPlane, tmp_path: Path) -> None:

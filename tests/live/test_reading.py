@@ -40,7 +40,7 @@ def read_from(answers: Answers, **options: Any) -> tuple[ClusterReading, list[st
 
 def test_each_kind_that_decisions_need_is_listed_once() -> None:
     told: list[tuple[int, int | None]] = []
-    reading, asked = read_from({"/api/v1/nodes": listed(thing("a"))}, tell=lambda _, *far: told.append(far))
+    reading, asked = read_from({"/api/v1/nodes": listed(thing("a"))}, progress=lambda _, *far: told.append(far))
     assert [node.name for node in reading.objects.nodes] == ["a"]
     assert asked == sorted(resource.path() for resource in DECIDED_ON)
     assert told == [(done, len(DECIDED_ON)) for done in range(len(DECIDED_ON) + 1)]

@@ -25,6 +25,7 @@ from karpool.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, LEASES, 
 from karpool.kube.target import Target
 from karpool.live import crds
 from karpool.live import resources as r
+from karpool.model import workloads
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
@@ -48,11 +49,12 @@ SETTINGS = RunSettings(
 )
 NODE_CLASS = {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}
 MERGE = "application/merge-patch+json"
+DEPLOYMENTS, JOBS = r.resource_of(workloads.Deployment), r.resource_of(workloads.Job)
 _PATHS: dict[str, Resource[Any]] = {
-    "Deployment": r.DEPLOYMENTS,
+    "Deployment": DEPLOYMENTS,
     "StatefulSet": r.STATEFUL_SETS,
     "DaemonSet": r.DAEMON_SETS,
-    "Job": r.JOBS,
+    "Job": JOBS,
     "PodDisruptionBudget": r.POD_DISRUPTION_BUDGETS,
     "Pod": r.PODS,
     "Node": r.NODES,
@@ -63,11 +65,11 @@ _PATHS: dict[str, Resource[Any]] = {
 }
 # What a test leaves behind, in the order in which it goes without anything coming again.
 _LEFT: tuple[Resource[Any], ...] = (
-    r.DEPLOYMENTS,
+    DEPLOYMENTS,
     r.STATEFUL_SETS,
     r.DAEMON_SETS,
-    r.JOBS,
-    r.REPLICA_SETS,
+    JOBS,
+    r.resource_of(workloads.ReplicaSet),
     r.POD_DISRUPTION_BUDGETS,
     r.NODE_POOLS,
     KWOK_NODE_CLASSES,

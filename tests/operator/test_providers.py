@@ -23,12 +23,13 @@ WHOLE = """
 from karpool.operator.observed_catalog import ObservedCatalog
 from karpool.operator.providers.protocol import Provider, ProviderContext
 from karpool.kube.resources import EVENTS
+from karpool.kube.store import Store
 
 DEFAULT_CATALOG = "kwok"
 
 
 def provider(context: ProviderContext) -> Provider:
-    context.caches.watch(EVENTS, context.caches.own_store())
+    context.caches.watch(EVENTS, Store())
     offers = ObservedCatalog(context.caches.store, context.catalog_for)
     return Provider(offers=offers, execution=context.execution, node_class_ready=lambda pool: pool.name == "good")
 """

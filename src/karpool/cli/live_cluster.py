@@ -50,7 +50,7 @@ def read_live(kube: KubeContext, report: ReportProgress, purpose: Purpose = Purp
     from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, read_cluster
 
     kinds = {Purpose.DECIDE: DECIDED_ON, Purpose.COMPACT: COMPACTED, Purpose.KEEP: SIMULATED}[purpose]
-    reading = query_cluster(kube, lambda client: read_cluster(client, resources=kinds, tell=report))
+    reading = query_cluster(kube, lambda client: read_cluster(client, resources=kinds, progress=report))
     for note in reading.notes():
         say(note, 0)
     return reading.objects

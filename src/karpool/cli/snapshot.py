@@ -52,10 +52,10 @@ def snapshot(source: ClusterInput, output: str) -> None:
     Secrets, environments, arguments and needless annotations are left out, so that the file can be handed on. The
     cluster is only read.
     """
-    from karpool.live.snapshot_file import check_place, encode_snapshot, write_snapshot
+    from karpool.live.snapshot_file import check_writable, encode_snapshot, write_snapshot
 
     if output != STDOUT:
-        check_place(Path(output))
+        check_writable(Path(output))
     with progress() as report:
         objects = read_objects(source, report, Purpose.KEEP)
         written = encode_snapshot(objects)

@@ -1,4 +1,4 @@
-"""The caches of a live cluster: one reflector for each kind that decisions need."""
+"""Caches of a live cluster: one reflector for each kind that decisions need, all filling one ClusterStore."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,31 +12,31 @@ from karpool.kube.client import Client
 from karpool.kube.errors import ForbiddenError, NotFoundError, UnreachableError
 from karpool.kube.reflector import Reflector
 from karpool.kube.resources import Resource, Unreadable
-from karpool.kube.store import Store, Versions
+from karpool.kube.store import Store
 from karpool.live import resources as r
 
 _log = structlog.get_logger()
-_TELL_EVERY: Final = 10.0
-UNTRUSTED: Final = 330.0
-"""Every watch ends by itself and begins anew within five minutes; one of which nothing was heard for longer hangs."""
-UNHEARD: Final = 5.0
-"""A watch that was cut begins anew within a moment; after an outage, caches show what was, until it does."""
-_QUIET: Final = 60.0
+_LOG_PROGRESS_SECONDS: Final = 10.0
+_STALE_SECONDS: Final = 330.0
+"""A watch ends and starts again within five minutes; one that is silent for longer hangs."""
+_DISCONNECTED_SECONDS: Final = 5.0
+"""A watch that was cut usually starts again at once; in an outage the cache is stale until it does."""
+_REPEAT_SECONDS: Final = 60.0
 _UNKNOWN: Final = "install the definitions: karpool crds | kubectl apply -f -"
 _FORBIDDEN: Final = "apply the role that comes with the manifests in deploy/"
 
 
 class ClusterCaches:
-    """A store that follows the API server, with the kinds that every decision needs; `run` keeps it so."""
+    """A store with the kinds that every decision needs; `run` keeps it up to date."""
 
     def __init__(self, client: Client, on_restart: Callable[[str], None]) -> None:
-        """`on_restart` hears of each watch that was cut, by the plural of its kind."""
+        """`on_restart` gets the plural of the kind whenever a watch was cut."""
         self.store = store = ClusterStore()
         self.changes = ChangeQueue()
         self._client = client
         self._on_restart = on_restart
         self._reflectors: list[Reflector[Any]] = []
-        self._told: dict[tuple[str, str], float] = {}
+        self._next_log: dict[tuple[str, str], float] = {}
         self.nodes = self.watch(r.NODES, store.nodes)
         self.pods = self.watch(r.PODS, store.pods)
         self.watch(r.POD_DISRUPTION_BUDGETS, store.pdbs)
@@ -50,29 +50,25 @@ class ClusterCaches:
     def watch(
         self, resource: Resource[Any], store: Store[Any], *, namespace: str = "", name: str = ""
     ) -> CacheFeed[Any]:
-        """Keep a shelf in step with a kind of object, or with the one that is named."""
-        kept: CacheFeed[Any] = CacheFeed(store, self.changes)
-        named = f"metadata.name={name}" if name else ""
+        """Keep a store up to date with a kind of object, or with one object of it."""
+        feed: CacheFeed[Any] = CacheFeed(store, self.changes)
+        selector = f"metadata.name={name}" if name else ""
         self._reflectors.append(
-            Reflector(self._client, resource, kept, namespace=namespace, field_selector=named, on_error=self._trouble)
+            Reflector(self._client, resource, feed, namespace=namespace, field_selector=selector, on_error=self._failed)
         )
-        return kept
-
-    def own_store(self) -> Store[Any]:
-        """A shelf for a kind that decisions do not read."""
-        return Store(Versions())
+        return feed
 
     async def run(self) -> None:
-        """Follow the API server until cancelled."""
+        """List and watch all kinds until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
 
     async def wait_for_sync(self) -> None:
-        """Wait until everything was read once."""
+        """Wait until every kind was listed once."""
         while self.unsynced():
             waits = [asyncio.create_task(reflector.synced.wait()) for reflector in self._reflectors]
-            _, pending = await asyncio.wait(waits, timeout=_TELL_EVERY)
+            _, pending = await asyncio.wait(waits, timeout=_LOG_PROGRESS_SECONDS)
             for task in pending:
                 task.cancel()
             if pending:
@@ -80,41 +76,43 @@ class ClusterCaches:
         self.changes.apply()
 
     def unsynced(self) -> list[str]:
-        """The kinds of which nothing is known yet."""
-        return [one.resource.plural for one in self._reflectors if not one.synced.is_set()]
+        """The kinds that were not listed yet."""
+        return [reflector.resource.plural for reflector in self._reflectors if not reflector.synced.is_set()]
 
     def stale(self) -> list[str]:
-        """The kinds of which nothing was heard for so long that they cannot be trusted."""
+        """The kinds whose cache is too old to decide on."""
         now = asyncio.get_running_loop().time()
         return [reflector.resource.plural for reflector in self._reflectors if _is_stale(reflector, now)]
 
-    def _trouble(self, resource: Resource[Any], error: Exception) -> None:
+    def _failed(self, resource: Resource[Any], error: Exception) -> None:
         self._on_restart(resource.plural)
         if isinstance(error, NotFoundError):
-            self._tell_seldom("the cluster does not know this kind", resource.plural, error, hint=_UNKNOWN)
+            self._log_failure("the cluster does not know this kind", resource.plural, error, hint=_UNKNOWN)
         elif isinstance(error, ForbiddenError):
-            self._tell_seldom("not allowed to watch", resource.plural, error, hint=_FORBIDDEN)
+            self._log_failure("not allowed to watch", resource.plural, error, hint=_FORBIDDEN)
         elif isinstance(error, UnreachableError):
-            # All watches fail together: one of them is enough to tell.
-            self._tell_seldom("the API server does not answer", "", error)
+            # All watches fail together: one line is enough.
+            self._log_failure("the API server does not answer", "", error)
         else:
-            self._tell_seldom("a watch was cut", resource.plural, error)
+            self._log_failure("a watch was cut", resource.plural, error)
 
-    def _tell_seldom(self, event: str, resource: str, error: Exception, **more: str) -> None:
-        """Log the same trouble once a minute; in between only for those who want to see everything."""
+    def _log_failure(self, event: str, resource: str, error: Exception, **hint: str) -> None:
+        """Warn of the same failure once a minute, and log the others at level debug."""
         now = asyncio.get_running_loop().time()
-        again = now < self._told.get((event, resource), 0.0)
-        if not again:
-            self._told[event, resource] = now + _QUIET
+        repeated = now < self._next_log.get((event, resource), 0.0)
+        if not repeated:
+            self._next_log[event, resource] = now + _REPEAT_SECONDS
         about = {"resource": resource} if resource else {}
-        (_log.debug if again else _log.warning)(event, **about, error=str(error), **more)
+        (_log.debug if repeated else _log.warning)(event, **about, error=str(error), **hint)
 
 
 def _is_stale(reflector: Reflector[Any], now: float) -> bool:
-    disconnected = reflector.disconnected_at
-    return now - reflector.last_activity > UNTRUSTED or (disconnected is not None and now - disconnected > UNHEARD)
+    since = reflector.disconnected_at
+    hangs = now - reflector.last_activity > _STALE_SECONDS
+    return hangs or (since is not None and now - since > _DISCONNECTED_SECONDS)
 
 
-def log_unreadable(found: Unreadable) -> None:
-    """Tell of an object that cannot be read."""
-    _log.warning("an object was left out", about=f"{found.resource.kind} {found.key}", problem=found.problem)
+def log_unreadable(unreadable: Unreadable) -> None:
+    """Warn of an object that cannot be decoded."""
+    about = f"{unreadable.resource.kind} {unreadable.key}"
+    _log.warning("an object was left out", about=about, problem=unreadable.problem)

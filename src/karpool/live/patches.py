@@ -1,6 +1,6 @@
-"""Actions that change an object in place, as merge patches on what the API server has.
+"""Merge patches for actions that change an object in place.
 
-They work on plain JSON: fields that Karpool does not know must survive a list that is written as a whole.
+They are computed on plain JSON, because a list is written as a whole, and fields that Karpool does not know must stay.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ EDITS: Final = (
 
 
 def target(edit: Edit) -> tuple[a.Kind, str, str]:
-    """What an edit is about: kind, name, and the subresource that takes it."""
+    """The kind, the name and the subresource that an edit changes."""
     match edit:
         case a.AddTaint(node=name) | a.RemoveTaint(node=name):
             return "Node", name, ""
@@ -40,25 +40,25 @@ def target(edit: Edit) -> tuple[a.Kind, str, str]:
             return "NodeClaim", edit.claim, "status"
 
 
-def merge_patch(held: Json, edits: Iterable[Edit], now: datetime) -> Json:
-    """The merge patch that brings all edits about; empty if the object is like that already."""
+def merge_patch(current: Json, edits: Iterable[Edit], now: datetime) -> Json:
+    """The merge patch for all edits; empty if nothing changes."""
     patch: Json = {}
     for edit in edits:
         match edit:
             case a.AddTaint() | a.RemoveTaint():
-                _edit_list(held, patch, ("spec", "taints"), _taints(edit))
+                _edit_list(current, patch, ("spec", "taints"), _taints(edit))
             case a.AddFinalizer() | a.RemoveFinalizer():
-                _edit_list(held, patch, ("metadata", "finalizers"), _finalizers(edit))
+                _edit_list(current, patch, ("metadata", "finalizers"), _finalizers(edit))
             case a.SetLabel(key=key, value=value):
-                _edit_value(held, patch, ("metadata", "labels", key), value)
+                _edit_value(current, patch, ("metadata", "labels", key), value)
             case a.Annotate(key=key, value=value):
-                _edit_value(held, patch, ("metadata", "annotations", key), value)
+                _edit_value(current, patch, ("metadata", "annotations", key), value)
             case a.SetClaimNode(node=node):
-                _edit_value(held, patch, ("status", "nodeName"), node)
+                _edit_value(current, patch, ("status", "nodeName"), node)
             case a.SetPodEventTime(time=time):
-                _edit_value(held, patch, ("status", "lastPodEventTime"), timestamp(time))
+                _edit_value(current, patch, ("status", "lastPodEventTime"), timestamp(time))
             case a.SetClaimCondition() | a.ClearClaimCondition():
-                _edit_list(held, patch, ("status", "conditions"), _conditions(edit, now))
+                _edit_list(current, patch, ("status", "conditions"), _conditions(edit, now))
     return patch
 
 
@@ -67,11 +67,11 @@ def timestamp(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _found(tree: Json, path: tuple[str, ...]) -> Any:
-    at: Any = tree
+def _value_at(tree: Json, path: tuple[str, ...]) -> Any:
+    value: Any = tree
     for step in path:
-        at = at.get(step) if isinstance(at, dict) else None
-    return at
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def _put(tree: Json, path: tuple[str, ...], value: Any) -> None:
@@ -80,15 +80,15 @@ def _put(tree: Json, path: tuple[str, ...], value: Any) -> None:
     tree[path[-1]] = value
 
 
-def _edit_value(held: Json, patch: Json, path: tuple[str, ...], value: str | None) -> None:
-    if _found(held, path) != value or _found(patch, path) not in (None, value):
+def _edit_value(current: Json, patch: Json, path: tuple[str, ...], value: str | None) -> None:
+    if _value_at(current, path) != value or _value_at(patch, path) not in (None, value):
         _put(patch, path, value)
 
 
-def _edit_list(held: Json, patch: Json, path: tuple[str, ...], change: Callable[[list[Any]], list[Any]]) -> None:
-    before = _found(patch, path)
+def _edit_list(current: Json, patch: Json, path: tuple[str, ...], change: Callable[[list[Any]], list[Any]]) -> None:
+    before = _value_at(patch, path)
     if before is None:
-        before = _found(held, path) or []
+        before = _value_at(current, path) or []
     after = change(before)
     if after != before:
         _put(patch, path, after)
@@ -107,8 +107,8 @@ def _taints(edit: TaintEdit) -> Callable[[list[Any]], list[Any]]:
 
 
 def _taint(taint: Taint) -> Json:
-    said = {"key": taint.key, "value": taint.value, "effect": taint.effect}
-    return {name: text for name, text in said.items() if text}
+    fields = {"key": taint.key, "value": taint.value, "effect": taint.effect}
+    return {name: text for name, text in fields.items() if text}
 
 
 def _finalizers(edit: a.AddFinalizer | a.RemoveFinalizer) -> Callable[[list[Any]], list[Any]]:
@@ -132,13 +132,18 @@ def _conditions(edit: a.SetClaimCondition | a.ClearClaimCondition, now: datetime
 def set_condition(  # noqa: PLR0917
     conditions: list[Any], kind: str, status: str, reason: str, message: str, now: datetime
 ) -> list[Any]:
-    """Conditions with one written; its transition time moves only with its status."""
-    held = next((entry for entry in conditions if entry.get("type") == kind), None)
-    if held is not None and (held.get("status"), held.get("reason"), held.get("message")) == (status, reason, message):
+    """The conditions with one set; its transition time changes only with its status."""
+    current: Json = next((entry for entry in conditions if entry.get("type") == kind), {})
+    if (current.get("status"), current.get("reason"), current.get("message")) == (status, reason, message):
         return conditions
-    unmoved = held if held is not None and held.get("status") == status else {}
-    since = unmoved.get("lastTransitionTime") or timestamp(now)
-    written = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
-    if held is None:
-        return [*conditions, written]
-    return [{**entry, **written} if entry is held else entry for entry in conditions]
+    since = current.get("lastTransitionTime") if current.get("status") == status else None
+    fields = {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": since or timestamp(now),
+    }
+    if not current:
+        return [*conditions, fields]
+    return [{**entry, **fields} if entry is current else entry for entry in conditions]

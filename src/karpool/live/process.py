@@ -1,4 +1,4 @@
-"""A process that works until it is told to stop, and then is gone soon."""
+"""A process that runs until it gets a signal, and then ends soon."""
 
 import asyncio
 import signal
@@ -14,27 +14,27 @@ _log = structlog.get_logger()
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-async def run_until_signalled(work: Callable[[asyncio.Event], Awaitable[None]], goodbye: timedelta) -> bool:
-    """Do something until a signal comes; whether it ended within `goodbye` after that."""
+async def run_until_signalled(work: Callable[[asyncio.Event], Awaitable[None]], shutdown: timedelta) -> bool:
+    """Run until SIGTERM or SIGINT; returns whether it ended within `shutdown` after that."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     signals = [number for number in _SIGNALS if not _ignored(number)]
     for number in signals:
         loop.add_signal_handler(number, stop.set)
     task = asyncio.ensure_future(work(stop))
-    asked = asyncio.create_task(stop.wait())
+    signalled = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait((task, asked), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((task, signalled), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             _log.info("asked to stop")
-            await asyncio.wait((task,), timeout=goodbye.total_seconds())
+            await asyncio.wait((task,), timeout=shutdown.total_seconds())
         if not task.done():
-            _log.warning("did not end in time", seconds=goodbye.total_seconds())
+            _log.warning("did not end in time", seconds=shutdown.total_seconds())
             return False
-        _raise_alone(task)
+        _raise_error(task)
         return True
     finally:
-        asked.cancel()
+        signalled.cancel()
         for number in signals:
             loop.remove_signal_handler(number)
 
@@ -44,8 +44,8 @@ def _ignored(number: signal.Signals) -> bool:
     return number == signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN
 
 
-def _raise_alone(task: asyncio.Future[None]) -> None:
-    """Raise what a task failed with; an error that is alone in groups of tasks is what it is about."""
+def _raise_error(task: asyncio.Future[None]) -> None:
+    """Raise the error of a task; a group that holds a single error is replaced by it."""
     error = task.exception()
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
@@ -53,15 +53,15 @@ def _raise_alone(task: asyncio.Future[None]) -> None:
         raise error
 
 
-def stalled(turned: float, most: timedelta) -> str | None:
-    """What is wrong with a loop that last turned then, on the steady clock, if it turned too long ago."""
-    still = time.monotonic() - turned
-    return None if still < most.total_seconds() else f"the loop has not turned for {still:.0f} s"
+def stalled(last_turn: float, limit: timedelta) -> str | None:
+    """What is wrong with a loop whose last turn (by `time.monotonic`) is too long ago."""
+    seconds = time.monotonic() - last_turn
+    return None if seconds < limit.total_seconds() else f"the loop has not turned for {seconds:.0f} s"
 
 
 @asynccontextmanager
 async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Something that goes on while the block lasts; if it fails, the block fails."""
+    """Run something while the block lasts; if it fails, the block fails."""
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(work)
         try:
@@ -70,16 +70,16 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Whether something was finished before the end was asked for."""
-    task, asked = asyncio.create_task(work), asyncio.create_task(stop.wait())
+async def finished_before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Run something until `stop` is set; returns whether it finished."""
+    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait((task, asked), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
         return task.done()
     finally:
-        for one in (task, asked):
-            one.cancel()
+        for waiting in (task, stopped):
+            waiting.cancel()
             with suppress(asyncio.CancelledError):
-                await one
+                await waiting

@@ -1,4 +1,4 @@
-"""Reading a live cluster once: everything that decisions need, with the verbs get and list only."""
+"""Reads a live cluster once: all kinds that decisions need, with the verb list only."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -15,12 +15,11 @@ from karpool.model import nodepool_v1beta1
 from karpool.model.kinds import KARPENTER
 from karpool.model.objects import Objects
 
-Tell = Callable[[str, int, int | None], None]
-
+Progress = Callable[[str, int, int | None], None]
 Kinds = tuple[Resource[Any], ...]
 
 REQUIRED: Final[Kinds] = (known.NODES, known.PODS)
-# What the answer lacks if a kind may not be listed.
+# What decisions assume if a kind may not be listed.
 _LOSSES: Final[dict[Resource[Any], str]] = {
     known.NODE_POOLS: "nodes of pools count as nobody's, and nothing is replaced",
     known.NODE_CLAIMS: "nodes of pools count as nobody's, and stay",
@@ -34,16 +33,16 @@ _LOSSES: Final[dict[Resource[Any], str]] = {
     known.STATEFUL_SETS: "a simulation gives them as many replicas as they have pods",
 }
 DECIDED_ON: Final[Kinds] = (*REQUIRED, *(resource for resource in _LOSSES if resource is not known.STATEFUL_SETS))
-"""What plans and explanations read."""
+"""The kinds that `plan` and `explain` read."""
 COMPACTED: Final[Kinds] = tuple(resource for resource in DECIDED_ON if resource.group != KARPENTER)
-"""What the compactor reads."""
+"""The kinds that the compactor reads."""
 SIMULATED: Final[Kinds] = (*DECIDED_ON, known.STATEFUL_SETS)
-"""What a simulation that begins with a cluster reads, and so what a snapshot holds."""
+"""The kinds that a simulation of a cluster reads, and so those in a snapshot file."""
 _MOST_NAMED: Final = 5
 
 
 class CannotReadError(ApiError):
-    """A kind that nothing can be decided without may not be listed, or is not there."""
+    """A kind that every decision needs may not be listed, or does not exist."""
 
     def __init__(self, resource: Resource[Any], cause: ApiError) -> None:
         message = f"{resource.plural} cannot be listed, and nothing can be decided without them: {cause.message}"
@@ -52,7 +51,7 @@ class CannotReadError(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class Unlisted:
-    """A kind that could not be listed and counts as empty."""
+    """A kind that could not be listed, and counts as empty."""
 
     resource: Resource[Any]
     problem: str
@@ -63,17 +62,17 @@ class Unlisted:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """A cluster as it was read, and what is missing in it."""
+    """A cluster as it was read, and what is missing from it."""
 
     objects: Objects
     unreadable: tuple[Unreadable, ...] = ()
     unlisted: tuple[Unlisted, ...] = ()
 
     def notes(self) -> Iterator[str]:
-        """What a person should know about the gaps."""
+        """What is missing, in sentences."""
         yield from map(str, self.unlisted)
-        for found in self.unreadable[:_MOST_NAMED]:
-            yield f"left out, because it cannot be read: {found}"
+        for unreadable in self.unreadable[:_MOST_NAMED]:
+            yield f"left out, because it cannot be read: {unreadable}"
         if len(self.unreadable) > _MOST_NAMED:
             yield f"left out likewise: {len(self.unreadable) - _MOST_NAMED} more objects"
 
@@ -82,33 +81,31 @@ async def read_cluster(
     client: Client,
     *,
     resources: Kinds = DECIDED_ON,
-    tell: Tell = lambda _what, _done, _all: None,
+    progress: Progress = lambda _what, _done, _all: None,
 ) -> ClusterReading:
-    """List the resources, all at once; kinds that the cluster does not have, or does not show, are empty."""
+    """List the resources at the same time; kinds that the cluster does not have or does not show are empty."""
     done = 0
 
     async def read(resource: Resource[Any]) -> Listed[Any] | Unlisted:
         nonlocal done
-        found = await _list(client, resource)
+        answer = await _list(client, resource)
         done += 1
-        tell("Reading the cluster", done, len(resources))
-        return found
+        progress("Reading the cluster", done, len(resources))
+        return answer
 
-    tell("Reading the cluster", 0, len(resources))
+    progress("Reading the cluster", 0, len(resources))
+    # All lists are awaited before the first error is raised, so that no request outlives the client.
     answers = await asyncio.gather(*map(read, resources), return_exceptions=True)
-    found = dict(zip(resources, map(_answered, answers), strict=True))
-    listed = {collection_of(resource): one for resource, one in found.items() if isinstance(one, Listed)}
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    by_resource = dict(zip(resources, answers, strict=True))
+    listed = {collection_of(resource): answer for resource, answer in by_resource.items() if isinstance(answer, Listed)}
     return ClusterReading(
-        Objects(**{name: one.items for name, one in listed.items()}),
-        tuple(entry for one in listed.values() for entry in one.unreadable),
-        tuple(one for one in found.values() if isinstance(one, Unlisted)),
+        Objects(**{name: answer.items for name, answer in listed.items()}),
+        tuple(entry for answer in listed.values() for entry in answer.unreadable),
+        tuple(answer for answer in answers if isinstance(answer, Unlisted)),
     )
-
-
-def _answered(answer: Listed[Any] | Unlisted | BaseException) -> Listed[Any] | Unlisted:
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
 
 
 async def _list(client: Client, resource: Resource[Any]) -> Listed[Any] | Unlisted:
@@ -123,7 +120,7 @@ async def _list(client: Client, resource: Resource[Any]) -> Listed[Any] | Unlist
 
 
 async def _list_any_version(client: Client, resource: Resource[Any]) -> Listed[Any]:
-    """What there is of a kind; where Karpenter is older than v1, of the version before."""
+    """The objects of a kind; where Karpenter is older than v1, of version v1beta1."""
     try:
         return await client.list(resource)
     except NotFoundError:

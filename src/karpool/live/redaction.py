@@ -1,7 +1,7 @@
-"""What decisions read of a cluster, and nothing else: fit to be given away.
+"""Removes everything from objects that decisions do not read, so that a snapshot file can be given away.
 
-Most is left out by reading: objects are typed, and there is no field for environments, arguments, commands, images or
-addresses. Left out here is what the types hold and nobody reads, above all annotations that nobody asks for.
+Most is removed by decoding: the structs have no fields for environments, arguments, commands, images or addresses. The
+rest is removed here: above all, annotations that Karpool does not read.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,37 +44,37 @@ ANNOTATIONS: Final = frozenset(
         pods.SAFE_VOLUMES,
     }
 )
-"""The annotations that somebody reads: plans, the compactor, or a simulation."""
+"""The annotations that plans, the compactor or a simulation read."""
 # The only condition whose message is shown.
-_TELLING: Final = "Drifted"
+_SHOWN_CONDITION: Final = "Drifted"
 
 
 def redacted(objects: Objects) -> Objects:
-    """The objects that decisions read, with what decisions read of them."""
+    """The objects with only those fields that decisions read."""
     pools = tuple(map(_pool, objects.node_pools))
-    stamps = _stamps(objects.node_pools, pools)
+    hashes = _hashes(objects.node_pools, pools)
     return Objects(
         pods=_each(_pod, objects.pods),
         nodes=_each(_node, objects.nodes),
-        node_pools=tuple(_restamped(pool, stamps) for pool in pools),
-        node_claims=tuple(_restamped(_claim(claim), stamps) for claim in objects.node_claims),
-        pod_disruption_budgets=_each(_bare, objects.pod_disruption_budgets),
+        node_pools=tuple(_rehashed(pool, hashes) for pool in pools),
+        node_claims=tuple(_rehashed(_claim(claim), hashes) for claim in objects.node_claims),
+        pod_disruption_budgets=_each(_with_metadata, objects.pod_disruption_budgets),
         daemon_sets=_each(_daemon_set, objects.daemon_sets),
         stateful_sets=_each(_stateful_set, objects.stateful_sets),
-        persistent_volume_claims=_each(_bare, objects.persistent_volume_claims),
+        persistent_volume_claims=_each(_with_metadata, objects.persistent_volume_claims),
         persistent_volumes=_each(_volume, objects.persistent_volumes),
-        storage_classes=_each(_bare, objects.storage_classes),
-        csi_nodes=_each(_bare, objects.csi_nodes),
-        namespaces=_each(_bare, objects.namespaces),
+        storage_classes=_each(_with_metadata, objects.storage_classes),
+        csi_nodes=_each(_with_metadata, objects.csi_nodes),
+        namespaces=_each(_with_metadata, objects.namespaces),
     )
 
 
-def _each(slim: Callable[[T], T], listed: tuple[T, ...]) -> tuple[T, ...]:
-    return tuple(map(slim, listed))
+def _each(redact: Callable[[T], T], objects: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(map(redact, objects))
 
 
-def _bare(thing: T) -> T:
-    return replace(thing, metadata=_metadata(thing.metadata))
+def _with_metadata(obj: T) -> T:
+    return replace(obj, metadata=_metadata(obj.metadata))
 
 
 def _metadata(metadata: Metadata) -> Metadata:
@@ -86,7 +86,10 @@ def _annotations(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def _conditions(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    return tuple(one if one.type == _TELLING or not one.message else replace(one, message="") for one in conditions)
+    return tuple(
+        entry if entry.type == _SHOWN_CONDITION or not entry.message else replace(entry, message="")
+        for entry in conditions
+    )
 
 
 # -- pods --------------------------------------------------------------------------------------------------------
@@ -94,7 +97,7 @@ def _conditions(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
 
 def _pod(pod: Pod) -> Pod:
     status = replace(pod.status, conditions=_conditions(pod.status.conditions))
-    return replace(_bare(pod), spec=_pod_spec(pod.spec), status=status)
+    return replace(_with_metadata(pod), spec=_pod_spec(pod.spec), status=status)
 
 
 def _pod_spec(spec: PodSpec) -> PodSpec:
@@ -102,7 +105,7 @@ def _pod_spec(spec: PodSpec) -> PodSpec:
         spec,
         containers=tuple(map(_container, spec.containers)),
         init_containers=tuple(map(_container, spec.init_containers)),
-        volumes=tuple(_pod_volume(volume) for volume in spec.volumes if _binds(volume)),
+        volumes=tuple(_pod_volume(volume) for volume in spec.volumes if _limits_placement(volume)),
     )
 
 
@@ -110,8 +113,8 @@ def _container(container: Container) -> Container:
     return replace(container, ports=tuple(port for port in container.ports if port.host_port))
 
 
-def _binds(volume: Volume) -> bool:
-    """Whether a volume has to do with where its pod can run."""
+def _limits_placement(volume: Volume) -> bool:
+    """Whether a volume matters for where its pod can run or whether it can be evicted."""
     return any((volume.persistent_volume_claim, volume.ephemeral, volume.empty_dir, volume.host_path))
 
 
@@ -121,60 +124,60 @@ def _pod_volume(volume: Volume) -> Volume:
 
 def _daemon_set(entry: DaemonSet) -> DaemonSet:
     template = entry.spec.template
-    slim = replace(template, metadata=_metadata(template.metadata), spec=_pod_spec(template.spec))
-    return replace(_bare(entry), spec=replace(entry.spec, template=slim))
+    redacted_template = replace(template, metadata=_metadata(template.metadata), spec=_pod_spec(template.spec))
+    return replace(_with_metadata(entry), spec=replace(entry.spec, template=redacted_template))
 
 
 def _stateful_set(entry: StatefulSet) -> StatefulSet:
-    return replace(_bare(entry), spec=WorkloadSpec(replicas=entry.spec.replicas))
+    return replace(_with_metadata(entry), spec=WorkloadSpec(replicas=entry.spec.replicas))
 
 
 # -- nodes and pools ---------------------------------------------------------------------------------------------
 
 
 def _node(node: Node) -> Node:
-    return replace(_bare(node), status=replace(node.status, conditions=_conditions(node.status.conditions)))
+    return replace(_with_metadata(node), status=replace(node.status, conditions=_conditions(node.status.conditions)))
 
 
 def _claim(claim: NodeClaim) -> NodeClaim:
-    return replace(_bare(claim), status=replace(claim.status, conditions=_conditions(claim.status.conditions)))
+    return replace(_with_metadata(claim), status=replace(claim.status, conditions=_conditions(claim.status.conditions)))
 
 
 def _pool(pool: NodePool) -> NodePool:
     template = pool.spec.template
     metadata = replace(template.metadata, annotations=_annotations(template.metadata.annotations))
     return replace(
-        _bare(pool),
+        _with_metadata(pool),
         spec=replace(pool.spec, template=replace(template, metadata=metadata)),
         status=replace(pool.status, conditions=_conditions(pool.status.conditions)),
     )
 
 
-def _stamps(before: tuple[NodePool, ...], after: tuple[NodePool, ...]) -> Mapping[str, str]:
-    """Hashes of templates that are Karpool's own, and what they are once annotations are left out."""
+def _hashes(before: tuple[NodePool, ...], after: tuple[NodePool, ...]) -> Mapping[str, str]:
+    """The new hash of each template by its old one: it changes when annotations are removed."""
     return {pool_hash(old): pool_hash(new) for old, new in zip(before, after, strict=True)}
 
 
-def _restamped(thing: T, stamps: Mapping[str, str]) -> T:
-    """The same with the hash of the redacted template: a simulation computes it, and nothing must seem to drift."""
-    held = thing.metadata.annotations.get(names.NODEPOOL_HASH, "")
-    if stamps.get(held, held) == held:
-        return thing
-    annotations = {**thing.metadata.annotations, names.NODEPOOL_HASH: stamps[held]}
-    return replace(thing, metadata=replace(thing.metadata, annotations=annotations))
+def _rehashed(obj: T, hashes: Mapping[str, str]) -> T:
+    """The object with the hash of the redacted template: a simulation computes it, and nothing must seem to drift."""
+    old = obj.metadata.annotations.get(names.NODEPOOL_HASH, "")
+    if hashes.get(old, old) == old:
+        return obj
+    annotations = {**obj.metadata.annotations, names.NODEPOOL_HASH: hashes[old]}
+    return replace(obj, metadata=replace(obj.metadata, annotations=annotations))
 
 
 # -- volumes -----------------------------------------------------------------------------------------------------
 
 
 def _volume(volume: PersistentVolume) -> PersistentVolume:
-    """What drives a volume and where it is reached, not how."""
+    """A volume's driver and topology, without paths and identifiers."""
     spec = volume.spec
-    kept: dict[str, Any] = {
+    sources: dict[str, Any] = {
         "local": None if spec.local is None else LocalSource(),
         "host_path": None if spec.host_path is None else LocalSource(),
         "aws_elastic_block_store": None if spec.aws_elastic_block_store is None else {},
         "gce_persistent_disk": None if spec.gce_persistent_disk is None else {},
         "azure_disk": None if spec.azure_disk is None else {},
     }
-    return replace(_bare(volume), spec=replace(spec, **kept))
+    return replace(_with_metadata(volume), spec=replace(spec, **sources))

@@ -1,4 +1,4 @@
-"""A cluster in one file: a Kubernetes List of what decisions read, packed as the file's name says."""
+"""Snapshot files: a Kubernetes List of what decisions read, compressed as the file's name says."""
 
 import gzip
 import os
@@ -27,17 +27,17 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=encode_value)
 
 
 def encode_snapshot(objects: Objects) -> bytes:
-    """The objects as JSON, one to a line; `-f` reads it back, and decides the same."""
-    slim = redacted(objects)
+    """The objects as JSON, one to a line; `-f` reads it back, and decisions are the same."""
+    kept = redacted(objects)
     lines = []
     for resource in SIMULATED:
         head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'.encode()
-        lines += [head + _ENCODER.encode(thing)[1:] for thing in getattr(slim, collection_of(resource))]
+        lines += [head + _ENCODER.encode(obj)[1:] for obj in getattr(kept, collection_of(resource))]
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + b",\n".join(lines) + b"\n]}\n"
 
 
-def check_place(file: Path) -> None:
-    """Refuse a file that could not be written, or not be read back, before any work is done."""
+def check_writable(file: Path) -> None:
+    """Refuse a file that could not be written or read back, before any work is done."""
     if not file.name.endswith(ENDINGS):
         raise InputError.at(str(file), f"must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     if not file.parent.is_dir():
@@ -47,14 +47,14 @@ def check_place(file: Path) -> None:
 
 
 def write_snapshot(file: Path, snapshot: bytes) -> int:
-    """Write a snapshot, whole or not at all, for its owner's eyes only; the size comes back."""
-    packed = _packed(file, snapshot)
+    """Write a snapshot, whole or not at all, readable by its owner only; returns the size."""
+    packed = _compressed(file, snapshot)
     handle, name = tempfile.mkstemp(prefix=".karpool-", dir=file.parent)
     try:
-        with os.fdopen(handle, "wb") as new:
-            new.write(packed)
-            new.flush()
-            os.fsync(new.fileno())
+        with os.fdopen(handle, "wb") as temporary:
+            temporary.write(packed)
+            temporary.flush()
+            os.fsync(temporary.fileno())
         Path(name).replace(file)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -62,7 +62,7 @@ def write_snapshot(file: Path, snapshot: bytes) -> int:
     return len(packed)
 
 
-def _packed(file: Path, data: bytes) -> bytes:
+def _compressed(file: Path, data: bytes) -> bytes:
     if file.name.endswith(".zst"):
         return zstd.compress(data, level=_LEVEL)
     return gzip.compress(data, mtime=0) if file.name.endswith(".gz") else data

@@ -1,4 +1,4 @@
-"""Single writes to Kubernetes, as `execution.actions` describes them; their answers go into the caches."""
+"""Writes the actions of `execution.actions` to the API server, and records the responses in the caches."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -35,7 +35,7 @@ ObjectAction = a.CreateClaim | a.DeleteClaim | a.DeleteNode | a.DeletePod | a.Ev
 
 @dataclass(frozen=True, slots=True)
 class CacheFeeds:
-    """Where the answers to writes are kept."""
+    """The caches that record the responses to writes."""
 
     nodes: CacheFeed[Node]
     claims: CacheFeed[NodeClaim]
@@ -43,7 +43,7 @@ class CacheFeeds:
     pods: CacheFeed[Pod]
 
     def of(self, kind: str) -> CacheFeed[Any]:
-        """The shelf of a kind."""
+        """The feed of a kind."""
         feeds: dict[str, CacheFeed[Any]] = {
             "Node": self.nodes,
             "NodeClaim": self.claims,
@@ -53,13 +53,13 @@ class CacheFeeds:
         return feeds[kind]
 
     def uid_of(self, kind: str, key: str) -> str:
-        """The uid of an object, as far as it is known."""
-        held = self.of(kind).store.get(key)
-        return "" if held is None else str(held.metadata.uid)
+        """The uid of an object in the cache, or nothing."""
+        cached = self.of(kind).store.get(key)
+        return "" if cached is None else str(cached.metadata.uid)
 
 
 class Writer:
-    """Writes one thing at a time; an object that is gone, or another one by now, is no failure."""
+    """Writes one object at a time; one that is gone, or has another uid by now, is skipped."""
 
     def __init__(self, client: Client, feeds: CacheFeeds, clock: Callable[[], datetime]) -> None:
         self._client = client
@@ -67,7 +67,7 @@ class Writer:
         self._clock = clock
 
     async def edit(self, edits: Sequence[Edit], *, also: Json | None = None) -> None:
-        """Patch one object with all edits, and `also` this; if somebody else was quicker, look again."""
+        """Patch one object with all edits, and with `also`; on a conflict, read it again and retry."""
         if not edits:
             return
         kind, key, subresource = target(edits[0])
@@ -77,58 +77,58 @@ class Writer:
     async def _patch(self, kind: str, key: str, subresource: str, edits: Sequence[Edit], also: Json) -> None:
         resource = _RESOURCES[kind]
         namespace, _, name = key.rpartition("/")
-        held = msgspec.json.decode(await self._client.raw("GET", resource.path(namespace, name)))
-        known = self._feeds.of(kind).store.get(key)
-        if known is not None and known.metadata.uid != held["metadata"]["uid"]:
+        current = msgspec.json.decode(await self._client.raw("GET", resource.path(namespace, name)))
+        cached = self._feeds.of(kind).store.get(key)
+        if cached is not None and cached.metadata.uid != current["metadata"]["uid"]:
             return
-        patch = merge_patch(held, edits, self._clock())
+        patch = merge_patch(current, edits, self._clock())
         for part, fields in also.items():
             patch[part] = {**patch.get(part, {}), **fields}
         if patch:
-            written = await self._client.merge_patch(
+            patched = await self._client.merge_patch(
                 resource,
                 name,
                 patch,
                 namespace=namespace,
                 subresource=subresource,
-                resource_version=held["metadata"]["resourceVersion"],
+                resource_version=current["metadata"]["resourceVersion"],
             )
-            self._feeds.of(kind).record_write(written)
+            self._feeds.of(kind).record_write(patched)
 
     async def has_claim(self, name: str) -> bool:
-        """Whether the API server knows a NodeClaim, whatever the caches know."""
+        """Whether the API server has a NodeClaim, whatever is cached."""
         try:
             await self._client.get(NODE_CLAIMS, name)
         except NotFoundError:
             return False
         return True
 
-    async def apply(self, task: ObjectAction) -> None:
+    async def apply(self, action: ObjectAction) -> None:
         """Create, delete or evict."""
-        match task:
+        match action:
             case a.CreateClaim():
-                await self._create(task.claim)
+                await self._create(action.claim)
             case a.DeleteClaim():
-                await delete(self._client, NODE_CLAIMS, task.name, task.uid)
+                await delete(self._client, NODE_CLAIMS, action.name, action.uid)
             case a.DeleteNode():
-                await delete(self._client, NODES, task.name, task.uid)
+                await delete(self._client, NODES, action.name, action.uid)
             case a.DeletePod():
-                await delete(self._client, PODS, task.key, task.uid, task.grace_seconds)
+                await delete(self._client, PODS, action.key, action.uid, action.grace_seconds)
             case a.EvictPod():
-                await evict(self._client, task.key, task.uid)
+                await evict(self._client, action.key, action.uid)
 
     async def _create(self, claim: NodeClaim) -> None:
         try:
-            made = await self._client.create(NODE_CLAIMS, claim)
+            created = await self._client.create(NODE_CLAIMS, claim)
         except ConflictError as error:
             if not error.already_exists:
                 raise
-            made = await self._client.get(NODE_CLAIMS, claim.name)
-        self._feeds.claims.record_write(made)
+            created = await self._client.get(NODE_CLAIMS, claim.name)
+        self._feeds.claims.record_write(created)
 
 
 async def retry_on_conflict(write: Callable[[], Awaitable[R]]) -> R:
-    """Look and write again, some times, while somebody else is quicker each time."""
+    """Read and write again a few times, while other writers cause conflicts."""
     for _ in range(_TRIES - 1):
         with suppress(ConflictError):
             return await write()
@@ -136,7 +136,7 @@ async def retry_on_conflict(write: Callable[[], Awaitable[R]]) -> R:
 
 
 async def delete(client: Client, resource: Resource[Any], key: str, uid: str, grace: int | None = None) -> None:
-    """Ask for an object's deletion, if it is still the one that is meant."""
+    """Delete an object, if it still has this uid."""
     namespace, _, name = key.rpartition("/")
     try:
         await client.delete(resource, name, namespace=namespace, uid=uid, grace_seconds=grace)
@@ -145,12 +145,12 @@ async def delete(client: Client, resource: Resource[Any], key: str, uid: str, gr
 
 
 async def evict(client: Client, key: str, uid: str) -> None:
-    """Ask for a pod to leave, if it is still the one that is meant."""
+    """Evict a pod, if it still has this uid."""
     namespace, _, name = key.rpartition("/")
     try:
         await client.evict(namespace, name, uid)
     except (ConflictError, NotFoundError):
         return
     except TooManyRequestsError as error:
-        # A budget's refusal is no failure: the drain asks again by itself.
+        # A refusal by a budget is no failure: the drain retries by itself.
         _log.debug("eviction refused", pod=key, said=error.message)

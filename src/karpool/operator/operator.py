@@ -24,7 +24,7 @@ from karpool.kube.server_time import ServerTime
 from karpool.kube.target import Target
 from karpool.live import USER_AGENT
 from karpool.live.caches import log_unreadable
-from karpool.live.process import background, before, stalled
+from karpool.live.process import background, finished_before, stalled
 from karpool.live.writer import Writer
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
@@ -148,7 +148,8 @@ class Operator:
             _log.info("begins", provider=settings.provider, dry_run=settings.dry_run, **where)
             stack.callback(self.journal.close)
             await stack.enter_async_context(background(self.caches.run()))
-            if await before(stop, self.caches.wait_for_sync()) and await before(stop, self._prepare()):
+            synced = await finished_before(stop, self.caches.wait_for_sync())
+            if synced and await finished_before(stop, self._prepare()):
                 await self._lead(stop)
 
     async def _prepare(self) -> None:

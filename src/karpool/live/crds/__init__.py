@@ -1,4 +1,4 @@
-"""The custom resource definitions that Karpool installs: YAML documents that are shipped with it."""
+"""The custom resource definitions that Karpool installs, as YAML documents."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -25,5 +25,5 @@ def definitions() -> str:
 
 
 def is_ours(labels: Mapping[str, str]) -> bool:
-    """Whether the labels of an installed definition say that it came from here."""
+    """Whether an installed definition with these labels is Karpool's."""
     return labels.get(MANAGED_BY) == OWNER

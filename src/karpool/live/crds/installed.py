@@ -1,4 +1,4 @@
-"""Which definitions a cluster has already, and who installed them."""
+"""Finds definitions in a cluster that Karpool did not install."""
 
 from karpool.kube.client import Client
 from karpool.kube.errors import NotFoundError
@@ -7,13 +7,13 @@ from karpool.live.crds import NAMES, is_ours
 
 
 async def foreign_definitions(client: Client) -> tuple[str, ...]:
-    """The names of our definitions that somebody else has installed."""
+    """The names of definitions that were not installed by Karpool."""
     return tuple([name for name in NAMES if await _is_foreign(client, name)])
 
 
 async def _is_foreign(client: Client, name: str) -> bool:
     try:
-        found = await client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+        installed = await client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
     except NotFoundError:
         return False
-    return not is_ours(found.metadata.labels)
+    return not is_ours(installed.metadata.labels)

@@ -238,7 +238,7 @@ class Kwok:
 
 def provider(ground: ProviderContext) -> Provider:
     """The provider for trials and tests."""
-    classes: Store[KwokNodeClass] = ground.caches.own_store()
+    classes: Store[KwokNodeClass] = Store()
     ground.caches.watch(KWOK_NODE_CLASSES, classes)
     machines = Kwok(ground.client, ground.caches.store, classes, ground.catalog_for((), ()), ground.clock)
 
