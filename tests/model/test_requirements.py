@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpool.model.labels import ZONE
+from karpool.model.labels import WELL_KNOWN, ZONE
 from karpool.model.requirements import NOTHING, OPERATORS, Requirement, Requirements, one_of, requirement
 
 ABSENT = None
@@ -149,7 +149,7 @@ def test_compatibility_of_a_node_with_a_pod(held: str, asked: str, *, lenient: b
         for wanted in (COLUMNS[held], COLUMNS[asked])
     )
     expected = (LENIENT if lenient else STRICT)[held][list(COLUMNS).index(asked)]
-    assert node.accepts(pod, lenient=lenient) is expected
+    assert (node.conflict(pod, undefined=WELL_KNOWN if lenient else frozenset()) is None) is expected
 
 
 @given(requirements, requirements)

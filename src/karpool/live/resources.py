@@ -7,7 +7,7 @@ import msgspec
 
 from karpool.kube.resources import Raw, Resource, Unreadable
 from karpool.model import node, nodepool, pod, storage, workloads
-from karpool.model.decoding import read_claim, read_object, read_pool
+from karpool.model.decoding import read_object
 from karpool.model.kinds import KINDS
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.selectors import LabelSelector
@@ -23,12 +23,7 @@ def collection_of(resource: Resource[Any]) -> str:
 
 def _read(kind: str, raw: Raw, api_version: str) -> Object | str:
     """An object, or the first rule that it breaks."""
-    if kind == "NodePool":
-        reading = read_pool(raw, api_version)
-    elif kind == "NodeClaim":
-        reading = read_claim(raw, api_version)
-    else:
-        reading = read_object(raw, KINDS[kind])
+    reading = read_object(raw, KINDS[kind], api_version)
     if reading.object is None or reading.refused:
         flaw = reading.refused[0]
         return f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message

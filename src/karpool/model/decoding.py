@@ -1,14 +1,13 @@
-"""One object of a manifest: from JSON bytes to a typed object, or to the flaws that keep it from being one."""
+"""Decoding one object of a manifest: from JSON bytes to a typed object and its flaws."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from karpool.model import nodepool_v1beta1, provisioner
-from karpool.model.kinds import KARPENTER, KINDS, Kind
-from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.kinds import KARPENTER, Kind
 from karpool.model.provisioner import Provisioner
 from karpool.model.rules import pools, workloads
 from karpool.wire.fields import explain, unknown_fields, without_nulls, written_path
@@ -19,7 +18,7 @@ Raw = bytes | memoryview | msgspec.Raw
 
 _PROVISIONER: Final = Kind(Provisioner, "node_pools", (KARPENTER,))
 _CURRENT: Final = "karpenter.sh/v1"
-_REFUSALS: Final[dict[str, Callable[[Any, Any], Iterator[Flaw]]]] = {
+_REFUSALS: Final[dict[str, Callable[[Any], Iterator[Flaw]]]] = {
     "Pod": workloads.refused_pod,
     "DaemonSet": workloads.refused_owner,
     "Deployment": workloads.refused_owner,
@@ -28,12 +27,24 @@ _REFUSALS: Final[dict[str, Callable[[Any, Any], Iterator[Flaw]]]] = {
     "PersistentVolume": workloads.refused_volume,
     "PodDisruptionBudget": workloads.refused_budget,
 }
+
+
+class _KarpenterRules(NamedTuple):
+    upgrade: Callable[[Any], Any]
+    refused: Callable[[Any, Any], Iterator[Flaw]]
+    omitted: Callable[[Any], Iterator[Flaw]]
+
+
+_KARPENTER_RULES: Final = {
+    "NodePool": _KarpenterRules(nodepool_v1beta1.upgraded_pool, pools.refused_pool, pools.omitted_pool),
+    "NodeClaim": _KarpenterRules(nodepool_v1beta1.upgraded_node_claim, pools.refused_claim, pools.omitted_claim),
+}
 _OWN_TOP_FIELDS: Final = ("apiVersion", "kind", "metadata", "status")
 
 
 @dataclass(slots=True)
 class ObjectReading:
-    """What became of one object: the object if it decoded, what is wrong with it, what it leaves out, what to know."""
+    """A decoded object, or None, and its flaws: those that refuse it, required fields it leaves out, and warnings."""
 
     object: Object | None = None
     refused: tuple[Flaw, ...] = ()
@@ -41,52 +52,42 @@ class ObjectReading:
     warnings: tuple[Flaw, ...] = ()
 
 
-def read_object(raw: Raw, kind: Kind) -> ObjectReading:
-    """An object of a Kubernetes kind."""
+def read_object(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
+    """An object of a kind that decisions need."""
+    if kind.name in _KARPENTER_RULES:
+        return _read_karpenter(raw, kind, api_version)
     try:
-        found = kind.decoder.decode(raw)
+        obj = kind.decoder.decode(raw)
     except msgspec.ValidationError:
-        # To Kubernetes null means absent: rare enough that objects are first decoded without asking.
-        found = _decode(_plain(raw), kind)
-    if isinstance(found, Flaw):
-        return ObjectReading(refused=(found,))
+        # To Kubernetes null means absent: rare enough that objects are first decoded without a check for it.
+        obj = _decode(_plain(raw), kind)
+    if isinstance(obj, Flaw):
+        return ObjectReading(refused=(obj,))
     rule = _REFUSALS.get(kind.name)
-    return ObjectReading(found, tuple(rule(found, None)) if rule is not None else ())
+    return ObjectReading(obj, tuple(rule(obj)) if rule is not None else ())
 
 
-def read_pool(raw: Raw, api_version: str) -> ObjectReading:
-    """A NodePool of v1 or v1beta1."""
-    written = _plain(raw)
+def _read_karpenter(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
+    """A NodePool or NodeClaim of v1 or v1beta1."""
+    rules, written = _KARPENTER_RULES[kind.name], _plain(raw)
     if api_version == nodepool_v1beta1.API_VERSION:
-        written = nodepool_v1beta1.upgraded_pool(written)
-    found = _decode(written, KINDS["NodePool"])
-    if isinstance(found, Flaw):
-        return ObjectReading(refused=(found,))
-    refused, omitted = pools.refused_pool(found, written), pools.omitted_pool(written)
-    return ObjectReading(found, tuple(refused), tuple(omitted), tuple(_warnings(NodePool, written, api_version)))
-
-
-def read_claim(raw: Raw, api_version: str) -> ObjectReading:
-    """A NodeClaim of v1 or v1beta1."""
-    written = _plain(raw)
-    if api_version == nodepool_v1beta1.API_VERSION:
-        written = nodepool_v1beta1.upgraded_node_claim(written)
-    found = _decode(written, KINDS["NodeClaim"])
-    if isinstance(found, Flaw):
-        return ObjectReading(refused=(found,))
-    refused, omitted = pools.refused_claim(found, written), pools.omitted_claim(written)
-    return ObjectReading(found, tuple(refused), tuple(omitted), tuple(_warnings(NodeClaim, written, api_version)))
+        written = rules.upgrade(written)
+    obj = _decode(written, kind)
+    if isinstance(obj, Flaw):
+        return ObjectReading(refused=(obj,))
+    refused, omitted = rules.refused(obj, written), rules.omitted(written)
+    return ObjectReading(obj, tuple(refused), tuple(omitted), tuple(_warnings(kind.struct, written, api_version)))
 
 
 def read_provisioner(raw: Raw) -> ObjectReading:
     """A Provisioner, as a NodePool."""
     written = provisioner.with_flat_limits(_plain(raw))
-    found = _decode(written, _PROVISIONER)
-    if isinstance(found, Flaw):
-        return ObjectReading(refused=(found,))
-    refused = tuple(provisioner.refused_provisioner(found, written))
+    obj = _decode(written, _PROVISIONER)
+    if isinstance(obj, Flaw):
+        return ObjectReading(refused=(obj,))
+    refused = tuple(provisioner.refused_provisioner(obj, written))
     warnings = tuple(_warnings(Provisioner, written, provisioner.API_VERSION))
-    return ObjectReading(None if refused else provisioner.as_node_pool(found), refused, warnings=warnings)
+    return ObjectReading(None if refused else provisioner.as_node_pool(obj), refused, warnings=warnings)
 
 
 def _plain(raw: Raw) -> Any:

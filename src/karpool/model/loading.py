@@ -1,7 +1,7 @@
-"""Loading: everything that `-f` names, as typed objects, with the place of each for messages.
+"""Loading: everything that `-f` names, as typed objects with their origins.
 
-`read` collects all that is wrong and goes on, for `validate`; `load` refuses the input at the first problem, for
-everybody else. Neither half-reads: an object is decoded completely or reported.
+`read` collects all problems, for `validate`; `load` raises the first, for all other commands. An object is decoded
+completely or reported.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from karpool.model import provisioner
-from karpool.model.decoding import ObjectReading, Raw, read_claim, read_object, read_pool, read_provisioner
+from karpool.model.decoding import ObjectReading, Raw, read_object, read_provisioner
 from karpool.model.kinds import KINDS, Kind, find_kind, qualified_kind
 from karpool.model.objects import Objects
 from karpool.wire.documents import DocumentError, documents
@@ -40,10 +40,9 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What was read: the objects, their number by kind, what was skipped, and all there is to say about them.
+    """What was read: the objects, their number by kind, what was skipped, and the problems.
 
-    `problems` make the input unusable; `omissions` are required fields that an API server would insist on and that
-    decisions can do without.
+    `problems` make the input unusable; `omissions` are fields that an API server requires and decisions do not.
     """
 
     objects: Objects
@@ -134,8 +133,8 @@ class _Reader:
                 self._empty(file, named=source.named)
 
     def _empty(self, file: str, *, named: bool) -> None:
-        found = Problem(file=file, rule="Empty", message="is empty; expected at least one manifest in JSON or YAML")
-        (self.problems if named else self.warnings).append(found)
+        problem = Problem(file=file, rule="Empty", message="is empty; expected at least one manifest in JSON or YAML")
+        (self.problems if named else self.warnings).append(problem)
 
     def _document(self, document: bytes | memoryview, origin: Origin) -> None:
         if document[:1] == b"[":
@@ -187,27 +186,22 @@ class _Reader:
             self._keep(read_provisioner(raw), raw, origin, KINDS["NodePool"], name)
         elif (kind := find_kind(name, api_version)) is None:
             self.skipped[qualified_kind(name, api_version)] += 1
-        elif name == "NodePool":
-            self._keep(read_pool(raw, api_version), raw, origin, kind, name)
-        elif name == "NodeClaim":
-            self._keep(read_claim(raw, api_version), raw, origin, kind, name)
         else:
-            self._keep(read_object(raw, kind), raw, origin, kind, name)
+            self._keep(read_object(raw, kind, api_version), raw, origin, kind, name)
 
     def _keep(self, reading: ObjectReading, raw: Raw, origin: Origin, kind: Kind, name: str) -> None:
-        """Take an object in under the kind it was written as, with what there is to say about it."""
-        found = reading.object
-        remarked = reading.refused or reading.omitted or reading.warnings
-        about = _label(name, raw, kind, origin) if remarked else ""
+        """Collect an object under the kind it was written as, and its flaws."""
+        flawed = reading.refused or reading.omitted or reading.warnings
+        about = _label(name, raw, kind, origin) if flawed else ""
         for flaw in reading.refused:
             self._refuse(origin, about, flaw)
         self.omissions += [Problem.of(flaw, file=origin.file, about=about) for flaw in reading.omitted]
         self.warnings += [Problem.of(flaw, file=origin.file, about=about) for flaw in reading.warnings]
-        if found is not None:
-            self._collect(found, origin, kind, name)
+        if reading.object is not None:
+            self._collect(reading.object, origin, kind, name)
 
-    def _collect(self, found: Object, origin: Origin, kind: Kind, name: str) -> None:
-        metadata = found.metadata
+    def _collect(self, obj: Object, origin: Origin, kind: Kind, name: str) -> None:
+        metadata = obj.metadata
         if not metadata.name:
             about = f"{name} in {origin}"
             self._refuse(origin, about, Flaw("metadata.name", "MissingName", "is missing; every object needs a name"))
@@ -218,14 +212,14 @@ class _Reader:
             return
         if kind.namespaced != bool(metadata.namespace):
             namespace = _DEFAULT_NAMESPACE if kind.namespaced else ""
-            found = replace(found, metadata=replace(metadata, namespace=namespace))
-        identity = (kind.name, found.key)
+            obj = replace(obj, metadata=replace(metadata, namespace=namespace))
+        identity = (kind.name, obj.key)
         if identity in self.origins:
-            self._refuse(origin, f"{name} {found.key}", _duplicate(self.origins[identity], origin))
+            self._refuse(origin, f"{name} {obj.key}", _duplicate(self.origins[identity], origin))
             return
         self.origins[identity] = origin
         self.kinds[name] += 1
-        self.collections.setdefault(kind.collection, []).append(found)
+        self.collections.setdefault(kind.collection, []).append(obj)
 
     def _refuse(self, origin: Origin, about: str, flaw: Flaw) -> None:
         self.problems.append(Problem.of(flaw, file=origin.file, about=about))

@@ -15,8 +15,6 @@ THIRTY_DAYS: Final = Duration(720 * 3600 * 10**9)
 
 
 class PoolRequirement(Wire):
-    """One requirement on the nodes of a pool."""
-
     key: str
     operator: str
     values: tuple[str, ...] = ()
@@ -29,16 +27,12 @@ def as_requirements(listed: tuple[PoolRequirement, ...]) -> Requirements:
 
 
 class NodeClassRef(Wire):
-    """The provider's own configuration of a node."""
-
     group: str = ""
     kind: str = ""
     name: str = ""
 
 
 class TemplateSpec(Wire):
-    """What a node must be like."""
-
     requirements: tuple[PoolRequirement, ...] = ()
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
@@ -48,15 +42,11 @@ class TemplateSpec(Wire):
 
 
 class TemplateMetadata(Wire):
-    """Labels and annotations that nodes of a pool get."""
-
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
 
 class PoolTemplate(Wire):
-    """What the nodes of a pool are made from."""
-
     metadata: TemplateMetadata = TemplateMetadata()
     spec: TemplateSpec = TemplateSpec()
 
@@ -71,8 +61,6 @@ class Budget(Wire):
 
 
 class Disruption(Wire):
-    """When and how nodes of a pool may go."""
-
     consolidate_after: Duration = ZERO_SECONDS
     consolidation_policy: str = "WhenEmptyOrUnderutilized"
     consolidation_grace_period: Duration | None = None
@@ -80,8 +68,6 @@ class Disruption(Wire):
 
 
 class NodePoolSpec(Wire):
-    """Policy and template of a pool."""
-
     template: PoolTemplate = PoolTemplate()
     disruption: Disruption = Disruption()
     limits: Amounts = {}
@@ -90,14 +76,10 @@ class NodePoolSpec(Wire):
 
 
 class PoolStatus(Wire):
-    """How a pool fares."""
-
     conditions: tuple[Condition, ...] = ()
 
 
 class NodePool(Object):
-    """A policy and a template for nodes."""
-
     spec: NodePoolSpec = NodePoolSpec()
     status: PoolStatus = PoolStatus()
 
@@ -114,8 +96,8 @@ class NodePool(Object):
     @property
     def ready(self) -> bool:
         """Whether the pool may supply nodes; without a Ready condition it may."""
-        found = condition(self.status.conditions, "Ready")
-        return self.metadata.deletion_timestamp is None and (found is None or found.status == "True")
+        ready = condition(self.status.conditions, "Ready")
+        return self.metadata.deletion_timestamp is None and (ready is None or ready.status == "True")
 
     @property
     def requirements(self) -> Requirements:
@@ -125,20 +107,14 @@ class NodePool(Object):
 
 
 class ClaimResources(Wire):
-    """What the pods of a claim request."""
-
     requests: Amounts = {}
 
 
 class NodeClaimSpec(TemplateSpec):
-    """What one node must be like."""
-
     resources: ClaimResources = ClaimResources()
 
 
 class NodeClaimStatus(Wire):
-    """How far a claim is on its way to a node, and what became of it."""
-
     node_name: str = ""
     provider_id: str = field(name="providerID", default="")
     capacity: Amounts = {}
@@ -148,11 +124,8 @@ class NodeClaimStatus(Wire):
 
 
 class NodeClaim(Object):
-    """One requested machine."""
-
     spec: NodeClaimSpec = NodeClaimSpec()
     status: NodeClaimStatus = NodeClaimStatus()
 
     def is_true(self, kind: str) -> bool:
-        """Whether a condition of the claim is True."""
         return is_true(self.status.conditions, kind)

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from karpool.model.rules.pools import held
+from karpool.model.rules.pools import value_at
 
 API_VERSION: Final = "karpenter.sh/v1beta1"
 _POLICIES: Final = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
@@ -11,23 +11,23 @@ _AWS: Final = "karpenter.k8s.aws"
 
 def upgraded_pool(written: Any) -> Any:
     """A v1beta1 NodePool in the words of v1; what does not look like one is left for the decoder to refuse."""
-    spec = held(written, "spec")
+    spec = value_at(written, "spec")
     if not isinstance(spec, dict):
         return written
     disruption = spec.get("disruption")
-    claim = held(spec, "template", "spec")
+    claim = value_at(spec, "template", "spec")
     changed = dict(spec)
     if isinstance(disruption, dict):
         changed["disruption"] = _upgraded_disruption(disruption)
     if isinstance(claim, dict):
-        moved = {"expireAfter": expiry} if (expiry := held(disruption, "expireAfter")) is not None else {}
+        moved = {"expireAfter": expiry} if (expiry := value_at(disruption, "expireAfter")) is not None else {}
         changed["template"] = {**spec["template"], "spec": {**_upgraded_claim(claim), **moved}}
     return {**written, "spec": changed}
 
 
 def upgraded_node_claim(written: Any) -> Any:
     """A v1beta1 NodeClaim in the words of v1."""
-    spec = held(written, "spec")
+    spec = value_at(written, "spec")
     return {**written, "spec": _upgraded_claim(spec)} if isinstance(spec, dict) else written
 
 

@@ -1,4 +1,4 @@
-"""Pods: what they ask for, where they run, and what state they are in."""
+"""Pods."""
 
 from typing import Literal
 
@@ -21,16 +21,12 @@ class ContainerPort(Wire):
 
 
 class Resources(Wire):
-    """Requests and limits."""
-
     requests: Amounts = {}
     limits: Amounts = {}
     claims: tuple[dict[str, str], ...] = ()
 
 
 class Container(Wire):
-    """A container's name, resources and host ports."""
-
     name: str = ""
     resources: Resources = Resources()
     ports: tuple[ContainerPort, ...] = ()
@@ -38,44 +34,32 @@ class Container(Wire):
 
 
 class ClaimVolume(Wire):
-    """A volume that names a PersistentVolumeClaim."""
-
     claim_name: str
     read_only: bool = False
 
 
 class ClaimTemplateSpec(Wire):
-    """The storage class of a claim that comes and goes with its pod."""
-
     storage_class_name: str | None = None
 
 
 class ClaimTemplate(Wire):
-    """A claim that comes and goes with its pod."""
-
     spec: ClaimTemplateSpec = ClaimTemplateSpec()
 
 
 class EphemeralVolume(Wire):
-    """A generic ephemeral volume."""
-
     volume_claim_template: ClaimTemplate = ClaimTemplate()
 
 
 class EmptyDir(Wire):
-    """Scratch space on the node, or in memory."""
-
     medium: str = ""
 
 
 class HostPath(Wire):
-    """A path of the node."""
-
     path: str = ""
 
 
 class Volume(Wire):
-    """A volume of a pod; kinds that bind a pod to nothing are not told apart."""
+    """A volume of a pod; only the kinds that bind a pod to a node are told apart."""
 
     name: str = ""
     persistent_volume_claim: ClaimVolume | None = None
@@ -85,14 +69,10 @@ class Volume(Wire):
 
 
 class PodResourceClaim(Wire):
-    """A reference to a dynamic resource claim."""
-
     name: str = ""
 
 
 class PodSpec(Wire):
-    """What a pod asks for."""
-
     node_name: str = ""
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
@@ -119,8 +99,6 @@ class ContainerStatus(Wire):
 
 
 class PodStatus(Wire):
-    """How a pod fares."""
-
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown", ""] = ""
     conditions: tuple[Condition, ...] = ()
     start_time: Timestamp | None = None
@@ -130,38 +108,32 @@ class PodStatus(Wire):
 
 
 class Pod(Object):
-    """A pod."""
-
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
     @property
     def terminal(self) -> bool:
-        """Whether the pod has run to its end."""
+        """Whether the pod has succeeded or failed."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def terminating(self) -> bool:
-        """Whether the pod is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def active(self) -> bool:
-        """Whether the pod runs, or will run, and stays."""
+        """Whether the pod is neither terminal nor being deleted."""
         return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
 
     @property
     def bound(self) -> bool:
-        """Whether a scheduler gave the pod a node."""
         return bool(self.spec.node_name)
 
     def owned_by(self, kind: str) -> bool:
-        """Whether an object of this kind owns the pod."""
         return kind in [owner.kind for owner in self.metadata.owner_references]
 
     @property
     def is_daemon(self) -> bool:
-        """Whether a DaemonSet owns the pod."""
         return self.owned_by("DaemonSet")
 
     @property
@@ -171,7 +143,7 @@ class Pod(Object):
 
     @property
     def reschedulable(self) -> bool:
-        """Whether the pod needs another place when its node goes."""
+        """Whether the pod needs another node when its own goes."""
         stays = self.active or (self.terminating and not self.terminal and self.owned_by("StatefulSet"))
         return stays and not self.is_daemon and not self.is_mirror
 

@@ -15,7 +15,7 @@ from karpool.model.nodepool import (
     TemplateSpec,
 )
 from karpool.model.pod import Amounts
-from karpool.model.rules.pools import held, weight_flaws
+from karpool.model.rules.pools import value_at, weight_flaws
 from karpool.model.rules.requirements import requirement_flaws
 from karpool.model.scheduling import Taint
 from karpool.wire.duration import NEVER, Duration
@@ -27,22 +27,16 @@ _SECOND: Final = 10**9
 
 
 class Consolidation(Wire):
-    """Whether under-used nodes are replaced."""
-
     enabled: bool = False
 
 
 class ProviderRef(Wire):
-    """The provider's configuration of a node."""
-
     api_version: str = ""
     kind: str = ""
     name: str = ""
 
 
 class ProvisionerSpec(Wire):
-    """Policy and template of a Provisioner."""
-
     requirements: tuple[PoolRequirement, ...] = ()
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -66,8 +60,8 @@ class Provisioner(Object):
 
 def with_flat_limits(written: Any) -> Any:
     """The same with `limits.resources`, as the API had it, written as `limits`, as many people did."""
-    limits = held(written, "spec", "limits")
-    resources = held(limits, "resources")
+    limits = value_at(written, "spec", "limits")
+    resources = value_at(limits, "resources")
     if not isinstance(resources, dict):
         return written
     return {**written, "spec": {**written["spec"], "limits": resources}}
@@ -76,7 +70,7 @@ def with_flat_limits(written: Any) -> Any:
 def refused_provisioner(provisioner: Provisioner, written: Any) -> Iterator[Flaw]:
     """What cannot be converted, or never was allowed."""
     spec = provisioner.spec
-    if held(written, "spec", "preferences") is not None:
+    if value_at(written, "spec", "preferences") is not None:
         message = "Provisioners have no preferences; use weight to prefer one over another"
         yield Flaw("spec.preferences", "Preferences", message)
     yield from weight_flaws(spec.weight)

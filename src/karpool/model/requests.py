@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from karpool.model.pod import Container, ContainerStatus, Pod
+from karpool.model.pod import Amounts, Container, ContainerStatus, Pod
 from karpool.wire.quantity import ZERO, Quantity
-
-Amounts = dict[str, Quantity]
 
 
 def effective_requests(pod: Pod) -> Amounts:
@@ -17,14 +15,14 @@ def effective_requests(pod: Pod) -> Amounts:
     sidecars: Amounts = {}
     starting: Amounts = {}
     for container in spec.init_containers:
-        wanted = dict(_requests(container, status.init_container_statuses))
+        requests = dict(_requests(container, status.init_container_statuses))
         if container.restart_policy == "Always":
-            _add(running, wanted)
-            _add(sidecars, wanted)
+            _add(running, requests)
+            _add(sidecars, requests)
             _raise(starting, sidecars)
         else:
-            _add(wanted, sidecars)
-            _raise(starting, wanted)
+            _add(requests, sidecars)
+            _raise(starting, requests)
     _raise(running, starting)
     running.update(spec.resources.requests)
     _add(running, spec.overhead)
@@ -32,22 +30,22 @@ def effective_requests(pod: Pod) -> Amounts:
 
 
 def stated_requests(container: Container) -> Mapping[str, Quantity]:
-    """What a container asks for; a limit without a request is the request, as an API server would have written it."""
+    """The requests of a container; a limit without a request is the request, as an API server would have written it."""
     requests, limits = container.resources.requests, container.resources.limits
     return requests if limits.keys() <= requests.keys() else {**limits, **requests}
 
 
 def _requests(container: Container, statuses: tuple[ContainerStatus, ...]) -> Mapping[str, Quantity]:
-    wanted = stated_requests(container)
+    requests = stated_requests(container)
     if not statuses:
-        return wanted
+        return requests
     for status in statuses:
         if status.name == container.name and (status.allocated_resources or status.resources.requests):
-            resized = dict(wanted)
-            _raise(resized, {k: v for k, v in status.allocated_resources.items() if k in wanted})
-            _raise(resized, {k: v for k, v in status.resources.requests.items() if k in wanted})
+            resized = dict(requests)
+            _raise(resized, {k: v for k, v in status.allocated_resources.items() if k in requests})
+            _raise(resized, {k: v for k, v in status.resources.requests.items() if k in requests})
             return resized
-    return wanted
+    return requests
 
 
 def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:

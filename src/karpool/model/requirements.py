@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from karpool.model.labels import WELL_KNOWN, canonical
+from karpool.model.labels import canonical
 
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 LARGEST: Final = 2**63 - 1
@@ -99,7 +99,7 @@ class Requirement:
         return Requirement(complement=False, values=values, absent=absent, min_values=minimum)
 
     def overlaps(self, other: "Requirement") -> bool:
-        """Whether one label state satisfies both."""
+        """Whether some value, or the absence of the label, satisfies both."""
         if self.absent and other.absent:
             return True
         if not self.complement:
@@ -117,10 +117,10 @@ class Requirement:
         return f"{self.operator} [{', '.join(listed[:_MOST_SHOWN])}{more}]"
 
 
-def _tighter(one: int | None, other: int | None, choose: Callable[[int, int], int]) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return choose(one, other)
+def _tighter(first: int | None, second: int | None, choose: Callable[[int, int], int]) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return choose(first, second)
 
 
 ANY: Final = Requirement(complement=True, values=frozenset(), absent=True)
@@ -139,19 +139,19 @@ def requirement(operator: str, values: Iterable[str] = (), min_values: int | Non
     listed = frozenset(values)
     match operator:
         case "In":
-            made = Requirement(complement=False, values=listed, absent=False)
+            allowed = Requirement(complement=False, values=listed, absent=False)
         case "NotIn":
-            made = Requirement(complement=True, values=listed, absent=True)
+            allowed = Requirement(complement=True, values=listed, absent=True)
         case "Exists":
-            made = EXISTS
+            allowed = EXISTS
         case "DoesNotExist":
-            made = DOES_NOT_EXIST
+            allowed = DOES_NOT_EXIST
         case "Gt" | "Gte" | "Lt" | "Lte":
-            made = _bound(operator, listed)
+            allowed = _bound(operator, listed)
         case _:
             message = f"unknown operator {operator!r}; use one of {', '.join(OPERATORS)}"
             raise ValueError(message)
-    return made if min_values is None else replace(made, min_values=min_values)
+    return allowed if min_values is None else replace(allowed, min_values=min_values)
 
 
 def _bound(operator: str, values: frozenset[str]) -> Requirement:
@@ -172,10 +172,10 @@ class Requirements(Mapping[str, Requirement]):
 
     def __init__(self, items: Iterable[tuple[str, Requirement]] = ()) -> None:
         sets: dict[str, Requirement] = {}
-        for key, wanted in items:
+        for key, added in items:
             name = canonical(key)
-            held = sets.get(name)
-            sets[name] = wanted if held is None else held.intersect(wanted)
+            known = sets.get(name)
+            sets[name] = added if known is None else known.intersect(added)
         self._sets = sets
         self._hash = hash(frozenset(sets.items()))
 
@@ -200,46 +200,42 @@ class Requirements(Mapping[str, Requirement]):
         return isinstance(other, Requirements) and self._sets == other._sets
 
     def __repr__(self) -> str:
-        return f"Requirements({', '.join(f'{key} {wanted}' for key, wanted in sorted(self._sets.items()))})"
+        return f"Requirements({', '.join(f'{key} {allowed}' for key, allowed in sorted(self._sets.items()))})"
 
     def intersect(self, other: "Requirements") -> "Requirements":
         """Both collections at once."""
         return Requirements((*self._sets.items(), *other._sets.items()))
 
-    def with_key(self, key: str, wanted: Requirement) -> "Requirements":
+    def with_key(self, key: str, allowed: Requirement) -> "Requirements":
         """This collection narrowed on one key."""
-        return Requirements((*self._sets.items(), (key, wanted)))
+        return Requirements((*self._sets.items(), (key, allowed)))
 
     def without(self, *keys: str) -> "Requirements":
         """This collection with nothing said about some keys."""
-        return Requirements((key, wanted) for key, wanted in self._sets.items() if key not in keys)
+        return Requirements((key, allowed) for key, allowed in self._sets.items() if key not in keys)
 
     @property
     def satisfiable(self) -> bool:
         """Whether some set of labels meets all of them."""
-        return all(wanted.satisfiable for wanted in self._sets.values())
+        return all(allowed.satisfiable for allowed in self._sets.values())
 
     def conflict(self, incoming: "Requirements", *, undefined: frozenset[str] = frozenset()) -> str | None:
         """The first key on which `incoming` cannot hold on this side, or None.
 
         A key that this side does not define is free when it is in `undefined`, else it counts as absent.
         """
-        for key, wanted in incoming._sets.items():
-            held = self._sets.get(key)
-            if held is None:
-                if not wanted.satisfiable or (key not in undefined and not wanted.absent):
+        for key, allowed in incoming._sets.items():
+            own = self._sets.get(key)
+            if own is None:
+                if not allowed.satisfiable or (key not in undefined and not allowed.absent):
                     return key
-            elif not held.overlaps(wanted):
+            elif not own.overlaps(allowed):
                 return key
         return None
 
-    def accepts(self, incoming: "Requirements", *, lenient: bool = False) -> bool:
-        """Whether `incoming` can hold here; lenient: well-known keys that this side leaves open are free."""
-        return self.conflict(incoming, undefined=WELL_KNOWN if lenient else frozenset()) is None
-
     def meets(self, other: "Requirements") -> bool:
         """Whether the keys that both sides define overlap; all others are free."""
-        return all(wanted.overlaps(other._sets[key]) for key, wanted in self._sets.items() if key in other._sets)
+        return all(allowed.overlaps(other._sets[key]) for key, allowed in self._sets.items() if key in other._sets)
 
 
 NO_REQUIREMENTS: Final = Requirements()

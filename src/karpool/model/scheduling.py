@@ -1,4 +1,4 @@
-"""The parts of a pod or a node that decide who may run where: taints, tolerations, affinities, spread."""
+"""What decides which pods may run where: taints, tolerations, affinities, spread."""
 
 from typing import Literal
 
@@ -12,8 +12,6 @@ Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class Taint(Wire):
-    """A taint of a node: pods that do not tolerate it stay away."""
-
     key: str
     effect: Effect
     value: str = ""
@@ -23,7 +21,7 @@ class Taint(Wire):
 
 
 class Toleration(Wire):
-    """What a pod puts up with; an empty key with Exists tolerates everything, an empty effect every effect."""
+    """Taints that a pod tolerates; an empty key with Exists tolerates everything, an empty effect every effect."""
 
     key: str = ""
     operator: Literal["Exists", "Equal", "Lt", "Gt", ""] = "Equal"
@@ -31,7 +29,6 @@ class Toleration(Wire):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether this toleration covers the taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -46,10 +43,10 @@ class Toleration(Wire):
 
     def _compares(self, value: str) -> bool:
         try:
-            wanted, held = int(self.value), int(value)
+            bound, number = int(self.value), int(value)
         except ValueError:
             return False
-        return held > wanted if self.operator == "Gt" else held < wanted
+        return number > bound if self.operator == "Gt" else number < bound
 
 
 def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Taint | None:
@@ -61,8 +58,6 @@ def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) 
 
 
 class NodeExpression(Wire):
-    """One expression over node labels."""
-
     key: str
     operator: str
     values: tuple[str, ...] = ()
@@ -89,28 +84,20 @@ def _as_requirement(expression: NodeExpression) -> Requirement:
 
 
 class NodeSelector(Wire):
-    """Terms of which at least one must hold."""
-
     node_selector_terms: tuple[NodeTerm, ...] = ()
 
 
 class PreferredNodeTerm(Wire):
-    """A wish about nodes, with its weight."""
-
     weight: int
     preference: NodeTerm
 
 
 class NodeAffinity(Wire):
-    """What a pod demands of, and wishes for in, a node."""
-
     required: NodeSelector | None = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
     preferred: tuple[PreferredNodeTerm, ...] = field(name="preferredDuringSchedulingIgnoredDuringExecution", default=())
 
 
 class PodAffinityTerm(Wire):
-    """Being near to, or far from, pods that a selector finds, within a domain of a topology key."""
-
     topology_key: str
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -120,14 +107,12 @@ class PodAffinityTerm(Wire):
 
 
 class WeightedPodAffinityTerm(Wire):
-    """A wish about nearness, with its weight."""
-
     weight: int
     pod_affinity_term: PodAffinityTerm
 
 
 class PodAffinity(Wire):
-    """Demands and wishes about other pods; the same shape serves affinity and anti-affinity."""
+    """Pod affinity or anti-affinity."""
 
     required: tuple[PodAffinityTerm, ...] = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=())
     preferred: tuple[WeightedPodAffinityTerm, ...] = field(
@@ -136,15 +121,13 @@ class PodAffinity(Wire):
 
 
 class Affinity(Wire):
-    """All affinities of a pod."""
-
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
 class SpreadConstraint(Wire):
-    """Pods that a selector finds may differ in number between domains by no more than maxSkew."""
+    """The numbers of matching pods in two domains differ by at most maxSkew."""
 
     max_skew: int
     topology_key: str

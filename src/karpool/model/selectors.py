@@ -7,14 +7,11 @@ from karpool.wire.objects import Wire
 
 
 class SelectorExpression(Wire):
-    """One expression of a label selector."""
-
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy this expression."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -34,7 +31,6 @@ class LabelSelector(Wire):
     match_expressions: tuple[SelectorExpression, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy every part of the selector."""
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
             expression.matches(labels) for expression in self.match_expressions
         )

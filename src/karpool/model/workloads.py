@@ -1,4 +1,4 @@
-"""Who owns pods, how important they are, and how many of them may be missing at once."""
+"""Workloads, namespaces, priority classes and PodDisruptionBudgets."""
 
 from karpool.model.pod import Pod, PodSpec
 from karpool.model.selectors import LabelSelector
@@ -6,42 +6,36 @@ from karpool.wire.objects import Metadata, Object, Wire, condition
 
 
 class PodTemplate(Wire):
-    """The pods an owner makes."""
-
     metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
 
 
 class WorkloadSpec(Wire):
-    """How many pods of which kind."""
-
     replicas: int | None = None
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
 
 
-class DaemonSet(Object):
+class WorkloadObject(Object):
+    """Base of the objects that make pods from a template."""
+
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class DaemonSet(WorkloadObject):
     """One pod on every node that fits."""
 
-    spec: WorkloadSpec = WorkloadSpec()
+
+class Deployment(WorkloadObject):
+    """Interchangeable pods, updated by ReplicaSets."""
 
 
-class Deployment(Object):
-    """Interchangeable pods, rolled out by template."""
-
-    spec: WorkloadSpec = WorkloadSpec()
-
-
-class ReplicaSet(Object):
+class ReplicaSet(WorkloadObject):
     """Interchangeable pods."""
 
-    spec: WorkloadSpec = WorkloadSpec()
 
-
-class StatefulSet(Object):
-    """Pods with identities."""
-
-    spec: WorkloadSpec = WorkloadSpec()
+class StatefulSet(WorkloadObject):
+    """Pods with ordinals."""
 
 
 class ReplicationControllerSpec(Wire):
@@ -52,22 +46,20 @@ class ReplicationControllerSpec(Wire):
 
 
 class ReplicationController(Object):
-    """Interchangeable pods, the oldest way."""
+    """Interchangeable pods, as before ReplicaSets."""
 
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
 class Job(Object):
-    """Pods that run to their end."""
+    """Pods that run to completion."""
 
 
 class CronJob(Object):
-    """Jobs by the clock."""
+    """Jobs on a schedule."""
 
 
 class PriorityClass(Object):
-    """How important pods are."""
-
     value: int = 0
     global_default: bool = False
 
@@ -77,8 +69,6 @@ class Namespace(Object):
 
 
 class BudgetSpec(Wire):
-    """How many of which pods may be missing at once."""
-
     selector: LabelSelector | None = None
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
@@ -86,8 +76,6 @@ class BudgetSpec(Wire):
 
 
 class BudgetStatus(Wire):
-    """How many more may go now."""
-
     disruptions_allowed: int = 0
     current_healthy: int = 0
     desired_healthy: int = 0
@@ -95,8 +83,6 @@ class BudgetStatus(Wire):
 
 
 class PodDisruptionBudget(Object):
-    """A promise about how many of some pods stay available."""
-
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
@@ -106,7 +92,7 @@ class PodDisruptionBudget(Object):
         return selector is not None and self.metadata.namespace == namespace and selector.matches(labels)
 
     def lets_go_unready(self, pod: Pod) -> bool:
-        """Whether the budget lets pods go that are not ready anyway, and the pod is one."""
+        """Whether the pod is not ready and the budget always lets such pods go."""
         if self.spec.unhealthy_pod_eviction_policy != "AlwaysAllow":
             return False
         ready = condition(pod.status.conditions, "Ready")
@@ -114,5 +100,5 @@ class PodDisruptionBudget(Object):
 
     @property
     def fully_blocking(self) -> bool:
-        """Whether the budget, as written, never lets a pod go."""
+        """Whether the spec never allows an eviction."""
         return self.spec.max_unavailable in (0, "0", "0%") or self.spec.min_available == "100%"

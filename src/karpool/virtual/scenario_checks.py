@@ -148,7 +148,7 @@ def _as_budget(protection: Protection) -> PodDisruptionBudget:
 
 
 def _budget_flaws(budget: PodDisruptionBudget, at: str) -> Iterator[Flaw]:
-    for flaw in refused_budget(budget, None):
+    for flaw in refused_budget(budget):
         yield flaw._replace(field=f"{at}.{flaw.field.removeprefix('spec.')}")
     for field, amount in (("minAvailable", budget.spec.min_available), ("maxUnavailable", budget.spec.max_unavailable)):
         share = str(amount).removesuffix("%")

@@ -1,1 +1,1 @@
-"""Rules that objects must keep, each with the sentence for whoever broke it."""
+"""Rules that objects must keep, by kind: each yields the flaws of an object."""

@@ -1,7 +1,7 @@
 """Rules of NodePools and NodeClaims.
 
-Three groups, because different programs find them: what an API server refuses (`refused_…`), what it requires and the
-sketch of a pool may leave out (`omitted_…`), and what only the controller trips over (`controller_flaws`).
+Three groups: what an API server refuses (`refused_…`), what it requires and decisions do not (`omitted_…`), and what
+only the controller refuses (`controller_flaws`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,41 +39,39 @@ def refused_pool(pool: NodePool, written: Any) -> Iterator[Flaw]:
 
 
 def refused_claim(claim: NodeClaim, written: Any) -> Iterator[Flaw]:
-    """What an API server refuses in a NodeClaim."""
     yield from requirement_flaws(claim.spec.requirements, "spec.requirements")
     yield from _claim_span_flaws(written, "spec")
 
 
 def omitted_pool(written: Any) -> Iterator[Flaw]:
     """Required fields that a NodePool leaves out."""
-    spec = held(written, "spec", "template", "spec")
-    if held(spec, "requirements") is None:
+    spec = value_at(written, "spec", "template", "spec")
+    if value_at(spec, "requirements") is None:
         yield Flaw(f"{_TEMPLATE}.requirements", "MissingField", "is missing; list requirements, or write []")
     yield from _node_class_flaws(spec, f"{_TEMPLATE}.nodeClassRef")
 
 
 def omitted_claim(written: Any) -> Iterator[Flaw]:
-    """Required fields that a NodeClaim leaves out."""
-    spec = held(written, "spec")
-    if held(spec, "requirements") is None:
+    spec = value_at(written, "spec")
+    if value_at(spec, "requirements") is None:
         yield Flaw("spec.requirements", "MissingField", "is missing; list requirements, or write []")
     yield from _node_class_flaws(spec, "spec.nodeClassRef")
 
 
-def held(value: Any, *path: str) -> Any:
-    """What plain values hold at a path; None where it ends early."""
+def value_at(value: Any, *path: str) -> Any:
+    """The value at a path in plain values; None where the path ends early."""
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
     return value
 
 
 def _node_class_flaws(spec: Any, path: str) -> Iterator[Flaw]:
-    reference = held(spec, "nodeClassRef")
+    reference = value_at(spec, "nodeClassRef")
     if reference is None:
         yield Flaw(path, "NodeClassRef", "is missing; name the group, kind and name of a node class")
         return
     for part in ("group", "kind", "name"):
-        if not held(reference, part):
+        if not value_at(reference, part):
             yield Flaw(f"{path}.{part}", "NodeClassRef", "is missing or empty; a node class needs group, kind and name")
 
 
@@ -85,20 +83,20 @@ def weight_flaws(weight: int | None) -> Iterator[Flaw]:
 
 
 def _claim_span_flaws(written: Any, *path: str) -> Iterator[Flaw]:
-    spec, place = held(written, *path), ".".join(path)
-    yield from span_flaws(held(spec, "expireAfter"), f"{place}.expireAfter")
-    yield from span_flaws(held(spec, "terminationGracePeriod"), f"{place}.terminationGracePeriod", never=False)
+    spec, place = value_at(written, *path), ".".join(path)
+    yield from span_flaws(value_at(spec, "expireAfter"), f"{place}.expireAfter")
+    yield from span_flaws(value_at(spec, "terminationGracePeriod"), f"{place}.terminationGracePeriod", never=False)
 
 
 def _disruption_flaws(pool: NodePool, written: Any) -> Iterator[Flaw]:
     disruption = pool.spec.disruption
-    plain = held(written, "spec", "disruption")
+    plain = value_at(written, "spec", "disruption")
     for field in ("consolidateAfter", "consolidationGracePeriod"):
-        yield from span_flaws(held(plain, field), f"spec.disruption.{field}")
+        yield from span_flaws(value_at(plain, field), f"spec.disruption.{field}")
     if disruption.consolidation_policy not in POLICIES:
         message = f"{disruption.consolidation_policy[:40]!r} is not a policy; use one of {', '.join(POLICIES)}"
         yield Flaw("spec.disruption.consolidationPolicy", "ConsolidationPolicy", message)
-    if (budgets := held(plain, "budgets")) is not None:
+    if (budgets := value_at(plain, "budgets")) is not None:
         yield from budget_flaws(disruption.budgets, budgets, "spec.disruption.budgets")
 
 
@@ -129,7 +127,7 @@ def label_path(key: str) -> str:
 
 
 def controller_flaws(pool: NodePool) -> Iterator[Flaw]:
-    """What makes the controller put a pool aside: labels, taints and schedules that can never work."""
+    """What makes a controller ignore a pool: labels, taints and schedules that can never work."""
     template = pool.spec.template
     yield from requirement_name_flaws(template.spec.requirements, f"{_TEMPLATE}.requirements")
     yield from _label_flaws(template.metadata.labels)

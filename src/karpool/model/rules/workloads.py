@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from karpool.model.pod import Pod, PodSpec
 from karpool.model.rules.requirements import unknown_operator
 from karpool.model.scheduling import NodeExpression, NodeSelector, NodeTerm, PodAffinity, SpreadConstraint
 from karpool.model.storage import PersistentVolume
-from karpool.model.workloads import DaemonSet, Deployment, PodDisruptionBudget, ReplicaSet, StatefulSet
+from karpool.model.workloads import PodDisruptionBudget, WorkloadObject
 from karpool.wire.problems import Flaw
 
 _NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -17,26 +17,22 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def refused_pod(pod: Pod, _: Any) -> Iterator[Flaw]:
-    """What an API server refuses in a pod."""
+def refused_pod(pod: Pod) -> Iterator[Flaw]:
     return _spec_flaws(pod.spec, "spec")
 
 
-def refused_owner(owner: DaemonSet | Deployment | ReplicaSet | StatefulSet, _: Any) -> Iterator[Flaw]:
-    """What an API server refuses in an owner of pods."""
+def refused_owner(owner: WorkloadObject) -> Iterator[Flaw]:
     if owner.spec.replicas is not None and owner.spec.replicas < 0:
         yield Flaw("spec.replicas", "ReplicasRange", f"{owner.spec.replicas} is negative; write 0 or more")
     yield from _spec_flaws(owner.spec.template.spec, "spec.template.spec")
 
 
-def refused_volume(volume: PersistentVolume, _: Any) -> Iterator[Flaw]:
-    """What an API server refuses in a persistent volume."""
+def refused_volume(volume: PersistentVolume) -> Iterator[Flaw]:
     if volume.spec.node_affinity is not None and volume.spec.node_affinity.required is not None:
         yield from _selector_flaws(volume.spec.node_affinity.required, "spec.nodeAffinity.required")
 
 
-def refused_budget(budget: PodDisruptionBudget, _: Any) -> Iterator[Flaw]:
-    """What an API server refuses in a PodDisruptionBudget."""
+def refused_budget(budget: PodDisruptionBudget) -> Iterator[Flaw]:
     spec = budget.spec
     if spec.min_available is not None and spec.max_unavailable is not None:
         message = "is not allowed together with minAvailable; remove one of the two"
@@ -57,11 +53,11 @@ def _spec_flaws(spec: PodSpec, path: str) -> Iterator[Flaw]:
         place = f"{path}.affinity.nodeAffinity"
         if affinity.node_affinity.required is not None:
             yield from _selector_flaws(affinity.node_affinity.required, f"{place}.{_REQUIRED}")
-        for index, wish in enumerate(affinity.node_affinity.preferred):
-            yield from _term_flaws(wish.preference, f"{place}.{_PREFERRED}[{index}].preference")
-    for name, pods in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
-        if pods is not None:
-            yield from _topology_flaws(pods, f"{path}.affinity.{name}")
+        for index, preferred in enumerate(affinity.node_affinity.preferred):
+            yield from _term_flaws(preferred.preference, f"{place}.{_PREFERRED}[{index}].preference")
+    for name, terms in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
+        if terms is not None:
+            yield from _topology_flaws(terms, f"{path}.affinity.{name}")
 
 
 def _selector_flaws(selector: NodeSelector, path: str) -> Iterator[Flaw]:
@@ -89,8 +85,8 @@ def _expression_flaws(expression: NodeExpression, path: str) -> Iterator[Flaw]:
 def _topology_flaws(pods: PodAffinity, path: str) -> Iterator[Flaw]:
     terms = [(term, f"{path}.{_REQUIRED}[{index}]") for index, term in enumerate(pods.required)]
     terms += [
-        (wish.pod_affinity_term, f"{path}.{_PREFERRED}[{index}].podAffinityTerm")
-        for index, wish in enumerate(pods.preferred)
+        (preferred.pod_affinity_term, f"{path}.{_PREFERRED}[{index}].podAffinityTerm")
+        for index, preferred in enumerate(pods.preferred)
     ]
     for term, place in terms:
         if not term.topology_key:
