@@ -1,0 +1,107 @@
+"""After every event of any history the kept state equals a snapshot built anew, and so does every decision."""
+
+from random import Random
+from typing import Any
+
+import numpy as np
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from tests.cluster.semantics import semantics
+from tests.controller.watch_history import WatchHistory
+from tests.disruption.scenarios import CATALOG
+from tests.examples import examples
+
+from karpool.cluster.constraints import Preferences
+from karpool.cluster.snapshot import Snapshot
+from karpool.controller.cluster_state import ClusterState
+from karpool.controller.store import ClusterStore
+from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
+from karpool.disruption.context import DecisionContext
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.refusal_cache import RefusalCache
+from karpool.disruption.settings import DisruptionSettings
+from karpool.model.nodepool import NodeClaim
+from karpool.model.objects import Objects
+from karpool.packing.engine import Engine
+from karpool.packing.options import Options
+from karpool.provisioning.launching import foresee
+
+STORIES, EVENTS = 25, 60
+"""A seed is not shrunk: a history of other events would say nothing."""
+QUESTIONS = ((refusal, False), (refusal, True), (emptiness_refusal,), (consolidation_refusal,))
+
+
+def expected_launch(claim: NodeClaim) -> NodeClaim:
+    return foresee(Objects(node_claims=(claim,)), CATALOG).node_claims[0]
+
+
+def built_anew(world: WatchHistory, preferences: Preferences) -> Snapshot:
+    return Snapshot(foresee(world.store.objects(), CATALOG), preferences=preferences)
+
+
+def decisions(snapshot: Snapshot, world: WatchHistory, preferences: Preferences) -> tuple[DecisionContext, Any]:
+    """The commands of a pass on a snapshot, and for every node why it stays."""
+    engine = Engine(snapshot, CATALOG, Options(preferences=preferences))
+    context = DecisionContext(snapshot, CATALOG, engine, now=world.now, settings=DisruptionSettings())
+    commands = DecisionPass(context, RefusalCache()).decide()
+    outline = [(command.method, command.nodes, command.moves, command.savings) for command in commands]
+    rows = snapshot.nodes.rows
+    reasons = {name: [context.once(row, *question) for question in QUESTIONS] for name, row in rows.items()}
+    return context, (outline, reasons)
+
+
+def expect_same_decisions(state: ClusterState, world: WatchHistory, preferences: Preferences) -> None:
+    snapshot = state.current()
+    snapshot.objects = world.store.objects()
+    context, kept = decisions(snapshot, world, preferences)
+    for key in sorted(context.pending | context.leaving):
+        state.put_back(key)
+    assert kept == decisions(built_anew(world, preferences), world, preferences)[1]
+
+
+def expect_same_columns(state: ClusterState, anew: Snapshot) -> None:
+    kept, expected = semantics(state.current(), anew), semantics(anew, anew)
+    for part, column in expected.items():
+        assert kept[part] == column, part
+
+
+def copied(store: ClusterStore) -> ClusterStore:
+    """A store of its own with the nodes and claims of another."""
+    copy = ClusterStore()
+    for node in store.nodes:
+        copy.nodes.put(node)
+    for claim in store.claims:
+        copy.claims.put(claim)
+    return copy
+
+
+def open_nodes(state: ClusterState) -> set[str]:
+    return {state.snapshot.nodes.get(row).name for row in np.flatnonzero(state.open).tolist()}
+
+
+def expect_open(state: ClusterState, world: WatchHistory) -> None:
+    """Which nodes take pods, and which claim is behind which node, as a state made anew has it."""
+    anew = ClusterState(copied(world.store), expected_launch)
+    rows, others = state.snapshot.nodes.rows, anew.snapshot.nodes.rows
+    assert {name: state.open[row] for name, row in rows.items()} == {
+        name: anew.open[row] for name, row in others.items()
+    }
+    assert not state.open[np.setdiff1d(np.arange(len(state.open)), list(rows.values()))].any()
+    for node in world.store.nodes:
+        assert state.claim_of(node) is anew.claim_of(node)
+    for claim in world.store.claims:
+        assert state.node_name(claim) == anew.node_name(claim)
+
+
+@settings(examples(STORIES), phases=(Phase.generate,))
+@given(st.integers(0, 2**32), st.sampled_from(Preferences))
+def test_the_kept_state_equals_a_snapshot_built_anew(seed: int, preferences: Preferences) -> None:
+    chance = Random(seed)
+    world = WatchHistory(chance)
+    state = ClusterState(world.store, expected_launch, preferences=preferences)
+    for _ in range(EVENTS):
+        world.step()
+        expect_same_columns(state, built_anew(world, preferences))
+        if chance.random() < 0.1:
+            expect_same_decisions(state, world, preferences)
+            expect_open(state, world)
