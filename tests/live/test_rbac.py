@@ -23,7 +23,7 @@ CONTROLLER = manifests.DEPLOY / "controller"
 @pytest.fixture
 def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes on is told again at once, not after two minutes: a repetition is written in another way."""
-    monkeypatch.setattr("karpool.observability.events.QUIET", 0.0)
+    monkeypatch.setattr("karpool.observability.events.SILENT_SECONDS", 0.0)
     monkeypatch.setattr("karpool.execution.reconcile_context.EVENT_INTERVAL", timedelta(0))
 
 

@@ -1,4 +1,4 @@
-"""What Prometheus sees: names of the ecosystem, figures as given, nothing of pools that are gone."""
+"""The metrics for Prometheus: names and labels of Karpenter, and nothing of pools that are gone."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(f"karpool_{name}", labels)
 
 
-def test_what_happens_is_counted_under_the_names_of_the_ecosystem() -> None:
+def test_what_happens_is_counted_under_the_names_of_karpenter() -> None:
     metrics = Metrics()
     metrics.claim_created("general", "provisioned")
     metrics.claim_created("general", "provisioned")
@@ -93,7 +93,7 @@ def test_reasons_of_the_last_pass_replace_those_of_the_one_before() -> None:
     assert value(metrics, "voluntary_disruption_eligible_nodes", reason="empty") == 0
 
 
-def test_the_page_parses_and_tells_the_version_and_the_process() -> None:
+def test_the_page_parses_and_has_the_version_and_the_process() -> None:
     metrics = Metrics()
     metrics.leading(leads=True)
     page = metrics.page().decode()
@@ -109,7 +109,8 @@ def test_two_processes_in_one_share_nothing() -> None:
     assert value(second, "nodes_created_total", nodepool="general") is None
 
 
-def test_the_documentation_lists_every_series_and_no_other() -> None:
-    listed = set(re.findall(r"^\| `(karpool_\w+)`", DOCS.read_text(), re.MULTILINE))
-    declared = {f"{PREFIX}_{name}" for name in (*COUNTERS, *HISTOGRAMS, *GAUGES, "build_info")}
-    assert listed == declared
+def test_the_documentation_has_every_metric_with_its_labels_and_its_help() -> None:
+    declared = {**COUNTERS, **{name: series for name, (series, _) in HISTOGRAMS.items()}, **GAUGES}
+    rows = [f"| `{PREFIX}_{name}` | {', '.join(series.labels)} | {series.help} |" for name, series in declared.items()]
+    rows.append(f"| `{PREFIX}_build_info` | version | The version of Karpool. |")
+    assert re.findall(r"^\| `karpool_\w+` .*$", DOCS.read_text(), re.MULTILINE) == rows

@@ -1,4 +1,4 @@
-"""Kubernetes Events: what people see with `kubectl describe`. They are sent by a task of their own, and may be lost."""
+"""Records Kubernetes Events, which `kubectl describe` shows; they are sent in the background, and may be lost."""
 
 import asyncio
 import time
@@ -22,17 +22,18 @@ from karpool.observability.metrics import EventResult
 from karpool.wire.objects import Metadata
 
 COMPONENT: Final = "karpool"
-QUIET: Final = 120.0
-"""The same event is not told again so soon, in seconds."""
-REPEAT: Final = 600.0
-"""The same event within this long is counted on the one that is there; later it is a new one."""
+SILENT_SECONDS: Final = 120.0
+"""The same event is not sent again within this time."""
+_REPEAT_SECONDS: Final = 600.0
+"""The same event within this time raises the count of the first one; later it is a new one."""
 _LONGEST_MESSAGE: Final = 1024
 _LONGEST_NAME: Final = 200
 _MOST_REMEMBERED: Final = 10_000
-_TELL_EVERY: Final = 60.0
-# Events about objects without a namespace are looked for here.
-_CLUSTER_WIDE: Final = "default"
-_API_VERSIONS: Final = {one.kind: one.api_version for one in (CONFIG_MAPS, NODES, PODS, NODE_CLAIMS, NODE_POOLS)}
+_LOG_SECONDS: Final = 60.0
+# `kubectl describe` looks here for events about objects without a namespace.
+_DEFAULT_NAMESPACE: Final = "default"
+_RESOURCES: Final = (CONFIG_MAPS, NODES, PODS, NODE_CLAIMS, NODE_POOLS)
+_API_VERSIONS: Final = {resource.kind: resource.api_version for resource in _RESOURCES}
 
 log = structlog.get_logger(__name__)
 
@@ -40,50 +41,42 @@ Key = tuple[RecordEvent, str]
 
 
 class EventSink(Protocol):
-    """Tells people of events."""
+    """Records events."""
 
     def record(self, event: RecordEvent) -> None:
-        """Note an event; it is told when there is time."""
+        """Queue an event to be sent."""
 
 
 @dataclass(slots=True)
-class _Told:
-    """An event that was told, how often, when last, and whether the API has it."""
+class _Recorded:
+    """An event that was recorded: how often, when, and whether the API server has it."""
 
     key: Key
     name: str
     first: datetime
     last: datetime
-    at: float
+    seconds: float
     count: int = 1
     created: bool = False
 
 
-def _ignore(_: EventResult) -> None:
-    """Tell nobody."""
-
-
-def _unknown(_kind: Kind, _name: str) -> str:
-    return ""
-
-
 class EventRecorder:
-    """Takes events at any speed and sends them at its own; `run` does the sending."""
+    """Queues events; `run` sends them at a limited rate."""
 
     def __init__(
         self,
         client: Client,
         *,
-        uid_of: Callable[[Kind, str], str] = _unknown,
+        uid_of: Callable[[Kind, str], str] = lambda _kind, _name: "",
         instance: str = "",
         capacity: int = 1000,
         per_second: float = 10.0,
-        on_result: Callable[[EventResult], None] = _ignore,
+        on_result: Callable[[EventResult], None] = lambda _result: None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], datetime] = utc_now,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`uid_of` knows the objects, `instance` names this process; beyond `capacity` the oldest events go."""
+        """`uid_of` gives the uid of an object, `instance` names this process; `capacity` bounds the queue."""
         self._client = client
         self._uid_of = uid_of
         self._instance = instance
@@ -93,10 +86,10 @@ class EventRecorder:
         self._clock = clock
         self._wall = wall
         self._sleep = sleep
-        self._told: OrderedDict[Key, _Told] = OrderedDict()
-        self._queue: deque[_Told] = deque()
+        self._recent: OrderedDict[Key, _Recorded] = OrderedDict()
+        self._queue: deque[_Recorded] = deque()
         self._filled = asyncio.Event()
-        self._complained = -_TELL_EVERY
+        self._logged_at = -_LOG_SECONDS
 
     @property
     def waiting(self) -> int:
@@ -104,21 +97,21 @@ class EventRecorder:
         return len(self._queue)
 
     def record(self, event: RecordEvent) -> None:
-        """Tell people of something that happened to an object; returns at once."""
+        """Queue an event about an object; returns at once."""
         key, now = (event, self._uid_of(event.kind, event.name)), self._clock()
-        self._forget_old(now)
-        told = self._told.get(key)
-        if told is not None and now - told.at < QUIET:
+        self._forget_old_events(now)
+        recorded = self._recent.get(key)
+        if recorded is not None and now - recorded.seconds < SILENT_SECONDS:
             return
-        if told is None:
+        if recorded is None:
             moment = self._wall()
-            told = self._told[key] = _Told(key, _event_name(event), moment, moment, now)
+            recorded = self._recent[key] = _Recorded(key, _event_name(event), moment, moment, now)
         else:
-            told.count, told.last, told.at = told.count + 1, self._wall(), now
-            self._told.move_to_end(key)
-        self._queue.append(told)
+            recorded.count, recorded.last, recorded.seconds = recorded.count + 1, self._wall(), now
+            self._recent.move_to_end(key)
+        self._queue.append(recorded)
         if len(self._queue) > self._capacity:
-            self._give_up(self._queue.popleft(), "dropped")
+            self._drop(self._queue.popleft(), "dropped")
         self._filled.set()
 
     async def run(self) -> None:
@@ -132,80 +125,80 @@ class EventRecorder:
 
     # -- sending -------------------------------------------------------------------------------------------------
 
-    async def _send(self, told: _Told) -> None:
-        again = told.created
+    async def _send(self, recorded: _Recorded) -> None:
+        repeated = recorded.created
         try:
-            if not (again and await self._count_up(told)):
-                await self._create(told)
+            if not (repeated and await self._raise_count(recorded)):
+                await self._create(recorded)
         except NotLeadingError:
-            self._give_up(told, "dropped")
+            self._drop(recorded, "dropped")
         except ApiError as error:
-            self._give_up(told, "failed")
-            self._complain(error)
+            self._drop(recorded, "failed")
+            self._log_failure(error)
         else:
-            self._on_result("repeated" if again else "sent")
+            self._on_result("repeated" if repeated else "sent")
 
-    async def _create(self, told: _Told) -> None:
-        event = _event(told, self._instance)
+    async def _create(self, recorded: _Recorded) -> None:
+        event = _event(recorded, self._instance)
         await self._client.create(EVENTS, event, namespace=event.metadata.namespace)
-        told.created = True
+        recorded.created = True
 
-    async def _count_up(self, told: _Told) -> bool:
-        """Count a repetition on the event that is there; False if it is there no more."""
-        patch = {"count": told.count, "lastTimestamp": _seconds(told.last)}
-        namespace, _ = _place(told.key[0])
+    async def _raise_count(self, recorded: _Recorded) -> bool:
+        """Raise the count of the event that was sent; False if it no longer exists."""
+        patch = {"count": recorded.count, "lastTimestamp": _seconds(recorded.last)}
+        namespace, _ = _namespace_and_name(recorded.key[0])
         try:
-            await self._client.merge_patch(EVENTS, told.name, patch, namespace=namespace or _CLUSTER_WIDE)
+            await self._client.merge_patch(EVENTS, recorded.name, patch, namespace=namespace or _DEFAULT_NAMESPACE)
         except NotFoundError:
-            told.name = _event_name(told.key[0])
+            recorded.name = _event_name(recorded.key[0])
             return False
         return True
 
-    def _give_up(self, told: _Told, result: EventResult) -> None:
-        """Lose an event; when it happens again it is told again."""
+    def _drop(self, recorded: _Recorded, result: EventResult) -> None:
+        """Forget an event, so that it is sent when it happens again."""
         self._on_result(result)
-        if self._told.get(told.key) is told:
-            del self._told[told.key]
+        if self._recent.get(recorded.key) is recorded:
+            del self._recent[recorded.key]
 
-    def _complain(self, error: ApiError) -> None:
-        if self._clock() - self._complained >= _TELL_EVERY:
-            self._complained = self._clock()
+    def _log_failure(self, error: ApiError) -> None:
+        if self._clock() - self._logged_at >= _LOG_SECONDS:
+            self._logged_at = self._clock()
             log.warning("events cannot be recorded", error=str(error))
 
-    def _forget_old(self, now: float) -> None:
-        while self._told:
-            oldest = next(iter(self._told.values()))
-            if now - oldest.at < REPEAT and len(self._told) < _MOST_REMEMBERED:
+    def _forget_old_events(self, now: float) -> None:
+        while self._recent:
+            oldest = next(iter(self._recent.values()))
+            if now - oldest.seconds < _REPEAT_SECONDS and len(self._recent) < _MOST_REMEMBERED:
                 return
-            del self._told[oldest.key]
+            del self._recent[oldest.key]
 
 
-def _place(event: RecordEvent) -> tuple[str, str]:
-    """Namespace and name of the object; the namespace is empty for objects without one."""
+def _namespace_and_name(event: RecordEvent) -> tuple[str, str]:
+    """Of the object; the namespace is empty for objects without one."""
     namespace, _, name = event.name.rpartition("/")
     return namespace, name
 
 
 def _event_name(event: RecordEvent) -> str:
-    _, name = _place(event)
+    _, name = _namespace_and_name(event)
     return f"{name[:_LONGEST_NAME].rstrip('-.')}.{uuid.uuid4().hex[:16]}"
 
 
-def _event(told: _Told, instance: str) -> Event:
-    event, uid = told.key
-    namespace, name = _place(event)
+def _event(recorded: _Recorded, instance: str) -> Event:
+    event, uid = recorded.key
+    namespace, name = _namespace_and_name(event)
     return Event(
-        metadata=Metadata(told.name, namespace or _CLUSTER_WIDE),
+        metadata=Metadata(recorded.name, namespace or _DEFAULT_NAMESPACE),
         involved_object=ObjectReference(_API_VERSIONS[event.kind], event.kind, namespace, name, uid),
         type=event.type,
         reason=event.reason,
         message=_shortened(event.message),
-        count=told.count,
+        count=recorded.count,
         source=EventSource(COMPONENT),
         reporting_component=COMPONENT,
         reporting_instance=instance,
-        first_timestamp=told.first.replace(microsecond=0),
-        last_timestamp=told.last.replace(microsecond=0),
+        first_timestamp=recorded.first.replace(microsecond=0),
+        last_timestamp=recorded.last.replace(microsecond=0),
     )
 
 

@@ -1,4 +1,4 @@
-"""Logs on standard error: one line each, for programs (JSON) or for people (text), without secrets."""
+"""Logs on standard error: one line per entry, as JSON or text, with secrets hidden."""
 
 import logging
 import re
@@ -15,7 +15,7 @@ HIDDEN: Final = "[hidden]"
 _SECRET_FIELD: Final = re.compile(
     r"token|password|passwd|secret|authorization|credential|api_?key|private_?key", re.IGNORECASE
 )
-# What secrets look like wherever they stand: bearer and basic headers, JSON web tokens, PEM keys, passwords in URLs.
+# Secrets inside any text: bearer and basic headers, JSON web tokens, PEM keys, passwords in URLs.
 _SECRET_TEXT: Final = re.compile(
     r"(?<=\bBearer )\S+|(?<=\bBasic )[A-Za-z0-9+/=]{8,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",
@@ -24,14 +24,14 @@ _SECRET_TEXT: Final = re.compile(
 
 
 class LogFormat(StrEnum):
-    """How a line of the log looks."""
+    """The format of a line."""
 
     JSON = "json"
     TEXT = "text"
 
 
 class LogLevel(StrEnum):
-    """What is logged: this and everything more serious."""
+    """The least serious level that is logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -40,7 +40,7 @@ class LogLevel(StrEnum):
 
 
 def setup_logs(form: LogFormat = LogFormat.JSON, level: LogLevel = LogLevel.INFO) -> None:
-    """Send everything that this process logs, also by the standard library, to standard error."""
+    """Send all logs of this process, also those of the standard library, to standard error."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -67,7 +67,7 @@ def setup_logs(form: LogFormat = LogFormat.JSON, level: LogLevel = LogLevel.INFO
 
 
 def hide_secrets(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """The same fields, with everything that looks like a secret replaced."""
+    """The fields, with everything that looks like a secret replaced."""
     return {key: _clean(key, value) for key, value in event.items()}
 
 
@@ -91,11 +91,11 @@ def _rendering(form: LogFormat) -> list[Processor]:
         return [
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain, timestamp_key="time")
         ]
-    return [_in_order, structlog.processors.JSONRenderer(serializer=_encode)]
+    return [_common_fields_first, structlog.processors.JSONRenderer(serializer=_encode)]
 
 
-def _in_order(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """What every line has comes first."""
+def _common_fields_first(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """The fields that every line has come first."""
     first = {key: event.pop(key) for key in ("time", "level", "event") if key in event}
     return first | dict(event)
 

@@ -1,4 +1,4 @@
-"""What Karpool measures, for Prometheus: a registry of its own, and a method for everything that happens."""
+"""The metrics of `karpool run` for Prometheus: one registry, and one method for each thing that happens."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from karpool.observability.series import COUNTERS, GAUGES, HISTOGRAMS, POOL, PRE
 
 EventResult = Literal["sent", "repeated", "dropped", "failed"]
 
-# What the ecosystem's labels say for each method: the reason, and the type of consolidation.
+# The labels of Karpenter for each method: the reason, and the consolidation type.
 _LABELS_OF: Final = {
     "Emptiness": ("empty", "empty"),
     "Drift": ("drifted", ""),
@@ -33,7 +33,7 @@ _LABELS_OF: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSample:
-    """A pool in numbers; resources in cores and bytes, money in $/h. An empty name: nodes that no pool has."""
+    """The figures of a pool: cores, bytes, $/h. The empty name stands for nodes without a pool."""
 
     name: str
     nodes: int = 0
@@ -44,50 +44,61 @@ class PoolSample:
     allocatable: Mapping[str, float] = field(default_factory=dict)
     requested: Mapping[str, float] = field(default_factory=dict)
     allowed: Mapping[str, float] = field(default_factory=dict)
-    """By reason for disruption: how many more nodes may go now."""
+    """By disruption reason: how many more nodes may be disrupted now."""
+
+
+def new_registry() -> CollectorRegistry:
+    """A registry with the version, and with the figures of the process."""
+    # The time at which each counter was made doubles the number of lines, and is of no use here.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    registry = CollectorRegistry()
+    Info("build", "The version of Karpool.", namespace=PREFIX, registry=registry).info({"version": __version__})
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    return registry
+
+
+def new_counters(registry: CollectorRegistry, names: Iterable[str]) -> dict[str, Counter]:
+    """The counters of these names, as declared."""
+    return {
+        name: Counter(name, COUNTERS[name].help, COUNTERS[name].labels, namespace=PREFIX, registry=registry)
+        for name in names
+    }
 
 
 class Metrics:
-    """All series of one process."""
+    """All metrics of one process."""
 
     def __init__(self) -> None:
-        # Doubles the number of lines, and nothing here needs the time at which a counter was made.
-        disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = CollectorRegistry()
-        self._counters = {
-            name: Counter(name, one.help, one.labels, namespace=PREFIX, registry=self.registry)
-            for name, one in COUNTERS.items()
-        }
+        self.registry = new_registry()
+        self._counters = new_counters(self.registry, COUNTERS)
         self._histograms = {
-            name: Histogram(name, one.help, one.labels, namespace=PREFIX, registry=self.registry, buckets=buckets)
-            for name, (one, buckets) in HISTOGRAMS.items()
+            name: Histogram(name, series.help, series.labels, namespace=PREFIX, registry=self.registry, buckets=buckets)
+            for name, (series, buckets) in HISTOGRAMS.items()
         }
         self._gauges = {
-            name: Gauge(name, one.help, one.labels, namespace=PREFIX, registry=self.registry)
-            for name, one in GAUGES.items()
+            name: Gauge(name, series.help, series.labels, namespace=PREFIX, registry=self.registry)
+            for name, series in GAUGES.items()
         }
         self._pools: set[str] = set()
-        Info("build", "Which Karpool this is.", namespace=PREFIX, registry=self.registry).info({"version": __version__})
-        ProcessCollector(registry=self.registry)
-        PlatformCollector(registry=self.registry)
-        GCCollector(registry=self.registry)
 
     def page(self) -> bytes:
-        """All series in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
     # -- nodes and pods ------------------------------------------------------------------------------------------
 
     def claim_created(self, pool: str, reason: str) -> None:
-        """A NodeClaim was created: `provisioned`, or the reason of the command that replaces others."""
+        """A NodeClaim was created, with reason `provisioned` or that of the command that needs a replacement."""
         self._count("nodeclaims_created_total", self._pool(pool), reason.lower())
 
     def claim_disrupted(self, pool: str, reason: str, capacity_type: str = "") -> None:
-        """A NodeClaim is to go: for a command's cause, because it `expired`, or as somebody `deleted` it."""
+        """A NodeClaim was deleted, with the cause of a command, `expired`, or `deleted`."""
         self._count("nodeclaims_disrupted_total", self._pool(pool), reason.lower(), capacity_type)
 
     def claim_terminated(self, pool: str, *, seconds: float) -> None:
-        """A NodeClaim is gone, this long after its deletion was asked for."""
+        """A NodeClaim was removed, so many seconds after its deletion."""
         self._count("nodeclaims_terminated_total", self._pool(pool))
         self._observe("nodeclaims_termination_duration_seconds", seconds, pool)
 
@@ -96,80 +107,80 @@ class Metrics:
         self._count("nodes_created_total", self._pool(pool))
 
     def node_drained(self, pool: str) -> None:
-        """The last pod left a Node that is to go."""
+        """The last pod left a Node that is under deletion."""
         self._count("nodes_drained_total", self._pool(pool))
 
     def node_terminated(self, pool: str, *, seconds: float, age: float) -> None:
-        """A Node is gone, this long after its deletion was asked for, at this age."""
+        """A Node was removed, so many seconds after its deletion, at this age."""
         self._count("nodes_terminated_total", self._pool(pool))
         self._observe("nodes_termination_duration_seconds", seconds, pool)
         self._observe("nodes_lifetime_duration_seconds", age, pool)
 
     def pod_bound(self, seconds: float) -> None:
-        """A pod got its node, this long after its creation."""
+        """A pod was bound, so many seconds after its creation."""
         self._observe("pods_bound_duration_seconds", seconds)
 
     def pod_started(self, seconds: float) -> None:
-        """A pod runs, this long after its creation."""
+        """A pod started, so many seconds after its creation."""
         self._observe("pods_startup_duration_seconds", seconds)
 
     # -- decisions -----------------------------------------------------------------------------------------------
 
     def decision_pass(self, seconds: float) -> None:
-        """A pass over all nodes is over."""
+        """A decision pass over all nodes is over."""
         self._observe("decision_seconds", seconds)
 
     def rejections(self, *, rejections: Mapping[str, int], eligible: Mapping[str, int]) -> None:
-        """What a pass found: nodes kept, by reason code; nodes that could be disrupted, by cause."""
+        """The nodes of a pass: those that stay, by reason code; those that could be disrupted, by cause."""
         self._replace("rejections", {(code,): number for code, number in rejections.items()})
         self._replace(
             "voluntary_disruption_eligible_nodes", {(cause.lower(),): number for cause, number in eligible.items()}
         )
 
     def command_started(self, method: str, decision: str, savings: float) -> None:
-        """A command was begun; what it saves is in $/h."""
+        """A command was started; its savings are in $/h."""
         self._count("voluntary_disruption_decisions_total", decision, *_LABELS_OF[method])
         self._counters["saved_dollars_per_hour_total"].inc(max(0.0, savings))
 
     def command_invalidated(self, method: str) -> None:
-        """A command was dropped before it began: a second look found it wrong."""
+        """A command was dropped before its start, because its validation failed."""
         self._count("voluntary_disruption_failed_validations_total", _LABELS_OF[method][1])
 
     def command_rolled_back(self, method: str, decision: str) -> None:
-        """A command that had begun was taken back."""
+        """A command that had started was rolled back."""
         self._count("voluntary_disruption_queue_failures_total", decision, *_LABELS_OF[method])
 
     def scheduling_pass(self, seconds: float, *, unschedulable: int) -> None:
-        """Nodes for pending pods were looked for; this many pods fit nowhere."""
+        """Pending pods were scheduled in so many seconds; so many of them fit nowhere."""
         self._observe("scheduler_scheduling_duration_seconds", seconds)
         self._gauges["scheduler_unschedulable_pods_count"].set(unschedulable)
 
     # -- the cluster ---------------------------------------------------------------------------------------------
 
     def cluster(self, nodes: int, *, synced: bool) -> None:
-        """How many nodes the caches hold, and whether all of them were filled."""
+        """How many nodes are cached, and whether all caches are synced."""
         self._gauges["cluster_state_node_count"].set(nodes)
         self._gauges["cluster_state_synced"].set(synced)
 
     def pools(self, figures: Iterable[PoolSample]) -> None:
-        """All pools that there are; every series of any other pool ends."""
-        found = tuple(figures)
-        self._replace("nodes_count", {(pool.name,): pool.nodes for pool in found})
-        self._replace("cluster_cost_dollars_per_hour", {(pool.name,): pool.cost for pool in found})
-        self._replace("cluster_unpriced_nodes", {(pool.name,): pool.unpriced for pool in found})
+        """The figures of all pools; the metrics of any other pool are removed."""
+        pools = tuple(figures)
+        self._replace("nodes_count", {(pool.name,): pool.nodes for pool in pools})
+        self._replace("cluster_cost_dollars_per_hour", {(pool.name,): pool.cost for pool in pools})
+        self._replace("cluster_unpriced_nodes", {(pool.name,): pool.unpriced for pool in pools})
         for name, amounts in (
-            ("nodepools_limit", {pool.name: pool.limits for pool in found}),
-            ("nodepools_usage", {pool.name: pool.usage for pool in found}),
-            ("nodes_allocatable", {pool.name: pool.allocatable for pool in found}),
-            ("nodes_total_pod_requests", {pool.name: pool.requested for pool in found}),
-            ("nodepools_allowed_disruptions", {pool.name: pool.allowed for pool in found}),
+            ("nodepools_limit", {pool.name: pool.limits for pool in pools}),
+            ("nodepools_usage", {pool.name: pool.usage for pool in pools}),
+            ("nodes_allocatable", {pool.name: pool.allocatable for pool in pools}),
+            ("nodes_total_pod_requests", {pool.name: pool.requested for pool in pools}),
+            ("nodepools_allowed_disruptions", {pool.name: pool.allowed for pool in pools}),
         ):
             self._replace(name, {(pool, key): value for pool, of in amounts.items() for key, value in of.items()})
-        self._forget(self._pools - {pool.name for pool in found})
+        self._remove_pools(self._pools - {pool.name for pool in pools})
 
-    def _forget(self, pools: set[str]) -> None:
-        counters = (self._counters[name] for name, one in COUNTERS.items() if POOL in one.labels)
-        histograms = (self._histograms[name] for name, (one, _) in HISTOGRAMS.items() if POOL in one.labels)
+    def _remove_pools(self, pools: set[str]) -> None:
+        counters = (self._counters[name] for name, series in COUNTERS.items() if POOL in series.labels)
+        histograms = (self._histograms[name] for name, (series, _) in HISTOGRAMS.items() if POOL in series.labels)
         for metric in (*counters, *histograms):
             for pool in pools:
                 metric.remove_by_labels({POOL: pool})
@@ -178,30 +189,30 @@ class Metrics:
     # -- the process ---------------------------------------------------------------------------------------------
 
     def leading(self, *, leads: bool) -> None:
-        """This process began to lead, or ceased to."""
+        """This process started or stopped leading."""
         self._gauges["leading"].set(leads)
         self._count("leader_transitions_total")
 
     def api_request(self, verb: str, resource: str, code: str | int, seconds: float) -> None:
-        """The API server answered a request; for a watch: began to answer."""
+        """The response to a request has arrived; that to a watch has begun."""
         self._count("api_requests_total", verb, resource, str(code))
         self._observe("api_request_duration_seconds", seconds, verb, resource)
         if verb == "evict":
             self._count("pods_eviction_requests_total", str(code))
 
     def watch_restarted(self, resource: str) -> None:
-        """A watch was cut or refused, and is begun again."""
+        """A watch was cut or refused, and starts again."""
         self._count("watch_restarts_total", resource)
 
     def event(self, result: EventResult) -> None:
-        """What came of a Kubernetes Event."""
+        """A Kubernetes Event was sent, repeated, dropped or failed."""
         self._count("events_total", result)
 
     def journal_failed(self) -> None:
-        """A line of the decision journal was lost."""
+        """A line of the decision journal could not be written."""
         self._count("journal_failures_total")
 
-    # -- how -----------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------
 
     def _pool(self, name: str) -> str:
         self._pools.add(name)
@@ -216,7 +227,7 @@ class Metrics:
         (histogram.labels(*labels) if labels else histogram).observe(seconds)
 
     def _replace(self, name: str, values: Mapping[tuple[str, ...], float]) -> None:
-        """Give a gauge these values and no others; nothing is served in between, because nothing here waits."""
+        """Give a gauge exactly these values; nothing is served in between, because nothing awaits here."""
         gauge = self._gauges[name]
         gauge.clear()
         for labels, value in values.items():

@@ -52,7 +52,7 @@ def test_every_right_is_needed_and_none_is_missing(
     audited_cluster: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A repetition is written in another way; it is told again at once, not after two minutes.
-    monkeypatch.setattr("karpool.observability.events.QUIET", 0.0)
+    monkeypatch.setattr("karpool.observability.events.SILENT_SECONDS", 0.0)
     begins = (audited_cluster.folder / "audit.log").stat().st_size
     own = find_target(kubeconfig=audited_cluster.user_kubeconfig(USER))
 
