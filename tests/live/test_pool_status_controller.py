@@ -38,7 +38,7 @@ def plane(control_plane: ControlPlane) -> ControlPlane:
 
 
 class Cluster:
-    """One pool on the server, and a keeper whose store is filled by hand."""
+    """One pool on the server, and a controller whose store is filled by hand."""
 
     def __init__(self, client: Client, admin: https.Client, name: str) -> None:
         self.client = client
@@ -50,7 +50,7 @@ class Cluster:
         self.before_write: Callable[[Cluster], None] = lambda _: None
         self._asked = 0
         client.on_request = self._heard
-        self.keeper = PoolStatusController(client, self.store, node_classes=self._class_ready, clock=self._clock)
+        self.controller = PoolStatusController(client, self.store, node_classes=self._class_ready, clock=self._clock)
 
     def _clock(self) -> datetime:
         """The time; it is asked for once before anything is read, and once between reading and writing a pool."""
@@ -74,9 +74,9 @@ class Cluster:
             self.store.nodes.put(one)
 
     async def kept(self) -> dict[str, Any]:
-        """The status after the keeper has come by."""
+        """The status after the controller has come by."""
         await self.refresh()
-        await self.keeper.keep()
+        await self.controller.reconcile()
         return dict(self.admin.get(f"{POOLS}/{self.name}").body["status"])
 
     async def patch(self, patch: dict[str, Any], subresource: str = "") -> None:
@@ -190,7 +190,7 @@ def test_a_pool_that_changes_meanwhile_is_looked_at_again(plane: ControlPlane) -
     async def story(cluster: Cluster) -> None:
         await cluster.refresh()
         cluster.before_write = quick_hand
-        await cluster.keeper.keep()
+        await cluster.controller.reconcile()
         found = cluster.admin.get(f"{POOLS}/{cluster.name}").body
         assert cluster.writes == 2  # the one that came too late, and the one that looked again
         assert found["metadata"]["labels"] == {"quick": "hand"}
@@ -211,8 +211,8 @@ def test_a_pool_that_cannot_be_read_says_why_until_it_is_mended(plane: ControlPl
         await cluster.client.raw("PATCH", path, body=body, content_type="application/merge-patch+json")
         for _ in range(3):
             await cluster.client.list(NODE_POOLS)
-            cluster.keeper.unreadable(lost[-1])
-            await cluster.keeper.keep()
+            cluster.controller.unreadable(lost[-1])
+            await cluster.controller.reconcile()
         found = cluster.admin.get(f"{POOLS}/{cluster.name}").body["status"]
         message = next(one["message"] for one in found["conditions"] if one["type"] == "ValidationSucceeded")
         assert (statuses(found)["ValidationSucceeded"], statuses(found)["Ready"]) == ("False", "False")

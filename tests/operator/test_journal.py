@@ -113,7 +113,7 @@ def test_what_becomes_of_a_command_is_told(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal = Journal(path)
     ticket = Ticket("x", NOW, "Drift", "Drifted", ("a",))
-    journal.begun(NOW, REPLACE)
+    journal.started(NOW, REPLACE)
     journal.dropped(NOW, DELETE, DEAR)
     journal.rolled_back(NOW, ticket, "a replacement never registered")
     begun, dropped, back = lines(path)

@@ -29,7 +29,7 @@ IMPATIENT = Timeouts(response=2, connect=1, retries=0.01, first_retry=0.001, lon
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "LONGEST_REST", 0.02)
+    monkeypatch.setattr(loops, "LONGEST_WAIT", 0.02)
     monkeypatch.setattr(loops, "FIRST_RETRY", 0.05)
 
 
@@ -88,6 +88,9 @@ class Stage:
             self.controller,
             leading=lambda: self.leads,
             term=lambda: self.term,
+            caches_current=lambda: True,
+            on_iteration=lambda: None,
+            on_stop=lambda: None,
         )
 
     async def expect(self, holds: Callable[[], bool]) -> None:
@@ -161,7 +164,7 @@ def test_who_does_not_lead_does_nothing() -> None:
 
 @pytest.mark.parametrize("where", ["a deed", "a change"])
 def test_a_mistake_ends_one_life_and_not_the_process(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "_AFTER_A_MISTAKE", 0.05)
+    monkeypatch.setattr(loops, "_RESTART_DELAY", 0.05)
 
     async def story(stage: Stage) -> None:
         if where == "a deed":
@@ -177,7 +180,7 @@ def test_no_write_begins_once_the_end_is_asked_for() -> None:
     async def story(stage: Stage) -> None:
         stage.stop.set()
         failing(stage)
-        await stage.actuator.settle()
+        await stage.actuator.flush()
         assert stage.actuator.take_failures() == 0
 
     play(story)

@@ -8,13 +8,19 @@ from tests.factories import claim_for, default_catalog, node, node_of, node_pool
 
 from karpool.controller.store import ClusterStore
 from karpool.kube.store import Store
+from karpool.model.labels import DISRUPTED_TAINT
 from karpool.model.node import Node
 from karpool.model.nodepool import Budget, NodeClaim, NodePool
 from karpool.model.pod import Pod
+from karpool.observability.metrics import PoolSample
 from karpool.operator.pool_statistics import PoolStatistics
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 TYPES = default_catalog()
+
+
+def samples(statistics: PoolStatistics, *, annotated: bool = False) -> list[PoolSample]:
+    return statistics.samples(TYPES, NOW, annotated_budgets=annotated)
 
 
 def stored(*things: Any) -> ClusterStore:
@@ -43,7 +49,7 @@ def test_figures_of_a_pool() -> None:
         pod("d", node="one", cpu="1", phase="Succeeded"),
         pod("e", node="elsewhere", cpu="1"),
     )
-    [found] = PoolStatistics(store).figures(TYPES, NOW)
+    [found] = samples(PoolStatistics(store, DISRUPTED_TAINT))
     price = next(offer.price for offer in entry.offerings if offer.capacity_type == "on-demand")
     assert price is not None
     assert (found.name, found.nodes, found.unpriced) == ("default", 3, 1)
@@ -58,7 +64,7 @@ def test_figures_of_a_pool() -> None:
 
 def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
     store = stored(node_pool(), node("a", pool=None), node("b", pool="gone"))
-    found = PoolStatistics(store).figures(TYPES, NOW)
+    found = samples(PoolStatistics(store, DISRUPTED_TAINT))
     assert [(one.name, one.nodes, dict(one.allowed)) for one in found] == [
         ("default", 0, {"Empty": 0, "Drifted": 0, "Underutilized": 0}),
         ("", 2, {}),
@@ -67,13 +73,17 @@ def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
 
 def test_figures_follow_pods_that_change() -> None:
     store = stored(node_pool(), node("a"), pod("p", node="a", cpu="1"))
-    census = PoolStatistics(store)
-    before = census.figures(TYPES, NOW)[0].requested["cpu"]
+    statistics = PoolStatistics(store, DISRUPTED_TAINT)
+    before = samples(statistics)[0].requested["cpu"]
     store.pods.put(pod("p", node="a", cpu="2"))
     store.pods.put(pod("q", node="a", cpu="500m"))
-    between = census.figures(TYPES, NOW)[0].requested["cpu"]
+    between = samples(statistics)[0].requested["cpu"]
     store.pods.remove(pod("p").key)
-    assert (before, between, census.figures(TYPES, NOW)[0].requested["cpu"]) == (1.0, 2.5, 0.5)
+    assert (before, between, samples(statistics)[0].requested["cpu"]) == (
+        1.0,
+        2.5,
+        0.5,
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,12 +101,12 @@ def test_figures_follow_pods_that_change() -> None:
 def test_what_budgets_leave(budgets: list[Any], busy: dict[str, Any], expected: dict[str, float]) -> None:
     nodes = [node("a", **busy), node("b"), node("c"), node("d")]
     store = stored(node_pool(budgets=budgets), *nodes, *map(claim_for, nodes))
-    assert PoolStatistics(store, "karpool.sh/disrupted").figures(TYPES, NOW)[0].allowed == expected
+    assert samples(PoolStatistics(store, "karpool.sh/disrupted"))[0].allowed == expected
 
 
 def test_budgets_of_the_annotation_count_where_they_are_asked_for() -> None:
     pool = node_pool(budgets=["0"], annotations={"karpool.sh/budgets": '[{"nodes": "1"}]'})
     store = stored(pool, node("a"), claim_for(node("a")))
-    census = PoolStatistics(store)
-    assert census.figures(TYPES, NOW)[0].allowed["Empty"] == 0
-    assert census.figures(TYPES, NOW, annotated_budgets=True)[0].allowed["Empty"] == 1
+    statistics = PoolStatistics(store, DISRUPTED_TAINT)
+    assert samples(statistics)[0].allowed["Empty"] == 0
+    assert samples(statistics, annotated=True)[0].allowed["Empty"] == 1

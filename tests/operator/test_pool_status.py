@@ -12,7 +12,7 @@ from karpool.cluster.nodes import StateNode
 from karpool.cluster.pairing import join
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool, PoolStatus
-from karpool.operator.pool_status import WantedStatus, counted, pool_status, status_patch
+from karpool.operator.pool_status import DesiredPoolStatus, pool_status, status_patch, total_resources
 from karpool.operator.registration_health import RegistrationHealth
 from karpool.wire.objects import Condition
 from karpool.wire.problems import Flaw
@@ -26,12 +26,12 @@ FLAW = Flaw("spec.weight", "WeightRange", "0 is out of range")
 # -- what a status should say ------------------------------------------------------------------------------------
 
 
-def status(pool: NodePool | None = None, **known: Any) -> WantedStatus:
-    judged: dict[str, Any] = {"resources": counted(()), "node_class_ready": True, "registers": None, "flaws": ()}
+def status(pool: NodePool | None = None, **known: Any) -> DesiredPoolStatus:
+    judged = {"resources": total_resources(()), "node_class_ready": True, "registers": None, "flaws": ()}
     return pool_status(pool or node_pool(), **{**judged, **known})
 
 
-def said(wanted: WantedStatus) -> dict[str, str]:
+def said(wanted: DesiredPoolStatus) -> dict[str, str]:
     return {one.type: one.status for one in wanted.conditions}
 
 
@@ -91,7 +91,7 @@ STARTING = node("s", cpu="0", memory=None, pods=None, registered=False, initiali
 def test_resources_are_the_capacity_of_machines_that_stay(
     nodes: list[Node], claims: list[NodeClaim], cpu: str, count: int
 ) -> None:
-    found = counted(machines(nodes, claims))
+    found = total_resources(machines(nodes, claims))
     assert (str(found["cpu"]), found["nodes"].units) == (cpu, count)
     assert {"memory", "pods", "ephemeral-storage"} <= found.keys()
 
@@ -104,14 +104,14 @@ def held(**fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": "p", "generation": 3}, "status": fields}
 
 
-def applied(wanted: WantedStatus, before: dict[str, Any]) -> dict[str, Any]:
+def applied(wanted: DesiredPoolStatus, before: dict[str, Any]) -> dict[str, Any]:
     """The status after the patch."""
     merged = {**before["status"], **status_patch(before, wanted, NOW).get("status", {})}
     return {**before, "status": merged}
 
 
 def test_a_status_that_is_written_needs_no_patch() -> None:
-    wanted = status(resources=counted(machines([A], [])))
+    wanted = status(resources=total_resources(machines([A], [])))
     assert status_patch(applied(wanted, held()), wanted, NOW + timedelta(hours=1)) == {}
 
 
@@ -181,28 +181,28 @@ def outcome(name: str, fate: str) -> NodeClaim | None:
 )
 def test_two_failures_among_four_are_too_many(fates: list[str], healthy: object) -> None:
     registrations, pools = RegistrationHealth(), [node_pool()]
-    registrations.look(pools, [node_claim("old", registered=True)], NOW)
+    registrations.observe(pools, [node_claim("old", registered=True)], NOW)
     for number, fate in enumerate(fates):
         name = f"c{number}"
-        registrations.look(pools, [node_claim(name, created=NOW - 20 * MINUTE)], NOW)
+        registrations.observe(pools, [node_claim(name, created=NOW - 20 * MINUTE)], NOW)
         after = outcome(name, fate)
-        registrations.look(pools, [] if after is None else [after], NOW)
+        registrations.observe(pools, [] if after is None else [after], NOW)
     assert registrations.healthy("default") is healthy
 
 
 def test_a_claim_that_was_deleted_early_and_goes_late_is_no_failure() -> None:
     registrations, pools = RegistrationHealth(), [node_pool()]
-    registrations.look(pools, [], NOW)
+    registrations.observe(pools, [], NOW)
     for name in ("a", "b"):
-        registrations.look(pools, [node_claim(name, created=NOW - MINUTE, deleted=NOW)], NOW)
-        registrations.look(pools, [], NOW + timedelta(hours=1))
+        registrations.observe(pools, [node_claim(name, created=NOW - MINUTE, deleted=NOW)], NOW)
+        registrations.observe(pools, [], NOW + timedelta(hours=1))
     assert registrations.healthy("default") is None
 
 
 def test_outcomes_begin_anew_with_a_changed_pool() -> None:
     registrations, pool = RegistrationHealth(), node_pool()
-    registrations.look([pool], [], NOW)
-    registrations.look([pool], [node_claim("a", registered=True)], NOW)
+    registrations.observe([pool], [], NOW)
+    registrations.observe([pool], [node_claim("a", registered=True)], NOW)
     assert registrations.healthy("default") is True
-    registrations.look([replace(pool, metadata=replace(pool.metadata, generation=2))], [], NOW)
+    registrations.observe([replace(pool, metadata=replace(pool.metadata, generation=2))], [], NOW)
     assert registrations.healthy("default") is None

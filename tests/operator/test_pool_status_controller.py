@@ -32,9 +32,9 @@ def methods_asked(*answers: Any, calls: int = 1) -> list[str]:
 
     async def story() -> list[str]:
         async with ScriptedServer(*answers) as server, server.client(timeouts=QUICK) as client:
-            keeper = PoolStatusController(client, one_pool(), node_classes=lambda _: True, clock=lambda: NOW)
+            controller = PoolStatusController(client, one_pool(), node_classes=lambda _: True, clock=lambda: NOW)
             for _ in range(calls):
-                await keeper.keep()
+                await controller.reconcile()
             return [asked.method for asked in server.asked]
 
     return asyncio.run(story())

@@ -1,24 +1,25 @@
-"""Providers: a file is all that a new one takes."""
+"""Providers: two are built in, and any installed package may add others."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.factories import node_pool
+from tests.installed_packages import install
 
 from karpool.catalog.sources import open_catalog
+from karpool.cli.main import cli
 from karpool.kube.credentials import FixedCredentials
 from karpool.kube.target import Target
-from karpool.operator import providers
 from karpool.operator.operator import Operator
-from karpool.operator.providers import default_catalog, provider_maker, provider_names
+from karpool.operator.providers import GROUP, default_catalog, provider_maker, provider_names
 from karpool.operator.providers.kwok import KWOK_NODE_CLASSES
 from karpool.operator.settings import RunSettings
 from karpool.wire.problems import InputError
 
 TYPES = open_catalog("kwok")
-Drop = Callable[[str], None]
+Install = Callable[..., None]
 WHOLE = """
 from karpool.operator.observed_catalog import ObservedCatalog
 from karpool.operator.providers.protocol import Provider, ProviderContext
@@ -30,21 +31,17 @@ DEFAULT_CATALOG = "kwok"
 
 def provider(context: ProviderContext) -> Provider:
     context.caches.watch(EVENTS, Store())
-    offers = ObservedCatalog(context.caches.store, context.catalog_for)
-    return Provider(offers=offers, execution=context.execution, node_class_ready=lambda pool: pool.name == "good")
+    source = ObservedCatalog(context.caches.store, context.catalog_for)
+    return Provider(catalog_source=source, node_class_ready=lambda pool: pool.name == "good")
 """
 
 
 @pytest.fixture
-def drop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Drop:
-    """Put a file `mine.py` beside the other providers, for one test."""
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Install:
+    """Install a package `racks` with the provider `mine`: its module, or what follows the colon."""
 
-    def put(text: str) -> None:
-        (tmp_path / "mine.py").write_text(text)
-        monkeypatch.setattr(providers, "__path__", [*providers.__path__, str(tmp_path)])
-        # Set, so that what is imported meanwhile is forgotten with it.
-        monkeypatch.setitem(sys.modules, "karpool.operator.providers.mine", None)
-        del sys.modules["karpool.operator.providers.mine"]
+    def put(code: str, entry: str = "racks") -> None:
+        install(monkeypatch, tmp_path, "racks", code=code, group=GROUP, entries={"mine": entry})
 
     return put
 
@@ -59,32 +56,50 @@ def test_there_are_two() -> None:
     assert (default_catalog("karpenter"), default_catalog("kwok")) == (None, "kwok")
 
 
-def test_a_file_dropped_in_is_found_and_used(drop: Drop) -> None:
-    drop(WHOLE)
+@pytest.mark.parametrize("entry", ["racks", "racks:provider"])
+def test_a_provider_of_an_installed_package_is_found_and_used(entry: str, installed: Install) -> None:
+    installed(WHOLE, entry)
     assert provider_names() == ("karpenter", "kwok", "mine")
     assert default_catalog("mine") == "kwok"
     made = operator("mine")
-    assert made.provider.offers.catalog is TYPES
+    assert made.provider.catalog_source.catalog is TYPES
     assert "events" in made.caches.unsynced()
     assert [made.provider.node_class_ready(node_pool(name)) for name in ("good", "bad")] == [True, False]
 
 
-def test_a_file_is_not_loaded_before_it_is_asked_for(drop: Drop) -> None:
-    drop("raise RuntimeError")
+def test_a_package_is_not_loaded_before_it_is_asked_for(installed: Install) -> None:
+    installed("raise RuntimeError")
     assert "mine" in provider_names()
 
 
-@pytest.mark.parametrize("text", ["", "provider = 1\n"])
-def test_a_file_without_the_function_is_named(text: str, drop: Drop) -> None:
-    drop(text)
-    with pytest.raises(InputError, match=r"providers\.mine has no function `provider"):
+@pytest.mark.parametrize(
+    ("code", "entry", "message"),
+    [
+        ("", "racks", "has no function `provider(context) -> Provider`"),
+        ("provider = 1", "racks", "has no function `provider(context) -> Provider`"),
+        ("provider = 1", "racks:provider", "has no function `provider(context) -> Provider`"),
+        ("", "racks:provider", "cannot be loaded: AttributeError: module 'racks' has no attribute 'provider'"),
+        ("import nowhere_at_all", "racks", "cannot be loaded: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("raise RuntimeError('no')", "racks", "cannot be loaded: RuntimeError: no"),
+    ],
+)
+def test_a_broken_package_is_named_in_one_line(code: str, entry: str, message: str, installed: Install) -> None:
+    installed(code, entry)
+    with pytest.raises(InputError) as error:
         provider_maker("mine")
+    assert str(error.value) == f"--provider: 'mine' of package racks 1.0 ({entry}) {message}"
 
 
 @pytest.mark.parametrize("name", ["protocol", "nobody"])
-def test_a_name_without_a_file_is_refused_with_those_there_are(name: str) -> None:
+def test_an_unknown_provider_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(InputError, match=f"there is no provider '{name}'; there are karpenter, kwok"):
         provider_maker(name)
+
+
+def test_a_provider_that_was_probably_meant_is_named() -> None:
+    result = CliRunner().invoke(cli, ["run", "--provider", "kwork"])
+    assert result.exit_code == 2
+    assert "--provider: there is no provider 'kwork'; there are karpenter, kwok; did you mean kwok?" in result.output
 
 
 def test_kwok_follows_its_node_classes_and_karpenter_does_not() -> None:

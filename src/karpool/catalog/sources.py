@@ -1,5 +1,6 @@
 """Where a catalogue comes from: built in, generated as the KWOK provider does, or a file."""
 
+import re
 import sys
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -8,11 +9,15 @@ from karpool.catalog import builtin, kwok
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.kwok_file import read_types
 from karpool.catalog.overrides import PriceChanges, checked_amount, repriced
+from karpool.wire.entry_points import Plugin, load_plugin
 from karpool.wire.problems import InputError
 from karpool.wire.sources import ManifestSource, display_name, read_source
 
 AWS: Final = "aws"
 KWOK: Final = "kwok"
+GROUP: Final = "karpool.catalogs"
+"""The entry points of installed packages: functions without parameters that return instance types."""
+_PLUGIN_NAME: Final = r"[A-Za-z][\w-]*"
 
 
 class _Types(NamedTuple):
@@ -30,7 +35,7 @@ def open_catalog(
     factor: float = 1.0,
     spot_fraction: float | None = None,
 ) -> Catalog:
-    """The catalogue of a source (`aws`, `aws:REGION`, `kwok` or a file), with the user's prices and fee.
+    """The catalogue of a source (`aws`, `aws:REGION`, `kwok`, a plugin's name, a file) with the user's prices and fee.
 
     `overrides` are hourly prices by type and capacity type, the latter empty for all but spot and reserved.
     """
@@ -52,5 +57,22 @@ def _types(source: str) -> _Types:
         raise InputError.at("--catalog", f"{region!r} is not a region; write aws:REGION, such as aws:eu-west-1")
     if source == KWOK:
         return _Types(kwok.kwok_types(), kwok.SPOT_FRACTION)
+    if re.fullmatch(_PLUGIN_NAME, source):
+        plugin = load_plugin(GROUP, source, "--catalog")
+        if plugin is not None:
+            return _Types(_plugin_types(plugin))
     file = ManifestSource(source)
     return _Types(read_types(read_source(file, sys.stdin.buffer), display_name(file)))
+
+
+def _plugin_types(plugin: Plugin) -> tuple[InstanceType, ...]:
+    try:
+        types = tuple(plugin.value())
+    except InputError:
+        raise
+    except Exception as error:
+        message = f"{plugin.description} failed: {type(error).__name__}: {error}"
+        raise InputError.at("--catalog", message) from error
+    if not types or not all(isinstance(entry, InstanceType) for entry in types):
+        raise InputError.at("--catalog", f"{plugin.description} did not return instance types")
+    return types

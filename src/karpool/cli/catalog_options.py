@@ -28,7 +28,8 @@ _OPTIONS: Final = (
         "catalog_source",
         metavar="SOURCE",
         help="Instance types and prices: `aws` or `aws:REGION` (built in), `kwok` (the types that Karpenter's KWOK"
-        " provider generates), or a JSON file in that provider's format, plain or packed with gzip or zstd."
+        " provider generates), a JSON file in that provider's format, plain or packed with gzip or zstd, or a name that"
+        " an installed package offers."
         "  [default: aws; kwok where NodeClaims are of that provider]",
     ),
     click.option(

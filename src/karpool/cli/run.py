@@ -11,7 +11,7 @@ from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.decision_options import Choices, rule_options
 from karpool.cli.input_options import KubeContext, kube_options, with_options
 from karpool.cli.service import LOG_OPTIONS, run_service
-from karpool.operator.providers import default_catalog, provider_names
+from karpool.operator.providers import default_catalog
 from karpool.wire.duration import parse_duration
 from karpool.wire.problems import InputError
 
@@ -73,10 +73,10 @@ class Seconds(click.ParamType[float]):
 _OPTIONS: Final = (
     click.option(
         "--provider",
-        type=click.Choice(provider_names()),
+        metavar="NAME",
         default="karpenter",
         show_default=True,
-        help="Who starts and ends machines.",
+        help="Who starts and terminates instances: `karpenter`, `kwok`, or a name that an installed package offers.",
     ),
     click.option("--dry-run", is_flag=True, help="Decide and report, but write nothing to the cluster."),
     click.option(
@@ -175,12 +175,11 @@ def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given:
     """Run the controller: provision, consolidate, drain and terminate, until it is stopped."""
     from karpool.kube.kubeconfig import find_target
 
-    target = find_target(kube.context, kube.kubeconfig)
     own_catalog = default_catalog(given["provider"])
     if own_catalog is not None and not catalog_opener.chosen:
         catalog_opener = replace(catalog_opener, source=own_catalog)
     settings = _settings(given, choices, complete=catalog_opener.complete)
-    _run(settings, target, catalog_opener)
+    _run(settings, find_target(kube.context, kube.kubeconfig), catalog_opener)
 
 
 def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "RunSettings":

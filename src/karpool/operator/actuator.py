@@ -1,7 +1,7 @@
-"""Carries out execution's actions on Kubernetes: each one exactly as `execution.actions` describes it.
+"""Carries out the actions of `execution` on an API server.
 
-Actions are gathered while somebody decides and carried out when `settle` is called, so that nobody decides while a
-write is under way. Changes of one object become one patch; different objects are written side by side.
+Actions are collected during a task and carried out by `flush`, so that no decision is made during a write. Changes of
+one object become one patch; different objects are written concurrently.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from karpool.live.writer import Writer
 from karpool.observability.events import EventSink
 
 _log = structlog.get_logger()
-AT_ONCE: Final = 20
-"""How many objects may be written at the same time."""
+CONCURRENT_WRITES: Final = 20
+"""How many objects are written at the same time."""
 Alive = Callable[[], bool]
 
 
 class InstanceTerminator(Protocol):
-    """Ends machines."""
+    """Terminates instances."""
 
     def terminate(self, action: a.TerminateInstance) -> None:
-        """Note that a machine is to end; its claim says what came of it."""
+        """Start the termination of an instance; its claim shows the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Batch:
 
 
 class ApiActuator:
-    """Gathers actions, and carries them out when asked to settle; in a dry run they are forgotten."""
+    """Collects actions until `flush` carries them out; a dry run drops them."""
 
     def __init__(
         self,
@@ -50,58 +50,58 @@ class ApiActuator:
         stopping: Callable[[], bool],
         dry_run: bool = False,
     ) -> None:
-        """`stopping`: whether the end was asked for; then no further write begins."""
+        """`stopping`: whether a stop was asked for; then no further write starts."""
         self._writer = writer
         self._recorder = recorder
         self._terminator = terminator
         self._stopping = stopping
         self._dry_run = dry_run
         self._batches: list[_Batch] = []
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(CONCURRENT_WRITES)
         self._failures = 0
 
     def execute(self, actions: Sequence[a.Action], *, alive: Alive, in_order: bool = False) -> None:
-        """Take actions in; `settle` carries them out."""
+        """Collect actions for `flush`."""
         self._batches.append(_Batch(tuple(actions), alive, in_order))
 
-    async def settle(self) -> None:
-        """Carry out everything that was taken in; batches without an order go side by side."""
+    async def flush(self) -> None:
+        """Carry out all collected actions; batches without an order are carried out concurrently."""
         batches, self._batches = self._batches, []
         for in_order, group in groupby(() if self._dry_run else batches, key=lambda batch: batch.in_order):
-            listed = list(group)
+            together = list(group)
             if in_order:
-                for batch in listed:
-                    await self._step_by_step(batch)
+                for batch in together:
+                    await self._in_order(batch)
             else:
-                actions = [action for batch in listed for action in batch.actions]
-                await self._side_by_side(actions, listed[-1].alive)
+                actions = [action for batch in together for action in batch.actions]
+                await self._concurrently(actions, together[-1].alive)
 
-    async def _step_by_step(self, batch: _Batch) -> None:
+    async def _in_order(self, batch: _Batch) -> None:
         for step in _by_type(batch.actions):
-            if not await self._side_by_side(step, batch.alive):
+            if not await self._concurrently(step, batch.alive):
                 return
 
     def take_failures(self) -> int:
-        """How many objects could not be written since the last question; nobody has tried again."""
+        """How many writes failed since the last call; none was retried."""
         failures, self._failures = self._failures, 0
         return failures
 
-    async def _side_by_side(self, actions: Sequence[a.Action], alive: Alive) -> bool:
-        """Whether all actions worked; those on one object are carried out one after the other."""
-        lanes: dict[tuple[str, str], list[a.Action]] = {}
+    async def _concurrently(self, actions: Sequence[a.Action], alive: Alive) -> bool:
+        """Whether all actions succeeded; those on one object are carried out one after the other."""
+        by_object: dict[tuple[str, str], list[a.Action]] = {}
         for action in actions:
-            lanes.setdefault(_object_of(action), []).append(action)
-        return all(await asyncio.gather(*(self._lane(lane, alive) for lane in lanes.values())))
+            by_object.setdefault(_object_of(action), []).append(action)
+        return all(await asyncio.gather(*(self._write_object(group, alive) for group in by_object.values())))
 
-    async def _lane(self, actions: list[a.Action], alive: Alive) -> bool:
+    async def _write_object(self, actions: list[a.Action], alive: Alive) -> bool:
         """Carry out the actions on one object in as few requests as possible."""
         for _, group in groupby(actions, key=_edited_part):
             async with self._slots:
-                if self._stopping() or not alive() or not await self._works(list(group)):
+                if self._stopping() or not alive() or not await self._succeeds(list(group)):
                     return False
         return True
 
-    async def _works(self, actions: list[a.Action]) -> bool:
+    async def _succeeds(self, actions: list[a.Action]) -> bool:
         try:
             await self._write(actions)
         except NotLeadingError:
@@ -115,7 +115,7 @@ class ApiActuator:
         return True
 
     async def _write(self, actions: list[a.Action]) -> None:
-        """Write either edits of the same part of an object, or whatever else is to be done with it."""
+        """Write edits of one part of an object, or carry out other actions on it."""
         await self._writer.edit([action for action in actions if isinstance(action, EDITS)])
         for action in actions:
             match action:
@@ -127,11 +127,11 @@ class ApiActuator:
                 case a.RecordEvent():
                     self._recorder.record(action)
                 case _:
-                    pass  # an edit, written already
+                    pass  # an edit, written above
 
 
 def _by_type(actions: Iterable[a.Action]) -> list[list[a.Action]]:
-    """Actions that begin a command, in steps of one type: within a step no action rests on another."""
+    """Actions that start a command, in groups of one type; within a group no action depends on another."""
     return [list(group) for _, group in groupby(actions, key=type)]
 
 

@@ -1,4 +1,4 @@
-"""The caches of `karpool run`: those of every live cluster, NodeClaims and NodePools, and volume attachments."""
+"""The caches of `karpool run`: those of every live cluster, and NodeClaims, NodePools and volume attachments."""
 
 from karpool.kube.client import Client
 from karpool.live import resources as r

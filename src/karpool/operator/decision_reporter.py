@@ -1,4 +1,4 @@
-"""What people get to know of decisions: metrics, the journal, the log, and events on the objects concerned."""
+"""Reports decisions: in metrics, the journal, the log, and Events on the objects."""
 
 import time
 from collections import Counter
@@ -26,11 +26,11 @@ from karpool.provisioning.provision import ProvisioningResult
 
 _log = structlog.get_logger()
 MOST_EVENTS: Final = 50
-"""About how many nodes at most events say, after one pass, why they stay."""
+"""How many nodes get an Event with their reason after one pass, at most."""
 
 
 class DecisionReporter(DecisionObserver):
-    """Tells of everything that was decided; knows nothing that decisions rest on."""
+    """Reports every decision; decisions do not depend on it."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class DecisionReporter(DecisionObserver):
         dry_run: bool = False,
         explain_every: timedelta = timedelta(0),
     ) -> None:
-        """A pass that found nothing is explained node by node every so often; one that found something always is."""
+        """A pass without a command is explained every `explain_every`; one with a command always is."""
         self._store = store
         self._metrics = metrics
         self._journal = journal
@@ -52,115 +52,119 @@ class DecisionReporter(DecisionObserver):
         self._dry_run = dry_run
         self._explain_every = explain_every
         self._explained: datetime | None = None
-        self._said: dict[str, tuple[str, ...]] = {}
+        self._reported: dict[str, tuple[str, ...]] = {}
         self._decided: tuple[Command, ...] = ()
-        self._began = 0.0
-        self._taken_back: set[str] = set()
-        self._wanted: tuple[NodeClaimSpec, ...] = ()
+        self._pass_started = 0.0
+        self._rolled_back: set[str] = set()
+        self._requested: tuple[NodeClaimSpec, ...] = ()
 
     def looking(self) -> None:
-        """Note when a look began."""
-        self._began = time.perf_counter()
+        """Remember when a pass starts."""
+        self._pass_started = time.perf_counter()
 
     # -- passes --------------------------------------------------------------------------------------------------
 
-    def looked(self, look: DecisionPass, commands: Sequence[Command]) -> None:
-        """Measure a pass, and explain it unless it only repeats one of a moment ago."""
-        self._metrics.decision_pass(time.perf_counter() - self._began)
+    def looked(self, decision_pass: DecisionPass, commands: Sequence[Command]) -> None:
+        """Measure a pass, and explain it unless it repeats the last one."""
+        self._metrics.decision_pass(time.perf_counter() - self._pass_started)
         now = self._clock()
         if self._is_news(tuple(commands), now):
             self._explained, self._decided = now, tuple(commands)
-            self._explain(look, commands, now)
+            self._explain(decision_pass, commands, now)
 
     def _is_news(self, commands: tuple[Command, ...], now: datetime) -> bool:
         if commands:
-            return commands != self._decided  # a dry run decides the same again and again
+            return commands != self._decided  # a dry run repeats its decisions
         return self._explained is None or now - self._explained >= self._explain_every
 
-    def _explain(self, look: DecisionPass, commands: Sequence[Command], now: datetime) -> None:
+    def _explain(self, decision_pass: DecisionPass, commands: Sequence[Command], now: datetime) -> None:
         chosen = {name for command in commands for name in command.nodes}
-        stay = [one for one in _candidates(look) if one.name not in chosen]
-        rejected = [(one.name, why_it_stays(look, one)) for one in stay]
+        rejected = [
+            (candidate.name, why_it_stays(decision_pass, candidate))
+            for candidate in _candidates(decision_pass)
+            if candidate.name not in chosen
+        ]
         self._journal.decided(now, commands, rejected, dry_run=self._dry_run)
         self._metrics.rejections(
             rejections=Counter(reason.code for _, reasons in rejected for reason in reasons),
-            eligible={str(Cause.UNDERUTILIZED): len(look.eligible())},
+            eligible={str(Cause.UNDERUTILIZED): len(decision_pass.eligible())},
         )
-        self._tell_nodes(rejected)
+        self._record_reasons(rejected)
         for command in commands:
-            _log.info("decided", **_summary(command), dry_run=self._dry_run)
+            _log.info("command decided", **_summary(command), dry_run=self._dry_run)
 
-    def _tell_nodes(self, rejected: list[tuple[str, tuple[Reason, ...]]]) -> None:
-        """Say on nodes why they stay, when that is another reason than before."""
-        changed = [(name, why) for name, why in rejected if self._said.get(name) != tuple(one.code for one in why)]
-        self._said = {name: tuple(one.code for one in why) for name, why in rejected}
-        for name, why in changed[:MOST_EVENTS]:
-            self._record(RecordEvent("Node", name, "Unconsolidatable", _words(name, why[0])))
+    def _record_reasons(self, rejected: list[tuple[str, tuple[Reason, ...]]]) -> None:
+        """Record an Event on nodes that stay for other reasons than before."""
+        codes = {name: tuple(reason.code for reason in reasons) for name, reasons in rejected}
+        changed = [(name, reasons) for name, reasons in rejected if self._reported.get(name) != codes[name]]
+        self._reported = codes
+        for name, reasons in changed[:MOST_EVENTS]:
+            self._record(RecordEvent("Node", name, "Unconsolidatable", _event_message(name, reasons[0])))
 
     # -- commands ------------------------------------------------------------------------------------------------
 
     def dropped(self, command: Command, reason: Reason) -> None:
-        """A command no longer stood."""
+        """Report a command whose validation failed."""
         self._metrics.command_invalidated(str(command.method))
         self._journal.dropped(self._clock(), command, reason)
-        _log.info("dropped", **_summary(command), code=reason.code, why=reason.message, about=reason.object)
+        _log.info("command dropped", **_summary(command), code=reason.code, why=reason.message, about=reason.object)
 
     def began(self, command: Command) -> None:
-        """A command begins; in a dry run none does."""
+        """Report a command that starts; in a dry run none does."""
         if self._dry_run:
             return
         self._metrics.command_started(str(command.method), command.decision, command.savings)
         for replacement in command.replacements:
             self._metrics.claim_created(replacement.pool, str(command.cause))
-        self._journal.begun(self._clock(), command)
-        said = f"{command.cause}: goes by {command.method}, which saves {command.savings:.4g} $/h"
+        self._journal.started(self._clock(), command)
+        message = f"{command.cause}: removed by {command.method}, which saves {command.savings:.4g} $/h"
         for name in command.nodes:
-            self._record(RecordEvent("Node", name, "DisruptionBegan", said))
-        _log.info("began", **_summary(command))
+            self._record(RecordEvent("Node", name, "DisruptionBegan", message))
+        _log.info("command started", **_summary(command))
 
     def acts(self, actions: Sequence[Action]) -> None:
-        """Commands that are taken back are told of once each."""
+        """Report each command that is rolled back, once."""
         for action in actions:
             if isinstance(action, RecordEvent) and action.reason == ROLLED_BACK:
                 ticket = self._ticket(action.name)
-                if ticket is not None and ticket.id not in self._taken_back:
-                    self._taken_back.add(ticket.id)
+                if ticket is not None and ticket.id not in self._rolled_back:
+                    self._rolled_back.add(ticket.id)
                     self._metrics.command_rolled_back(ticket.method, "replace" if ticket.replacements else "delete")
                     self._journal.rolled_back(self._clock(), ticket, action.message)
-                    _log.warning("rolled back", command=ticket.id, nodes=list(ticket.nodes), why=action.message)
+                    _log.warning("command rolled back", command=ticket.id, nodes=list(ticket.nodes), why=action.message)
 
-    def _ticket(self, claim: str) -> Ticket | None:
-        held = self._store.claims.get(claim)
-        return None if held is None else ticket_of(held)
+    def _ticket(self, name: str) -> Ticket | None:
+        claim = self._store.claims.get(name)
+        return None if claim is None else ticket_of(claim)
 
     # -- provisioning --------------------------------------------------------------------------------------------
 
-    def provisioned(self, found: ProvisioningResult) -> None:
-        """Pods that wait were looked at; a dry run finds the same nodes again and again."""
-        self._metrics.scheduling_pass(time.perf_counter() - self._began, unschedulable=len(found.unschedulable))
-        wanted, before = tuple(claim.spec for claim in found.claims), self._wanted
-        self._wanted = wanted if self._dry_run else ()
-        if wanted and wanted == before:
+    def provisioned(self, result: ProvisioningResult) -> None:
+        """Report nodes for pending pods, and pods without a place; a dry run repeats its requests."""
+        self._metrics.scheduling_pass(time.perf_counter() - self._pass_started, unschedulable=len(result.unschedulable))
+        requested, previous = tuple(claim.spec for claim in result.claims), self._requested
+        self._requested = requested if self._dry_run else ()
+        if requested and requested == previous:
             return
-        self._journal.provisioned(self._clock(), found.claims, found.unschedulable)
-        for claim in found.claims:
+        self._journal.provisioned(self._clock(), result.claims, result.unschedulable)
+        for claim in result.claims:
             pool = claim.metadata.labels.get(NODEPOOL, "")
             if not self._dry_run:
                 self._metrics.claim_created(pool, "provisioned")
-            _log.info("asked for a node", claim=claim.name, pool=pool, dry_run=self._dry_run)
-        for key, reason in found.unschedulable:
+            _log.info("node requested", claim=claim.name, pool=pool, dry_run=self._dry_run)
+        for key, reason in result.unschedulable:
             self._record(RecordEvent("Pod", key, "FailedScheduling", reason.message, "Warning"))
 
 
-def _candidates(look: DecisionPass) -> list[Candidate]:
-    nodes = look.context.snapshot.nodes
-    return [look.context.candidate(row) for row, state in enumerate(nodes.states) if state is not None]
+def _candidates(decision_pass: DecisionPass) -> list[Candidate]:
+    nodes = decision_pass.context.snapshot.nodes
+    return [decision_pass.context.candidate(row) for row, state in enumerate(nodes.states) if state is not None]
 
 
-def _words(node: str, why: Reason) -> str:
-    """A reason in an event on a node, with the object that it is about if that is another one."""
-    about = "" if why.object in ("", f"Node {node}") else f"{why.object} "
-    return f"{why.code}: {about}{why.message}"
+def _event_message(node: str, reason: Reason) -> str:
+    """A reason in an Event on a node, with its object if that is not the node."""
+    about = "" if reason.object in ("", f"Node {node}") else f"{reason.object} "
+    return f"{reason.code}: {about}{reason.message}"
 
 
 def _summary(command: Command) -> dict[str, object]:
@@ -168,6 +172,6 @@ def _summary(command: Command) -> dict[str, object]:
         "method": str(command.method),
         "cause": str(command.cause),
         "nodes": list(command.nodes),
-        "replacements": [list(one.instance_types[:3]) for one in command.replacements],
+        "replacements": [list(replacement.instance_types[:3]) for replacement in command.replacements],
         "savings_per_hour": command.savings,
     }

@@ -1,9 +1,9 @@
-"""Launches and ends of machines: each claim in a task of its own, so that one that is stuck stalls only itself."""
+"""Launches and terminates instances: each claim in its own task, so that a stuck one delays no other."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -19,18 +19,18 @@ _log = structlog.get_logger()
 AT_ONCE: Final = 100
 FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 60.0
-COLLECTION: Final = 120.0
-"""How often to look for machines without a claim, and claims without a machine, in seconds."""
-_YOUNG: Final = timedelta(seconds=30)
+GC_INTERVAL: Final = 120.0
+"""How often to look for instances without a claim, and claims without an instance, in seconds."""
+_GC_MINIMUM_AGE: Final = timedelta(seconds=30)
 Alive = Callable[[], bool]
 
 
 class InstanceLauncher:
-    """Sees to it that every claim gets its machine, and that every machine that is to go ends."""
+    """Makes sure that every claim gets its instance, and that instances of deleted claims are terminated."""
 
     def __init__(
         self,
-        machines: Instances,
+        instances: Instances,
         store: ClusterStore,
         writer: Writer,
         *,
@@ -38,7 +38,7 @@ class InstanceLauncher:
         alive: Alive,
         record: Callable[[a.RecordEvent], None],
     ) -> None:
-        self._machines = machines
+        self._instances = instances
         self._store = store
         self._writer = writer
         self._clock = clock
@@ -47,21 +47,21 @@ class InstanceLauncher:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._launching: dict[str, asyncio.Task[None]] = {}
         self._done: set[str] = set()
-        self._ending: dict[str, asyncio.Task[None]] = {}
+        self._terminating: dict[str, asyncio.Task[None]] = {}
 
-    def catch_up(self) -> None:
-        """Begin the launches of claims that came, and those that an earlier process left unfinished."""
+    def launch_pending(self) -> None:
+        """Start the launches of new claims, and those that an earlier process left unfinished."""
         for claim in self._store.claims:
             uid = claim.metadata.uid
-            if uid not in self._done and uid not in self._launching and _to_launch(claim):
-                self._launching[uid] = _task(self._launch(claim))
+            if uid not in self._done and uid not in self._launching and _needs_launch(claim):
+                self._launching[uid] = asyncio.create_task(self._launch(claim))
 
     def stop(self) -> None:
-        """Leave everything as it is; a later process goes on."""
-        for task in (*self._launching.values(), *self._ending.values()):
+        """Cancel all tasks; a later process continues."""
+        for task in (*self._launching.values(), *self._terminating.values()):
             task.cancel()
         self._launching.clear()
-        self._ending.clear()
+        self._terminating.clear()
         self._done.clear()
 
     # -- launch --------------------------------------------------------------------------------------------------
@@ -72,105 +72,101 @@ class InstanceLauncher:
             while not await self._attempt(claim):
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_RETRY)
-                held = self._store.claims.get(claim.name)
-                if held is None or held.metadata.uid != uid or not _to_launch(held):
+                current = self._store.claims.get(claim.name)
+                if current is None or current.metadata.uid != uid or not _needs_launch(current):
                     return
-                claim = held
+                claim = current
             self._done.add(uid)
         finally:
             self._launching.pop(uid, None)
 
     async def _attempt(self, claim: NodeClaim) -> bool:
-        """Whether the launch is over, in one way or another."""
+        """Whether the launch has ended, successfully or not."""
         if not self._alive():
             return False
         try:
             async with self._slots:
-                launched = await self._machines.launch(claim)
-            await self._report(claim, launched)
+                launched = await self._instances.launch(claim)
+            await self._write_status(claim, launched)
         except InsufficientCapacityError as error:
             return await self._give_up(claim, str(error))
         except (LaunchError, ApiError) as error:
-            await self._failed(claim, str(error))
+            await self._write_failure(claim, str(error))
             return False
         return True
 
-    async def _report(self, claim: NodeClaim, launched: LaunchedInstance) -> None:
-        """Write into the claim what was launched: labels first, because its node is known by them."""
+    async def _write_status(self, claim: NodeClaim, launched: LaunchedInstance) -> None:
+        """Write the instance into the claim: labels first, because its node is matched by them."""
         labels = {key: value for key, value in launched.labels.items() if key not in claim.metadata.labels}
         await self._writer.edit([a.SetLabel("NodeClaim", claim.name, key, value) for key, value in labels.items()])
-        said = a.SetClaimCondition(claim.name, LAUNCHED, "True", LAUNCHED)
+        condition = a.SetClaimCondition(claim.name, LAUNCHED, "True", LAUNCHED)
         status = {
             "providerID": launched.provider_id,
             "capacity": {name: str(amount) for name, amount in launched.capacity.items()},
             "allocatable": {name: str(amount) for name, amount in launched.allocatable.items()},
         }
-        await self._writer.edit([said], also={"status": status})
+        await self._writer.edit([condition], also={"status": status})
 
-    async def _failed(self, claim: NodeClaim, message: str) -> None:
+    async def _write_failure(self, claim: NodeClaim, message: str) -> None:
         _log.warning("launch failed", claim=claim.name, error=message)
         if claim.is_true(LAUNCHED):
             return
         try:
             await self._writer.edit([a.SetClaimCondition(claim.name, LAUNCHED, "Unknown", "LaunchFailed", message)])
         except ApiError as error:
-            _log.warning("launch failed, and so did its report", claim=claim.name, error=str(error))
+            _log.warning("launch failure not written", claim=claim.name, error=str(error))
 
     async def _give_up(self, claim: NodeClaim, message: str) -> bool:
         self._record(a.RecordEvent("NodeClaim", claim.name, "InsufficientCapacityError", message, "Warning"))
         try:
             await self._writer.apply(a.DeleteClaim(claim.name, claim.metadata.uid))
         except ApiError as error:
-            _log.warning("a claim without a machine could not be deleted", claim=claim.name, error=str(error))
+            _log.warning("claim deletion failed; retrying", claim=claim.name, error=str(error))
             return False
         return True
 
-    # -- end -----------------------------------------------------------------------------------------------------
+    # -- termination ---------------------------------------------------------------------------------------------
 
     def terminate(self, action: a.TerminateInstance) -> None:
-        """End the machine of a claim, unless that is under way."""
+        """Terminate the instance of a claim, unless that is in progress."""
         claim = self._store.claims.get(action.claim)
         if claim is None or claim.metadata.uid != action.uid:
             return
         launching = self._launching.pop(action.uid, None)
         if launching is not None:
             launching.cancel()
-        if action.uid not in self._ending:
-            self._ending[action.uid] = _task(self._end(claim))
+        if action.uid not in self._terminating:
+            self._terminating[action.uid] = asyncio.create_task(self._terminate(claim))
 
-    async def _end(self, claim: NodeClaim) -> None:
+    async def _terminate(self, claim: NodeClaim) -> None:
         try:
-            gone = await self._machines.terminate(claim)
+            gone = await self._instances.terminate(claim)
             reason = TERMINATED if gone else TERMINATING
             await self._writer.edit([a.SetClaimCondition(claim.name, INSTANCE_TERMINATING, "True", reason)])
         except (LaunchError, ApiError) as error:
-            _log.warning("a machine could not be ended; it is asked for again", claim=claim.name, error=str(error))
+            _log.warning("instance termination failed; retrying", claim=claim.name, error=str(error))
         finally:
-            self._ending.pop(claim.metadata.uid, None)
+            self._terminating.pop(claim.metadata.uid, None)
 
-    # -- what belongs to nobody ----------------------------------------------------------------------------------
+    # -- garbage collection --------------------------------------------------------------------------------------
 
-    async def collect(self) -> None:
-        """End machines without a claim, and say of claims without a machine that it is gone."""
-        existing = await self._machines.existing()
+    async def collect_garbage(self) -> None:
+        """Terminate instances without a claim, and write into claims without an instance that it is gone."""
+        existing = await self._instances.list()
         for provider_id, name in existing.items():
             if name not in self._store.claims and not await self._writer.has_claim(name):
-                _log.info("a machine that no claim stands for is ended", provider_id=provider_id)
-                await self._machines.end(provider_id)
+                _log.info("terminating an instance without a claim", provider_id=provider_id)
+                await self._instances.terminate_orphan(provider_id)
         for claim in self._store.claims.listed():
-            if claim.status.provider_id not in existing and self._settled(claim):
+            if claim.status.provider_id not in existing and self._was_registered(claim):
                 gone = a.SetClaimCondition(claim.name, INSTANCE_TERMINATING, "True", TERMINATED)
                 await self._writer.edit([gone])
 
-    def _settled(self, claim: NodeClaim) -> bool:
+    def _was_registered(self, claim: NodeClaim) -> bool:
         created = claim.metadata.creation_timestamp
-        old = created is not None and self._clock() - created > _YOUNG
+        old = created is not None and self._clock() - created > _GC_MINIMUM_AGE
         return old and claim.metadata.deletion_timestamp is None and claim.is_true(REGISTERED)
 
 
-def _to_launch(claim: NodeClaim) -> bool:
+def _needs_launch(claim: NodeClaim) -> bool:
     return claim.metadata.deletion_timestamp is None and not claim.is_true(REGISTERED)
-
-
-def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    return asyncio.create_task(work)

@@ -1,6 +1,6 @@
-"""The decision journal: one JSON line for every decision, in files that take each other's place when they are full.
+"""The decision journal: one JSON line per decision, in files that are rotated when they are full.
 
-Nobody waits for the disk and nothing fails because of it: a line that cannot be written is lost, and the log says so.
+A failing disk stops nothing: a line that cannot be written is lost, and the log says so.
 """
 
 import os
@@ -13,33 +13,36 @@ import msgspec
 import structlog
 
 from karpool.disruption.command import Command
-from karpool.execution.tickets import Ticket
+from karpool.execution.tickets import Ticket, command_id
 from karpool.model.nodepool import NodeClaim
 from karpool.model.reasons import Reason
 from karpool.operator.journal_records import (
-    AnyLine,
+    DroppedRecord,
+    JournalRecord,
     NoDecisionRecord,
+    ProvisionedRecord,
     Rejected,
-    begun_line,
-    decision_line,
-    dropped_line,
-    kept,
-    provisioned_line,
-    rolled_back_line,
+    RolledBackRecord,
+    StartedRecord,
+    decision_record,
+    kept_nodes,
+    known_savings,
+    requested_node,
 )
+from karpool.report.document import Unschedulable
 
 LARGEST: Final = 64 * 2**20
 OLD_FILES: Final = 5
-_TELL_EVERY: Final = timedelta(minutes=1)
+_LOG_INTERVAL: Final = timedelta(minutes=1)
 
-Gist = tuple[tuple[str, str, str], ...]
-"""Who is told about, and for which reasons, without the words."""
+ReasonKeys = tuple[tuple[str, str, str], ...]
+"""Names with reason codes and objects, without the sentences."""
 
 log = structlog.get_logger(__name__)
 
 
 class Journal:
-    """A file of lines, and the older ones beside it: `journal.jsonl`, `journal.jsonl.1`, and so on to the oldest."""
+    """The current file and the older ones beside it: `journal.jsonl`, `journal.jsonl.1`, and so on."""
 
     def __init__(
         self,
@@ -49,69 +52,86 @@ class Journal:
         old_files: int = OLD_FILES,
         on_failure: Callable[[], None] = lambda: None,
     ) -> None:
-        """Without a path nothing is written; `on_failure` hears of every line that is lost."""
+        """Without a path nothing is written; `on_failure` is called for every line that is lost."""
         self._path = path
         self._largest = largest
         self._old_files = old_files
         self._on_failure = on_failure
         self._file: int | None = None
-        self._told: datetime | None = None
-        self._nothing: Gist | None = None
-        self._waiting: Gist = ()
+        self._failure_logged: datetime | None = None
+        self._last_rejected: ReasonKeys | None = None
+        self._last_unschedulable: ReasonKeys = ()
 
     def decided(
         self, time: datetime, commands: Sequence[Command], rejected: Rejected, *, dry_run: bool = False
     ) -> None:
-        """A pass is over: a line for each command, the first of which tells why the other nodes stay.
+        """Write a line for each command; the first says why the other nodes stay.
 
-        A pass without a command has a line of its own, unless the nodes stay for the same reasons as the last time.
+        A pass without a command gets a line only if the nodes stay for other reasons than the last time.
         """
-        if not commands:
-            self._decided_nothing(time, rejected)
+        if commands:
+            self._last_rejected = None
+            for number, command in enumerate(commands):
+                self.write(decision_record(time, command, () if number else rejected, dry_run=dry_run))
             return
-        self._nothing = None
-        for number, command in enumerate(commands):
-            self.write(decision_line(time, command, () if number else rejected, dry_run=dry_run))
+        # Messages hold times and prices that change from pass to pass without meaning anything new.
+        keys = tuple((name, reason.code, reason.object) for name, reasons in rejected for reason in reasons)
+        if keys != self._last_rejected:
+            self._last_rejected = keys
+            self.write(NoDecisionRecord(time=time, rejected=kept_nodes(rejected)))
 
-    def begun(self, time: datetime, command: Command) -> None:
-        """A command begins."""
-        self.write(begun_line(time, command))
+    def started(self, time: datetime, command: Command) -> None:
+        """A command starts."""
+        self.write(
+            StartedRecord(
+                time=time,
+                id=command_id(command, time),
+                method=command.method.value,
+                reason=command.cause.value,
+                nodes=command.nodes,
+                savings_per_hour=known_savings(command),
+            )
+        )
 
-    def dropped(self, time: datetime, command: Command, why: Reason) -> None:
-        """A command does not begin, because a second look found it wrong."""
-        self.write(dropped_line(time, command, why))
+    def dropped(self, time: datetime, command: Command, reason: Reason) -> None:
+        """A command is not started, because its validation failed."""
+        method, cause = command.method.value, command.cause.value
+        self.write(DroppedRecord(time=time, method=method, reason=cause, nodes=command.nodes, reasons=(reason,)))
 
     def rolled_back(self, time: datetime, ticket: Ticket, message: str) -> None:
-        """A command that had begun is taken back."""
-        self.write(rolled_back_line(time, ticket, message))
+        """A command that had started is rolled back."""
+        self.write(
+            RolledBackRecord(
+                time=time, id=ticket.id, method=ticket.method, reason=ticket.cause, nodes=ticket.nodes, message=message
+            )
+        )
 
     def provisioned(
         self, time: datetime, claims: Sequence[NodeClaim], unschedulable: Sequence[tuple[str, Reason]]
     ) -> None:
-        """NodeClaims are created for pods that wait; pods that fit nowhere are told of once, until that changes."""
-        waiting = tuple((pod, why.code, why.object) for pod, why in unschedulable)
-        if claims or waiting != self._waiting:
-            self._waiting = waiting
-            self.write(provisioned_line(time, claims, unschedulable))
+        """NodeClaims are created for pending pods; pods without a place are written once, until that changes."""
+        keys = tuple((pod, reason.code, reason.object) for pod, reason in unschedulable)
+        if claims or keys != self._last_unschedulable:
+            self._last_unschedulable = keys
+            self.write(
+                ProvisionedRecord(
+                    time=time,
+                    new_nodes=tuple(map(requested_node, claims)),
+                    unschedulable=tuple(Unschedulable(pod=pod, reasons=(reason,)) for pod, reason in unschedulable),
+                )
+            )
 
-    def _decided_nothing(self, time: datetime, rejected: Rejected) -> None:
-        # Messages hold times and prices that change from pass to pass without meaning anything new.
-        gist = tuple((name, why.code, why.object) for name, reasons in rejected for why in reasons)
-        if gist != self._nothing:
-            self._nothing = gist
-            self.write(NoDecisionRecord(time=time, rejected=kept(rejected)))
-
-    def write(self, line: AnyLine) -> None:
-        """Append a line; never raises because of the disk."""
+    def write(self, record: JournalRecord) -> None:
+        """Append a record; never raises because of the disk."""
         if self._path is None:
             return
         try:
-            self._append(self._path, msgspec.json.encode(line) + b"\n")
+            self._append(self._path, msgspec.json.encode(record) + b"\n")
         except OSError as error:
-            self._failed(line.time, error)
+            self._failed(record.time, error)
 
     def close(self) -> None:
-        """Let go of the file; the next line opens it again."""
+        """Close the file; the next line opens it again."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -128,7 +148,7 @@ class Journal:
         try:
             _write_all(file, line)
         except OSError:
-            # Half a line would spoil the next one.
+            # Half a line would break the next one.
             os.ftruncate(file, size)
             raise
 
@@ -140,7 +160,7 @@ class Journal:
         return self._file
 
     def _rotate(self, path: Path) -> None:
-        """Every file takes the next number; the oldest goes."""
+        """Give every file the next number; the oldest is deleted."""
         if self._old_files == 0:
             path.unlink(missing_ok=True)
             return
@@ -152,9 +172,9 @@ class Journal:
 
     def _failed(self, now: datetime, error: OSError) -> None:
         self._on_failure()
-        if self._told is None or now - self._told >= _TELL_EVERY:
-            self._told = now
-            log.error("the decision journal cannot be written", path=str(self._path), error=str(error))
+        if self._failure_logged is None or now - self._failure_logged >= _LOG_INTERVAL:
+            self._failure_logged = now
+            log.error("journal write failed; decisions are not recorded", path=str(self._path), error=str(error))
 
 
 def _numbered(path: Path, number: int) -> Path:
@@ -162,13 +182,13 @@ def _numbered(path: Path, number: int) -> Path:
 
 
 def _write_all(file: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(file, left) :]
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
 
 
 def _end_line(file: int) -> None:
-    """A process that was killed while it wrote has left half a line; it gets an end of its own."""
+    """End the half line that a killed process left."""
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
         _write_all(file, b"\n")

@@ -1,4 +1,4 @@
-"""Counts and tells what happens to nodes, claims and pods, whoever made it happen."""
+"""Logs and counts what happens to nodes, claims and pods, whoever caused it."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -19,7 +19,7 @@ _log = structlog.get_logger()
 
 
 class LifecycleReporter:
-    """Hears of every change in a store from now on."""
+    """Observes every change in a store."""
 
     def __init__(self, store: ClusterStore, metrics: Metrics, clock: Callable[[], datetime]) -> None:
         self._metrics = metrics
@@ -33,28 +33,30 @@ class LifecycleReporter:
         return 0.0 if moment is None else max(0.0, (self._clock() - moment).total_seconds())
 
     def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
-        last = new or old
-        if last is None:
+        claim = new or old
+        if claim is None:
             return
-        if not _going(old) and (new is None or _going(new)):
-            _log.info("a node goes", **_named(last), reason=_why(last))
-            self._metrics.claim_disrupted(_pool(last), _why(last), last.metadata.labels.get(CAPACITY_TYPE, ""))
+        if not _is_deleting(old) and (new is None or _is_deleting(new)):
+            _log.info("node deletion started", **_fields(claim), reason=_cause(claim))
+            self._metrics.claim_disrupted(_pool(claim), _cause(claim), claim.metadata.labels.get(CAPACITY_TYPE, ""))
         if new is None:
-            seconds = self._since(last.metadata.deletion_timestamp)
-            _log.info("a node is gone", **_named(last), after_seconds=round(seconds, 1))
-            self._metrics.claim_terminated(_pool(last), seconds=seconds)
-            self._perhaps_done(last)
+            seconds = self._since(claim.metadata.deletion_timestamp)
+            _log.info("node deleted", **_fields(claim), after_seconds=round(seconds, 1))
+            self._metrics.claim_terminated(_pool(claim), seconds=seconds)
+            self._log_completed(claim)
         elif new.is_true(INITIALIZED) and old is not None and not old.is_true(INITIALIZED):
-            _log.info("a node is ready", **_named(new), after_seconds=round(self._since(_created(new)), 1))
+            seconds = self._since(new.metadata.creation_timestamp)
+            _log.info("node initialized", **_fields(new), after_seconds=round(seconds, 1))
         elif new.is_true(DRAINED) and not (old is not None and old.is_true(DRAINED)):
-            _log.info("a node is drained", **_named(new))
+            _log.info("node drained", **_fields(new))
             self._metrics.node_drained(_pool(new))
 
-    def _perhaps_done(self, gone: NodeClaim) -> None:
-        """Tell of a command when the last of its nodes is gone."""
-        ticket = ticket_of(gone)
-        if ticket is not None and not any(one.ticket.id == ticket.id for one in commands_in_progress(self._claims)):
-            _log.info("command done", command=ticket.id, seconds=round(self._since(ticket.created), 1))
+    def _log_completed(self, deleted: NodeClaim) -> None:
+        """Log the end of a command when the last of its nodes is deleted."""
+        ticket = ticket_of(deleted)
+        others = commands_in_progress(self._claims)
+        if ticket is not None and not any(command.ticket.id == ticket.id for command in others):
+            _log.info("command completed", command=ticket.id, seconds=round(self._since(ticket.created), 1))
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         if new is None and old is not None:
@@ -74,29 +76,26 @@ class LifecycleReporter:
             self._metrics.pod_started(self._since(created))
 
 
-def _pool(thing: Object) -> str:
-    return thing.metadata.labels.get(NODEPOOL, "")
+def _pool(item: Object) -> str:
+    return item.metadata.labels.get(NODEPOOL, "")
 
 
-def _named(claim: NodeClaim) -> dict[str, str]:
+def _fields(claim: NodeClaim) -> dict[str, str]:
+    """A claim as fields of the log."""
     ticket = ticket_of(claim)
-    said = {"claim": claim.name, "node": claim.status.node_name, "pool": _pool(claim)}
-    return said if ticket is None else {**said, "command": ticket.id}
+    fields = {"claim": claim.name, "node": claim.status.node_name, "pool": _pool(claim)}
+    return fields if ticket is None else {**fields, "command": ticket.id}
 
 
-def _created(claim: NodeClaim) -> datetime | None:
-    return claim.metadata.creation_timestamp
-
-
-def _going(claim: NodeClaim | None) -> bool:
+def _is_deleting(claim: NodeClaim | None) -> bool:
     return claim is not None and claim.metadata.deletion_timestamp is not None
 
 
-def _why(claim: NodeClaim) -> str:
-    """Why a claim goes, as far as it shows."""
-    said = condition(claim.status.conditions, DISRUPTION_REASON)
-    if said is not None and said.status == "True":
-        return said.reason
+def _cause(claim: NodeClaim) -> str:
+    """Why a claim is deleted, as far as it shows."""
+    disruption = condition(claim.status.conditions, DISRUPTION_REASON)
+    if disruption is not None and disruption.status == "True":
+        return disruption.reason
     meta, longest = claim.metadata, claim.spec.expire_after.delta
     if longest is None or meta.creation_timestamp is None or meta.deletion_timestamp is None:
         return "deleted"

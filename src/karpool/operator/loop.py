@@ -1,6 +1,6 @@
-"""The loop of `karpool run`: changes come in, deeds that are due are done, their actions are carried out, one by one.
+"""The loop of `karpool run`: apply changes, run tasks that are due, carry out their actions, one after the other.
 
-Decisions are made in a thread, so that leases are renewed and watches heard meanwhile; nothing else happens then.
+Tasks run in a thread, so that leases are renewed and watches are read meanwhile; nothing else happens then.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from karpool.operator.actuator import ApiActuator
 from karpool.operator.task_queue import TaskQueue
 
 _log = structlog.get_logger()
-LONGEST_REST: Final = 1.0
-"""How long the loop rests at most: the lead may be lost, or the clock set, without anything else to notice."""
+LONGEST_WAIT: Final = 1.0
+"""How long the loop waits at most, so that a lost lease or a changed clock is noticed."""
 FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 30.0
-_AFTER_A_MISTAKE: Final = 10.0
+_RESTART_DELAY: Final = 10.0
 
 
 class Loop:
@@ -36,116 +36,113 @@ class Loop:
         controller: Controller,
         *,
         leading: Callable[[], bool],
-        term: Callable[[], int] = lambda: 0,
-        trusted: Callable[[], bool] = lambda: True,
-        each_turn: Callable[[], None] = lambda: None,
-        at_stop: Callable[[], None] = lambda: None,
+        term: Callable[[], int],
+        caches_current: Callable[[], bool],
+        on_iteration: Callable[[], None],
+        on_stop: Callable[[], None],
     ) -> None:
-        """`term`: how often the lead was won so far; `trusted`: whether caches show the cluster.
-
-        `each_turn` is called while leading, between deeds, and `at_stop` whenever a life of the controller ends.
-        """
+        """`term` counts how often this process became leader; `on_iteration` is called while it leads."""
         self._queue = queue
         self._changes = changes
         self._actuator = actuator
         self._controller = controller
         self._leading = leading
         self._term = term
-        self._led_in = 0
-        self._trusted = trusted
-        self._each_turn = each_turn
-        self._at_stop = at_stop
+        self._started_in_term = 0
+        self._caches_current = caches_current
+        self._on_iteration = on_iteration
+        self._on_stop = on_stop
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
         self._retry = FIRST_RETRY
         self._retries_at = 0.0
-        self._not_before = 0.0
+        self._restart_at = 0.0
         self._stopping = asyncio.Event()
-        self.turned = time.monotonic()
-        """When the loop last came round, on the steady clock."""
+        self.last_iteration = time.monotonic()
+        """When the loop last made progress, on the monotonic clock."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Turn until asked to stop; the write that is under way then is finished."""
+        """Iterate until asked to stop; then finish the current write."""
         self._stopping = stop
         try:
             while not stop.is_set():
-                await self._rest(stop)
-                self.turned = time.monotonic()
+                await self._wait(stop)
+                self.last_iteration = time.monotonic()
                 await self._guarded(self._changes.apply)
                 if stop.is_set():
                     break
-                await self._follow_the_lead()
-                await self._actuator.settle()
+                await self._follow_leadership()
+                await self._actuator.flush()
                 if self._controller.running:
-                    self._each_turn()
-                    await self._do_what_is_due(stop)
+                    self._on_iteration()
+                    await self._run_due_tasks(stop)
         finally:
             self._stop()
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _rest(self, stop: asyncio.Event) -> None:
-        """Wait for a change or for something that is due."""
+    async def _wait(self, stop: asyncio.Event) -> None:
+        """Wait for a change or a task that is due."""
         due = self._queue.wait()
-        rest = LONGEST_REST if due is None else min(due, LONGEST_REST)
+        timeout = LONGEST_WAIT if due is None else min(due, LONGEST_WAIT)
         waits = [asyncio.create_task(self._changes.waiting.wait()), asyncio.create_task(stop.wait())]
         try:
-            await asyncio.wait(waits, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in waits:
                 task.cancel()
         self._changes.waiting.clear()
 
-    async def _follow_the_lead(self) -> None:
-        """Begin or end a life of the controller; a clock that was set ends one, and the next knows no old times."""
-        reason = self._why_stop()
+    async def _follow_leadership(self) -> None:
+        """Start or stop the controller; a clock that was set restarts it, so that it keeps no old times."""
+        reason = self._stop_reason()
         if self._controller.running and reason:
-            _log.info("the controller stops", reason=reason)
+            _log.info("controller stopping", reason=reason)
             self._stop()
-        ready = self._leading() and self._trusted() and time.monotonic() >= self._not_before
+        ready = self._leading() and self._caches_current() and time.monotonic() >= self._restart_at
         if not self._controller.running and ready:
-            _log.info("the controller starts")
-            self._led_in = self._term()
+            _log.info("controller started")
+            self._started_in_term = self._term()
             await self._guarded(self._controller.start)
 
-    def _why_stop(self) -> str:
+    def _stop_reason(self) -> str:
         if self._queue.jumped():
             return "the clock was set"
         if not self._leading():
             return "this replica does not lead"
-        if self._term() != self._led_in:
-            return "this replica did not lead for a while"
-        return "" if self._trusted() else "nothing was heard from the API server for too long"
+        if self._term() != self._started_in_term:
+            return "this replica lost the lease for a while"
+        return "" if self._caches_current() else "the caches are out of date"
 
     def _stop(self) -> None:
         self._controller.stop()
         self._queue.clear()
         self._retry, self._retries_at = FIRST_RETRY, 0.0
-        self._at_stop()
+        self._on_stop()
 
-    async def _do_what_is_due(self, stop: asyncio.Event) -> None:
+    async def _run_due_tasks(self, stop: asyncio.Event) -> None:
         for task in self._queue.due():
             if stop.is_set() or not self._controller.running or not self._leading():
                 return
             if await self._guarded(task) and not stop.is_set():
-                await self._actuator.settle()
-                self._look_again_after_failures()
+                await self._actuator.flush()
+                self._retry_after_failures()
             await self._guarded(self._changes.apply)
-            self.turned = time.monotonic()
+            self.last_iteration = time.monotonic()
 
     async def _guarded(self, task: Task) -> bool:
-        """Whether something was done without a mistake of ours; one ends this life of the controller."""
+        """Run a task; an unexpected error restarts the controller. Whether there was none."""
         try:
             await self._in_thread(task)
         except Exception:  # noqa: BLE001
-            # It must not stop drains for good, and all that matters stands on the objects.
-            _log.exception("a mistake in Karpool; the controller starts anew", again_in_seconds=_AFTER_A_MISTAKE)
+            # A bug must not stop drains for good; all progress is on the objects.
+            _log.exception("controller failed; restarting", again_in_seconds=_RESTART_DELAY)
             self._controller.cluster_state.stale = True
             self._stop()
-            self._not_before = time.monotonic() + _AFTER_A_MISTAKE
+            self._restart_at = time.monotonic() + _RESTART_DELAY
             return False
         return True
 
-    def _look_again_after_failures(self) -> None:
-        """Nobody hears of a write that failed, so everything is looked at again after a while."""
+    def _retry_after_failures(self) -> None:
+        """Reconcile everything again after a failed write, with back-off."""
         now = time.monotonic()
         if self._actuator.take_failures() and now >= self._retries_at:
             if now - self._retries_at > 2 * LAST_RETRY:
@@ -155,7 +152,7 @@ class Loop:
             self._retry = min(2 * self._retry, LAST_RETRY)
 
     async def _in_thread(self, task: Callable[[], object]) -> None:
-        """Do something beside the event loop; if the end is asked for meanwhile, nobody waits for it."""
+        """Run a task beside the event loop; a stop does not wait for it."""
         work = asyncio.get_running_loop().run_in_executor(self._thread, task)
         asked = asyncio.create_task(self._stopping.wait())
         await asyncio.wait((work, asked), return_when=asyncio.FIRST_COMPLETED)

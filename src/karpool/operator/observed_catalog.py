@@ -1,4 +1,4 @@
-"""What can be had, for a cluster whose machines another controller launches."""
+"""The catalogue of a cluster whose instances another controller launches."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ CatalogFor = Callable[[Sequence[Node], Sequence[NodeClaim]], Catalog]
 
 
 class ObservedCatalog:
-    """The catalogue with the types that only the nodes show; made anew when they show another one."""
+    """The catalogue with the types that only nodes show; rebuilt when they show another one."""
 
     def __init__(self, store: ClusterStore, catalog_for: CatalogFor) -> None:
         self._store = store
@@ -23,7 +23,7 @@ class ObservedCatalog:
 
     @property
     def catalog(self) -> Catalog:
-        """What can be had, and what is there."""
+        """The types that can be launched, and those of existing nodes."""
         version = (self._store.nodes.version, self._store.claims.version)
         if self._catalog is None or (version != self._version and self._types() != self._seen):
             self._seen = self._types()
@@ -32,6 +32,8 @@ class ObservedCatalog:
         return self._catalog
 
     def _types(self) -> frozenset[str]:
-        """The types that nodes and claims show."""
-        labels = (one.metadata.labels for store in (self._store.nodes, self._store.claims) for one in store)
-        return frozenset(found for one in labels if (found := one.get(INSTANCE_TYPE)) is not None)
+        """The types of nodes and claims."""
+        objects = (*self._store.nodes, *self._store.claims)
+        return frozenset(
+            entry.metadata.labels[INSTANCE_TYPE] for entry in objects if INSTANCE_TYPE in entry.metadata.labels
+        )

@@ -1,4 +1,4 @@
-"""`karpool run`: all parts of the controller put together, on one API server."""
+"""`karpool run`: puts all parts of the controller together, on one API server."""
 
 import asyncio
 import time
@@ -11,9 +11,9 @@ from typing import Final
 
 import structlog
 
-from karpool.catalog.instance_types import Catalog
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
+from karpool.controller.observer import DecisionObserver
 from karpool.execution.actions import RecordEvent
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
@@ -34,7 +34,7 @@ from karpool.observability.serving import Page, metrics_page, probe_page, servin
 from karpool.operator.actuator import ApiActuator
 from karpool.operator.caches import OperatorCaches
 from karpool.operator.decision_reporter import DecisionReporter
-from karpool.operator.instance_launcher import COLLECTION, InstanceLauncher
+from karpool.operator.instance_launcher import GC_INTERVAL, InstanceLauncher
 from karpool.operator.journal import Journal
 from karpool.operator.lifecycle_reporter import LifecycleReporter
 from karpool.operator.loop import Loop
@@ -43,20 +43,20 @@ from karpool.operator.pdb_source import StorePdbSource
 from karpool.operator.pool_statistics import PoolStatistics
 from karpool.operator.pool_status_controller import PoolStatusController
 from karpool.operator.providers import provider_maker
-from karpool.operator.providers.protocol import Provider, ProviderContext
+from karpool.operator.providers.protocol import ProviderContext
 from karpool.operator.settings import RunSettings
 from karpool.operator.task_queue import TaskQueue
 from karpool.packing.warmup import warm_up
 from karpool.provisioning.launching import foresee
 
 _log = structlog.get_logger()
-UPKEEP: Final = 5.0
-"""How often the status of pools and the gauges are brought up to date, in seconds."""
-Wall = Callable[[], datetime]
+UPKEEP_INTERVAL: Final = 5.0
+"""How often pool statuses and gauges are updated, in seconds."""
+Record = Callable[[RecordEvent], None]
 
 
 class Operator:
-    """One process of the controller; `run` lasts until it is asked to stop."""
+    """One process of the controller; `run` returns after a stop."""
 
     def __init__(
         self,
@@ -64,12 +64,14 @@ class Operator:
         target: Target,
         catalog_for: CatalogFor,
         *,
-        wall: Wall = utc_now,
+        wall: Callable[[], datetime] = utc_now,
         make_client: Callable[..., Client] = Client,
+        observers: Sequence[DecisionObserver] = (),
         pages: Sequence[Page] = (),
     ) -> None:
-        """`pages` are served beside metrics and probes."""
+        """`observers` hear of every decision; `pages` are served beside metrics and probes."""
         self.settings = settings
+        self._observers = observers
         self._pages = pages
         self.metrics = Metrics()
         self.journal = Journal(
@@ -105,35 +107,35 @@ class Operator:
         self._pools = PoolStatusController(
             self.client, self.caches.store, node_classes=self.provider.node_class_ready, clock=self._now
         )
-        self._census = PoolStatistics(self.caches.store, self.provider.execution.taint_key)
-        self._prepared = False
-        self._alone = settings.lease.name is None or settings.dry_run
+        self._pool_statistics = PoolStatistics(self.caches.store, self.provider.execution.taint_key)
+        self._engine_loaded = False
+        self._always_leads = settings.lease.name is None or settings.dry_run
 
-    # -- what others may ask -------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------
 
     @property
     def leading(self) -> bool:
-        """Whether this process decides."""
-        return self._alone or (self._elector is not None and self._elector.leading)
+        """Whether this process leads."""
+        return self._always_leads or (self._elector is not None and self._elector.leading)
 
     def _may_write(self) -> bool:
         return self.leading and not self.settings.dry_run
 
     def unhealthy(self) -> str | None:
-        """What is wrong with this process, if it should be started anew."""
-        return None if self.loop is None else stalled(self.loop.turned, self.settings.stalled_after)
+        """Why this process should be restarted, if it should."""
+        return None if self.loop is None else stalled(self.loop.last_iteration, self.settings.stalled_after)
 
     def unready(self) -> str | None:
-        """Why this process cannot do its work yet."""
+        """Why this process is not ready, if it is not."""
         missing = self.caches.unsynced()
         if missing:
             return f"waiting for {', '.join(missing)}"
-        return None if self._prepared else "the engine is being loaded"
+        return None if self._engine_loaded else "the engine is being loaded"
 
     # -- the run -------------------------------------------------------------------------------------------------
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Follow, lead and decide until asked to stop; then finish the write under way and release the lease."""
+        """Watch, lead and decide until asked to stop; then finish the current write and release the lease."""
         settings = self.settings
         pages = (
             metrics_page(settings.metrics_address, self.metrics.page),
@@ -145,21 +147,21 @@ class Operator:
             await stack.enter_async_context(self.client)
             bound = await stack.enter_async_context(serving(pages))
             where = {path.strip("/"): str(address) for path, address in bound.items()}
-            _log.info("begins", provider=settings.provider, dry_run=settings.dry_run, **where)
+            _log.info("controller starting", provider=settings.provider, dry_run=settings.dry_run, **where)
             stack.callback(self.journal.close)
             await stack.enter_async_context(background(self.caches.run()))
             synced = await finished_before(stop, self.caches.wait_for_sync())
-            if synced and await finished_before(stop, self._prepare()):
+            if synced and await finished_before(stop, self._load_engine()):
                 await self._lead(stop)
 
-    async def _prepare(self) -> None:
-        """Load the engine, or compile it where nobody has; whoever leads should decide at once."""
-        with_engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
+    async def _load_engine(self) -> None:
+        """Load the engine, or compile it the first time, so that a new leader decides at once."""
+        executor = ThreadPoolExecutor(1, thread_name_prefix="engine")
         try:
-            await asyncio.get_running_loop().run_in_executor(with_engine, warm_up)
+            await asyncio.get_running_loop().run_in_executor(executor, warm_up)
         finally:
-            with_engine.shutdown(wait=False)
-        self._prepared = True
+            executor.shutdown(wait=False)
+        self._engine_loaded = True
 
     async def _lead(self, stop: asyncio.Event) -> None:
         recorder = EventRecorder(
@@ -168,18 +170,17 @@ class Operator:
             instance=self.identity,
             on_result=self.metrics.event,
         )
-        events = asyncio.get_running_loop()
+        event_loop = asyncio.get_running_loop()
 
         def record(event: RecordEvent) -> None:
-            """Tell people of something, from whichever thread; a dry run writes nothing."""
+            """Record an event, from any thread; a dry run writes nothing."""
             if not self.settings.dry_run:
-                events.call_soon_threadsafe(recorder.record, event)
+                event_loop.call_soon_threadsafe(recorder.record, event)
 
         writer = Writer(self.client, self.caches.feeds, self._now)
-        provider = self.provider
-        launches = self._launches(provider, writer, record)
-        actuator = ApiActuator(writer, recorder, launches, stopping=stop.is_set, dry_run=self.settings.dry_run)
-        self.controller = self._controller(provider, actuator, record)
+        launcher = self._launcher(writer, record)
+        actuator = ApiActuator(writer, recorder, launcher, stopping=stop.is_set, dry_run=self.settings.dry_run)
+        self.controller = self._controller(actuator, record)
         LifecycleReporter(self.caches.store, self.metrics, self._now)
         self.loop = Loop(
             self.queue,
@@ -188,23 +189,23 @@ class Operator:
             self.controller,
             leading=lambda: self.leading,
             term=lambda: 0 if self._elector is None else self._elector.term,
-            trusted=lambda: not self.caches.stale(),
-            each_turn=launches.catch_up if launches is not None else _nothing,
-            at_stop=launches.stop if launches is not None else _nothing,
+            caches_current=lambda: not self.caches.stale(),
+            on_iteration=launcher.launch_pending if launcher is not None else _nothing,
+            on_stop=launcher.stop if launcher is not None else _nothing,
         )
         loop = self.loop
 
         async def work() -> None:
-            async with background(self._upkeep(provider, launches)):
+            async with background(self._upkeep(launcher)):
                 await loop.run(stop)
 
         async with background(recorder.run()):
             await self._elected(work)
 
     async def _elected(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Work while the lease is held; give it back after the last write."""
+        """Compete for the lease while working; release it after the last write."""
         lease = self.settings.lease
-        if self._alone or lease.name is None:
+        if self._always_leads or lease.name is None:
             self.metrics.leading(leads=True)
             await work()
             return
@@ -219,34 +220,26 @@ class Operator:
 
     # -- parts ---------------------------------------------------------------------------------------------------
 
-    def _launches(
-        self, provider: Provider, writer: Writer, record: Callable[[RecordEvent], None]
-    ) -> InstanceLauncher | None:
-        if provider.machines is None or self.settings.dry_run:
+    def _launcher(self, writer: Writer, record: Record) -> InstanceLauncher | None:
+        instances = self.provider.instances
+        if instances is None or self.settings.dry_run:
             return None
         return InstanceLauncher(
-            provider.machines,
-            self.caches.store,
-            writer,
-            clock=self._now,
-            alive=lambda: self.leading,
-            record=record,
+            instances, self.caches.store, writer, clock=self._now, alive=lambda: self.leading, record=record
         )
 
-    def _controller(
-        self, provider: Provider, actuator: ApiActuator, record: Callable[[RecordEvent], None]
-    ) -> Controller:
-        store, settings = self.caches.store, self.settings
+    def _controller(self, actuator: ApiActuator, record: Record) -> Controller:
+        store, settings, provider = self.caches.store, self.settings, self.provider
 
         def foreseen(claim: NodeClaim) -> NodeClaim:
-            return foresee(Objects(node_claims=(claim,)), provider.offers.catalog).node_claims[0]
+            return foresee(Objects(node_claims=(claim,)), provider.catalog_source.catalog).node_claims[0]
 
         controller = Controller(
             store,
             self.queue,
             ClusterState(store, foreseen, preferences=settings.options.preferences),
             actuator,
-            offers=provider.offers,
+            offers=provider.catalog_source,
             pdb_source=StorePdbSource(store),
             settings=replace(settings.decisions, annotated_budgets=provider.annotated_budgets),
             options=settings.options,
@@ -254,46 +247,45 @@ class Operator:
             intervals=settings.intervals,
             duties=provider.duties,
         )
-        controller.observers.append(
-            DecisionReporter(
-                store,
-                self.metrics,
-                self.journal,
-                record=record,
-                clock=self._now,
-                dry_run=settings.dry_run,
-                explain_every=settings.explain_every,
-            )
+        reporter = DecisionReporter(
+            store,
+            self.metrics,
+            self.journal,
+            record=record,
+            clock=self._now,
+            dry_run=settings.dry_run,
+            explain_every=settings.explain_every,
         )
+        controller.observers += [reporter, *self._observers]
         return controller
 
     # -- upkeep --------------------------------------------------------------------------------------------------
 
-    async def _upkeep(self, provider: Provider, launches: InstanceLauncher | None) -> None:
-        """Status of pools, gauges, and machines that belong to nobody."""
+    async def _upkeep(self, launcher: InstanceLauncher | None) -> None:
+        """Update pool statuses and gauges, and collect instances without a claim."""
         collected = time.monotonic()
         while True:
             try:
-                self._measure(provider.offers.catalog, annotated=provider.annotated_budgets)
-                if self._may_write() and provider.duties.tends:
-                    await self._pools.keep()
-                if launches is None or self.controller is None or not self.controller.running:
+                self._update_gauges()
+                if self._may_write() and self.provider.duties.tends:
+                    await self._pools.reconcile()
+                if launcher is None or self.controller is None or not self.controller.running:
                     collected = time.monotonic()
-                elif time.monotonic() - collected > COLLECTION:
+                elif time.monotonic() - collected > GC_INTERVAL:
                     collected = time.monotonic()
-                    await launches.collect()
+                    await launcher.collect_garbage()
             except ApiError as error:
-                _log.warning("upkeep failed; it is tried again", error=str(error))
-            await asyncio.sleep(UPKEEP)
+                _log.warning("upkeep failed; retrying", error=str(error))
+            await asyncio.sleep(UPKEEP_INTERVAL)
 
-    def _measure(self, catalog: Catalog, *, annotated: bool) -> None:
-        store = self.caches.store
-        self.metrics.cluster(len(store.nodes), synced=not self.caches.unsynced())
-        self.metrics.pools(self._census.figures(catalog, self._now(), annotated_budgets=annotated))
+    def _update_gauges(self) -> None:
+        self.metrics.cluster(len(self.caches.store.nodes), synced=not self.caches.unsynced())
+        catalog, annotated = self.provider.catalog_source.catalog, self.provider.annotated_budgets
+        self.metrics.pools(self._pool_statistics.samples(catalog, self._now(), annotated_budgets=annotated))
 
-    def _unreadable(self, found: Unreadable) -> None:
-        log_unreadable(found)
-        self._pools.unreadable(found)
+    def _unreadable(self, unreadable: Unreadable) -> None:
+        log_unreadable(unreadable)
+        self._pools.unreadable(unreadable)
 
 
 def _nothing() -> None:

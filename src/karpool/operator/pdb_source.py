@@ -1,4 +1,4 @@
-"""Which PodDisruptionBudgets cover which pods, as the API server keeps them."""
+"""The PodDisruptionBudgets of a live cluster, and the pods that they cover."""
 
 from collections.abc import Collection, Iterator
 
@@ -7,7 +7,7 @@ from karpool.disruption.pdbs import PdbLimits
 
 
 class StorePdbSource:
-    """The budgets of a store, indexed anew only after one changed."""
+    """The budgets of a store, indexed again only after a change."""
 
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
@@ -15,7 +15,7 @@ class StorePdbSource:
         self._pdbs = PdbLimits(())
 
     def pdbs(self) -> PdbLimits:
-        """The budgets as they stand now."""
+        """The current budgets."""
         if self._version != self._store.pdbs.version:
             self._version = self._store.pdbs.version
             self._pdbs = PdbLimits(self._store.pdbs.listed())
@@ -23,7 +23,7 @@ class StorePdbSource:
 
     def covered(self, budgets: Collection[str]) -> Iterator[str]:
         """The keys of the pods that any of these budgets covers."""
-        held = PdbLimits(pdb for key in sorted(budgets) if (pdb := self._store.pdbs.get(key)) is not None)
+        limits = PdbLimits(pdb for key in sorted(budgets) if (pdb := self._store.pdbs.get(key)) is not None)
         for pod in self._store.pods:
-            if held.matching(pod):
+            if limits.matching(pod):
                 yield pod.key

@@ -1,4 +1,4 @@
-"""The machines of a live cluster by their pool, put together anew only where something changed."""
+"""The nodes of a live cluster by pool, joined again only after a change."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ ByPool = Mapping[str, Sequence[StateNode]]
 
 
 class PoolNodes:
-    """All machines of a store, launched ones without a node among them."""
+    """All nodes of a store, and claims whose node is not registered yet."""
 
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
@@ -19,7 +19,7 @@ class PoolNodes:
         self._by_pool: ByPool = {}
 
     def by_pool(self) -> ByPool:
-        """The machines of each pool, empty for those without one; the same object until a machine changes."""
+        """The nodes of each pool, under "" those without one; the same object until a node changes."""
         nodes, claims = self._store.nodes, self._store.claims
         versions = (nodes.version, claims.version)
         if versions != self._seen:
@@ -28,13 +28,13 @@ class PoolNodes:
         return self._by_pool
 
     def _join(self, states: list[StateNode]) -> None:
-        """Keep machines of which nothing changed, because they remember what was worked out for them."""
+        """Keep unchanged nodes, because they cache what was computed for them."""
         known = {_identity(state): state for state in self._states}
         self._states = [known.get(_identity(state), state) for state in states]
-        found: dict[str, list[StateNode]] = {}
+        by_pool: dict[str, list[StateNode]] = {}
         for state in self._states:
-            found.setdefault(state.pool, []).append(state)
-        self._by_pool = found
+            by_pool.setdefault(state.pool, []).append(state)
+        self._by_pool = by_pool
 
 
 def _identity(state: StateNode) -> tuple[int, int, str]:

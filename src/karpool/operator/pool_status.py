@@ -1,6 +1,6 @@
-"""What the status of a NodePool should say: whether it can be used, and what its machines have together.
+"""The status that a NodePool should have: its conditions, and the resources of its nodes.
 
-Statuses are worked out from typed objects and written as merge patches on plain JSON, so that conditions and fields of
+Statuses are computed from typed objects and written as merge patches on plain JSON, so that conditions and fields of
 others survive.
 """
 
@@ -20,30 +20,30 @@ READY: Final = "Ready"
 VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"
 REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
-_ALWAYS_SAID: Final = ("cpu", "memory", "pods", "ephemeral-storage", "nodes")
+_ALWAYS_WRITTEN: Final = ("cpu", "memory", "pods", "ephemeral-storage", "nodes")
 _LONGEST_MESSAGE: Final = 2000
-_UNTRIED: Final = Condition(
+_NOT_TRIED: Final = Condition(
     REGISTRATION_HEALTHY, "Unknown", "AwaitingRegistration", "no node has tried to register since the pool changed"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class WantedStatus:
-    """The fields of a status that are Karpool's."""
+class DesiredPoolStatus:
+    """The fields of a status that Karpool owns."""
 
     conditions: tuple[Condition, ...]
     resources: Mapping[str, Quantity]
 
     @property
     def nodes(self) -> int:
-        """How many machines the pool has."""
+        """How many nodes the pool has."""
         return self.resources["nodes"].units
 
 
-def counted(machines: Iterable[StateNode]) -> dict[str, Quantity]:
-    """What machines have together, and their number; those on their way out use up no limit and are left out."""
-    total = dict.fromkeys(_ALWAYS_SAID, 0)
-    for state in machines:
+def total_resources(nodes: Iterable[StateNode]) -> dict[str, Quantity]:
+    """The capacity of all nodes and their number, without nodes that are being deleted."""
+    total = dict.fromkeys(_ALWAYS_WRITTEN, 0)
+    for state in nodes:
         if not state.deleting:
             total["nodes"] += NANO
             for name, amount in state.capacity.items():
@@ -58,22 +58,22 @@ def pool_status(
     node_class_ready: bool | None,
     registers: bool | None,
     flaws: Sequence[Flaw],
-) -> WantedStatus:
-    """The status that a pool should have; None: nobody can judge, so that whatever is written stays."""
+) -> DesiredPoolStatus:
+    """The status that a pool should have; what is None stays as it is."""
     valid = _validation(flaws)
     node_class = _node_class(pool, ready=node_class_ready)
     known = node_class or condition(pool.status.conditions, NODE_CLASS_READY)
     ready = _ready([valid] if known is None else [valid, known])
     health = None if registers is None else _registration(healthy=registers)
-    conditions = tuple(one for one in (valid, node_class, ready, health) if one is not None)
-    return WantedStatus(conditions, resources)
+    conditions = tuple(entry for entry in (valid, node_class, ready, health) if entry is not None)
+    return DesiredPoolStatus(conditions, resources)
 
 
 def _validation(flaws: Sequence[Flaw]) -> Condition:
     if not flaws:
         return Condition(VALIDATION_SUCCEEDED, "True", VALIDATION_SUCCEEDED)
-    said = "; ".join(f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message for flaw in flaws)
-    return Condition(VALIDATION_SUCCEEDED, "False", "ValidationFailed", said[:_LONGEST_MESSAGE])
+    message = "; ".join(f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message for flaw in flaws)
+    return Condition(VALIDATION_SUCCEEDED, "False", "ValidationFailed", message[:_LONGEST_MESSAGE])
 
 
 def _node_class(pool: NodePool, *, ready: bool | None) -> Condition | None:
@@ -82,61 +82,63 @@ def _node_class(pool: NodePool, *, ready: bool | None) -> Condition | None:
     if ready:
         return Condition(NODE_CLASS_READY, "True", NODE_CLASS_READY)
     ref = pool.spec.template.spec.node_class_ref
-    said = f"{ref.kind} {ref.name} is not there, or is being deleted"
-    return Condition(NODE_CLASS_READY, "False", "NodeClassNotReady", said)
+    message = f"{ref.kind} {ref.name} is not there, or is being deleted"
+    return Condition(NODE_CLASS_READY, "False", "NodeClassNotReady", message)
 
 
 def _registration(*, healthy: bool) -> Condition:
     if healthy:
         return Condition(REGISTRATION_HEALTHY, "True", REGISTRATION_HEALTHY)
-    said = "of the last four nodes, two or more did not register in time; look at their machines and at the node class"
-    return Condition(REGISTRATION_HEALTHY, "False", "RegistrationFailures", said)
+    message = "of the last four nodes, two or more did not register in time; check their instances and the node class"
+    return Condition(REGISTRATION_HEALTHY, "False", "RegistrationFailures", message)
 
 
-def _ready(rests_on: Sequence[Condition]) -> Condition:
-    """Ready if everything is that it rests on; otherwise it says what the first of these says."""
+def _ready(conditions: Sequence[Condition]) -> Condition:
+    """Ready if all conditions are true; otherwise with the reason and message of the first that is not."""
     for status in ("False", "Unknown"):
-        for one in rests_on:
-            if one.status == status:
-                return Condition(READY, status, one.reason, one.message)
+        for entry in conditions:
+            if entry.status == status:
+                return Condition(READY, status, entry.reason, entry.message)
     return Condition(READY, "True", READY)
 
 
-def status_patch(held: Json, wanted: WantedStatus, now: datetime) -> Json:
-    """The merge patch that gives a pool its wanted status; empty if it has it."""
-    status = held.get("status") or {}
+def status_patch(pool: Json, desired: DesiredPoolStatus, now: datetime) -> Json:
+    """The merge patch that gives a pool its desired status; empty if it has it."""
+    status = pool.get("status") or {}
     conditions = status.get("conditions") or []
-    generation = held["metadata"].get("generation", 0)
-    written = _conditions(conditions, wanted, generation, now)
+    generation = pool["metadata"].get("generation", 0)
+    written = _conditions(conditions, desired, generation, now)
     patch: Json = {} if written == conditions else {"conditions": written}
-    if amounts := _resources_patch(status.get("resources") or {}, wanted.resources):
+    if amounts := _resources_patch(status.get("resources") or {}, desired.resources):
         patch["resources"] = amounts
-    if status.get("nodes") != wanted.nodes:
-        patch["nodes"] = wanted.nodes
+    if status.get("nodes") != desired.nodes:
+        patch["nodes"] = desired.nodes
     return {"status": patch} if patch else {}
 
 
-def _conditions(held: list[Any], wanted: WantedStatus, generation: int, now: datetime) -> list[Any]:
-    listed = list(wanted.conditions)
-    if not any(one.type == REGISTRATION_HEALTHY for one in listed) and not _tried(held, generation):
-        listed.append(_UNTRIED)
-    for one in listed:
-        held = set_condition(held, one.type, one.status, one.reason, one.message, now)
-        held = [{**entry, "observedGeneration": generation} if entry["type"] == one.type else entry for entry in held]
-    return held
+def _conditions(written: list[Any], status: DesiredPoolStatus, generation: int, now: datetime) -> list[Any]:
+    desired = list(status.conditions)
+    if not any(new.type == REGISTRATION_HEALTHY for new in desired) and not _tried(written, generation):
+        desired.append(_NOT_TRIED)
+    for new in desired:
+        written = set_condition(written, new.type, new.status, new.reason, new.message, now)
+        written = [
+            {**entry, "observedGeneration": generation} if entry["type"] == new.type else entry for entry in written
+        ]
+    return written
 
 
-def _tried(held: list[Any], generation: int) -> bool:
-    """Whether a pool says, of what it is now, how its nodes register."""
+def _tried(written: list[Any], generation: int) -> bool:
+    """Whether a pool shows, for its current generation, how its nodes register."""
     return any(
         entry["type"] == REGISTRATION_HEALTHY and entry.get("observedGeneration", generation) == generation
-        for entry in held
+        for entry in written
     )
 
 
-def _resources_patch(held: Mapping[str, Any], wanted: Mapping[str, Quantity]) -> Json:
-    gone: Json = {name: None for name in held if name not in wanted}
-    return gone | {name: str(amount) for name, amount in wanted.items() if _amount(held.get(name)) != amount}
+def _resources_patch(written: Mapping[str, Any], desired: Mapping[str, Quantity]) -> Json:
+    gone: Json = {name: None for name in written if name not in desired}
+    return gone | {name: str(amount) for name, amount in desired.items() if _amount(written.get(name)) != amount}
 
 
 def _amount(written: str | float | None) -> Quantity | None:

@@ -1,4 +1,4 @@
-"""Keeps the status of NodePools in line with what is known of them, and writes only what would change."""
+"""Writes the status of NodePools, where it would change."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from karpool.live.writer import retry_on_conflict
 from karpool.model.nodepool import NodePool
 from karpool.model.rules.pools import controller_flaws
 from karpool.operator.pool_nodes import ByPool, PoolNodes
-from karpool.operator.pool_status import WantedStatus, counted, pool_status, status_patch
+from karpool.operator.pool_status import DesiredPoolStatus, pool_status, status_patch, total_resources
 from karpool.operator.registration_health import RegistrationHealth
 from karpool.wire.problems import Flaw
 from karpool.wire.quantity import Quantity
@@ -29,68 +29,68 @@ _MERGE_PATCH: Final = "application/merge-patch+json"
 NodeClasses = Callable[[NodePool], bool | None]
 
 
-class _Settled(NamedTuple):
-    """A status that a pool has, as of a version of the pool."""
+class _Written(NamedTuple):
+    """A status that a pool has, and the version of the pool."""
 
     uid: str
     version: int
-    status: WantedStatus
+    status: DesiredPoolStatus
 
 
 class PoolStatusController:
     """Writes conditions and counters of pools; one call at a time.
 
-    It reads the store and never writes there: what it wrote comes back by the watch, between decisions.
+    It does not change the store: its writes come back through the watch, between decisions.
     """
 
     def __init__(
         self, client: Client, store: ClusterStore, *, node_classes: NodeClasses, clock: Callable[[], datetime]
     ) -> None:
-        """`node_classes` says whether the node class of a pool can be used; None: nobody can tell."""
+        """`node_classes` says whether the node class of a pool can be used; None: unknown."""
         self._client = client
         self._store = store
         self._node_classes = node_classes
         self._clock = clock
         self._registrations = RegistrationHealth()
         self._unreadable: dict[str, Unreadable] = {}
-        self._settled: dict[str, _Settled] = {}
-        self._machines = PoolNodes(store)
-        self._counted: tuple[ByPool, Mapping[str, Mapping[str, Quantity]]] = ({}, {})
+        self._written: dict[str, _Written] = {}
+        self._nodes = PoolNodes(store)
+        self._totals: tuple[ByPool, Mapping[str, Mapping[str, Quantity]]] = ({}, {})
 
-    def unreadable(self, found: Unreadable) -> None:
-        """Note an object that was left out; if it is a pool, its status will say why."""
-        if found.resource is NODE_POOLS and found.metadata.name:
-            self._unreadable[found.metadata.name] = found
+    def unreadable(self, unreadable: Unreadable) -> None:
+        """Note an object that cannot be read; if it is a pool, its status will say why."""
+        if unreadable.resource is NODE_POOLS and unreadable.metadata.name:
+            self._unreadable[unreadable.metadata.name] = unreadable
 
-    async def keep(self) -> None:
-        """Bring the status of every pool in line; what fails is logged and tried again at the next call."""
-        wanted = self._wanted()
-        there = {pool.name for pool, _ in wanted}
-        self._settled = {name: held for name, held in self._settled.items() if name in there}
+    async def reconcile(self) -> None:
+        """Write the status of every pool that differs; failures are logged and retried at the next call."""
+        desired = self._desired()
+        names = {pool.name for pool, _ in desired}
+        self._written = {name: written for name, written in self._written.items() if name in names}
         await asyncio.gather(
-            *(self._bring(pool, status) for pool, status in wanted if not self._is_settled(pool, status))
+            *(self._update(pool, status) for pool, status in desired if not self._is_written(pool, status))
         )
 
-    # -- what is wanted ------------------------------------------------------------------------------------------
+    # -- desired statuses ----------------------------------------------------------------------------------------
 
-    def _wanted(self) -> list[tuple[NodePool, WantedStatus]]:
+    def _desired(self) -> list[tuple[NodePool, DesiredPoolStatus]]:
         pools = tuple(self._store.pools)
-        self._registrations.look(pools, self._store.claims, self._clock())
-        counts = self._counts()
-        nothing = counted(())
-        self._forget_mended(pools)
+        self._registrations.observe(pools, self._store.claims, self._clock())
+        totals = self._current_totals()
+        nothing = total_resources(())
+        self._drop_readable(pools)
         readable = [
-            (pool, self._status(pool, counts.get(pool.name, nothing)))
+            (pool, self._status(pool, totals.get(pool.name, nothing)))
             for pool in pools
             if pool.name not in self._unreadable
         ]
         return readable + [
-            (pool, _unreadable_status(pool, found, counts.get(name, nothing)))
-            for name, found in self._unreadable.items()
-            for pool in [NODE_POOLS.metadata_only(found.metadata)]
+            (pool, _unreadable_status(pool, unreadable, totals.get(name, nothing)))
+            for name, unreadable in self._unreadable.items()
+            for pool in [NODE_POOLS.metadata_only(unreadable.metadata)]
         ]
 
-    def _status(self, pool: NodePool, resources: Mapping[str, Quantity]) -> WantedStatus:
+    def _status(self, pool: NodePool, resources: Mapping[str, Quantity]) -> DesiredPoolStatus:
         return pool_status(
             pool,
             resources=resources,
@@ -99,30 +99,30 @@ class PoolStatusController:
             flaws=tuple(controller_flaws(pool)),
         )
 
-    def _counts(self) -> Mapping[str, Mapping[str, Quantity]]:
-        """What the machines of each pool have together, counted anew only after a change."""
-        machines = self._machines.by_pool()
-        if self._counted[0] is not machines:
-            self._counted = (machines, {pool: counted(states) for pool, states in machines.items()})
-        return self._counted[1]
+    def _current_totals(self) -> Mapping[str, Mapping[str, Quantity]]:
+        """The resources of each pool, summed up again only after a change."""
+        nodes = self._nodes.by_pool()
+        if self._totals[0] is not nodes:
+            self._totals = (nodes, {pool: total_resources(states) for pool, states in nodes.items()})
+        return self._totals[1]
 
-    def _forget_mended(self, pools: tuple[NodePool, ...]) -> None:
-        """Pools of which a later version could be read."""
+    def _drop_readable(self, pools: tuple[NodePool, ...]) -> None:
+        """Forget pools of which a later version could be read."""
         for pool in pools:
-            found = self._unreadable.get(pool.name)
-            if found is not None and version_of(pool) > version_number(found.metadata.resource_version):
+            unreadable = self._unreadable.get(pool.name)
+            if unreadable is not None and version_of(pool) > version_number(unreadable.metadata.resource_version):
                 del self._unreadable[pool.name]
 
-    # -- what is written -----------------------------------------------------------------------------------------
+    # -- writes --------------------------------------------------------------------------------------------------
 
-    def _is_settled(self, pool: NodePool, status: WantedStatus) -> bool:
-        """Whether the pool has this status, and nobody has changed the pool since."""
-        held = self._settled.get(pool.name)
-        if held is None:
+    def _is_written(self, pool: NodePool, status: DesiredPoolStatus) -> bool:
+        """Whether the pool has this status, and was not changed since."""
+        last = self._written.get(pool.name)
+        if last is None:
             return False
-        return held.uid == pool.metadata.uid and version_of(pool) <= held.version and held.status == status
+        return last.uid == pool.metadata.uid and version_of(pool) <= last.version and last.status == status
 
-    async def _bring(self, pool: NodePool, status: WantedStatus) -> None:
+    async def _update(self, pool: NodePool, status: DesiredPoolStatus) -> None:
         try:
             version = await retry_on_conflict(lambda: self._write(pool, status))
         except NotFoundError:
@@ -130,25 +130,23 @@ class PoolStatusController:
         except NotLeadingError:
             return
         except ApiError as error:
-            _log.warning(
-                "the status of a pool could not be written; it is tried again", pool=pool.name, error=str(error)
-            )
+            _log.warning("pool status write failed; retrying", pool=pool.name, error=str(error))
         else:
-            self._settled[pool.name] = _Settled(pool.metadata.uid, version, status)
+            self._written[pool.name] = _Written(pool.metadata.uid, version, status)
 
-    async def _write(self, pool: NodePool, status: WantedStatus) -> int:
-        """Give a pool its status; the version of the pool that has it."""
-        held = msgspec.json.decode(await self._client.raw("GET", NODE_POOLS.path(name=pool.name)))
-        if held["metadata"]["uid"] != pool.metadata.uid:
+    async def _write(self, pool: NodePool, status: DesiredPoolStatus) -> int:
+        """Write the status of a pool; the version of the pool that has it."""
+        current = msgspec.json.decode(await self._client.raw("GET", NODE_POOLS.path(name=pool.name)))
+        if current["metadata"]["uid"] != pool.metadata.uid:
             raise NotFoundError(404, "NotFound", "another pool has this name by now", about=f"NodePool {pool.name}")
-        return await self._patched(held, status)
+        return await self._patch(current, status)
 
-    async def _patched(self, held: Json, status: WantedStatus) -> int:
-        metadata = held["metadata"]
-        patch = status_patch(held, status, self._clock())
+    async def _patch(self, current: Json, status: DesiredPoolStatus) -> int:
+        metadata = current["metadata"]
+        patch = status_patch(current, status, self._clock())
         if patch:
             patch["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
-            # Not the typed call: it would refuse to return a pool that cannot be read.
+            # Not the typed call, which fails for a pool that cannot be read.
             answer = await self._client.raw(
                 "PATCH",
                 NODE_POOLS.path(name=metadata["name"], subresource="status"),
@@ -159,6 +157,6 @@ class PoolStatusController:
         return version_number(metadata["resourceVersion"])
 
 
-def _unreadable_status(pool: NodePool, found: Unreadable, resources: Mapping[str, Quantity]) -> WantedStatus:
-    flaws = [Flaw("", "Unreadable", found.problem)]
+def _unreadable_status(pool: NodePool, unreadable: Unreadable, resources: Mapping[str, Quantity]) -> DesiredPoolStatus:
+    flaws = [Flaw("", "Unreadable", unreadable.problem)]
     return pool_status(pool, resources=resources, node_class_ready=None, registers=None, flaws=flaws)

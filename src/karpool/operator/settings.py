@@ -1,4 +1,4 @@
-"""Everything that `karpool run` may be told, in one value."""
+"""All settings of `karpool run`."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from karpool.controller.ports import Intervals
-from karpool.disruption.settings import DisruptionSettings as DecisionSettings
+from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.settings import ExecutionSettings
 from karpool.kube.election import LeaseTimes
 from karpool.observability.logs import LogFormat, LogLevel
@@ -20,7 +20,7 @@ HEALTH_ADDRESS: Final = Address("127.0.0.1", 8081)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseSettings:
-    """The lease that says who leads; without a name this process leads without asking."""
+    """The lease for leader election; without a name this process always leads."""
 
     name: str | None = "karpool"
     namespace: str = "karpool"
@@ -29,7 +29,7 @@ class LeaseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSettings:
-    """Where decisions are written down; without a path they are not."""
+    """The file of the decision journal; without a path nothing is written."""
 
     path: Path | None = None
     largest: int = LARGEST
@@ -38,12 +38,12 @@ class JournalSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """Settings of the controller; where the command line has an option for one, the default is the same."""
+    """Settings of the controller; the defaults are those of the command line."""
 
     provider: str = "karpenter"
-    """Who makes and ends machines: the name of a file in `karpool.operator.providers`."""
+    """Who launches and terminates instances: a built-in provider, or one of an installed package."""
     dry_run: bool = False
-    decisions: DecisionSettings = field(default_factory=DecisionSettings)
+    decisions: DisruptionSettings = field(default_factory=DisruptionSettings)
     options: Options = field(default_factory=Options)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     intervals: Intervals = field(default_factory=Intervals)
@@ -54,8 +54,8 @@ class RunSettings:
     log_format: LogFormat = LogFormat.JSON
     log_level: LogLevel = LogLevel.INFO
     stalled_after: timedelta = timedelta(minutes=2)
-    """A loop that has not turned for this long is not healthy."""
+    """A loop without an iteration for this long is not healthy."""
     explain_every: timedelta = timedelta(minutes=1)
-    """How often nodes are told why they stay while nothing is decided."""
+    """How often the reasons of nodes are reported while nothing is decided."""
     goodbye: timedelta = timedelta(seconds=5)
-    """How long the end may take, once asked for."""
+    """How long a shutdown may take."""

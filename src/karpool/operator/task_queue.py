@@ -1,4 +1,4 @@
-"""What the controller is to do when, on the clocks of this machine."""
+"""The controller's tasks by the time they are due, on the clocks of this machine."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,18 +10,18 @@ from karpool.controller.ports import Task
 from karpool.kube.clock import utc_now
 
 FURTHEST_JUMP: Final = 5.0
-"""By how many seconds the time of day may stray from the steady clock before it counts as set anew."""
+"""By how many seconds the time of day may differ from the monotonic clock before it counts as set."""
 
 
 class TaskQueue:
-    """Deeds by their time on the steady clock, so that a clock that is set back delays nothing."""
+    """Tasks by their time on the monotonic clock, so that a clock that is set back delays none."""
 
     def __init__(self, wall: Callable[[], datetime] = utc_now, steady: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
         self._steady = steady
         self._heap: list[tuple[float, int, Task]] = []
         self._sequence = 0
-        self._apart = self._distance()
+        self._offset = self._current_offset()
 
     @property
     def moment(self) -> datetime:
@@ -29,34 +29,34 @@ class TaskQueue:
         return self._wall()
 
     def after(self, delay: float, task: Task) -> None:
-        """Do something so many seconds from now."""
+        """Run a task in so many seconds."""
         self._sequence += 1
         heappush(self._heap, (self._steady() + max(0.0, delay), self._sequence, task))
 
     def when(self, moment: datetime, task: Task) -> None:
-        """Do something at a moment, or now if that is past."""
+        """Run a task at a moment, or now if that is past."""
         self.after((moment - self._wall()).total_seconds(), task)
 
     def due(self) -> Iterator[Task]:
-        """What is to be done by now, each only when it is asked for."""
+        """The tasks that are due, each removed when it is yielded."""
         while self._heap and self._heap[0][0] <= self._steady():
             yield heappop(self._heap)[2]
 
     def wait(self) -> float | None:
-        """How many seconds there are until something is to be done; None if nothing ever is."""
+        """How many seconds until the next task is due; None without a task."""
         return max(0.0, self._heap[0][0] - self._steady()) if self._heap else None
 
     def clear(self) -> None:
-        """Forget all that was to be done."""
+        """Remove all tasks."""
         self._heap.clear()
 
     def jumped(self) -> bool:
-        """Whether the time of day was set anew since the last question."""
-        apart = self._distance()
-        jumped = abs(apart - self._apart) > FURTHEST_JUMP
-        # Small steps are the work of time servers; what they add up to is no jump.
-        self._apart = apart
+        """Whether the time of day was set since the last call."""
+        offset = self._current_offset()
+        jumped = abs(offset - self._offset) > FURTHEST_JUMP
+        # Time servers make small steps, which may add up without a jump.
+        self._offset = offset
         return jumped
 
-    def _distance(self) -> float:
+    def _current_offset(self) -> float:
         return self._wall().timestamp() - self._steady()

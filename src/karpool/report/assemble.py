@@ -1,11 +1,12 @@
 """From decisions to documents: a plan, or the explanation of a node."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.budgets import UNLIMITED, calendar
-from karpool.disruption.command import Cause, Command, Move, Replacement
+from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate, DecisionContext
 from karpool.disruption.explain import NodeExplanation
 from karpool.disruption.plan import ClusterTotals, NodeOutcome, Plan, PlanStep
@@ -52,10 +53,8 @@ def _command(step: PlanStep) -> document.PlannedCommand:
         reason=command.cause.value,
         decision="replace" if command.replacements else "delete",
         nodes=command.nodes,
-        replacements=tuple(
-            _replacement(name, new) for name, new in zip(step.replacement_names, command.replacements, strict=True)
-        ),
-        placements=tuple(_placement(move, step) for move in command.moves if not move.leaving),
+        replacements=replacement_parts(command, step.replacement_names),
+        placements=placement_parts(command, step.replacement_names),
         savings_per_hour=None if command.unpriced else command.savings,
         disruption_cost=command.disruption_cost,
         waves={name: waves.waves for name, waves in command.waves.items() if waves.waves is not None},
@@ -63,20 +62,32 @@ def _command(step: PlanStep) -> document.PlannedCommand:
     )
 
 
-def _replacement(name: str, new: Replacement) -> document.ReplacementPart:
-    return document.ReplacementPart(
-        name=name,
-        node_pool=new.pool,
-        capacity_type=new.capacity_type,
-        zones=new.zones,
-        instance_types=new.instance_types,
-        price_per_hour=new.price,
+def replacement_parts(command: Command, names: Sequence[str]) -> tuple[document.ReplacementPart, ...]:
+    """The nodes that a command launches, under these names."""
+    return tuple(
+        document.ReplacementPart(
+            name=name,
+            node_pool=replacement.pool,
+            capacity_type=replacement.capacity_type,
+            zones=replacement.zones,
+            instance_types=replacement.instance_types,
+            price_per_hour=replacement.price,
+        )
+        for name, replacement in zip(names, command.replacements, strict=True)
     )
 
 
-def _placement(move: Move, step: PlanStep) -> document.PlacementPart:
-    target = step.replacement_names[move.target] if isinstance(move.target, int) else move.target
-    return document.PlacementPart(pod=move.pod, source=move.source, target=target)
+def placement_parts(command: Command, names: Sequence[str]) -> tuple[document.PlacementPart, ...]:
+    """Where a command moves pods; `names` are those of its replacements."""
+    return tuple(
+        document.PlacementPart(
+            pod=move.pod,
+            source=move.source,
+            target=names[move.target] if isinstance(move.target, int) else move.target,
+        )
+        for move in command.moves
+        if not move.leaving
+    )
 
 
 def _verdict(outcome: NodeOutcome) -> document.NodeVerdict:

@@ -1,42 +1,57 @@
-"""Providers: who makes and ends machines. A new one is one file beside these, with a function `provider`.
+"""Providers: who starts and terminates instances.
 
-The file's name is the provider's; `protocol` says what the function gets and returns. A line `DEFAULT_CATALOG = "kwok"`
-names the catalogue that is used unless the command line asks for another one than `aws`.
+A provider is a module with a function `provider(context: ProviderContext) -> Provider` (see `protocol`) and, if it has
+a catalogue of its own, a line `DEFAULT_CATALOG = "kwok"`. The built-in ones are the modules beside this one. Any
+installed package can add others: an entry point in the group `karpool.providers` names such a module, or the function.
 """
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from karpool.wire.problems import InputError
+from karpool.wire.entry_points import Plugin, load_plugin, plugin_names
+from karpool.wire.problems import InputError, suggestion
 
 if TYPE_CHECKING:
     from karpool.operator.providers.protocol import Provider, ProviderContext
 
+GROUP: Final = "karpool.providers"
+OPTION: Final = "--provider"
+
 
 def provider_names() -> tuple[str, ...]:
-    """The providers that there are; none of them is loaded for that."""
-    return tuple(sorted(one.name for one in iter_modules(__path__) if one.name != "protocol"))
+    """The providers that there are; none of them is loaded."""
+    return tuple(sorted({*_built_in(), *plugin_names(GROUP)}))
 
 
 def provider_maker(name: str) -> "Callable[[ProviderContext], Provider]":
     """The function that makes a provider."""
-    module = _module(name)
-    made: object = getattr(module, "provider", None)
-    if not callable(made):
-        raise InputError.at("--provider", f"{module.__name__} has no function `provider(ground: Ground) -> Provider`")
-    return made
+    plugin = _load(name)
+    function: Any = getattr(plugin.value, "provider", plugin.value)
+    if not callable(function):
+        raise InputError.at(OPTION, f"{plugin.description} has no function `provider(context) -> Provider`")
+    return function  # type: ignore[no-any-return]
 
 
 def default_catalog(name: str) -> str | None:
     """The catalogue of a provider that has one of its own."""
-    return getattr(_module(name), "DEFAULT_CATALOG", None)
+    loaded = _load(name).value
+    module = sys.modules.get(getattr(loaded, "__module__", ""), loaded)
+    return getattr(module, "DEFAULT_CATALOG", None)
 
 
-def _module(name: str) -> ModuleType:
-    names = provider_names()
-    if name not in names:
-        raise InputError.at("--provider", f"there is no provider {name!r}; there are {', '.join(names)}")
-    return import_module(f"{__name__}.{name}")
+def _built_in() -> tuple[str, ...]:
+    return tuple(module.name for module in iter_modules(__path__) if module.name != "protocol")
+
+
+def _load(name: str) -> Plugin:
+    if name in _built_in():
+        return Plugin(import_module(f"{__name__}.{name}"), f"the built-in provider {name!r}")
+    plugin = load_plugin(GROUP, name, OPTION)
+    if plugin is None:
+        names = provider_names()
+        hint = suggestion(name, names)
+        raise InputError.at(OPTION, f"there is no provider {name!r}; there are {', '.join(names)}{hint}")
+    return plugin

@@ -1,8 +1,8 @@
-"""Karpool beside an installed Karpenter, which launches and ends what NodeClaims ask for.
+"""Karpool beside an installed Karpenter, which launches and terminates NodeClaims.
 
-Karpenter's own disruption is switched off by the pools' budgets (`nodes: "0"`), so those that Karpool goes by stand in
-the annotation `karpool.sh/budgets`. The taint is Karpool's own, because Karpenter takes its own off nodes that it is
-not disrupting. Pods that wait, registration, marks, hashes and drains are Karpenter's.
+Budgets of `nodes: "0"` switch Karpenter's own disruption off, so Karpool reads its budgets from the annotation
+`karpool.sh/budgets`. The taint is Karpool's own, because Karpenter removes its taint from nodes that it is not
+disrupting. Provisioning, registration, conditions, hashes and drains are left to Karpenter.
 """
 
 from dataclasses import replace
@@ -15,11 +15,11 @@ from karpool.operator.providers.protocol import Provider, ProviderContext
 TAINT: Final = "karpool.sh/disrupted"
 
 
-def provider(ground: ProviderContext) -> Provider:
+def provider(context: ProviderContext) -> Provider:
     """The provider for a cluster that Karpenter runs."""
     return Provider(
-        offers=ObservedCatalog(ground.caches.store, ground.catalog_for),
+        catalog_source=ObservedCatalog(context.caches.store, context.catalog_for),
         duties=Duties(provisions=False, tends=False),
-        execution=replace(ground.execution, taint_key=TAINT, terminates=False),
+        execution=replace(context.execution, taint_key=TAINT, terminates=False),
         annotated_budgets=True,
     )

@@ -1,4 +1,4 @@
-"""What a provider is: what can be had, who does what, and, where Karpool starts machines itself, how."""
+"""What a provider is: the catalogue, the duties of Karpool and, if Karpool launches instances itself, how."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,16 +15,16 @@ from karpool.wire.quantity import Quantity
 
 
 class InsufficientCapacityError(Exception):
-    """None of the machines that a claim would take can be had now; the claim is given up and its pods ask anew."""
+    """No instance that a claim accepts is available; the claim is deleted, and its pods are provisioned again."""
 
 
 class LaunchError(Exception):
-    """A launch failed for a reason that may pass; it is tried again until the claim's time is over."""
+    """A launch failed for a temporary reason; it is retried until the claim times out."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchedInstance:
-    """A machine that starts: what is written into its claim."""
+    """A launched instance, as it is written into its claim."""
 
     provider_id: str
     labels: Mapping[str, str]
@@ -33,46 +33,46 @@ class LaunchedInstance:
 
 
 class Instances(Protocol):
-    """Starts and ends machines. Every call may be repeated, by another process too, and has the effect of one."""
+    """Launches and terminates instances; a call that is repeated, by another process too, has the effect of one."""
 
     async def launch(self, claim: NodeClaim) -> LaunchedInstance:
-        """Start the machine of a claim; if it was started before, see to it that its node comes."""
+        """Launch the instance of a claim; if it was launched before, make sure that its node registers."""
 
     async def terminate(self, claim: NodeClaim) -> bool:
-        """End the machine of a claim; whether it is gone."""
+        """Terminate the instance of a claim; whether it is gone."""
 
-    async def existing(self) -> Mapping[str, str]:
-        """All machines that exist and are Karpool's: the names of their claims, by provider id."""
+    async def list(self) -> Mapping[str, str]:
+        """All instances that Karpool launched and that exist: the names of their claims, by provider id."""
 
-    async def end(self, provider_id: str) -> None:
-        """End a machine that no claim stands for."""
+    async def terminate_orphan(self, provider_id: str) -> None:
+        """Terminate an instance without a claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
-    """What a provider may stand on. It is made before anything is read: kinds to follow are named then or never."""
+    """What a provider gets; it is made before the caches start, so kinds to watch are named in `provider` or never."""
 
     client: Client
-    """Can be used once the controller runs."""
+    """Works once the controller runs."""
     caches: ClusterCaches
     catalog_for: CatalogFor
     execution: ExecutionSettings
     clock: Callable[[], datetime]
 
 
-def _nobody_can_tell(_pool: NodePool) -> bool | None:
+def _unknown(_pool: NodePool) -> bool | None:
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A provider; without `machines`, somebody else in the cluster launches what NodeClaims ask for."""
+    """A provider; without `instances`, another controller in the cluster launches NodeClaims."""
 
-    offers: CatalogSource
-    machines: Instances | None = None
+    catalog_source: CatalogSource
+    instances: Instances | None = None
     duties: Duties = field(default_factory=Duties)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     annotated_budgets: bool = False
-    """Whether budgets stand in the pool's annotation, because its own are somebody else's."""
-    node_class_ready: Callable[[NodePool], bool | None] = _nobody_can_tell
-    """Whether the node class of a pool can be used; None: nobody can tell."""
+    """Whether budgets are read from the pool's annotation, because another controller reads its spec."""
+    node_class_ready: Callable[[NodePool], bool | None] = _unknown
+    """Whether the node class of a pool can be used; None: unknown."""
