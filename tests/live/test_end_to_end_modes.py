@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp import web
 from tests.live.aftermath import Onlooker, own
 from tests.live.control_plane import ControlPlane
 from tests.live.karpenter_part import karpenter
@@ -25,12 +26,15 @@ from tests.live.trial import (
 )
 
 from karpool.catalog.pricing import PRICE_LABEL
+from karpool.controller.observer import DecisionObserver
+from karpool.disruption.command import Command
 from karpool.kube.resources import EVENTS
 from karpool.live import resources as r
 from karpool.model.labels import DISRUPTED_TAINT, INSTANCE_TYPE, NODEPOOL
 from karpool.model.nodepool import NodeClaim
-from karpool.observability.serving import Address
+from karpool.observability.serving import Address, Page
 from karpool.operator.providers.kwok import KWOK_NODE_CLASSES
+from karpool.provisioning.provision import ProvisioningResult
 
 BUDGETS = "karpool.sh/budgets"
 TAINT = "karpool.sh/disrupted"
@@ -110,6 +114,40 @@ def test_beside_karpenter_only_what_is_there_is_replaced(running_cluster: Contro
         assert HASH not in made.metadata.annotations
 
     play(running_cluster, story, BESIDE_KARPENTER)
+
+
+class CommandPage(DecisionObserver):
+    """An observer that is a page, too: it shows the commands that have started."""
+
+    def __init__(self, address: Address) -> None:
+        self.page = Page("/commands", address, self._answer)
+        self._methods: list[str] = []
+        self._requested = 0
+
+    def provisioned(self, result: ProvisioningResult) -> None:
+        self._requested += len(result.claims)
+
+    def began(self, command: Command) -> None:
+        self._methods.append(str(command.method))
+
+    async def _answer(self, _: web.Request) -> web.Response:
+        return web.json_response({"requested": self._requested, "started": self._methods})
+
+
+def test_a_page_of_the_caller_shows_what_its_observer_hears(running_cluster: ControlPlane) -> None:
+    address = Address("127.0.0.1", free_port())
+    commands = CommandPage(address)
+
+    async def story(trial: Trial) -> None:
+        await trial.make(pool())
+        trial.start(observers=[commands], pages=[commands.page])
+        await trial.make(deployment("web", 1))
+        await trial.until_running(1)
+        await trial.scale("web", 0)
+        await trial.until_nodes(0)
+        assert json.loads(await _page(address, "/commands")) == {"requested": 1, "started": ["Emptiness"]}
+
+    play(running_cluster, story)
 
 
 def test_metrics_and_probes_show_what_happens(running_cluster: ControlPlane) -> None:
