@@ -1,4 +1,4 @@
-"""The documents in a text: JSON values in a row, or YAML documents, each as the JSON bytes of one value."""
+"""Splits a text into documents, JSON or YAML; each is returned as the JSON bytes of one value."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from karpool.wire.yaml_documents import YamlError, yaml_documents
 _SPACE: Final = re.compile(rb"(?:[ \t\r\n]|---[ \t\r]*(?:\n|$))*")
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _AT_BYTE: Final = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)")
-# Larger texts are written by machines, which do not repeat keys; looking for them would take longer than all the rest.
+# Larger texts are written by programs, which do not repeat keys; the check would take longer than everything else.
 _LARGEST_WITH_KEY_CHECK: Final = 8 * 2**20
 
 
@@ -80,13 +80,13 @@ def _end_of_value(data: bytes, start: int, number: int) -> int:
 def _explained(message: str, data: bytes, start: int) -> str:
     if "truncated" in message:
         return "the JSON is cut short; copy or create the file again"
-    found = _AT_BYTE.fullmatch(message)
-    if found is None:
+    place = _AT_BYTE.fullmatch(message)
+    if place is None:
         return f"the JSON is malformed: {message}"
-    offset = start + int(found[2])
+    offset = start + int(place[2])
     line = data.count(b"\n", 0, offset) + 1
     column = offset - data.rfind(b"\n", 0, offset)
-    return f"line {line}, column {column}: the JSON is malformed: {found[1]}"
+    return f"line {line}, column {column}: the JSON is malformed: {place[1]}"
 
 
 def _refuse_repeated_keys(document: bytes | memoryview, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Fields of objects, as people write them: where a value that does not decode is, and what would be right there."""
+"""Explains decoding errors: which field of an object is wrong, and which value would be right."""
 
 import re
 import types
@@ -33,7 +33,7 @@ Path = tuple[str | int, ...]
 
 
 def written_path(path: Path) -> str:
-    """A path as people write it: `spec.containers[0].resources.requests.cpu`."""
+    """A path as text: `spec.containers[0].resources.requests.cpu`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -46,11 +46,11 @@ def written_path(path: Path) -> str:
 
 
 def explain(error: msgspec.ValidationError, kind: Any, value: Any) -> Flaw:
-    """What a decoder's complaint about `value` means to the person who wrote it."""
+    """A decoder's error about `value`, as a field and a sentence."""
     text = str(error)
-    found = _AT.fullmatch(text)
-    what = found["what"] if found else text
-    path, expected = _resolve(found["path"] if found else "$", kind, value)
+    place = _AT.fullmatch(text)
+    what = place["what"] if place else text
+    path, expected = _resolve(place["path"] if place else "$", kind, value)
     missing = _MISSING.fullmatch(what)
     if missing:
         return Flaw(written_path((*path, missing[1])), "MissingField", "is missing; it is required here")
@@ -66,9 +66,9 @@ def _sentence(what: str, expected: Any) -> str:
     types_named = _EXPECTED.fullmatch(what)
     if types_named is None:
         return what
-    wanted = " or ".join(_WORDS.get(name, name) for name in types_named[1].split(" | ") if name != "null")
-    hint = "; put the value in quotes" if wanted == "text" and types_named[2] in ("int", "float", "bool") else ""
-    return f"expected {wanted}, got {_WORDS.get(types_named[2], types_named[2])}{hint}"
+    words = " or ".join(_WORDS.get(name, name) for name in types_named[1].split(" | ") if name != "null")
+    hint = "; put the value in quotes" if words == "text" and types_named[2] in ("int", "float", "bool") else ""
+    return f"expected {words}, got {_WORDS.get(types_named[2], types_named[2])}{hint}"
 
 
 def _resolve(path: str, kind: Any, value: Any) -> tuple[Path, Any]:
@@ -80,7 +80,7 @@ def _resolve(path: str, kind: Any, value: Any) -> tuple[Path, Any]:
             part = _culprit(kind, value) if match[2] == "..." else int(match[2])
         parts.append(part)
         kind = step(kind, part)
-        value = _held(value, part)
+        value = _child(value, part)
     return tuple(parts), kind
 
 
@@ -95,7 +95,7 @@ def _culprit(kind: Any, value: Any) -> str:
     return "…"
 
 
-def _held(value: Any, part: str | int) -> Any:
+def _child(value: Any, part: str | int) -> Any:
     if isinstance(value, dict):
         return value.get(part)
     if isinstance(value, list) and isinstance(part, int) and part < len(value):
@@ -153,15 +153,15 @@ def unknown_fields(kind: Any, value: Any, path: Path = ()) -> Iterator[tuple[Pat
     if not isinstance(value, dict):
         return
     known = next((fields for member in _members(kind) if (fields := _fields(member)) is not None), None)
-    for key, held in value.items():
+    for key, entry in value.items():
         if known is not None and key not in known:
             yield (*path, key), tuple(known)
         else:
-            yield from unknown_fields(step(kind, key), held, (*path, key))
+            yield from unknown_fields(step(kind, key), entry, (*path, key))
 
 
 def unknown_field(path: Path, known: tuple[str, ...]) -> Flaw:
-    """A field that nobody knows, with the one that was probably meant, or all that there are."""
+    """An unknown field, with the one that was probably meant, or with all known ones."""
     hint = suggestion(str(path[-1]), known) or f"; there are {', '.join(known)}"
     return Flaw(written_path(path), "UnknownField", f"is not a known field{hint}")
 
@@ -169,7 +169,7 @@ def unknown_field(path: Path, known: tuple[str, ...]) -> Flaw:
 def without_nulls(value: Any) -> Any:
     """The value without keys whose value is null: to Kubernetes these are absent."""
     if isinstance(value, dict):
-        return {key: without_nulls(held) for key, held in value.items() if held is not None}
+        return {key: without_nulls(entry) for key, entry in value.items() if entry is not None}
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     return value

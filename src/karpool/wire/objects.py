@@ -1,4 +1,4 @@
-"""How objects come off the wire: typed structs with Kubernetes' camel-case names, decoded without detours."""
+"""The base of all Kubernetes objects: immutable structs with camel-case names, decoded straight from JSON."""
 
 from datetime import datetime
 from typing import Annotated, Any, dataclass_transform
@@ -90,7 +90,7 @@ def is_true(conditions: tuple[Condition, ...], kind: str) -> bool:
 
 
 def decode_value(kind: type, value: Any) -> Any:
-    """Turn a plain value into one of our own value types; msgspec calls this with the field's type."""
+    """Decode a Quantity or a Duration; msgspec calls this with the type of the field."""
     if kind is Quantity:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return _not_negative(parse_quantity(value))
@@ -113,7 +113,7 @@ def _not_negative(amount: Quantity) -> Quantity:
 
 
 def encode_value(value: Any) -> Any:
-    """Turn one of our own value types into a plain value."""
+    """Encode a Quantity or a Duration."""
     if isinstance(value, Quantity | Duration):
         return str(value)
     message = f"cannot encode {type(value).__name__}"

@@ -1,7 +1,7 @@
-"""What is wrong with an input, in words for the person who wrote it.
+"""What is wrong with an input, in sentences for its author.
 
 A `Flaw` is found in one object by a rule; a `Problem` is a flaw with its place: file, object, field. `InputError`
-carries a problem out of any function that cannot go on, and the command line prints it as one line.
+raises a problem, and the command line prints it as one line.
 """
 
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ class InputError(Exception):
 
     @classmethod
     def at(cls, file: str, message: str, *, field: str = "") -> "InputError":
-        """An error about a file, an option or another place that a person can find."""
+        """An error about a file, an option or another place."""
         return cls(Problem(file=file, field=field, message=message))
 
 
@@ -62,7 +62,7 @@ def one_line(text: str) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about a name that nobody knows: the one that was probably meant, if any is close."""
+    """The end of a sentence about an unknown name: the known one that was probably meant, if any is close."""
     import difflib
 
     close = difflib.get_close_matches(name, known, n=1)

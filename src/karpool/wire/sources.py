@@ -1,7 +1,7 @@
-"""What `-f` names, as UTF-8 bytes: files, directories and standard input, plain or compressed.
+"""Reads what `-f` names as UTF-8 bytes: files, directories and standard input, plain or compressed.
 
-Nothing here trusts its input. Reading stops at a size no cluster reaches, and a compressed file that swells far beyond
-what text does is refused before it fills the memory.
+Input is not trusted. Reading stops at a size that no cluster reaches, and a compressed file that expands far more than
+text does is refused before it fills the memory.
 """
 
 import codecs
@@ -37,7 +37,7 @@ _BOMB_BYTES: Final = 2**30
 
 @dataclass(frozen=True, slots=True)
 class ManifestSource:
-    """A place to read: its name for people, and whether somebody named it or a directory held it."""
+    """A file or standard input, and whether it was named itself or found in a directory."""
 
     name: str
     named: bool = True
@@ -62,11 +62,11 @@ def _is_directory(name: str) -> bool:
 
 
 def _in_directory(directory: str) -> Iterator[ManifestSource]:
-    found = sorted(_manifests(directory))
-    if not found:
-        wanted = ", ".join(SUFFIXES)
-        raise InputError.at(directory, f"holds no manifests; files must end in {wanted}, or these with .gz or .zst")
-    yield from (ManifestSource(name, named=False) for name in found)
+    names = sorted(_manifests(directory))
+    if not names:
+        endings = ", ".join(SUFFIXES)
+        raise InputError.at(directory, f"holds no manifests; files must end in {endings}, or these with .gz or .zst")
+    yield from (ManifestSource(name, named=False) for name in names)
 
 
 def _manifests(directory: str) -> Iterator[str]:
@@ -100,7 +100,7 @@ def read_source(source: ManifestSource, stdin: BinaryIO) -> bytes:
 
 
 def display_name(source: ManifestSource) -> str:
-    """What people call the source."""
+    """The name of the source in messages."""
     return STDIN_NAME if source.name == STDIN else source.name
 
 
@@ -196,10 +196,10 @@ def _check_utf8(data: bytes, name: str) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
     view = memoryview(data)
     for start in range(0, len(data), _CHUNK):
-        held = len(decoder.getstate()[0])
+        pending = len(decoder.getstate()[0])
         try:
             decoder.decode(view[start : start + _CHUNK], final=start + _CHUNK >= len(data))
         except UnicodeDecodeError as error:
-            offset = start - held + error.start
+            offset = start - pending + error.start
             message = f"is not UTF-8 text (byte {data[offset]:#04x} at offset {offset}); expected JSON or YAML in UTF-8"
             raise InputError.at(name, message) from error

@@ -1,4 +1,4 @@
-"""YAML as `kubectl` reads it, as plain values: one per document.
+"""Reads YAML as `kubectl` does: one plain value per document.
 
 The values are built from parser events, not by a YAML loader: that is faster, bounds depth and alias expansion, refuses
 duplicate keys, and leaves timestamps as text. Scalars follow YAML 1.1, as in Kubernetes' own tools: `yes` is a boolean.
@@ -159,15 +159,15 @@ class _Reader:
         return mapping
 
     def _alias(self, anchor: str) -> None:
-        found = self._anchors.get(anchor)
-        if found is None:
+        anchored = self._anchors.get(anchor)
+        if anchored is None:
             raise self._error(f"the alias *{anchor[:60]} refers to no anchor before it")
-        self._size += found.size
-        self._expanded += found.size
+        self._size += anchored.size
+        self._expanded += anchored.size
         if self._expanded > _MOST_EXPANDED:
             limit = _MOST_EXPANDED // 2**20
             raise self._error(f"aliases expand to more than {limit} MiB; write values out instead of nesting aliases")
-        self._add(found.value)
+        self._add(anchored.value)
 
     def _add(self, value: Any) -> None:
         if not self._open:
