@@ -3,9 +3,8 @@
 import pytest
 from tests.virtual.worlds import CATALOG, HOUR, cluster, scenario
 
-from karpool.virtual.autoscaler import UnknownMachineError
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.scenario import Policy
+from karpool.virtual.scenario import Policy, ScenarioError
 
 GROUP = """nodeGroups:
 - {name: pool, instanceType: c-4x-amd64-linux, size: 4, least: 1, most: 6,
@@ -63,6 +62,6 @@ def test_pending_pods_bring_nodes_up_to_the_most() -> None:
 
 
 def test_a_type_that_is_not_offered_is_refused() -> None:
-    with pytest.raises(UnknownMachineError, match="offers no on-demand x-1"):
+    with pytest.raises(ScenarioError, match="offers no on-demand x-1"):
         cluster("nodeGroups: [{name: pool, instanceType: x-1}]", pools="")
     assert CATALOG.by_name

@@ -13,8 +13,8 @@ from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import run
-from karpool.virtual.initial_cluster import UnknownNodeError, with_cluster
-from karpool.virtual.scenario import Policy, Scenario, read_scenario
+from karpool.virtual.initial_cluster import with_cluster
+from karpool.virtual.scenario import Policy, Scenario, ScenarioError, read_scenario
 
 EXAMPLES = str(Path(__file__).parents[2] / "examples")
 TEXT = "length: 2h\npolicies: {nothing: {disruption: false}, karpool: {}}"
@@ -65,5 +65,5 @@ def test_a_node_of_no_known_type_is_named() -> None:
     strange = Objects(
         nodes=(node("strange", labels={"node.kubernetes.io/instance-type": "x9.huge"}),), pods=(pod("web"),)
     )
-    with pytest.raises(UnknownNodeError, match="node strange cannot be simulated"):
+    with pytest.raises(ScenarioError, match="node strange cannot be simulated"):
         VirtualCluster(with_cluster(Scenario(), strange), open_catalog(), initial=strange)

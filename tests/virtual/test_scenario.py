@@ -1,5 +1,6 @@
 """Scenarios as YAML, policies as patches, curves over the day."""
 
+import pickle
 from datetime import UTC, datetime
 
 import msgspec
@@ -8,7 +9,7 @@ from tests.virtual.worlds import POOL
 
 from karpool.virtual.curves import Bursts, Curve, CurveEvaluator, CurveStep, Hour, Noise
 from karpool.virtual.random_streams import random_stream
-from karpool.virtual.scenario import Policy, merged, patched, read_scenario
+from karpool.virtual.scenario import Policy, ScenarioError, merged, patched, read_scenario
 from karpool.wire.duration import parse_duration
 
 MIDNIGHT = datetime(2025, 1, 6, tzinfo=UTC)
@@ -79,3 +80,8 @@ def test_noise_stays_for_its_while_and_is_the_same_for_a_seed() -> None:
     assert values(curve, times) == values(curve, times)
     assert values(curve, times) != values(curve, times, seed=1)
     assert len(set(values(curve, times))) <= 12
+
+
+def test_an_error_of_a_worker_process_keeps_its_field() -> None:
+    error = pickle.loads(pickle.dumps(ScenarioError("nodeGroups", "no such type")))
+    assert (error.field, str(error)) == ("nodeGroups", "no such type")

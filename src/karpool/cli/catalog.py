@@ -13,6 +13,7 @@ from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offer
 from karpool.catalog.overrides import unknown_types
 from karpool.catalog.pricing import cheapest_launch_price
 from karpool.cli.catalog_options import catalog_options
+from karpool.cli.input_options import output_option
 from karpool.model.labels import ARCH, ON_DEMAND, OS, RESERVED, SPOT
 from karpool.report.formatting import amount, count, resource
 from karpool.wire.objects import encode_value
@@ -49,16 +50,9 @@ EXIT STATUS
 """
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.command(epilog=EPILOG)
 @click.argument("expressions", metavar="[EXPRESSION]...", nargs=-1)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="A table for people or a document for programs.",
-)
+@output_option("table", "json", text="A table for people or a document for programs.")
 @catalog_options
 def catalog(expressions: tuple[str, ...], output: str, catalog: Catalog) -> None:
     """List instance types with what they hold and what they cost, cheapest first.
@@ -77,8 +71,6 @@ def catalog(expressions: tuple[str, ...], output: str, catalog: Catalog) -> None
 
 
 class OfferingDocument(msgspec.Struct, rename="camel", omit_defaults=True):
-    """An offering in the JSON."""
-
     zone: str
     capacity_type: str
     price_per_hour: float | None
@@ -138,7 +130,6 @@ def _offering(offering: Offering, catalog: Catalog) -> OfferingDocument:
 
 
 def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
-    """Print the types as a table."""
     from karpool.report.terminal import Column, Screen
 
     screen = Screen(file)

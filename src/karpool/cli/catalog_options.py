@@ -33,12 +33,7 @@ _OPTIONS: Final = (
         "  [default: aws; kwok where NodeClaims are of that provider]",
     ),
     click.option(
-        "--node-fee",
-        metavar="PRICE",
-        type=float,
-        default=0.0,
-        show_default=True,
-        help="Add a fee, in $/h, to the price of every node.",
+        "--node-fee", metavar="PRICE", type=float, default=0.0, help="Add a fee, in $/h, to the price of every node."
     ),
     click.option(
         "--price",
@@ -53,7 +48,6 @@ _OPTIONS: Final = (
         metavar="FACTOR",
         type=float,
         default=1.0,
-        show_default=True,
         help="Multiply the prices of the source: 0.9 for a discount of 10 %.",
     ),
     click.option(

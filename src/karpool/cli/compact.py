@@ -100,7 +100,6 @@ def _seconds(name: str, variable: str, default: timedelta, text: str, *others: s
         type=click.IntRange(min=0, max=10**9),
         default=int(default.total_seconds()),
         envvar=variable,
-        show_default=True,
         show_envvar=True,
         help=text,
     )
@@ -116,7 +115,6 @@ _OPTIONS: Final = (
         metavar="NAME",
         default=CONFIG_MAP,
         envvar="CONFIGMAP_NAME",
-        show_default=True,
         show_envvar=True,
         help="The ConfigMap of a live cluster that holds the configuration, without --config.",
     ),
@@ -177,14 +175,13 @@ _OPTIONS: Final = (
         "--metrics-address",
         metavar="HOST:PORT",
         default="127.0.0.1:9101",
-        show_default=True,
         help="Where to serve /metrics; :9101 for everybody, 0 for nobody.",
     ),
     *LOG_OPTIONS,
 )
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100, "auto_envvar_prefix": "KARPOOL"})
+@click.command(epilog=EPILOG, context_settings={"auto_envvar_prefix": "KARPOOL"})
 @partial(with_options, options=_OPTIONS)
 @click.pass_context
 def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given: Any) -> None:

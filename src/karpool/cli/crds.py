@@ -35,7 +35,7 @@ _SECONDS_TO_CONNECT: Final = 3.0
 _SECONDS_TO_ANSWER: Final = 5.0
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.command(epilog=EPILOG)
 @click.option("--offline", is_flag=True, help="Do not look at any cluster; print in any case.")
 @kube_options
 def crds(*, offline: bool, kube: KubeContext) -> None:

@@ -44,20 +44,19 @@ _RULES: Final = (
         "--partition",
         type=click.Choice([choice.value for choice in Partition]),
         default=Partition.AUTO.value,
-        show_default=True,
         help="Which nodes may be combined: any, those of one pool and architecture, or also those of equal pools.",
     ),
     click.option(
         "--order",
         type=click.Choice([choice.value for choice in Order]),
         default=DisruptionSettings().order.value,
-        show_default=True,
         help="Which candidates come first: the least disruption, or the most saved for the disruption.",
     ),
     click.option(
         "--feature-gates",
         metavar="GATE=BOOL,…",
         default="",
+        show_default=False,
         help=f"Switch features as the ecosystem spells them, such as {SPOT_TO_SPOT}=true.",
     ),
     click.option(
@@ -65,21 +64,18 @@ _RULES: Final = (
         metavar="N",
         type=click.IntRange(min=1),
         default=DisruptionSettings().spot_floor,
-        show_default=True,
         help="How many cheaper spot types there must be to replace one spot node by another.",
     ),
     click.option(
         "--preference-policy",
         type=click.Choice(["Respect", "Ignore"]),
         default="Respect",
-        show_default=True,
         help="Treat pods' preferences as demands until they cannot be met, or not at all.",
     ),
     click.option(
         "--min-values-policy",
         type=click.Choice([choice.value for choice in MinValues]),
         default=MinValues.STRICT.value,
-        show_default=True,
         help="When fewer values are left than a pool's minValues asks for: refuse, or make do.",
     ),
     click.option(
@@ -87,7 +83,6 @@ _RULES: Final = (
         metavar="N",
         type=int,
         default=0,
-        show_default=True,
         help="Orders pools of equal weight; the same seed gives the same order everywhere.",
     ),
 )

@@ -30,7 +30,6 @@ AFTERWARDS
     "--report",
     metavar="FILE",
     default=REPORT,
-    show_default=True,
     type=click.Path(dir_okay=False, writable=True),
     help="Where to write the page with plots.",
 )

@@ -31,7 +31,7 @@ EXIT STATUS
 """
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.command(epilog=EPILOG)
 @click.argument("node", metavar="NODE")
 @cluster_options
 @output_option("table", "json")

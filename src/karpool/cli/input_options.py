@@ -97,13 +97,6 @@ def files_option(*, required: bool) -> Callable[[F], F]:
     )
 
 
-def output_option(*formats: str) -> Callable[[F], F]:
+def output_option(*formats: str, text: str = "A table for people, or JSON for programs.") -> Callable[[F], F]:
     """The option `--output`; the first format is the default."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(formats),
-        default=formats[0],
-        show_default=True,
-        help="A table for people, or JSON for programs.",
-    )
+    return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], help=text)

@@ -76,7 +76,7 @@ class Commands(Program):
 @click.group(
     cls=Commands,
     epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
 )
 def cli() -> None:
     """Put the same pods on fewer, cheaper Kubernetes nodes.
@@ -87,5 +87,4 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit."""
     cli()

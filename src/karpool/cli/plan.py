@@ -8,7 +8,7 @@ import click
 from karpool.cli.catalog_options import Opener, catalog_opener_options
 from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
-from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
+from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.progress import progress
 from karpool.report.document import Drawing, PlanDocument, to_json
 
@@ -38,7 +38,7 @@ EXIT STATUS
 """
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.command(epilog=EPILOG)
 @cluster_options
 @click.option(
     "--steps",
@@ -46,25 +46,12 @@ EXIT STATUS
     type=click.IntRange(min=0),
     help="Stop after N commands; 1 is what a controller would do next.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json", "html"]),
-    default="table",
-    show_default=True,
-    help="Tables for people, a document for programs, or a page for a browser.",
-)
+@output_option("table", "json", "html", text="Tables for people, a document for programs, or a page for a browser.")
 @click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason.")
 @catalog_opener_options
 @decision_options
 def plan(
-    *,
-    source: ClusterInput,
-    steps: int | None,
-    output: str,
-    every_node: bool,
-    catalog_opener: Opener,
-    choices: Choices,
+    *, source: ClusterInput, steps: int | None, output: str, every_node: bool, catalog_opener: Opener, choices: Choices
 ) -> None:
     """Show which nodes would go, what would replace them, where every pod would move, and what that saves.
 

@@ -1,9 +1,10 @@
 """`karpool run`: the controller on a Kubernetes cluster."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
@@ -18,6 +19,8 @@ from karpool.wire.problems import InputError
 if TYPE_CHECKING:
     from karpool.kube.target import Target
     from karpool.operator.settings import RunSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 EPILOG: Final = """\b
 WHAT IT DOES
@@ -60,7 +63,6 @@ class Seconds(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number of seconds."""
         try:
             length = parse_duration(str(value)).delta
         except ValueError:
@@ -70,43 +72,29 @@ class Seconds(click.ParamType[float]):
         return length.total_seconds()
 
 
+def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
+    return click.option(name, metavar="DURATION", type=Seconds(), default=default, help=text)
+
+
 _OPTIONS: Final = (
     click.option(
         "--provider",
         metavar="NAME",
         default="karpenter",
-        show_default=True,
         help="Who starts and terminates instances: `karpenter`, `kwok`, or a name that an installed package offers.",
     ),
     click.option("--dry-run", is_flag=True, help="Decide and report, but write nothing to the cluster."),
-    click.option(
-        "--lease-name",
-        metavar="NAME",
-        default="karpool",
-        show_default=True,
-        help="The Lease that says which replica leads.",
-    ),
-    click.option(
-        "--lease-namespace",
-        metavar="NAMESPACE",
-        default="karpool",
-        show_default=True,
-        help="Where that Lease is.",
-    ),
-    click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Lead only with the Lease."),
+    click.option("--lease-name", metavar="NAME", default="karpool", help="The Lease that says which replica leads."),
+    click.option("--lease-namespace", metavar="NAMESPACE", default="karpool", help="Where that Lease is."),
+    click.option("--leader-elect/--no-leader-elect", default=True, help="Lead only with the Lease."),
     click.option(
         "--metrics-address",
         metavar="HOST:PORT",
         default="127.0.0.1:8080",
-        show_default=True,
         help="Where to serve /metrics; :8080 for everybody, 0 for nobody.",
     ),
     click.option(
-        "--health-address",
-        metavar="HOST:PORT",
-        default="127.0.0.1:8081",
-        show_default=True,
-        help="Where to serve /healthz and /readyz.",
+        "--health-address", metavar="HOST:PORT", default="127.0.0.1:8081", help="Where to serve /healthz and /readyz."
     ),
     click.option(
         "--journal",
@@ -119,7 +107,6 @@ _OPTIONS: Final = (
         metavar="MIB",
         type=click.IntRange(min=1),
         default=64,
-        show_default=True,
         help="Begin a new journal file at this size.",
     ),
     click.option(
@@ -127,46 +114,17 @@ _OPTIONS: Final = (
         metavar="N",
         type=click.IntRange(min=0),
         default=5,
-        show_default=True,
         help="How many old journal files to keep.",
     ),
     *LOG_OPTIONS,
-    click.option(
-        "--batch-idle-duration",
-        metavar="DURATION",
-        type=Seconds(),
-        default="1s",
-        show_default=True,
-        help="Start nodes when no further pod has come for this long.",
-    ),
-    click.option(
-        "--batch-max-duration",
-        metavar="DURATION",
-        type=Seconds(),
-        default="10s",
-        show_default=True,
-        help="Start nodes after this long in any case.",
-    ),
-    click.option(
-        "--poll-interval",
-        metavar="DURATION",
-        type=Seconds(),
-        default="10s",
-        show_default=True,
-        help="How often to look for nodes that could go.",
-    ),
-    click.option(
-        "--validation-delay",
-        metavar="DURATION",
-        type=Seconds(),
-        default="15s",
-        show_default=True,
-        help="How long a decision must stand before it is carried out.",
-    ),
+    _duration("--batch-idle-duration", "1s", "Start nodes when no further pod has come for this long."),
+    _duration("--batch-max-duration", "10s", "Start nodes after this long in any case."),
+    _duration("--poll-interval", "10s", "How often to look for nodes that could go."),
+    _duration("--validation-delay", "15s", "How long a decision must stand before it is carried out."),
 )
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100, "auto_envvar_prefix": "KARPOOL"})
+@click.command(epilog=EPILOG, context_settings={"auto_envvar_prefix": "KARPOOL"})
 @partial(with_options, options=_OPTIONS)
 @kube_options
 @catalog_opener_options

@@ -14,14 +14,11 @@ if TYPE_CHECKING:
     import asyncio
 
 LOG_OPTIONS: Final = (
-    click.option(
-        "--log-format", type=click.Choice(["json", "text"]), default="json", show_default=True, help="Lines of the log."
-    ),
+    click.option("--log-format", type=click.Choice(["json", "text"]), default="json", help="Lines of the log."),
     click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
         default="info",
-        show_default=True,
         help="What to log: this and everything more serious.",
     ),
 )

@@ -14,13 +14,12 @@ from karpool.catalog.builtin import is_region
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import AWS, KWOK
 from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.input_options import output_option
 from karpool.cli.progress import progress
 from karpool.model.loading import load
-from karpool.virtual.autoscaler import UnknownMachineError
 from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare, cores
-from karpool.virtual.initial_cluster import UnknownNodeError
 from karpool.virtual.policy_checks import pool_flaws
-from karpool.virtual.scenario import Scenario, read_scenario
+from karpool.virtual.scenario import Scenario, ScenarioError, read_scenario
 from karpool.virtual.scenario_checks import flaws, instance_type_flaws, names_instance_types
 from karpool.wire.duration import parse_duration
 from karpool.wire.problems import Flaw, InputError, Problem
@@ -70,7 +69,7 @@ EXIT STATUS
 """
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.command(epilog=EPILOG)
 @click.argument("scenario", metavar="SCENARIO")
 @click.option("--policy", "policies", metavar="NAME", multiple=True, help="Run only this policy. May be repeated.")
 @click.option("--seed", metavar="N", type=int, help="Where chance starts.  [default: as the scenario says]")
@@ -79,18 +78,10 @@ EXIT STATUS
     metavar="N",
     type=click.IntRange(min=1),
     default=1,
-    show_default=True,
     help="Run N seeds on all cores; show means with 95% confidence intervals.",
 )
 @click.option("--length", metavar="DURATION", help="How long to measure, such as 24h.  [default: as the scenario says]")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json", "html"]),
-    default="table",
-    show_default=True,
-    help="A table for people, a document for programs, or a page with plots.",
-)
+@output_option("table", "json", "html", text="A table for people, a document for programs, or a page with plots.")
 @catalog_opener_options
 def simulate(
     *,
@@ -125,10 +116,8 @@ class OpenedScenario:
         """Run it; several seeds take all cores."""
         try:
             return compare(self.source, policies, seeds, report, workers=cores() if len(seeds) > 1 else 1)
-        except UnknownMachineError as error:
-            raise InputError.at(self.file, str(error), field="nodeGroups") from error
-        except UnknownNodeError as error:
-            raise InputError.at(self.file, str(error), field="cluster") from error
+        except ScenarioError as error:
+            raise InputError.at(self.file, str(error), field=error.field) from error
 
 
 def open_scenario(name: str, opener: Opener, length: str | None = None) -> OpenedScenario:

@@ -36,7 +36,7 @@ EXIT STATUS
 """
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.command(epilog=EPILOG)
 @cluster_options
 @click.option(
     "-o",

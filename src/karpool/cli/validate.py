@@ -54,7 +54,7 @@ class Validation(msgspec.Struct):
     problems: tuple[Problem, ...]
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100})
+@click.command(epilog=EPILOG)
 @files_option(required=True)
 @output_option("table", "json")
 @click.pass_context
@@ -103,7 +103,6 @@ def _costly_weights(loaded: Loaded) -> Iterator[Problem]:
 
 
 def show(validation: Validation, file: TextIO) -> None:
-    """Print the result as tables."""
     from karpool.report.terminal import Column, Screen
 
     screen = Screen(file)

@@ -15,12 +15,7 @@ T = TypeVar("T", bound=Object)
 def validate(loaded: Loaded) -> tuple[Problem, ...]:
     """Every rule that the objects break, those that make the input unusable first."""
     refused = {problem.object for problem in loaded.problems}
-    return (
-        *loaded.problems,
-        *loaded.omissions,
-        *_controller_problems(loaded, refused),
-        *_dangling(loaded, refused),
-    )
+    return (*loaded.problems, *loaded.omissions, *_controller_problems(loaded, refused), *_dangling(loaded, refused))
 
 
 def _controller_problems(loaded: Loaded, refused: set[str]) -> Iterator[Problem]:

@@ -62,13 +62,7 @@ def _utilisation(explanation: ExplanationDocument, screen: Screen) -> None:
         Column(""),
     )
     rows = (
-        (
-            name,
-            resource(name, use.requested),
-            resource(name, use.allocatable),
-            ratio(use.ratio),
-            screen.bar(use.ratio),
-        )
+        (name, resource(name, use.requested), resource(name, use.allocatable), ratio(use.ratio), screen.bar(use.ratio))
         for name, use in explanation.utilisation.items()
     )
     screen.table(columns, rows)

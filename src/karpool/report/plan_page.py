@@ -12,7 +12,6 @@ _MIB: Final = 2**20
 
 
 def plan_page(plan: PlanDocument, drawing: Drawing) -> str:
-    """The page, ready to be written to a file."""
     return render_page("page.html", "page.css", _SCRIPTS, _PageData(plan, drawing).build())
 
 

@@ -36,8 +36,6 @@ _NUMBERS: Final = re.compile(rb"\[\n\s+([-+.\deEnul,\s]*?)\n\s+\]")
 
 
 class Simulation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The document."""
-
     api_version: str = API_VERSION
     kind: str = KIND
     scenario: str
@@ -49,7 +47,6 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def simulation_document(comparison: Comparison) -> Simulation:
-    """The document of a comparison."""
     scenario, seeds = comparison.scenario, comparison.seeds
     first = next(iter(comparison.runs))
     base = numbers(comparison.runs[first])

@@ -15,7 +15,6 @@ _SMALL: Final = ("evictions", "nodesAtEnd", "pendingPodsAtEnd")
 
 
 def simulation_page(document: Simulation, comparison: Comparison) -> str:
-    """The page, ready to be written to a file."""
     drawn = {measure.key: lines(comparison, measure) for measure in MEASURES}
     plots = "".join(
         f'<figure class="card"><figcaption>{measure.title} <small>{measure.unit}</small></figcaption>'

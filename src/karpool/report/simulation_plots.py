@@ -67,7 +67,6 @@ def _stride(length: int) -> int:
 
 
 def line(runs: Sequence[Run], measure: Measure, length: int, stride: int) -> PlotLine:
-    """A policy's line for a measure."""
     columns = [[measure.of(run.samples[at * stride]) for run in runs] for at in range(length)]
     known = [[value for value in column if value is not None] for column in columns]
     return PlotLine(
@@ -78,14 +77,12 @@ def line(runs: Sequence[Run], measure: Measure, length: int, stride: int) -> Plo
 
 
 def lines(comparison: Comparison, measure: Measure) -> list[PlotLine]:
-    """The lines of all policies."""
     length = len(times(comparison))
     shortest = min(len(run.samples) for entry in comparison.runs.values() for run in entry)
     return [line(runs, measure, length, _stride(shortest)) for runs in comparison.runs.values()]
 
 
 def plot(comparison: Comparison, measure: Measure, drawn: Sequence[PlotLine]) -> str:
-    """One plot as an SVG element."""
     at = times(comparison)
     ceiling = measure.full or _ceiling(max((v for entry in drawn for v in entry.high if v is not None), default=0.0))
     span = at[-1] if at and at[-1] else 1.0

@@ -76,7 +76,6 @@ class Screen:
         return Text(self.clean(text), style="" if self.plain else style)
 
     def lines(self, texts: Iterable[str]) -> Text:
-        """A cell of several lines."""
         return Text("\n").join(self.text(text) for text in texts)
 
     def clean(self, text: str) -> str:
@@ -92,7 +91,6 @@ class Screen:
 
     @property
     def arrow(self) -> str:
-        """An arrow."""
         return "->" if self.plain else "→"
 
     def bar(self, ratio: float, width: int = 24) -> Text:

@@ -27,8 +27,6 @@ class EvictionStatus(IntEnum):
 
 
 class Api:
-    """The verbs on the store."""
-
     def __init__(self, world: VirtualWorld, pdb_controller: PdbController) -> None:
         self.world = world
         self.pdb_controller = pdb_controller
@@ -46,7 +44,6 @@ class Api:
         return self.world.store.pods.put(self._stamped(pod))
 
     def create_node(self, node: Node) -> Node:
-        """Create a node."""
         return self.world.store.nodes.put(self._stamped(node))
 
     def create_claim(self, claim: NodeClaim) -> NodeClaim:
@@ -101,7 +98,6 @@ class Api:
     # -- eviction ------------------------------------------------------------------------------------------------
 
     def evict(self, key: str, uid: str | None = None) -> EvictionStatus:
-        """Evict a pod if its PodDisruptionBudget allows it."""
         pod = self.world.store.pods.get(key)
         if pod is None or (uid is not None and pod.metadata.uid != uid):
             return EvictionStatus.NOT_FOUND

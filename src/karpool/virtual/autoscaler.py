@@ -23,15 +23,11 @@ from karpool.model.requirements import Requirements, one_of
 from karpool.virtual.cloud import VirtualCloud, node_of
 from karpool.virtual.curves import seconds
 from karpool.virtual.feasible_nodes import feasible_nodes
-from karpool.virtual.scenario import AutoscalerSettings, NodeGroup
+from karpool.virtual.scenario import AutoscalerSettings, NodeGroup, ScenarioError
 from karpool.virtual.world import VirtualWorld
 
 GROUP: Final = "karpool.sh/virtual-node-group"
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-
-
-class UnknownMachineError(Exception):
-    """A node group names a type, zone or capacity type that the catalogue does not offer."""
 
 
 class Autoscaler:
@@ -73,7 +69,6 @@ class Autoscaler:
         self.world.queue.after(seconds(self.settings.scan_interval), self._scan)
 
     def members(self, group: NodeGroup) -> list[Node]:
-        """The nodes of a group."""
         return [node for node in self.world.store.nodes if node.metadata.labels.get(GROUP) == group.name]
 
     # -- scale-up --------------------------------------------------------------------------------------------------
@@ -229,7 +224,6 @@ def _offers(group: NodeGroup, catalog: Catalog) -> list[tuple[InstanceType, Offe
         offerings = [offering for zone in group.zones for offering in offerings if offering.zone == zone]
     if entry is None or not offerings:
         where = f" in {', '.join(group.zones)}" if group.zones else ""
-        raise UnknownMachineError(
-            f"node group {group.name}: the catalogue offers no {group.capacity_type} {group.instance_type}{where}"
-        )
+        message = f"node group {group.name}: the catalogue offers no {group.capacity_type} {group.instance_type}{where}"
+        raise ScenarioError("nodeGroups", message)
     return [(entry, offering) for offering in offerings]

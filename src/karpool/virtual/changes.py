@@ -15,7 +15,6 @@ T = TypeVar("T", bound=Object)
 
 
 def with_metadata(obj: T, **changes: object) -> T:
-    """The object with other metadata."""
     metadata: Metadata = replace(obj.metadata, **changes)
     return replace(obj, metadata=metadata)
 
@@ -48,24 +47,20 @@ def set_condition(
 
 
 def with_pod_status(pod: Pod, **changes: object) -> Pod:
-    """The pod with another status."""
     return replace(pod, status=replace(pod.status, **changes))
 
 
 def with_claim_condition(
     claim: NodeClaim, kind: str, status: str, now: datetime, *, reason: str = "", message: str = ""
 ) -> NodeClaim:
-    """The claim with a condition written."""
     conditions = set_condition(claim.status.conditions, kind, status, now, reason=reason, message=message)
     return replace(claim, status=replace(claim.status, conditions=conditions))
 
 
 def with_taints(node: Node, taints: tuple[Taint, ...]) -> Node:
-    """The node with other taints."""
     return replace(node, spec=replace(node.spec, taints=taints))
 
 
 def with_node_condition(node: Node, kind: str, status: str, now: datetime) -> Node:
-    """The node with a condition written."""
     conditions = set_condition(node.status.conditions, kind, status, now)
     return replace(node, status=replace(node.status, conditions=conditions))

@@ -112,7 +112,6 @@ class VirtualCloud:
         return choose_machine(self._all, requirements, is_short)
 
     def start(self, name: str, entry: InstanceType, offering: Offering) -> Instance:
-        """Start an instance."""
         price = self._all.price(offering) or 0.0
         instance = self.instances[name] = Instance(name, entry, offering, price, self.world.queue.time)
         for observe in self.on_start:

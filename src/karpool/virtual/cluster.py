@@ -25,16 +25,7 @@ from karpool.virtual.initial_cluster import load_nodes_and_pods, load_static_obj
 from karpool.virtual.kubelet import Kubelets
 from karpool.virtual.pdb_controller import PdbController
 from karpool.virtual.recorder import RunRecorder
-from karpool.virtual.scenario import (
-    Decisions,
-    Interruptions,
-    Outage,
-    Policy,
-    Scenario,
-    Shortage,
-    Timings,
-    patched,
-)
+from karpool.virtual.scenario import Decisions, Interruptions, Outage, Policy, Scenario, Shortage, Timings, patched
 from karpool.virtual.scheduler import Scheduler
 from karpool.virtual.world import VirtualWorld
 
@@ -129,7 +120,6 @@ class VirtualCluster:
 
     @property
     def now(self) -> datetime:
-        """The time in the cluster."""
         return self.queue.moment
 
     def run(self, until: float) -> None:

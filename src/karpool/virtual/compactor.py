@@ -27,7 +27,6 @@ class VirtualCompactor:
         self._scans = 0
 
     def start(self) -> None:
-        """Scan from the start on."""
         self.world.queue.at(0.0, self._scan)
 
     def _scan(self) -> None:

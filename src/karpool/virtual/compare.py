@@ -37,7 +37,6 @@ class ScenarioSource:
     """The files of the initial cluster."""
 
     def objects(self) -> Objects:
-        """The initial cluster."""
         return load(self.files, stdin=sys.stdin.buffer).objects if self.files else Objects()
 
     def scenario(self, initial: Objects | None = None) -> Scenario:
@@ -122,7 +121,6 @@ class RunInputs(NamedTuple):
     initial: Objects
 
     def run(self, job: RunKey, progress: Progress) -> Run:
-        """One run."""
         policy, seed = job
         return run(self.scenario, self.catalog, policy, seed, initial=self.initial, progress=progress)
 

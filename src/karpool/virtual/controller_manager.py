@@ -28,7 +28,6 @@ CONTROLLERS: Final[dict[str, type[WorkloadController]]] = {
 
 
 def budget_of(workload: Workload) -> PodDisruptionBudget | None:
-    """The PodDisruptionBudget of a workload."""
     protection = workload.protection
     if protection is None:
         return None
@@ -86,11 +85,9 @@ class ControllerManager:
             controller.pod_changed(old, new)
 
     def controller_of(self, pod: Pod) -> WorkloadController | None:
-        """The controller of a pod."""
         return self._by_key.get(pod.metadata.annotations.get(OWNER, ""))
 
     def workload_of(self, pod: Pod) -> Workload | None:
-        """The workload of a pod."""
         controller = self.controller_of(pod)
         return None if controller is None else controller.workload
 

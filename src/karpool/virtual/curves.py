@@ -95,7 +95,6 @@ class CurveEvaluator:
         return max(self.curve.least, plain * self._noise(time) + self._burst_height(time))
 
     def whole(self, time: float) -> int:
-        """The curve as a whole number."""
         return math.floor(self.value(time) + 0.5)
 
     def _plain(self, time: float) -> float:

@@ -7,12 +7,13 @@ keep pods where they can be attached. Nodes without a pool stay unless something
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.controller.store import ClusterStore
+from karpool.kube.store import Store
 from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -22,11 +23,11 @@ from karpool.virtual.changes import with_metadata
 from karpool.virtual.cloud import PROVIDER, VirtualCloud
 from karpool.virtual.controller_manager import ControllerManager
 from karpool.virtual.deployment_controller import REVISION, DeploymentController
-from karpool.virtual.scenario import MONDAY, Scenario, Workload
+from karpool.virtual.scenario import MONDAY, Scenario, ScenarioError, Workload
 from karpool.virtual.statefulset_controller import REVISION as STATEFUL_REVISION
 from karpool.virtual.statefulset_controller import StatefulSetController, ordinal
 from karpool.virtual.workload_controller import WorkloadController
-from karpool.wire.objects import condition
+from karpool.wire.objects import Object, condition
 
 _AFTER_LAST_EVENT: Final = timedelta(minutes=1)
 _POD_LABELS: Final = frozenset(
@@ -36,10 +37,6 @@ _POD_LABELS: Final = frozenset(
 Kind = Literal["Deployment", "StatefulSet", "DaemonSet"]
 Group = tuple[str, Kind, str]
 """The namespace, kind and name of a workload."""
-
-
-class UnknownNodeError(Exception):
-    """A node of the initial cluster has a type that the catalogue does not have."""
 
 
 def with_cluster(scenario: Scenario, objects: Objects) -> Scenario:
@@ -58,18 +55,17 @@ def with_cluster(scenario: Scenario, objects: Objects) -> Scenario:
 
 def load_static_objects(store: ClusterStore, objects: Objects) -> None:
     """Load what never changes: volumes, namespaces and priority classes."""
-    for claim in objects.persistent_volume_claims:
-        store.volume_claims.put(claim)
-    for volume in objects.persistent_volumes:
-        store.volumes.put(volume)
-    for kind in objects.storage_classes:
-        store.storage_classes.put(kind)
-    for limits in objects.csi_nodes:
-        store.csi_nodes.put(limits)
-    for namespace in objects.namespaces:
-        store.namespaces.put(namespace)
-    for priority in objects.priority_classes:
-        store.priority_classes.put(priority)
+    contents: tuple[tuple[Store[Any], tuple[Object, ...]], ...] = (
+        (store.volume_claims, objects.persistent_volume_claims),
+        (store.volumes, objects.persistent_volumes),
+        (store.storage_classes, objects.storage_classes),
+        (store.csi_nodes, objects.csi_nodes),
+        (store.namespaces, objects.namespaces),
+        (store.priority_classes, objects.priority_classes),
+    )
+    for kind, listed in contents:
+        for obj in listed:
+            kind.put(obj)
 
 
 def load_nodes_and_pods(cloud: VirtualCloud, manager: ControllerManager, objects: Objects) -> None:
@@ -93,7 +89,7 @@ def _load_node(cloud: VirtualCloud, node: Node, claim: NodeClaim | None) -> None
     if offered is None:
         kind = node.metadata.labels.get(names.INSTANCE_TYPE, "")
         reason = f"the catalogue has no type {kind}" if kind else f"it has no label {names.INSTANCE_TYPE}"
-        raise UnknownNodeError(f"node {node.name} cannot be simulated: {reason}")
+        raise ScenarioError("cluster", f"node {node.name} cannot be simulated: {reason}")
     store = cloud.world.store
     if claim is not None:
         renamed = with_metadata(claim, name=node.name, uid=f"claim-{node.name}")

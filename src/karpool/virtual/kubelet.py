@@ -107,7 +107,6 @@ class Kubelets:
             self.world.queue.after(seconds(self.world.timings.reaction), partial(self._remove_startup_taints, new.name))
 
     def _collect_garbage(self, name: str) -> None:
-        """Remove the pods of a node that is gone."""
         if name in self.world.store.nodes:
             return
         for key in sorted(self._pods_on[name], key=self._arrivals.__getitem__):

@@ -112,7 +112,6 @@ class PdbController:
         return [key for budget in sorted(budgets) for key in self._tallies[budget].keys]
 
     def pdbs(self) -> PdbLimits:
-        """The budgets with their current status."""
         return self._limits
 
     def scaled(self, scale_target: str) -> None:

@@ -179,6 +179,17 @@ class Scenario(ScenarioPart):
     scheduler: Literal["LeastAllocated", "MostAllocated"] = "LeastAllocated"
 
 
+class ScenarioError(Exception):
+    """A scenario that cannot be simulated with its catalogue: the field, and why."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(field, message)  # both, because worker processes pickle it
+        self.field = field
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
 def read_scenario(text: str | bytes) -> Scenario:
     """A scenario from YAML; whatever is wrong is a `msgspec.ValidationError` that names the field."""
     documents = list(yaml_documents(text.encode() if isinstance(text, str) else text))

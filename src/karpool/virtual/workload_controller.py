@@ -32,7 +32,6 @@ def pod_spec(workload: Workload) -> PodSpec:
 
 
 def ready(pod: Pod) -> bool:
-    """Whether the pod is ready."""
     return is_true(pod.status.conditions, "Ready")
 
 
@@ -72,7 +71,6 @@ class WorkloadController(ABC):
         self.world.queue.after(seconds(evaluator.curve.every), partial(self._follow, evaluator))
 
     def scale(self, replicas: int) -> None:
-        """Set the number of replicas."""
         if replicas != self.replicas:
             self.replicas = replicas
             self.api.pdb_controller.scaled(self.key)
@@ -120,7 +118,6 @@ class WorkloadController(ABC):
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def next_name(self, prefix: str) -> str:
-        """A name that no other pod has."""
         self._names += 1
         return f"{prefix}-{self._names:05x}"
 
