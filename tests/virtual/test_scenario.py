@@ -83,5 +83,5 @@ def test_noise_stays_for_its_while_and_is_the_same_for_a_seed() -> None:
 
 
 def test_an_error_of_a_worker_process_keeps_its_field() -> None:
-    error = pickle.loads(pickle.dumps(ScenarioError("nodeGroups", "no such type")))
+    error = pickle.loads(pickle.dumps(ScenarioError("nodeGroups", "no such type")))  # noqa: S301 - our own bytes
     assert (error.field, str(error)) == ("nodeGroups", "no such type")
