@@ -27,11 +27,10 @@ from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import nominate, nominated
 from karpool.execution.tickets import nodes_in_commands
 from karpool.model.nodepool import NodeClaim
-from karpool.model.objects import Objects
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
-from karpool.provisioning.launching import foresee
+from karpool.provisioning.inflight import as_launched, with_claims_launched
 
 QUESTIONS = ((refusal, False), (refusal, True), (emptiness_refusal,), (consolidation_refusal,))
 
@@ -55,7 +54,7 @@ class Idle:
 
 
 def foreseen(claim: NodeClaim) -> NodeClaim:
-    return foresee(Objects(node_claims=(claim,)), CATALOG).node_claims[0]
+    return as_launched(claim, CATALOG)
 
 
 def controller(store: ClusterStore, idle: Idle, order: Order = Order.RATIO) -> Controller:
@@ -75,7 +74,7 @@ def controller(store: ClusterStore, idle: Idle, order: Order = Order.RATIO) -> C
 
 def fresh(world: Restless, made: Controller) -> DecisionContext:
     assert made.session is not None
-    objects = foresee(world.store.objects(), CATALOG)
+    objects = with_claims_launched(world.store.objects(), CATALOG)
     snapshot = Snapshot(objects)
     return DecisionContext(
         snapshot,

@@ -56,11 +56,11 @@ NODE_CASES = [
         bound=[pod("a-1", node="n1")],
     ),
     on_nodes(
-        "an overfull node",
+        "an overcommitted node",
         pod=pod(cpu=None),
         nodes=[node(cpu=1)],
         rule=Rule.NOT_ENOUGH,
-        says="1 node: already overfull in cpu",
+        says="1 node: already overcommitted in cpu",
         bound=[pod("a-1", node="n1", cpu=2)],
     ),
     on_nodes(
@@ -182,7 +182,7 @@ NODE_CASES = [
         pod=pod(),
         nodes=[N1],
         rule=Rule.CLOSED,
-        says="1 node: would take it, but accepts no pods now",
+        says="1 node: would accept it, but is closed to pods now",
         closed=["n1"],
     ),
     on_nodes(

@@ -228,14 +228,14 @@ MIXED_CASES = [
         catalog=reserved_type(),
         asked={"strict_reserved": True},
         expect=[(1, NODES, Rule.RESERVED), (1, "pool default", Rule.RESERVED)],
-        says="1 node: would take it without its wishes, but it waits for reserved capacity; "
+        says="1 node: would accept it without its preferences, but the pod waits for reserved capacity; "
         "pool default: waits for reserved capacity that other pods took",
     ),
     Case(
         name="a cluster without anything",
         pod=pod(),
         expect=[(0, "new nodes", Rule.NO_TYPE)],
-        says="new nodes: there is no pool to make one",
+        says="new nodes: there is no NodePool to create one",
     ),
     Case(
         name="a pod that can be nowhere",

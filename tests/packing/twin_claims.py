@@ -19,7 +19,7 @@ from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of
 from karpool.model.scheduling import untolerated
 from karpool.packing.options import MinValues, Options
 from karpool.packing.result import NewNode
-from karpool.packing.templates import NodeTemplate, can_be_had, daemon_on, offered
+from karpool.packing.templates import NodeTemplate, can_be_had, offered
 from karpool.wire.quantity import Quantity
 
 MOST_TYPES: Final = 600
@@ -274,3 +274,12 @@ def _reservations(catalog: Catalog) -> Counter[str]:
             said = offering.reservation_capacity
             units[offering.reservation_id] = min(units.get(offering.reservation_id, said), said)
     return units
+
+
+def daemon_on(daemon: Daemon, template: NodeTemplate, entry: InstanceType, catalog: Catalog) -> bool:
+    """Whether a daemon would run on a node of this template and type."""
+    return daemon.tolerates(template.taints) and any(
+        template.requirements.conflict(wanted, undefined=catalog.well_known) is None
+        and entry.requirements.meets(wanted)
+        for wanted in daemon.alternatives
+    )

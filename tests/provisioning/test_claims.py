@@ -5,7 +5,7 @@ from karpool.cluster.daemons import daemons
 from karpool.model import labels as names
 from karpool.model.nodepool import NodeClassRef, PoolRequirement, as_requirements
 from karpool.model.requirements import Requirement, Requirements, one_of, requirement
-from karpool.provisioning.claims import Wanted, claim_name, listed, new_claim, with_offered_kinds
+from karpool.provisioning.claims import NodeRequest, claim_name, listed, new_claim, with_offered_kinds
 
 SAMPLES = ("a", "b", "4", "9")
 
@@ -29,8 +29,8 @@ def test_a_claim_says_everything_its_node_must_be() -> None:
             ("custom", one_of("b", "a")),
         ]
     )
-    wanted = Wanted(requirements, ("small", "default"), (pod("web-1"), pod("web-2")))
-    claim = new_claim(pool, wanted, name="default-1")
+    request = NodeRequest(requirements, ("small", "default"), (pod("web-1"), pod("web-2")))
+    claim = new_claim(pool, request, name="default-1")
     said = {entry.key: entry for entry in claim.spec.requirements}
     assert said[names.INSTANCE_TYPE] == PoolRequirement(names.INSTANCE_TYPE, "In", ("default", "small"))
     assert said[names.ZONE].values == (Z1, Z2)
@@ -59,8 +59,8 @@ def test_a_claim_says_everything_its_node_must_be() -> None:
 
 
 def test_relaxed_minimums_are_said() -> None:
-    wanted = Wanted(Requirements(), ("small",), min_values_relaxed=True)
-    assert new_claim(node_pool(), wanted, name="n").metadata.annotations[names.MIN_VALUES_RELAXED] == "true"
+    request = NodeRequest(Requirements(), ("small",), min_values_relaxed=True)
+    assert new_claim(node_pool(), request, name="n").metadata.annotations[names.MIN_VALUES_RELAXED] == "true"
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_only_daemons_that_certainly_come_are_counted(
     selector: dict[str, str], zone: Requirement, *, counts: bool
 ) -> None:
     system = daemons([daemon_set(cpu="250m", selector=selector)], [])
-    wanted = Wanted(Requirements([(names.ZONE, zone)]), ("small",))
-    requests = new_claim(node_pool(), wanted, name="n", daemons=system).spec.resources.requests
+    request = NodeRequest(Requirements([(names.ZONE, zone)]), ("small",))
+    requests = new_claim(node_pool(), request, name="n", daemons=system).spec.resources.requests
     assert ("cpu" in requests) is counts
 
 

@@ -7,7 +7,7 @@ from tests.factories import LONG_AGO, claim_for, default_catalog, node, node_cla
 from karpool.model import labels as names
 from karpool.model.nodepool import NodeClaim, as_requirements
 from karpool.model.objects import Objects
-from karpool.provisioning.launching import foresee
+from karpool.provisioning.inflight import as_launched
 from karpool.provisioning.provision import provision
 
 NOW = LONG_AGO + timedelta(hours=1)
@@ -53,7 +53,7 @@ def test_a_node_on_its_way_is_counted_on(*, launched: bool) -> None:
     objects = Objects(pods=PENDING, node_pools=(node_pool(),))
     (claim,) = provision(objects, CATALOG, NOW).claims
     if launched:
-        (claim,) = foresee(Objects(node_claims=(claim,)), CATALOG).node_claims
+        claim = as_launched(claim, CATALOG)
     found = provision(replace_claims(objects, claim), CATALOG, NOW)
     assert (found.claims, found.nominations) == ((), {claim.name})
 
@@ -68,12 +68,12 @@ def test_a_claim_that_launches_is_seen_as_its_cheapest_type() -> None:
         (names.CAPACITY_TYPE, "In", "on-demand"),
     ]
     claim = node_claim("new", launched=False, requirements=wanted)
-    (seen,) = foresee(Objects(node_claims=(claim,)), CATALOG).node_claims
+    seen = as_launched(claim, CATALOG)
     assert seen.metadata.labels[names.INSTANCE_TYPE] == "small"
     assert seen.metadata.labels[names.CAPACITY_TYPE] == "on-demand"
     assert str(seen.status.allocatable["cpu"]) == "1900m"
     unknown = node_claim("odd", launched=False, requirements=[(names.INSTANCE_TYPE, "In", "nobody-sells-it")])
-    assert foresee(Objects(node_claims=(unknown,)), CATALOG).node_claims == (unknown,)
+    assert as_launched(unknown, CATALOG) == unknown
 
 
 def test_pods_of_nodes_that_go_get_a_node_too() -> None:

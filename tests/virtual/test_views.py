@@ -12,7 +12,7 @@ from karpool.execution.state import nominated
 from karpool.execution.tickets import nodes_in_commands
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
-from karpool.provisioning.launching import foresee
+from karpool.provisioning.inflight import with_claims_launched
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.feasible_nodes import feasible_nodes
 
@@ -39,7 +39,7 @@ def test_the_mirror_shows_what_a_new_snapshot_shows(seed: int) -> None:
     made = cluster(BUSY, seed=seed)
     for minute in range(7, 120, 7):
         made.run(minute * 60.0)
-        fresh = Snapshot(foresee(made.store.objects(), made.cloud.catalog))
+        fresh = Snapshot(with_claims_launched(made.store.objects(), made.cloud.catalog))
         assert rows_by_name(made.cluster_state.snapshot) == rows_by_name(fresh)
 
 
@@ -52,7 +52,7 @@ class Compared(VirtualCluster):
         made = self.controller
         assert made.session is not None
         disruption, session = made._disruption, made.session
-        now, objects = self.now, foresee(self.store.objects(), self.cloud.catalog)
+        now, objects = self.now, with_claims_launched(self.store.objects(), self.cloud.catalog)
         snapshot = Snapshot(objects)
         fresh = DecisionContext(
             snapshot,

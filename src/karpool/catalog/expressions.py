@@ -95,12 +95,12 @@ def _amount(entry: InstanceType, key: str) -> float:
 
 def select(catalog: Catalog, wanted: Sequence[TypeExpression]) -> list[InstanceType]:
     """The types that meet every expression, with the offerings that do, cheapest first, then by name."""
-    found = []
+    selected = []
     for entry in catalog.types:
         offerings = tuple(o for o in entry.offerings if all(e.offering_matches(o, catalog) for e in wanted))
         if (offerings or not entry.offerings) and all(e.type_matches(entry) for e in wanted):
-            found.append(replace(entry, offerings=offerings))
-    return by_price(found)
+            selected.append(replace(entry, offerings=offerings))
+    return by_price(selected)
 
 
 def parse_expressions(texts: Iterable[str]) -> tuple[TypeExpression, ...]:

@@ -1,4 +1,4 @@
-"""Instance types as Karpenter's KWOK provider makes them, and the 144 that it has when nobody gives it a file."""
+"""Instance types as Karpenter's KWOK provider makes them, and the 144 that it has without a file."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -50,9 +50,9 @@ def _labels(
     yield f"{LABEL}cpu", one_of(cpu)
     yield f"{LABEL}memory", one_of(str(resources["memory"]))
     for key in (ZONE, CAPACITY_TYPE):
-        found = frozenset(value for offering in offerings for value in _listed(offering, key))
-        if found:
-            yield key, one_of(*found)
+        values = frozenset(value for offering in offerings for value in _listed(offering, key))
+        if values:
+            yield key, one_of(*values)
 
 
 def _listed(offering: Offering, key: str) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """Catalogues in files: the JSON array that Karpenter's KWOK provider reads instead of its own types.
 
-Field names are taken in any case, as that provider takes them. Anything that cannot be meant is refused with the file,
-the type and the field; nothing of such a file is used.
+Field names are taken in any case, as that provider takes them. A mistake is refused with the file, the type and
+the field; nothing of such a file is used.
 """
 
 import re
@@ -58,7 +58,7 @@ _FIELDS: Final = {
 
 
 class _FieldError(Exception):
-    """A field that cannot be meant."""
+    """A mistake in a field."""
 
     def __init__(self, field: str, what: str) -> None:
         super().__init__(field, what)
@@ -67,21 +67,21 @@ class _FieldError(Exception):
 
 
 def read_types(data: bytes, file: str) -> tuple[InstanceType, ...]:
-    """The instance types in the bytes of a catalogue file; raises InputError for the first thing that is wrong."""
-    found: dict[str, InstanceType] = {}
+    """The instance types in the bytes of a catalogue file; raises InputError for the first mistake."""
+    types: dict[str, InstanceType] = {}
     for position, entry in enumerate(_entries(data, file)):
         name = entry.get("name") if isinstance(entry, dict) else None
         where = f"type {name:.80}" if isinstance(name, str) else f"type [{position}]"
         try:
-            made = _instance_type(_decoded(entry), found)
+            made = _instance_type(_decoded(entry), types)
         except _FieldError as error:
             raise InputError(
                 Problem(file=file, object=where, field=error.field, rule="InvalidCatalog", message=error.what)
             ) from None
-        found[made.name] = made
-    if not found:
+        types[made.name] = made
+    if not types:
         raise InputError.at(file, "lists no instance types; write at least one, or leave out --catalog")
-    return tuple(found.values())
+    return tuple(types.values())
 
 
 def _entries(data: bytes, file: str) -> list[Any]:

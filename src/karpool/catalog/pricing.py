@@ -1,4 +1,4 @@
-"""What a node costs, and what a new one would cost; a price that nobody knows is None, never zero."""
+"""What a node costs, and what a new one would cost; an unknown price is None, never zero."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,10 +38,10 @@ def capacity_type_of(labels: Mapping[str, str]) -> str:
 
 def label_of(labels: Mapping[str, str], key: str) -> str:
     """A label by its current name or a name that it had; empty when there is none."""
-    found = labels.get(key)
-    if found is None:
-        found = next((value for name, value in labels.items() if canonical(name) == key), "")
-    return found
+    value = labels.get(key)
+    if value is None:
+        value = next((value for name, value in labels.items() if canonical(name) == key), "")
+    return value
 
 
 def price_on_label(labels: Mapping[str, str]) -> float | None:
@@ -54,7 +54,7 @@ def price_on_label(labels: Mapping[str, str]) -> float | None:
 
 
 def node_price(catalog: Catalog, labels: Mapping[str, str]) -> float | None:
-    """What a node with these labels costs an hour, the fee included; None if nobody knows.
+    """What a node with these labels costs an hour, the fee included; None if it is unknown.
 
     The price is that of its type's offering in its zone and capacity type, available or not. Without one, reserved
     capacity costs nothing beyond the fee, and any other node what its price label says.
@@ -80,7 +80,7 @@ def launchable(entry: InstanceType, requirements: Requirements) -> Iterator[Offe
     return (o for o in entry.offerings if o.available and _meet(o.requirements, requirements))
 
 
-# Hundreds of types have offerings in the same few places, and are asked for the same requirements one after another.
+# Hundreds of types have offerings in the same few zones, and are compared with the same requirements in a row.
 @lru_cache(maxsize=16384)
 def _meet(offered: Requirements, wanted: Requirements) -> bool:
     return offered.meets(wanted)
@@ -104,7 +104,7 @@ def cheapest_launch_price(
 
 
 def by_price(types: Iterable[InstanceType], requirements: Requirements = NO_REQUIREMENTS) -> list[InstanceType]:
-    """Types from the cheapest launch to the dearest, then by name; unknown prices and unlaunchable types last."""
+    """Types by the price of their cheapest launch, then by name; unknown prices and types without a launch last."""
 
     def rank(entry: InstanceType) -> tuple[float, bool, str]:
         offering = cheapest_launch(entry, requirements)

@@ -39,12 +39,12 @@ def open_catalog(
 
     `overrides` are hourly prices by type and capacity type, the latter empty for all but spot and reserved.
     """
-    found = _types(AWS if source is None else source)
-    share = found.spot_fraction if spot_fraction is None else checked_amount("--spot-fraction", spot_fraction)
+    listed = _types(AWS if source is None else source)
+    share = listed.spot_fraction if spot_fraction is None else checked_amount("--spot-fraction", spot_fraction)
     asked = dict(overrides or {})
     changes = PriceChanges(factor=checked_amount("--price-factor", factor), spot_fraction=share, asked=asked)
-    types = found.types
-    if changes != PriceChanges(spot_fraction=found.spot_fraction):
+    types = listed.types
+    if changes != PriceChanges(spot_fraction=listed.spot_fraction):
         types = tuple(repriced(entry, changes) for entry in types)
     return Catalog(types, node_fee=checked_amount("--node-fee", node_fee), asked=asked)
 

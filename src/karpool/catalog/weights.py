@@ -1,4 +1,4 @@
-"""Weights that cost money: a preferred pool whose cheapest node is many times as dear as that of the next."""
+"""Weights that cost money: a preferred pool whose cheapest node costs many times as much as that of the next."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -23,14 +23,14 @@ class _Offer(NamedTuple):
 
 
 def expensive_favourites(pools: Sequence[NodePool], catalog: Catalog) -> Iterator[tuple[NodePool, Flaw]]:
-    """Pools that are preferred to one that would take the same ordinary pods for a fraction of the price."""
+    """Pools that are preferred to a pool that would run the same ordinary pods for a fraction of the price."""
     offers = {pool.name: _offers(pool, catalog) for pool in pools if _open_to_all(pool)}
     for heavy in pools:
         if heavy.name not in offers or heavy.spec.limits:
             continue
         lighter = [pool for pool in pools if pool.name in offers and pool.weight < heavy.weight]
-        found = (_compared(heavy, light, offers[heavy.name], offers[light.name]) for light in lighter)
-        worst = max(filter(None, found), default=None)
+        warnings = (_compared(heavy, light, offers[heavy.name], offers[light.name]) for light in lighter)
+        worst = max(filter(None, warnings), default=None)
         if worst is not None:
             yield heavy, Flaw("spec.weight", "DearFavourite", worst[1])
 
@@ -43,15 +43,15 @@ def _open_to_all(pool: NodePool) -> bool:
 def _offers(pool: NodePool, catalog: Catalog) -> dict[str, _Offer]:
     """The cheapest node of the pool for each architecture."""
     wanted = pool.requirements
-    found: dict[str, _Offer] = {}
+    cheapest: dict[str, _Offer] = {}
     for entry in catalog.types:
         price = cheapest_launch_price(entry, wanted, catalog=catalog) if entry.requirements.meets(wanted) else None
         if price is None:
             continue
         offer = _Offer(price, entry.name, _is_ordinary(entry))
         for arch in entry.requirements[ARCH].values if ARCH in entry.requirements else ("",):
-            found[arch] = min(offer, found.get(arch, offer))
-    return found
+            cheapest[arch] = min(offer, cheapest.get(arch, offer))
+    return cheapest
 
 
 def _is_ordinary(entry: InstanceType) -> bool:
@@ -59,18 +59,18 @@ def _is_ordinary(entry: InstanceType) -> bool:
 
 
 def _compared(
-    heavy: NodePool, light: NodePool, dear: dict[str, _Offer], cheap: dict[str, _Offer]
+    heavy: NodePool, light: NodePool, expensive: dict[str, _Offer], cheap: dict[str, _Offer]
 ) -> tuple[float, str] | None:
-    """How many times as dear the preferred pool is, in words, where that is many times."""
-    for arch in sorted(dear.keys() & cheap.keys()):
-        mine, other = dear[arch], cheap[arch]
+    """How many times as much the preferred pool costs, and a warning, where that is many times."""
+    for arch in sorted(expensive.keys() & cheap.keys()):
+        mine, other = expensive[arch], cheap[arch]
         if not other.ordinary or mine.price < SEVERAL_TIMES * other.price:
             continue
         times = mine.price / other.price if other.price else float("inf")
-        said = (
+        warning = (
             f"{heavy.weight} puts it before NodePool {light.name} ({light.weight}), yet its cheapest node, "
             f"{mine.name}, costs {mine.price:.4g} $/h and that of {light.name}, {other.name}, {other.price:.4g}: every "
-            "small pod that needs a new node gets the dear one; give the pool a taint, limits, or smaller types"
+            "small pod that needs a new node gets the expensive one; give the pool a taint, limits, or smaller types"
         )
-        return times, said
+        return times, warning
     return None

@@ -19,7 +19,7 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
-from karpool.provisioning.claims import Wanted, claim_name, new_claim
+from karpool.provisioning.claims import NodeRequest, claim_name, new_claim
 
 
 class NotStartedError(Exception):
@@ -98,7 +98,7 @@ def _replacements(command: Command, identity: str, objects: Objects, daemons: Se
             raise NotStartedError(
                 Reason("NodePoolNotReady", "cannot supply the replacement", f"NodePool {replacement.pool}")
             )
-        wanted = Wanted(replacement.requirements, replacement.instance_types, _moved(command, number, pods))
+        wanted = NodeRequest(replacement.requirements, replacement.instance_types, _moved(command, number, pods))
         name = claim_name(pool.name, identity, str(number))
         yield new_claim(pool, wanted, name=name, daemons=daemons, annotations={REPLACES: identity})
 

@@ -27,7 +27,6 @@ from karpool.live.caches import log_unreadable
 from karpool.live.process import background, finished_before, stalled
 from karpool.live.writer import Writer
 from karpool.model.nodepool import NodeClaim
-from karpool.model.objects import Objects
 from karpool.observability.events import EventRecorder
 from karpool.observability.metrics import Metrics
 from karpool.observability.serving import Page, metrics_page, probe_page, serving
@@ -47,7 +46,7 @@ from karpool.operator.providers.protocol import ProviderContext
 from karpool.operator.settings import RunSettings
 from karpool.operator.task_queue import TaskQueue
 from karpool.packing.warmup import warm_up
-from karpool.provisioning.launching import foresee
+from karpool.provisioning.inflight import as_launched
 
 _log = structlog.get_logger()
 UPKEEP_INTERVAL: Final = 5.0
@@ -232,7 +231,7 @@ class Operator:
         store, settings, provider = self.caches.store, self.settings, self.provider
 
         def foreseen(claim: NodeClaim) -> NodeClaim:
-            return foresee(Objects(node_claims=(claim,)), provider.catalog_source.catalog).node_claims[0]
+            return as_launched(claim, provider.catalog_source.catalog)
 
         controller = Controller(
             store,

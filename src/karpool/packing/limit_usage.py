@@ -1,4 +1,4 @@
-"""What nodes take of their pools' limits, in columns that follow the snapshot."""
+"""What nodes use of their pools' limits, in columns that follow the snapshot."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,31 +11,31 @@ from karpool.cluster.resources import UNLIMITED, counted
 from karpool.cluster.snapshot import Snapshot
 from karpool.packing.templates import NodeTemplate
 
-_NOBODY: Final = -1
+_NO_POOL: Final = -1
 
 
 class LimitUsage:
-    """By the row of a node: its pool, if that has limits, and what it takes of them; the last column counts nodes."""
+    """By the row of a node: its pool, if that has limits, and what it uses of them; the last column counts nodes."""
 
     def __init__(self, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> None:
         self._snapshot = snapshot
         self._templates = templates
         self._limited = {t.name: number for number, t in enumerate(templates) if t.pool.spec.limits}
-        self._forget()
+        self._clear()
 
     def __bool__(self) -> bool:
         """Whether any pool has limits."""
         return bool(self._limited)
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._width = len(self._snapshot.resources)
         self._seen: list[StateNode | None] = []
-        self._pool: Array = np.full(16, _NOBODY, dtype=np.int64)
+        self._pool: Array = np.full(16, _NO_POOL, dtype=np.int64)
         self._taken: Array = np.zeros((16, self._width + 1), dtype=np.int64)
 
     def left(self) -> Array:
         """What is left of every pool's limits."""
-        self._catch_up()
+        self._sync()
         width = self._width
         left: Array = np.full((max(1, len(self._templates)), width + 1), UNLIMITED, dtype=np.int64)
         used = np.zeros_like(left)
@@ -49,17 +49,17 @@ class LimitUsage:
         return left
 
     def give_back(self, limits: Array, nodes: Array, sets: Array) -> None:
-        """Add to the limits of each set, one after the other in `limits`, what its nodes take."""
+        """Add what the nodes of each set use to its row of `limits`."""
         pools = self._pool[nodes]
         counts = pools >= 0
         np.add.at(limits, (sets[counts], pools[counts]), self._taken[nodes[counts]])
 
-    def _catch_up(self) -> None:
-        """Write the rows of nodes that are not what they were."""
+    def _sync(self) -> None:
+        """Write the rows of nodes that have changed."""
         states = self._snapshot.nodes.states if self._limited else []
         if self._width != len(self._snapshot.resources):
-            self._forget()
-        self._pool = grown(self._pool, (len(states),), _NOBODY)
+            self._clear()
+        self._pool = grown(self._pool, (len(states),), _NO_POOL)
         self._taken = grown(self._taken, (len(states), self._width + 1))
         self._seen.extend([None] * (len(states) - len(self._seen)))
         for row, state in enumerate(states):
@@ -69,7 +69,7 @@ class LimitUsage:
 
     def _write(self, row: int, state: StateNode | None) -> None:
         if state is None or state.deleting or state.pool not in self._limited:
-            self._pool[row] = _NOBODY
+            self._pool[row] = _NO_POOL
             return
         self._pool[row] = self._limited[state.pool]
         self._taken[row, : self._width] = counted(self._snapshot.resources.room(state.capacity))

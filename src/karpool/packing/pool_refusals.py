@@ -1,7 +1,7 @@
-"""Why does no pool make a node for a pod? Each pool is asked what a new node of it would lack.
+"""Why no pool creates a node for a pod.
 
-Checks go from what no node of the pool can change to what depends on the rest of the run; the first that leaves nothing
-is the answer. Limits are blamed only where a type would do without them.
+The checks of a pool go from what holds for all its nodes to what depends on the rest of the run; the first that leaves
+no type is the reason. Limits are the reason only where a type would do without them.
 """
 
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ _MOST_CHOICES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What one topology rule allows a new node by itself: its domains, or for hosts whether it may be empty."""
+class RuleView:
+    """What a topology rule allows a new node by itself: its domains, or for hosts whether an empty one will do."""
 
     group: int
     key: str
@@ -43,8 +43,8 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The answer of a pool: how far the pod got, how many types were left then, and what refused them."""
+class PoolRefusal:
+    """What refuses a pod in a pool: how many checks it passed, how many types were left then, and the rule."""
 
     depth: int
     count: int
@@ -52,40 +52,40 @@ class Found:
     detail: str
 
 
-Memo = dict[tuple[int, int, bytes, tuple[View, ...], bool], Found]
+Memo = dict[tuple[int, int, bytes, tuple[RuleView, ...], bool], PoolRefusal]
 
 
 def pool_refusals(engine: "Engine", memo: Memo, levels: list[int], labels: int) -> list[Refusal]:
-    """Why no pool makes a node for a pod, in the order in which pools are tried."""
+    """Why no pool creates a node for a pod, in the order in which pools are tried."""
     templates = engine.tables.pools.templates
     views = {number: _views(engine, number, labels) for number in levels}
     strict = bool(engine.memory["state"][c.STRICT_RESERVED])
     refused = []
     for pool, template in enumerate(templates):
         limits = engine.memory["limits"][pool]
-        answers = []
+        refusals = []
         for number in levels:
             key = (number, pool, limits.tobytes(), views[number], strict)
             if key not in memo:
-                memo[key] = _Check(engine, pool, number, views[number], limits).answer()
-            answers.append(memo[key])
-        best = max(answers, key=lambda found: found.depth)
+                memo[key] = _Check(engine, pool, number, views[number], limits).refusal()
+            refusals.append(memo[key])
+        best = max(refusals, key=lambda refusal: refusal.depth)
         refused.append(Refusal(best.count, f"pool {template.name}", best.rule, best.detail))
     return refused + _idle_pools(engine)
 
 
 def _idle_pools(engine: "Engine") -> list[Refusal]:
-    """Pools that make no nodes at all, whatever the pod."""
+    """Pools that create no nodes at all, whatever the pod."""
     pools = engine.snapshot.objects.node_pools
     idle = [pool for pool in pools if pool.static or not pool.ready]
     if not pools:
-        return [Refusal(0, "new nodes", Rule.NO_TYPE, "there is no pool to make one")]
+        return [Refusal(0, "new nodes", Rule.NO_TYPE, "there is no NodePool to create one")]
     words = {True: "keeps a fixed number of nodes", False: "is not ready"}
     return [Refusal(0, f"pool {pool.name}", Rule.CLOSED, words[pool.static]) for pool in idle]
 
 
 def cut_claim(engine: "Engine", pod_row: int) -> Refusal | None:
-    """What became of a pod whose new node may not be made, because the types that may be listed break a minimum."""
+    """Why a pod's new node may not be created: the types that may be listed break minValues."""
     memory = engine.memory
     queued = memory["pods"][: int(memory["state"][c.QUEUED])]
     places = memory["target"][: len(queued)][queued == pod_row]
@@ -99,32 +99,32 @@ def cut_claim(engine: "Engine", pod_row: int) -> Refusal | None:
     return Refusal(count, f"pool {placement.claim_pool(claim)}", Rule.MIN_VALUES, detail)
 
 
-def _views(engine: "Engine", class_: int, labels: int) -> tuple[View, ...]:
+def _views(engine: "Engine", class_: int, labels: int) -> tuple[RuleView, ...]:
     memory, topology = engine.memory, engine.snapshot.topology
     state = memory["state"]
-    found: list[View] = []
-    while (group := int(prepare_rule_alone(memory.table, class_, labels, len(found)))) != c.UNSET:
+    views: list[RuleView] = []
+    while (group := int(prepare_rule_alone(memory.table, class_, labels, len(views)))) != c.UNSET:
         rule = topology.groups[group]
         if rule.by_host:
             caps, needs = memory["cap_most"][: state[c.CAPS]], memory["need_boot"][: state[c.NEEDS]]
             empty_host = bool((caps >= 0).all() and needs.all())
-            found.append(View(group, rule.key, frozenset(), empty_host, pins=False))
+            views.append(RuleView(group, rule.key, frozenset(), empty_host, pins=False))
         else:
             known = topology.domains.values[int(memory["keys"][0])]
             allowed = frozenset(value for value, domain in known.items() if memory["allow_claim"][0, domain])
-            found.append(View(group, rule.key, allowed, empty_host=True, pins=bool(memory["pinned"][0])))
-    return tuple(found)
+            views.append(RuleView(group, rule.key, allowed, empty_host=True, pins=bool(memory["pinned"][0])))
+    return tuple(views)
 
 
 class _Check:
-    """One pool and one pod class."""
+    """The checks of one pool for one pod class."""
 
     def __init__(
         self,
         engine: "Engine",
         pool: int,
         class_: int,
-        views: tuple[View, ...],
+        views: tuple[RuleView, ...],
         limits: npt.NDArray[np.int64],
     ) -> None:
         self.engine, self.pool, self.class_, self.views, self.limits = engine, pool, class_, views, limits
@@ -137,8 +137,8 @@ class _Check:
         self.names = engine.snapshot.resources.names[: self.room.shape[1]]
         self.wanted = engine.snapshot.classes.requests[class_, : len(self.names)]
 
-    def answer(self) -> Found:
-        """What refuses the pod; the last word is for pods that could be served but have to wait."""
+    def refusal(self) -> PoolRefusal:
+        """What refuses the pod; if no check does, the pod has to wait."""
         checks = (
             self._taint,
             self._unusable,
@@ -152,14 +152,14 @@ class _Check:
             self._min_values,
         )
         for depth, check in enumerate(checks):
-            found = check()
-            if found is not None:
-                left, rule, detail = found
-                return Found(depth, int(left.sum()), rule, detail)
+            refused = check()
+            if refused is not None:
+                left, rule, detail = refused
+                return PoolRefusal(depth, int(left.sum()), rule, detail)
         count = int(self._fitting.sum())
         if self.engine.memory["state"][c.STRICT_RESERVED]:
-            return Found(len(checks), count, Rule.RESERVED, "waits for reserved capacity that other pods took")
-        return Found(len(checks), count, Rule.REFUSED, "no choice of types and domains serves all its rules")
+            return PoolRefusal(len(checks), count, Rule.RESERVED, "waits for reserved capacity that other pods took")
+        return PoolRefusal(len(checks), count, Rule.REFUSED, "no choice of types and domains serves all its rules")
 
     @property
     def _signature(self) -> Signature:
@@ -198,17 +198,15 @@ class _Check:
         return self.usable, Rule.LABEL, f"requires {key} {wanted[key]}, the pool {own}"
 
     def _conflict(self, held: Requirements, wanted: Requirements) -> str | None:
-        """The first key on which two sides cannot hold together."""
-        found = held.conflict(wanted, undefined=self._free)
-        if found is not None:
-            return found
+        """The first key on which two requirements conflict."""
         both = held.intersect(wanted)
-        return next((key for key, allowed in both.items() if not allowed.satisfiable), None)
+        unsatisfiable = next((key for key, allowed in both.items() if not allowed.satisfiable), None)
+        return held.conflict(wanted, undefined=self._free) or unsatisfiable
 
     # -- its types ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _narrowed(self) -> list[Requirements]:
+    def _alternatives(self) -> list[Requirements]:
         """What a new node could be like under the pod's requirements, for each place where its volumes are."""
         base = self.template.requirements.intersect(self._signature.requirements.without(HOSTNAME))
         volumes = self._signature.volumes
@@ -217,7 +215,7 @@ class _Check:
         return [base.intersect(reach) for reach in volumes if self._conflict(base, reach) is None]
 
     def _volume(self) -> tuple[Mask, Rule, str] | None:
-        if self._narrowed:
+        if self._alternatives:
             return None
         base = self.template.requirements.intersect(self._signature.requirements.without(HOSTNAME))
         clashes = dict.fromkeys(
@@ -228,7 +226,7 @@ class _Check:
     @cached_property
     def _suited(self) -> Mask:
         mask = np.zeros_like(self.usable)
-        for wanted in self._narrowed:
+        for wanted in self._alternatives:
             mask |= self.types.suitable(wanted)
         return self.usable & mask
 
@@ -314,17 +312,17 @@ class _Check:
         rule = of_group(groups[self.views[0].group])
         return self._allowed, rule, f"{listing(names)} together leave no place"
 
-    def _choices(self, views: tuple[View, ...]) -> Iterator[Mask]:
-        """The types that are left in each choice of domains that the rules allow."""
+    def _choices(self, views: tuple[RuleView, ...]) -> Iterator[Mask]:
+        """The types that remain for each choice of domains that the rules allow."""
         if not all(view.empty_host for view in views):
             return
         zoned = [view for view in views if view.key != HOSTNAME]
         keys = list(dict.fromkeys(view.key for view in zoned))
-        ways = [_ways([view for view in zoned if view.key == key]) for key in keys]
-        for held, chosen in islice(product(self._narrowed, product(*ways)), _MOST_CHOICES):
-            narrowed = held.intersect(Requirements(zip(keys, chosen, strict=True)))
-            if narrowed.satisfiable and all(key in held or key in self._free for key in keys):
-                left = self._allowed & self.types.suitable(narrowed)
+        options = [_choices_of_key([view for view in zoned if view.key == key]) for key in keys]
+        for held, chosen in islice(product(self._alternatives, product(*options)), _MOST_CHOICES):
+            restricted = held.intersect(Requirements(zip(keys, chosen, strict=True)))
+            if restricted.satisfiable and all(key in held or key in self._free for key in keys):
+                left = self._allowed & self.types.suitable(restricted)
                 if left.any():
                     yield left
 
@@ -339,7 +337,7 @@ class _Check:
         return None if lacks is None else (self._allowed, Rule.MIN_VALUES, lacks)
 
     def _lacking(self, left: Mask) -> str | None:
-        """The first key of which types have too few values between them."""
+        """The first key of which types have too few values."""
         for row, (key, wanted) in self.pools.minimums_of(self.pool):
             reached = self.pools.distinct_values(row, np.flatnonzero(left).tolist())
             if reached < wanted:
@@ -347,8 +345,8 @@ class _Check:
         return None
 
 
-def _ways(views: list[View]) -> list[Requirement]:
-    """What one key can be narrowed to: each allowed domain where one must be chosen, else all of them at once."""
+def _choices_of_key(views: list[RuleView]) -> list[Requirement]:
+    """What a key can be restricted to: each allowed domain where one has to be chosen, else all of them at once."""
     allowed = frozenset.intersection(*(view.allowed for view in views))
     if not allowed:
         return []

@@ -1,4 +1,4 @@
-"""Refusals: why a pod finds no place, as values for programs and as words for people."""
+"""Refusals: why a pod finds no place, as values for programs and as messages for people."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What one rule keeps from a pod: a number of nodes, or of types if `what` is `pool NAME`."""
+    """What a rule refuses a pod: a number of nodes, or of types if `what` is `pool NAME`."""
 
     count: int
     what: str
@@ -51,7 +51,7 @@ class Refusal:
 
 
 def sentence(refusals: Sequence[Refusal]) -> str:
-    """All refusals of a pod in one line; after a few the rest is only counted."""
+    """All refusals of a pod in one line; after a few, the others are only counted."""
     nodes = [entry for entry in refusals if entry.what == NODES]
     others = [entry for entry in refusals if entry.what != NODES]
     shown = nodes[: max(_LEAST_NODE_PARTS, _MOST_PARTS - len(others))]
@@ -95,13 +95,13 @@ def with_unit(name: str, value: int) -> str:
 
 
 def not_enough(name: str, wanted: int, most: int) -> tuple[Rule, str]:
-    """Nodes that have too little of a resource, of which the best one has `most` left."""
+    """The refusal of nodes that have too little of a resource; the best of them has `most` left."""
     if name.startswith(ATTACH):
         return Rule.ATTACH_LIMIT, f"cannot attach another {name.removeprefix(ATTACH)} volume"
     if name == "pods":
         return Rule.NOT_ENOUGH, "no room for another pod"
     if wanted == 0:
-        return Rule.NOT_ENOUGH, f"already overfull in {name}"
+        return Rule.NOT_ENOUGH, f"already overcommitted in {name}"
     best = amount(name, max(0, most))
     return Rule.NOT_ENOUGH, f"not enough {name} ({amount(name, wanted, up=True)} wanted, at most {best} free)"
 
@@ -117,7 +117,7 @@ def of_group(group: Group) -> Rule:
 
 
 def broken(group: Group) -> str:
-    """What a topology group has against a place."""
+    """Why a topology group refuses a place."""
     place = place_of(group)
     match group.kind:
         case GroupKind.SPREAD:

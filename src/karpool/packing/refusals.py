@@ -1,12 +1,12 @@
-"""Why did a pod find no place? Asked after a run and before it is undone.
+"""Why a pod found no place: asked after a run and before it is undone.
 
     with engine.what_if() as trial:
         placement = trial.place(rows)
         for pod in placement.unplaced:
             print(sentence(refusals(engine, pod)))
 
-A kernel gives every node one code; nodes with equal codes are put into words once. What is explained are the rules that
-the pod insists on, after all its wishes were given up. Where these have alternatives, the one that got furthest counts.
+A kernel gives every node a code; nodes with equal codes share a message. Only what a pod requires is explained, for its
+preferences were given up. Where its requirements have alternatives, the one that passed most checks counts.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ Reason = tuple[Rule, str]
 
 @dataclass
 class _Memo:
-    """What was put into words before, for one state of the snapshot."""
+    """Messages made before, for one version of the snapshot."""
 
     version: int
     shapes: dict[tuple[tuple[int, ...], int], Reason] = field(default_factory=dict)
@@ -69,21 +69,21 @@ def refusals(engine: Engine, pod_row: int, *, exempt: bool = False) -> tuple[Ref
     labels = int(snapshot.pods.labels_of[pod_row])
     levels = essential_levels(engine, first)
     memo = _memo(engine)
-    found = _Nodes(engine, memo, levels, labels, exempt=exempt).refusals()
+    refused = _Nodes(engine, memo, levels, labels, exempt=exempt).refusals()
     if not engine.memory["state"][c.EXISTING_ONLY]:
-        found += pool_refusals(engine, memo.pools, levels, labels)
-    return tuple(found)
+        refused += pool_refusals(engine, memo.pools, levels, labels)
+    return tuple(refused)
 
 
 def _memo(engine: Engine) -> _Memo:
-    found = _MEMOS.get(engine)
-    if found is None or found.version != engine.snapshot.version:
-        found = _MEMOS[engine] = _Memo(engine.snapshot.version)
-    return found
+    memo = _MEMOS.get(engine)
+    if memo is None or memo.version != engine.snapshot.version:
+        memo = _MEMOS[engine] = _Memo(engine.snapshot.version)
+    return memo
 
 
 def essential_levels(engine: Engine, first: int) -> list[int]:
-    """The classes of a pod, from its first one on, that hold only what it insists on: one for each alternative."""
+    """The classes of a pod that contain only what it requires: one for each alternative."""
     classes = engine.snapshot.classes
     chain = [first]
     while (following := int(classes.next[chain[-1]])) != NO_CLASS:
@@ -98,7 +98,7 @@ def essential_levels(engine: Engine, first: int) -> list[int]:
 
 
 class _Nodes:
-    """Why the existing nodes refuse one pod."""
+    """Why the existing nodes refuse a pod."""
 
     def __init__(self, engine: Engine, memo: _Memo, levels: list[int], labels: int, *, exempt: bool) -> None:
         self.engine, self.snapshot, self.memo = engine, engine.snapshot, memo
@@ -114,7 +114,7 @@ class _Nodes:
         return [Refusal(count, NODES, rule, detail) for (rule, detail), count in ordered]
 
     def _reason(self, code: int) -> Reason:
-        """The rule behind a code, in words."""
+        """The rule behind a code, and its message."""
         check, detail = divmod(code, k.STEP)
         if check == k.SHAPE:
             return self._of_shape(detail, code)
@@ -129,22 +129,22 @@ class _Nodes:
         if check == k.TOPOLOGY:
             return self._topology(*divmod(detail, 2))
         if check == k.CLOSED:
-            return Rule.CLOSED, "would take it, but accepts no pods now"
-        # Only a pod that waits for reserved capacity keeps its wishes, and so finds no place although there is one.
-        return Rule.RESERVED, "would take it without its wishes, but it waits for reserved capacity"
+            return Rule.CLOSED, "would accept it, but is closed to pods now"
+        # Only a pod that waits for reserved capacity keeps its preferences, and so refuses this node.
+        return Rule.RESERVED, "would accept it without its preferences, but the pod waits for reserved capacity"
 
     def _of_shape(self, shape: int, code: int) -> Reason:
         numbers = tuple(int(self.snapshot.classes.signature[level]) for level in self.levels)
-        found = self.memo.shapes.get((numbers, shape))
-        if found is None:
+        reason = self.memo.shapes.get((numbers, shape))
+        if reason is None:
             signatures = [self.snapshot.classes.signatures[number] for number in numbers]
             example = self.snapshot.nodes.get(int(np.argmax(self.codes == code)))
-            found = self.memo.shapes[numbers, shape] = _unsuited(signatures, example)
-        return found
+            reason = self.memo.shapes[numbers, shape] = _unsuited(signatures, example)
+        return reason
 
     def _port(self, row: int) -> str:
         """The port that a row of hosts counts; its key is ("port", number, protocol), perhaps with an address."""
-        key = next(thing for thing, number in self.snapshot.topology.host_rows.items() if number == row)
+        key = next(key for key, number in self.snapshot.topology.host_rows.items() if number == row)
         number, protocol = key[1:3] if isinstance(key, tuple) else ("?", "?")
         return f"host port {number}/{protocol} is taken"
 
@@ -170,7 +170,7 @@ def node_codes(engine: Engine, levels: list[int], labels: int, *, exempt: bool) 
 
 
 def _unsuited(signatures: list[Signature], node: StateNode) -> Reason:
-    """Which taint, label or volume makes a node unfit for signatures that are alternatives of each other."""
+    """The taint, label or volume for which a node suits none of some alternative signatures."""
     taint = untolerated(node.taints, signatures[0].tolerations)
     if taint is not None:
         return Rule.TAINT, f"taint {taint}"
@@ -182,6 +182,6 @@ def _unsuited(signatures: list[Signature], node: StateNode) -> Reason:
 
 
 def _missed(node: StateNode, wanted: Requirements) -> str:
-    """The first requirement that a node's labels miss, in words; empty if they miss none."""
+    """The first requirement that a node's labels miss, as text; empty if they miss none."""
     alone = ((key, allowed, Requirements(((key, allowed),))) for key, allowed in wanted.items())
     return next((f"{key} {allowed}" for key, allowed, rule in alone if not labels_satisfy(node.labels, rule)), "")

@@ -1,4 +1,4 @@
-"""Sets of nodes looked at in one go: which of them have to stay for sure, and which may be worth a closer look."""
+"""Many sets of nodes judged by one kernel: which of them certainly have to stay, and which may go."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Scan:
-    """One look at many sets; what each answer rests on is kept as rows of bits."""
+    """A scan of many sets; what each answer depends on is kept as rows of bits."""
 
     def __init__(self, engine: "Engine", sets: CandidateSets, *, closed: Array, unready: Array) -> None:
         engine.refresh()
@@ -42,18 +42,18 @@ class Scan:
         return engine.limits_without(sets.nodes, numbers, self.count)
 
     def promising(self) -> Iterator[int]:
-        """The sets that may go, one by one as they are found; those passed over have to stay."""
+        """The sets that may go, in order; all others have to stay."""
         engine = self.engine
         while self.progress[0] < self.count:
-            # Others may have used the engine since the last find.
+            # The engine may have been used since the last set was yielded.
             engine.space.reset(self.most_pods, self.closed, self.limits[0])
             engine.space.set_modes(engine.options, existing_only=False, strict_reserved=False)
-            while (answer := self._go_on()) not in (c.DONE, c.YES):
+            while (answer := self._continue()) not in (c.DONE, c.YES):
                 engine.resolve(answer)
             if answer == c.YES:
                 yield int(self.progress[0]) - 1
 
-    def _go_on(self) -> int:
+    def _continue(self) -> int:
         return int(
             scan(
                 self.engine.memory.table,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.cluster.daemons import Daemon
 from karpool.model import labels as names
 from karpool.model.nodepool import NodePool
 from karpool.model.requirements import Requirements, one_of
@@ -43,13 +42,13 @@ def _draw(seed: int, name: str) -> bytes:
 
 
 def templates(pools: Iterable[NodePool], catalog: Catalog, seed: int) -> list[NodeTemplate]:
-    """Templates of the pools that can supply nodes, in the order in which they are tried."""
+    """Templates of the pools that can create nodes, in the order in which they are tried."""
     usable = [pool for pool in pools if not pool.static and pool.ready]
     return [template_of(pool, catalog) for pool in in_order(usable, seed)]
 
 
 def template_of(pool: NodePool, catalog: Catalog) -> NodeTemplate:
-    """The template of one pool."""
+    """The template of a pool."""
     spec = pool.spec.template.spec
     ref = spec.node_class_ref
     own = [
@@ -73,12 +72,3 @@ def offered(entry: InstanceType, requirements: Requirements, catalog: Catalog) -
 def can_be_had(offering: Offering, requirements: Requirements, catalog: Catalog) -> bool:
     """Whether an offering can be had now under requirements."""
     return offering.available and requirements.conflict(offering.requirements, undefined=catalog.well_known) is None
-
-
-def daemon_on(daemon: Daemon, template: NodeTemplate, entry: InstanceType, catalog: Catalog) -> bool:
-    """Whether a daemon would run on a node of this template and type."""
-    return daemon.tolerates(template.taints) and any(
-        template.requirements.conflict(wanted, undefined=catalog.well_known) is None
-        and entry.requirements.meets(wanted)
-        for wanted in daemon.alternatives
-    )

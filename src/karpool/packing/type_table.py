@@ -105,7 +105,7 @@ class TypeTable:
         self.rank = np.argsort(np.argsort(self.names)) if len(self.types) else np.zeros(0, dtype=np.int64)
 
     def rooms(self, resources: ResourceTable) -> tuple[Array, Array]:
-        """Allocatable and capacity of all types, by resource; worked out once for as many resources as there are."""
+        """Allocatable and capacity of all types, by resource; computed once for each number of resources."""
         for entry in self.types:
             resources.learn(entry.capacity)
         if self._rooms is None or self._rooms[0].shape[1] != len(resources):
@@ -131,13 +131,13 @@ class TypeTable:
         had = self.launchable(wanted) & usable[self.type_of]
         silent: Mask = np.zeros(len(self.types), dtype=np.bool_)
         silent[self.type_of[had & self.offered.silent(key)]] = True
-        said = (self.offered.distinct(key, had) | self.requirements.distinct(key, silent)) - {None}
-        if not said and had.any() and not allowed.complement:
+        values = (self.offered.distinct(key, had) | self.requirements.distinct(key, silent)) - {None}
+        if not values and had.any() and not allowed.complement:
             return set(allowed.values)
-        return {v for held in said if held and not held.complement for v in held.values if allowed.has(v)}
+        return {v for listed in values if listed and not listed.complement for v in listed.values if allowed.has(v)}
 
     def cheapest(self, wanted: Requirements) -> Prices:
-        """The lowest price of each type under requirements; infinite where it cannot be had or nobody knows it."""
+        """The lowest price of each type under requirements; infinite where it cannot be had or its price is unknown."""
         lowest = np.full(len(self.types), np.inf)
         mask = self.launchable(wanted)
         np.minimum.at(lowest, self.type_of[mask], self.price[mask])
@@ -152,7 +152,7 @@ class TypeTable:
             chosen = mask & (self.capacity_type == kind)
             most = np.full(len(self.types), -np.inf)
             np.maximum.at(most, self.type_of[chosen], self.price[chosen])
-            here = (most > -np.inf) & ~settled
-            highest[here] = most[here]
-            settled |= here
+            priced = (most > -np.inf) & ~settled
+            highest[priced] = most[priced]
+            settled |= priced
         return highest

@@ -1,4 +1,4 @@
-"""Compile the kernels before they are needed, by asking a very small cluster every kind of question."""
+"""Compile the kernels before they are needed, by running each on a very small cluster."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _SIZE = {"cpu": parse_quantity(1), "memory": parse_quantity("1Gi"), "pods": pars
 
 
 def warm_up() -> None:
-    """Run every kernel once; what is compiled stays on disk, so that a second time takes no time."""
+    """Run every kernel once; the compiled code stays on disk."""
     snapshot = Snapshot(_cluster())
     engine = Engine(snapshot, _catalog())
     rows = sorted(snapshot.pods.rows.values())
@@ -34,13 +34,13 @@ def warm_up() -> None:
             refusals(engine, pod)
     candidate_pods = CandidatePods()
     candidate_pods.put(0, np.array(rows[:1], dtype=np.int32), [0], 1.0)
-    shut = np.zeros(len(snapshot.nodes.live), dtype=np.uint8)
-    list(Scan(engine, candidate_pods.alone([0]), closed=shut, unready=shut).promising())
+    open_ = np.zeros(len(snapshot.nodes.live), dtype=np.uint8)
+    list(Scan(engine, candidate_pods.alone([0]), closed=open_, unready=open_).promising())
     _fill(snapshot)
 
 
 def _fill(snapshot: Snapshot) -> None:
-    """Run the kernels of a plain scheduler."""
+    """Run the kernels of a simple scheduler."""
     nodes, classes = snapshot.nodes, snapshot.classes
     usable, mask = np.ones(len(nodes.live), dtype=np.uint8), np.zeros(len(nodes.states), dtype=np.bool_)
     suited, wanted = snapshot.shapes.suits[classes.signature[0]], classes.requests[0, : len(snapshot.resources)]

@@ -1,4 +1,4 @@
-"""Batching: pods that come together get their nodes together."""
+"""Batching: pods that become pending together get their nodes together."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -6,24 +6,24 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class BatchWindow:
-    """How long to wait for more: until nobody new has come for `idle`, at most for `longest`."""
+    """How long to wait for more pods: until none has come for `idle`, at most for `longest`."""
 
     idle: timedelta = timedelta(seconds=1)
     longest: timedelta = timedelta(seconds=10)
 
 
 class Batch:
-    """Who asked for nodes since the first one did; empty while nobody has. The next batch begins empty."""
+    """The pods that need a node since the first of them did; the next batch starts empty."""
 
     def __init__(self, window: BatchWindow | None = None) -> None:
         self.window = window or BatchWindow()
         self.closes: datetime | None = None
-        """When the batch is complete, if nobody new comes; None while it is empty."""
+        """When the batch is complete if no other pod comes; None while it is empty."""
         self._latest_end: datetime | None = None
         self._seen: set[str] = set()
 
     def trigger(self, uid: str, now: datetime) -> None:
-        """Somebody asks for a node; asking twice within a batch makes it no longer."""
+        """A pod needs a node; the same pod extends a batch only once."""
         if uid in self._seen:
             return
         self._seen.add(uid)

@@ -1,4 +1,4 @@
-"""NodeClaims: the objects that ask for new nodes, for pending pods and in place of nodes that go."""
+"""NodeClaims for new nodes: for pending pods, and as replacements of nodes that go."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,8 +23,8 @@ _NEVER_WRITTEN: Final = (names.REGISTERED, names.INITIALIZED, names.HOSTNAME)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A new node as decisions want it: what it must be like, the types it may have, the pods it is for."""
+class NodeRequest:
+    """A node to create: its requirements, the types it may have, the pods it is for."""
 
     requirements: Requirements
     instance_types: tuple[str, ...]
@@ -33,14 +33,14 @@ class Wanted:
 
 
 def claim_name(pool: str, *parts: str) -> str:
-    """A name that is the same whenever it is made from the same parts."""
-    drawn = hashlib.blake2b("\n".join((pool, *parts)).encode(), digest_size=5).hexdigest()
-    return f"{pool[:_LONGEST_POOL].rstrip('-.')}-{drawn}"
+    """A name that is always the same for the same parts."""
+    digest = hashlib.blake2b("\n".join((pool, *parts)).encode(), digest_size=5).hexdigest()
+    return f"{pool[:_LONGEST_POOL].rstrip('-.')}-{digest}"
 
 
 def new_claim(
     pool: NodePool,
-    wanted: Wanted,
+    request: NodeRequest,
     *,
     name: str,
     daemons: Sequence[Daemon] = (),
@@ -48,32 +48,32 @@ def new_claim(
 ) -> NodeClaim:
     """The claim for a new node of a pool; a provider ranks the types by price again when it launches."""
     template = pool.spec.template
-    types = one_of(*wanted.instance_types)
-    narrowed = wanted.requirements.without(*_NEVER_WRITTEN).with_key(names.INSTANCE_TYPE, types)
+    types = one_of(*request.instance_types)
+    requirements = request.requirements.without(*_NEVER_WRITTEN).with_key(names.INSTANCE_TYPE, types)
     return NodeClaim(
         metadata=Metadata(
             name=name,
-            labels=_labels(pool, narrowed),
-            annotations={**_annotations(pool, wanted), **(annotations or {})},
+            labels=_labels(pool, requirements),
+            annotations={**_annotations(pool, request), **(annotations or {})},
             finalizers=(names.TERMINATION_FINALIZER,),
             owner_references=(
                 OwnerReference(kind="NodePool", name=pool.name, api_version=NODEPOOL_API, uid=pool.metadata.uid),
             ),
         ),
         spec=NodeClaimSpec(
-            requirements=tuple(listed(narrowed)),
+            requirements=tuple(listed(requirements)),
             taints=template.spec.taints,
             startup_taints=template.spec.startup_taints,
             node_class_ref=template.spec.node_class_ref,
             expire_after=template.spec.expire_after,
             termination_grace_period=template.spec.termination_grace_period,
-            resources=ClaimResources(requests=_requests(wanted.pods, _certain(daemons, pool, narrowed))),
+            resources=ClaimResources(requests=_requests(request.pods, _certain(daemons, pool, requirements))),
         ),
     )
 
 
 def with_offered_kinds(requirements: Requirements, types: Iterable[str], catalog: Catalog) -> Requirements:
-    """Requirements narrowed to the capacity types that can be had now."""
+    """Requirements restricted to the capacity types that are available now."""
     entries = (catalog.by_name[name] for name in types if name in catalog.by_name)
     kinds = {offering.capacity_type for entry in entries for offering in launchable(entry, requirements)} - {""}
     return requirements.with_key(names.CAPACITY_TYPE, one_of(*kinds)) if kinds else requirements
@@ -89,7 +89,7 @@ def listed(requirements: Requirements) -> Iterator[PoolRequirement]:
 
 
 def _spelled(key: str, wanted: Requirement) -> Iterator[PoolRequirement]:
-    """One set in as many operators as it takes; the first carries minValues."""
+    """One requirement in as many operators as it takes; the first carries minValues."""
     values = tuple(sorted(wanted.values))
     spelled: list[tuple[str, tuple[str, ...]]] = []
     if not wanted.complement:
@@ -103,9 +103,9 @@ def _spelled(key: str, wanted: Requirement) -> Iterator[PoolRequirement]:
             spelled.append(("Exists", ()))
         if values:
             spelled.append(("NotIn", values))
-    for number, (operator, said) in enumerate(spelled):
+    for number, (operator, operands) in enumerate(spelled):
         minimum = wanted.min_values if number == 0 else None
-        yield PoolRequirement(key=key, operator=operator, values=said, min_values=minimum)
+        yield PoolRequirement(key=key, operator=operator, values=operands, min_values=minimum)
 
 
 # -- labels and annotations --------------------------------------------------------------------------------------------
@@ -128,10 +128,10 @@ def _restricted(key: str) -> bool:
     return domain == _RESERVED_DOMAIN or domain.endswith(f".{_RESERVED_DOMAIN}")
 
 
-def _annotations(pool: NodePool, wanted: Wanted) -> dict[str, str]:
+def _annotations(pool: NodePool, request: NodeRequest) -> dict[str, str]:
     stamps = (names.NODEPOOL_HASH, names.NODEPOOL_HASH_VERSION)
     copied = {key: value for key, value in pool.metadata.annotations.items() if key in stamps}
-    relaxed = {names.MIN_VALUES_RELAXED: "true"} if wanted.min_values_relaxed else {}
+    relaxed = {names.MIN_VALUES_RELAXED: "true"} if request.min_values_relaxed else {}
     return {**pool.spec.template.metadata.annotations, **copied, **relaxed}
 
 

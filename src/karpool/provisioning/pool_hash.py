@@ -1,6 +1,6 @@
 """The hash of a NodePool's template: nodes made from another template have drifted.
 
-Another tool's hash means nothing here and is never touched: ours can be told by how it begins.
+The hash of another tool is never compared or changed; Karpool's own has a prefix.
 """
 
 import hashlib
@@ -30,8 +30,8 @@ def pool_hash(pool: NodePool) -> str:
         "expireAfter": spec.expire_after,
         "terminationGracePeriod": spec.termination_grace_period,
     }
-    said = msgspec.json.encode({key: value for key, value in hashed.items() if value}, enc_hook=encode_value)
-    return _OURS + hashlib.blake2b(said, digest_size=8).hexdigest()
+    text = msgspec.json.encode({key: value for key, value in hashed.items() if value}, enc_hook=encode_value)
+    return _OURS + hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
 def _sorted(taints: tuple[Taint, ...]) -> list[tuple[str, str, str]]:
@@ -40,8 +40,8 @@ def _sorted(taints: tuple[Taint, ...]) -> list[tuple[str, str, str]]:
 
 def hash_annotations(pool: NodePool) -> dict[str, str]:
     """The annotations that a pool should get now; none if it carries them already or they are another tool's."""
-    held = pool.metadata.annotations.get(NODEPOOL_HASH)
-    if held is not None and not held.startswith(_OURS):
+    current = pool.metadata.annotations.get(NODEPOOL_HASH)
+    if current is not None and not current.startswith(_OURS):
         return {}
     wanted = {NODEPOOL_HASH: pool_hash(pool), NODEPOOL_HASH_VERSION: HASH_VERSION}
     return {key: value for key, value in wanted.items() if pool.metadata.annotations.get(key) != value}

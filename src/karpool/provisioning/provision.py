@@ -1,4 +1,4 @@
-"""Provisioning: pods that wait, and pods whose nodes go, become NodeClaims."""
+"""NodeClaims for pending pods, and for pods whose nodes go."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 from karpool.packing.refusals import refusals, sentence
 from karpool.packing.result import NewNode, PlacementResult
-from karpool.provisioning.claims import Wanted, claim_name, new_claim, with_offered_kinds
-from karpool.provisioning.launching import foresee
+from karpool.provisioning.claims import NodeRequest, claim_name, new_claim, with_offered_kinds
+from karpool.provisioning.inflight import with_claims_launched
 
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningResult:
-    """Claims to create, nodes that pods were promised (by name), and pods that found no place, with the reason."""
+    """Claims to create, existing nodes that pods are nominated to, and pods without a place, with the reason."""
 
     claims: tuple[NodeClaim, ...] = ()
     nominations: frozenset[str] = frozenset()
@@ -34,58 +34,58 @@ def provision(
     *,
     moving: Collection[str] = (),
 ) -> ProvisioningResult:
-    """The nodes that should come: for pods that the scheduler has no node for, and for bound pods that are `moving`.
+    """The nodes to create for pods that the scheduler has no node for, and for bound pods that are `moving`.
 
-    Nodes that exist or are on their way are filled first. Claims without pods are never made.
+    Existing and in-flight nodes are filled first. No claim is created without pods.
     """
     options = options or Options()
-    seen = foresee(objects, catalog)
+    expected = with_claims_launched(objects, catalog)
     wanted = {pod.key for pod in objects.pods if pod.provisionable} | set(moving)
     if not wanted:
         return ProvisioningResult()
-    engine = Engine(Snapshot(seen, preferences=options.preferences), catalog, options)
+    engine = Engine(Snapshot(expected, preferences=options.preferences), catalog, options)
     return provision_on(engine, objects, wanted, now)
 
 
 def provision_on(engine: Engine, objects: Objects, wanted: Collection[str], now: datetime) -> ProvisioningResult:
-    """The nodes that should come for some pods, asked of an engine that is there already."""
+    """The nodes to create for some pods, on an engine that exists already."""
     snapshot = engine.snapshot
     rows = sorted(snapshot.pods.rows[key] for key in wanted if key in snapshot.pods.rows)
     with engine.what_if() as trial:
         trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) >= 0])
-        answer = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).result()
-        reasons = _reasons(engine, answer)
+        placed = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).result()
+        reasons = _reasons(engine, placed)
     return ProvisioningResult(
-        claims=_claims(objects, snapshot, engine.catalog, answer, now),
-        nominations=frozenset(target for target in answer.placed.values() if isinstance(target, str)),
+        claims=_claims(objects, snapshot, engine.catalog, placed, now),
+        nominations=frozenset(target for target in placed.placed.values() if isinstance(target, str)),
         unschedulable=reasons,
     )
 
 
-def _reasons(engine: Engine, answer: PlacementResult) -> tuple[tuple[str, Reason], ...]:
-    found = []
-    for key in sorted(answer.unplaced):
-        said = sentence(refusals(engine, engine.snapshot.pods.rows[key], exempt=True))
-        found.append((key, Reason("PodsWouldNotFit", f"no node can take it: {said}", f"Pod {key}")))
-    return tuple(found)
+def _reasons(engine: Engine, placed: PlacementResult) -> tuple[tuple[str, Reason], ...]:
+    reasons = []
+    for key in sorted(placed.unplaced):
+        why = sentence(refusals(engine, engine.snapshot.pods.rows[key], exempt=True))
+        reasons.append((key, Reason("PodsWouldNotFit", f"no node can take it: {why}", f"Pod {key}")))
+    return tuple(reasons)
 
 
 def _claims(
-    objects: Objects, snapshot: Snapshot, catalog: Catalog, answer: PlacementResult, now: datetime
+    objects: Objects, snapshot: Snapshot, catalog: Catalog, placed: PlacementResult, now: datetime
 ) -> tuple[NodeClaim, ...]:
-    if not answer.new_nodes:
+    if not placed.new_nodes:
         return ()
     pools = {pool.name: pool for pool in objects.node_pools}
     taken = {claim.name for claim in objects.node_claims}
-    made = []
-    for number, new in enumerate(answer.new_nodes):
+    claims = []
+    for number, new in enumerate(placed.new_nodes):
         requirements = with_offered_kinds(new.requirements, new.instance_types, catalog)
         pods = tuple(snapshot.pods.get(snapshot.pods.rows[key]) for key in new.pods)
-        wanted = Wanted(requirements, new.instance_types, pods, new.min_values_relaxed)
+        request = NodeRequest(requirements, new.instance_types, pods, new.min_values_relaxed)
         name = _free_name(new, number, taken, now)
         taken.add(name)
-        made.append(new_claim(pools[new.pool], wanted, name=name, daemons=snapshot.daemons))
-    return tuple(made)
+        claims.append(new_claim(pools[new.pool], request, name=name, daemons=snapshot.daemons))
+    return tuple(claims)
 
 
 def _free_name(new: NewNode, number: int, taken: Collection[str], now: datetime) -> str:

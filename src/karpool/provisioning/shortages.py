@@ -1,4 +1,4 @@
-"""A catalogue as far as it can be had: without offerings that ran out, with what is left of reservations."""
+"""A catalogue as far as it is available: without offerings that ran out, with what is left of reservations."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -10,22 +10,22 @@ OfferingKey = tuple[str, str, str]
 
 
 def offering_key(entry: InstanceType, offering: Offering) -> OfferingKey:
-    """What an offering is known by."""
+    """The key of an offering."""
     return entry.name, offering.zone, offering.capacity_type
 
 
 def obtainable(catalog: Catalog, short: Collection[OfferingKey], reserved: Mapping[str, int]) -> Catalog:
     """The catalogue with short offerings unavailable, and reservations less what is taken of them by now."""
-    types = tuple(_seen(entry, short, reserved) for entry in catalog.types)
+    types = tuple(_obtainable_type(entry, short, reserved) for entry in catalog.types)
     return replace(catalog, types=types) if types != catalog.types else catalog
 
 
-def _seen(entry: InstanceType, short: Collection[OfferingKey], reserved: Mapping[str, int]) -> InstanceType:
-    offerings = tuple(_offered(entry, offering, short, reserved) for offering in entry.offerings)
+def _obtainable_type(entry: InstanceType, short: Collection[OfferingKey], reserved: Mapping[str, int]) -> InstanceType:
+    offerings = tuple(_obtainable_offering(entry, offering, short, reserved) for offering in entry.offerings)
     return entry if offerings == entry.offerings else replace(entry, offerings=offerings)
 
 
-def _offered(
+def _obtainable_offering(
     entry: InstanceType, offering: Offering, short: Collection[OfferingKey], reserved: Mapping[str, int]
 ) -> Offering:
     if offering_key(entry, offering) in short:

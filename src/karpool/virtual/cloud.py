@@ -16,7 +16,7 @@ from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, as_requirements
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import Taint
-from karpool.provisioning.machines import choose_machine, machine_labels, starting_node, starting_taints
+from karpool.provisioning.instances import choose_offering, instance_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import obtainable, offering_key
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_claim_condition, with_node_condition
@@ -109,7 +109,7 @@ class VirtualCloud:
                 self._remember(entry, offering)
             return short
 
-        return choose_machine(self._all, requirements, is_short)
+        return choose_offering(self._all, requirements, is_short)
 
     def start(self, name: str, entry: InstanceType, offering: Offering) -> Instance:
         price = self._all.price(offering) or 0.0
@@ -123,7 +123,7 @@ class VirtualCloud:
     def _report(self, claim: NodeClaim, instance: Instance, requirements: Requirements) -> None:
         """Write into the claim what was launched."""
         labels = {
-            **machine_labels(instance.entry, instance.offering, instance.price, requirements),
+            **instance_labels(instance.entry, instance.offering, instance.price, requirements),
             **claim.metadata.labels,
         }
         launched = with_claim_condition(claim, "Launched", "True", self.world.queue.moment, reason="Launched")
@@ -236,5 +236,5 @@ def _concerns(shortage: Shortage, entry: InstanceType, offering: Offering) -> bo
 
 def node_of(instance: Instance, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> Node:
     """The Node that an instance registers, not ready yet."""
-    merged = {**machine_labels(instance.entry, instance.offering, instance.price), **labels}
+    merged = {**instance_labels(instance.entry, instance.offering, instance.price), **labels}
     return starting_node(instance.name, PROVIDER + instance.name, instance.entry, labels=merged, taints=taints)

@@ -12,7 +12,7 @@ from karpool.disruption.settings import DisruptionSettings, Order, Partition
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.packing.options import Options
-from karpool.provisioning.launching import foresee
+from karpool.provisioning.inflight import as_launched
 from karpool.virtual.actuator import VirtualActuator
 from karpool.virtual.api import Api
 from karpool.virtual.autoscaler import Autoscaler
@@ -116,7 +116,7 @@ class VirtualCluster:
             self.queue.at(seconds(self.scenario.warm_up), self.recorder.begin)
 
     def _foreseen(self, claim: NodeClaim) -> NodeClaim:
-        return foresee(Objects(node_claims=(claim,)), self.cloud.catalog).node_claims[0]
+        return as_launched(claim, self.cloud.catalog)
 
     @property
     def now(self) -> datetime:

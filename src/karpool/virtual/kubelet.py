@@ -8,7 +8,7 @@ from karpool.controller.cluster_state import ClusterState
 from karpool.model.labels import NODEPOOL, REGISTERED
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.provisioning.machines import NOT_READY
+from karpool.provisioning.instances import NOT_READY
 from karpool.virtual.changes import set_condition, with_node_condition, with_pod_status, with_taints
 from karpool.virtual.curves import seconds
 from karpool.virtual.scenario import Workload

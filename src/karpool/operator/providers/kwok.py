@@ -32,7 +32,7 @@ from karpool.operator.providers.protocol import (
     Provider,
     ProviderContext,
 )
-from karpool.provisioning.machines import choose_machine, machine_labels, starting_node, starting_taints
+from karpool.provisioning.instances import choose_offering, instance_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import OfferingKey, obtainable, offering_key
 from karpool.wire.duration import Duration, parse_duration
 from karpool.wire.objects import Object, Wire
@@ -142,11 +142,11 @@ class Kwok:
                 return True
             return False
 
-        choice = choose_machine(self._all, requirements, is_short)
+        choice = choose_offering(self._all, requirements, is_short)
         if choice is None:
             raise InsufficientCapacityError("no instance type that the NodeClaim accepts is available")
         entry, offering = choice
-        labels = machine_labels(entry, offering, self._all.price(offering) or 0.0, requirements)
+        labels = instance_labels(entry, offering, self._all.price(offering) or 0.0, requirements)
         if claim.name not in self._registering:
             self._registering[claim.name] = asyncio.create_task(self._register(claim, entry, labels, behaviour))
         return LaunchedInstance(PROVIDER + claim.name, labels, entry.capacity, entry.allocatable)

@@ -1,6 +1,6 @@
-"""Claims that no machine stands behind yet, as the nodes they will most likely become.
+"""In-flight NodeClaims, which have no instance yet, as the nodes that they will most likely become.
 
-So one slow launch stops nobody: decisions count on the node that is coming, and nothing is launched twice.
+Decisions count on the node that is coming, so that a slow launch delays nothing and nothing is launched twice.
 """
 
 from msgspec.structs import replace
@@ -13,15 +13,15 @@ from karpool.model.objects import Objects
 from karpool.model.requirements import Requirements
 
 
-def foresee(objects: Objects, catalog: Catalog) -> Objects:
-    """The objects with every claim that still launches seen as launched: its cheapest type, where that is cheapest."""
+def with_claims_launched(objects: Objects, catalog: Catalog) -> Objects:
+    """The objects with every in-flight claim as if it were launched."""
     if all(claim.status.provider_id for claim in objects.node_claims):
         return objects
-    claims = tuple(_foreseen(claim, catalog) for claim in objects.node_claims)
-    return replace(objects, node_claims=claims)
+    return replace(objects, node_claims=tuple(as_launched(claim, catalog) for claim in objects.node_claims))
 
 
-def _foreseen(claim: NodeClaim, catalog: Catalog) -> NodeClaim:
+def as_launched(claim: NodeClaim, catalog: Catalog) -> NodeClaim:
+    """A claim as if it were launched: as its cheapest type, where that is cheapest."""
     if claim.status.provider_id or claim.metadata.deletion_timestamp is not None:
         return claim
     wanted = as_requirements(claim.spec.requirements)
@@ -54,10 +54,10 @@ def _likely(wanted: Requirements, catalog: Catalog) -> tuple[InstanceType, Offer
     return None
 
 
-def _single_values(*said: Requirements) -> dict[str, str]:
+def _single_values(*collections: Requirements) -> dict[str, str]:
     return {
         key: next(iter(allowed.values))
-        for requirements in said
+        for requirements in collections
         for key, allowed in requirements.items()
         if not allowed.complement and len(allowed.values) == 1
     }

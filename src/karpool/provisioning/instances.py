@@ -1,4 +1,4 @@
-"""The machine that answers a NodeClaim: which type, with which labels, and the Node that it registers."""
+"""The instance that is launched for a NodeClaim: its type, its labels, and the Node that it registers."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,10 +16,10 @@ NOT_READY: Final = "node.kubernetes.io/not-ready"
 IsShort = Callable[[InstanceType, Offering], bool]
 
 
-def choose_machine(
+def choose_offering(
     catalog: Catalog, wanted: Requirements, is_short: IsShort = lambda _entry, _offering: False
 ) -> tuple[InstanceType, Offering] | None:
-    """The cheapest offering that can be had of the types that a claim names; of equals the first."""
+    """The cheapest available offering of the types that a claim names; of equals the first."""
     best: tuple[float, InstanceType, Offering] | None = None
     types = wanted.get(names.INSTANCE_TYPE)
     for entry in catalog.types:
@@ -33,10 +33,10 @@ def choose_machine(
     return None if best is None else best[1:]
 
 
-def machine_labels(
+def instance_labels(
     entry: InstanceType, offering: Offering, price: float, wanted: Requirements = NO_REQUIREMENTS
 ) -> dict[str, str]:
-    """Whatever the type, its offering and the claim's requirements leave only one value for, and the price."""
+    """The labels for which type, offering and the claim's requirements leave only one value, and the price."""
     offered = entry.requirements.intersect(offering.requirements)
     open_keys = [key for key in wanted if key in offered or len(wanted[key].values) == 1]
     known = offered.intersect(Requirements((key, wanted[key]) for key in open_keys))
@@ -47,7 +47,7 @@ def machine_labels(
 
 
 def starting_taints(claim: NodeClaim) -> tuple[Taint, ...]:
-    """The taints with which the node of a claim comes: nobody may use it before it is registered."""
+    """The taints with which the node of a claim appears: no pod may use it before it is registered."""
     waiting = Taint(key=names.UNREGISTERED_TAINT, effect="NoExecute")
     return (waiting, *claim.spec.startup_taints, *claim.spec.taints)
 
@@ -55,7 +55,7 @@ def starting_taints(claim: NodeClaim) -> tuple[Taint, ...]:
 def starting_node(
     name: str, provider_id: str, entry: InstanceType, *, labels: dict[str, str], taints: tuple[Taint, ...]
 ) -> Node:
-    """The Node that a machine registers: not ready yet."""
+    """The Node that an instance registers: not ready yet."""
     return Node(
         metadata=Metadata(name=name, labels={**labels, names.HOSTNAME: name}),
         spec=NodeSpec(provider_id=provider_id, taints=(Taint(key=NOT_READY, effect="NoSchedule"), *taints)),
