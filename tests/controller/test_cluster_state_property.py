@@ -21,10 +21,9 @@ from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.nodepool import NodeClaim
-from karpool.model.objects import Objects
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
-from karpool.provisioning.launching import foresee
+from karpool.provisioning.inflight import as_launched, with_claims_launched
 
 STORIES, EVENTS = 25, 60
 """A seed is not shrunk: a history of other events would say nothing."""
@@ -32,11 +31,11 @@ QUESTIONS = ((refusal, False), (refusal, True), (emptiness_refusal,), (consolida
 
 
 def expected_launch(claim: NodeClaim) -> NodeClaim:
-    return foresee(Objects(node_claims=(claim,)), CATALOG).node_claims[0]
+    return as_launched(claim, CATALOG)
 
 
 def built_anew(world: WatchHistory, preferences: Preferences) -> Snapshot:
-    return Snapshot(foresee(world.store.objects(), CATALOG), preferences=preferences)
+    return Snapshot(with_claims_launched(world.store.objects(), CATALOG), preferences=preferences)
 
 
 def decisions(snapshot: Snapshot, world: WatchHistory, preferences: Preferences) -> tuple[DecisionContext, Any]:
