@@ -1,7 +1,7 @@
 # make setup   the virtual environment in .venv, with the kernels compiled
 # make demo    what Karpool does, on a cluster in memory; writes karpool-demo.html
 # make test    every check there is; its last lines say what it skipped
-# make test-nightly   property tests with new examples, ten times as many; about two hours
+# make test-nightly   property tests with new examples, thirty times as many; about half an hour
 # make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has
 # make bench   the benchmarks, at small sizes
 # make bench-live   the controller on a control plane with 1,000 nodes and 20,000 pods

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.examples import PER_TEST
 
-NIGHTLY_FACTOR = 10
+NIGHTLY_FACTOR = 30
 KUBERNETES_TIMEOUT = 600
 """Seconds for a test on a real API server: the first of them starts it, and waits are real."""
 SKIP_LIST = "KARPOOL_SKIP_LIST"
@@ -27,6 +28,17 @@ settings.register_profile(
     suppress_health_check=_SLOW_IS_FINE,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """Let no example depend on which tests are selected.
+
+    Hypothesis draws constants that it finds in the modules that happen to be imported, even when it is told to be
+    deterministic, and has no setting against it. At night that is welcome.
+    """
+    if settings.get_current_profile_name() == "default":
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(tryfirst=True)

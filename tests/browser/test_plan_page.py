@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.report import samples
-from tests.report.test_page import HOSTILE, hostile
+from tests.report.test_plan_page import HOSTILE, hostile
 
 from karpool.report.document import Drawing, PlanDocument
 from karpool.report.plan_page import plan_page
