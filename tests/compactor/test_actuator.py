@@ -29,7 +29,7 @@ NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 )
 def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None, said: str) -> None:  # noqa: FBT001
     actuator = DryRunActuator()
-    actuator.seen(Objects(nodes=(make_node("a"),)))
+    actuator.with_marks(Objects(nodes=(make_node("a"),)))
     with capture_logs() as logs:
         asyncio.run(actuator.execute((SetNodeState("a", ANNOTATION, encode_mark(mark), cordon),)))
-    assert [(line["event"], line["action"]) for line in logs] == [("would be done", said)]
+    assert [(line["event"], line["action"]) for line in logs] == [("action skipped in a dry run", said)]

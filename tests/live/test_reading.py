@@ -172,7 +172,7 @@ def test_the_compactor_finds_its_configuration_in_the_cluster(control_plane: Con
     arguments = ["compact", "--plan", "--kubeconfig", str(control_plane.kubeconfig()), "--output", "json"]
     missing = CliRunner().invoke(cli, [*arguments, "--namespace", "default"])
     assert (missing.exit_code, missing.stdout) == (2, "")
-    assert missing.stderr.startswith(f"karpool: ConfigMap default/{CONFIG_MAP}: does not exist; make it, or name")
+    assert missing.stderr.startswith(f"karpool: ConfigMap default/{CONFIG_MAP}: does not exist; create it, or name")
     config = {"metadata": {"name": "pools"}, "data": {KEY: '{"nodePools": {"tiny": {"enabled": false}}}'}}
     assert admin.post("/api/v1/namespaces/default/configmaps", config).status == 201
     result = CliRunner().invoke(cli, arguments, env={"NAMESPACE": "default", "CONFIGMAP_NAME": "pools"})

@@ -1,4 +1,4 @@
-"""Carries out the compactor's actions on Kubernetes, each as `compaction.actions` describes it; or only says them."""
+"""Carries out the actions of `compaction` on an API server, or only logs them in a dry run."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,26 +21,26 @@ from karpool.model.objects import Objects
 from karpool.observability.events import EventSink
 
 _log = structlog.get_logger()
-AT_ONCE: Final = 20
-"""How many nodes may be worked on at the same time."""
+CONCURRENT_NODES: Final = 20
+"""How many nodes are written at the same time."""
 
 
 class CompactionActuator(Protocol):
-    """Somebody who does what was decided."""
+    """Carries out actions."""
 
-    def seen(self, objects: Objects) -> Objects:
-        """The cluster as it is to be decided on."""
+    def with_marks(self, objects: Objects) -> Objects:
+        """The cluster to decide on: in a dry run, with the marks that were not written."""
 
     async def execute(self, actions: Sequence[CompactionAction]) -> bool:
-        """Do it; whether all of it worked."""
+        """Carry out actions; whether all succeeded."""
 
 
 class _ChangedError(Exception):
-    """A node is not any more what the decision rested on."""
+    """A node has changed since the decision."""
 
 
 class ApiCompactionActuator:
-    """Writes to the cluster: the actions of one node in their order, different nodes side by side."""
+    """Writes to the cluster: the actions of one node in order, different nodes concurrently."""
 
     def __init__(
         self, client: Client, nodes: CacheFeed[Node], recorder: EventSink, *, on_done: Callable[[], None] = lambda: None
@@ -49,41 +49,41 @@ class ApiCompactionActuator:
         self._nodes = nodes
         self._recorder = recorder
         self._on_done = on_done
-        """Called after each action, whatever came of it."""
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        """Called after each action, successful or not."""
+        self._slots = asyncio.Semaphore(CONCURRENT_NODES)
 
-    def seen(self, objects: Objects) -> Objects:
+    def with_marks(self, objects: Objects) -> Objects:
         """The cluster as it is."""
         return objects
 
     async def execute(self, actions: Sequence[CompactionAction]) -> bool:
-        """Do it; whether all of it worked. What did not is decided on anew."""
-        lanes: dict[str, list[CompactionAction]] = {}
+        """Carry out actions; whether all succeeded. The next step decides again on those that failed."""
+        by_node: dict[str, list[CompactionAction]] = {}
         for action in actions:
-            lanes.setdefault(node_of(action), []).append(action)
-        return all(await asyncio.gather(*map(self._lane, lanes.values())))
+            by_node.setdefault(node_of(action), []).append(action)
+        return all(await asyncio.gather(*map(self._execute_on_node, by_node.values())))
 
-    async def _lane(self, actions: Sequence[CompactionAction]) -> bool:
-        worked = True
+    async def _execute_on_node(self, actions: Sequence[CompactionAction]) -> bool:
+        succeeded = True
         async with self._slots:
             for action in actions:
                 try:
                     await self._do(action)
                 except _ChangedError:
-                    _log.info("the node changed meanwhile; it is looked at again", node=node_of(action))
+                    _log.info("node changed meanwhile; retrying", node=node_of(action))
                     return False
                 except ApiError as error:
-                    _log.warning("action failed", **_said(action), error=str(error))
-                    worked = False
+                    _log.warning("action failed", **_fields(action), error=str(error))
+                    succeeded = False
                     if isinstance(action, SetNodeState):
-                        return False  # what comes after rests on it
+                        return False  # the other actions depend on it
                 finally:
                     self._on_done()
-        return worked
+        return succeeded
 
     async def _do(self, action: CompactionAction) -> None:
         if isinstance(action, EvictPod | DeletePod):
-            _log.debug("asks a pod to leave", **_said(action))
+            _log.debug("removing pod", **_fields(action))
         match action:
             case SetNodeState():
                 await self._set_state(action)
@@ -92,11 +92,11 @@ class ApiCompactionActuator:
             case DeletePod():
                 await delete(self._client, PODS, action.key, action.uid)
             case RecordEvent():
-                _log.info("event", **_said(action))
+                _log.info("recording event", **_fields(action))
                 self._recorder.record(action)
 
     async def _set_state(self, action: SetNodeState) -> None:
-        """Write annotation and cordon, if nobody else has changed either; other changes are no obstacle."""
+        """Write annotation and cordon, unless one of them was changed since the decision."""
         patch: dict[str, Any] = {"metadata": {"annotations": {action.annotation: action.value}}}
         if action.unschedulable is not None:
             patch["spec"] = {"unschedulable": action.unschedulable}
@@ -107,32 +107,32 @@ class ApiCompactionActuator:
 
         with suppress(NotFoundError):
             self._nodes.record_write(await retry_on_conflict(write))
-            _log.info("wrote a node's state", **_said(action))
+            _log.info("node state written", **_fields(action))
 
     async def _unchanged(self, action: SetNodeState) -> str:
-        """The version of a node that still is what the decision rested on."""
-        held, found = self._nodes.store.get(action.node), await self._client.get(NODES, action.node)
-        if held is None or _basis(held, action.annotation) != _basis(found, action.annotation):
-            self._nodes.record_write(found)
+        """The version of a node, if it has not changed since the decision."""
+        cached, current = self._nodes.store.get(action.node), await self._client.get(NODES, action.node)
+        if cached is None or _decided_on(cached, action.annotation) != _decided_on(current, action.annotation):
+            self._nodes.record_write(current)
             raise _ChangedError
-        return found.metadata.resource_version
+        return current.metadata.resource_version
 
 
-class _Remembered(NamedTuple):
+class _DryRunMark(NamedTuple):
     before: str | None
     after: str
 
 
 class DryRunActuator:
-    """Writes nothing and says what it would do, once; marks are remembered here, so that some day a node is chosen."""
+    """Writes nothing, and logs each action once; it keeps marks in memory, so that nodes are chosen later on."""
 
     def __init__(self) -> None:
-        self._marks: dict[str, _Remembered] = {}
+        self._marks: dict[str, _DryRunMark] = {}
         self._annotations: dict[str, str | None] = {}
-        self._told: set[tuple[str, ...]] = set()
+        self._logged: set[tuple[str, ...]] = set()
 
-    def seen(self, objects: Objects) -> Objects:
-        """The cluster as it would be with the marks, where nobody else has written one."""
+    def with_marks(self, objects: Objects) -> Objects:
+        """The cluster with the marks in memory, except on nodes whose annotation has changed."""
         self._annotations = {node.name: node.metadata.annotations.get(ANNOTATION) for node in objects.nodes}
         self._marks = {
             name: mark for name, mark in self._marks.items() if self._annotations.get(name, "gone") == mark.before
@@ -140,16 +140,16 @@ class DryRunActuator:
         return changed(objects, nodes=tuple(map(self._marked, objects.nodes)))
 
     async def execute(self, actions: Sequence[CompactionAction]) -> bool:
-        """Say what was not said last time."""
-        told = set()
+        """Log the actions that were not logged last time."""
+        logged = set()
         for action in actions:
             if isinstance(action, SetNodeState) and action.unschedulable is None:
-                self._marks[action.node] = _Remembered(self._annotations[action.node], action.value)
-            said = _said(action)
-            told.add(key := tuple(str(said[name]) for name in said if name != "state"))
-            if key not in self._told:
-                _log.info("would be done", **said)
-        self._told = told
+                self._marks[action.node] = _DryRunMark(self._annotations[action.node], action.value)
+            fields = _fields(action)
+            logged.add(key := tuple(str(value) for name, value in fields.items() if name != "state"))
+            if key not in self._logged:
+                _log.info("action skipped in a dry run", **fields)
+        self._logged = logged
         return True
 
     def _marked(self, node: Node) -> Node:
@@ -159,14 +159,14 @@ class DryRunActuator:
         return changed(node, metadata=changed(metadata, annotations={**metadata.annotations, ANNOTATION: mark.after}))
 
 
-def _basis(node: Node, annotation: str) -> tuple[object, ...]:
-    """What a change of a node's state rests on."""
+def _decided_on(node: Node, annotation: str) -> tuple[object, ...]:
+    """What a decision about a node's state depends on."""
     metadata = node.metadata
     leaving = metadata.deletion_timestamp is not None
     return metadata.uid, metadata.annotations.get(annotation), node.spec.unschedulable, leaving
 
 
-def _said(action: CompactionAction) -> dict[str, Any]:
+def _fields(action: CompactionAction) -> dict[str, Any]:
     """An action as fields of the log."""
     match action:
         case SetNodeState():
@@ -179,7 +179,7 @@ def _said(action: CompactionAction) -> dict[str, Any]:
 
 
 def _change(action: SetNodeState) -> str:
-    """What becomes of a node with a new state, in a word."""
+    """What a new state means for its node, in a word."""
     if action.unschedulable is not None:
         return "cordon" if action.unschedulable else "uncordon"
     mark = decode_mark({ANNOTATION: action.value})

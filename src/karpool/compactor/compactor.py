@@ -1,7 +1,7 @@
-"""`karpool compact`: the node compactor at work, on one API server.
+"""`karpool compact`: runs the node compactor against one API server.
 
-It looks at the cluster every few minutes, and every few seconds while nodes are drained. All it knows stands on the
-nodes, so it may be stopped and started at any moment.
+It evaluates the cluster every few minutes, and every few seconds while nodes are drained. Its state is on the nodes, so
+it may be stopped and started at any moment.
 """
 
 import asyncio
@@ -42,31 +42,31 @@ from karpool.observability.serving import Address, Page, metrics_page, probe_pag
 
 _log = structlog.get_logger()
 METRICS_ADDRESS: Final = Address("127.0.0.1", 9101)
-_BEGINS: Final = "the compactor begins"
+_STARTED: Final = "compactor started"
 _TICK: Final = 1.0
-"""How often changes are taken in, and a new configuration is looked for, in seconds."""
+"""How often changes are applied, and the configuration is read, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactorSettings:
-    """Everything that `karpool compact` may be told; the defaults are those of the command line."""
+    """All settings of `karpool compact`; the defaults are those of the command line."""
 
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     config_file: Path | None = None
-    """Where the configuration is; None: in the ConfigMap."""
+    """The file of the configuration; None: it is in the ConfigMap."""
     config_map: str = CONFIG_MAP
     namespace: str | None = None
-    """Where the ConfigMap is; None: beside this pod, or where the original has it."""
+    """The namespace of the ConfigMap; None: that of this pod, or that of the original."""
     dry_run: bool = False
     metrics_address: Address | None = METRICS_ADDRESS
     stalled_after: timedelta = timedelta(minutes=2)
-    """A loop that has not turned for this long is not healthy."""
+    """A loop without an iteration for this long is not healthy."""
     goodbye: timedelta = timedelta(seconds=5)
-    """How long the end may take, once asked for."""
+    """How long a shutdown may take."""
 
 
 class Compactor:
-    """One process of the compactor; `run` lasts until it is asked to stop."""
+    """One process of the compactor; `run` returns after a stop."""
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ class Compactor:
             on_unreadable=log_unreadable,
         )
         self.caches = ClusterCaches(self.client, self.metrics.watch_restarted)
-        self.turned = time.monotonic()
-        """When the loop last got on: came round, decided, or did something; on the steady clock."""
+        self.last_iteration = time.monotonic()
+        """When the loop last made progress, on the monotonic clock."""
         self._wall = wall
         self._config_key = f"{config_namespace(target, settings.namespace)}/{settings.config_map}"
         self._config_maps: Store[ConfigMap] = Store(Versions())
@@ -101,40 +101,40 @@ class Compactor:
         self._actuator: CompactionActuator = (
             DryRunActuator()
             if settings.dry_run
-            else ApiCompactionActuator(self.client, self.caches.nodes, self._recorder, on_done=self._turn)
+            else ApiCompactionActuator(self.client, self.caches.nodes, self._recorder, on_done=self._made_progress)
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
-        self._waited: tuple[str, Any] | None = None
-        self._counted: dict[str, Any] = {}
-        self._compared: Config | None = None
-        """The configuration whose pools were last looked for among the nodes."""
+        self._logged_status: tuple[str, Any] | None = None
+        self._logged_counts: dict[str, Any] = {}
+        self._checked_config: Config | None = None
+        """The configuration whose pools were last compared with the nodes."""
 
     def _configuration(self) -> Configuration:
         file = self.settings.config_file
         if file is not None:
-            return Configuration(str(file), in_file(file), self._config_told)
+            return Configuration(str(file), in_file(file), self._on_config_problem)
         namespace, _, name = self._config_key.partition("/")
         self.caches.watch(CONFIG_MAPS, self._config_maps, namespace=namespace, name=name)
         return Configuration(
-            place_of(self._config_key), in_config_map(self._config_maps, self._config_key), self._config_told
+            place_of(self._config_key), in_config_map(self._config_maps, self._config_key), self._on_config_problem
         )
 
-    # -- what others may ask -------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------
 
     def unhealthy(self) -> str | None:
-        """What is wrong with this process, if it should be started anew."""
-        return stalled(self.turned, self.settings.stalled_after)
+        """Why this process should be restarted, if it should."""
+        return stalled(self.last_iteration, self.settings.stalled_after)
 
     def unready(self) -> str | None:
-        """Why this process cannot do its work now."""
-        event, fields = self._waits()
+        """Why this process is not ready, if it is not."""
+        event, fields = self._status()
         about = ", ".join(fields["kinds"]) if "kinds" in fields else self.config.problem
-        return None if event == _BEGINS else f"{event}: {about}"
+        return None if event == _STARTED else f"{event}: {about}"
 
     # -- the run -------------------------------------------------------------------------------------------------
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look and act until asked to stop; the write under way then is finished."""
+        """Evaluate and act until asked to stop; then finish the current write."""
         address = self.settings.metrics_address
         pages = (
             metrics_page(address, self.metrics.page),
@@ -146,102 +146,100 @@ class Compactor:
             stack.callback(self._thread.shutdown, wait=False, cancel_futures=True)
             await stack.enter_async_context(self.client)
             bound = await stack.enter_async_context(serving(pages))
-            _log.info("listening", **{path.strip("/"): str(place) for path, place in bound.items()})
+            _log.info("compactor starting", **{path.strip("/"): str(place) for path, place in bound.items()})
             await stack.enter_async_context(background(self.caches.run()))
             await stack.enter_async_context(background(self._recorder.run()))
             while not stop.is_set():
-                await self._rest(stop, await self._look())
+                await self._sleep(stop, await self._reconcile())
 
-    async def _look(self) -> float:
-        """Take a step, if that is possible now; how many seconds to rest then."""
+    async def _reconcile(self) -> float:
+        """Take a step, if possible; how many seconds to sleep then."""
         config = self.config.current
-        if not self._may_begin() or config is None:
+        if not self._is_ready() or config is None:
             return _TICK
         step = await self._decide(config)
-        worked = await self._actuator.execute(step.actions)
-        # The next step must know what this one has written.
+        succeeded = await self._actuator.execute(step.actions)
+        # The next step must see what this one has written.
         self.caches.changes.apply()
-        return self._pause(step, worked=worked).total_seconds()
+        return self._interval(step, succeeded=succeeded).total_seconds()
 
     async def _decide(self, config: Config) -> CompactionStep:
         now, settings = self._wall(), self.settings.compaction
-        objects = self._actuator.seen(self.caches.store.objects())
+        objects = self._actuator.with_marks(self.caches.store.objects())
         loop = asyncio.get_running_loop()
         step = await loop.run_in_executor(self._thread, advance, objects, config, now, settings)
-        self._turn()
+        self._made_progress()
         self.metrics.decided(step.decision, now)
-        self._tell(step)
-        self._compare(step.decision, config)
+        self._log_step(step)
+        self._warn_of_empty_pools(step.decision, config)
         return step
 
-    def _pause(self, step: CompactionStep, *, worked: bool) -> timedelta:
+    def _interval(self, step: CompactionStep, *, succeeded: bool) -> timedelta:
         settings = self.settings.compaction
-        if not worked:
+        if not succeeded:
             return settings.drain_interval
         if step.requeue_at is not None and not self.settings.dry_run:
             return step.requeue_at - step.decision.time
         return jittered(settings.sleep, random.random())
 
-    async def _rest(self, stop: asyncio.Event, seconds: float) -> None:
-        """Take changes in until it is time for another look, or there is another configuration."""
+    async def _sleep(self, stop: asyncio.Event, seconds: float) -> None:
+        """Apply changes until the next step is due, or the configuration changes."""
         due = time.monotonic() + seconds
         while (left := due - time.monotonic()) > 0 and not stop.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), min(left, _TICK))
-            self._turn()
+            self._made_progress()
             self.caches.changes.apply()
             if not self.caches.unsynced() and self.config.refresh():
                 return
 
-    def _turn(self) -> None:
-        """Note that the loop is getting on."""
-        self.turned = time.monotonic()
+    def _made_progress(self) -> None:
+        self.last_iteration = time.monotonic()
 
-    # -- what is told --------------------------------------------------------------------------------------------
+    # -- logs and events -----------------------------------------------------------------------------------------
 
-    def _may_begin(self) -> bool:
-        """Whether this process can work; tells when that changes."""
-        event, fields = waits = self._waits()
-        if waits != self._waited:
-            tell = _log.debug if self._waited is not None and event == self._waited[0] else _log.info
-            self._waited = waits
-            tell(event, **fields, dry_run=self.settings.dry_run)
-        return event == _BEGINS
+    def _is_ready(self) -> bool:
+        """Whether a step can be taken; logs when that changes."""
+        event, fields = status = self._status()
+        if status != self._logged_status:
+            known = self._logged_status is not None and event == self._logged_status[0]
+            self._logged_status = status
+            (_log.debug if known else _log.info)(event, **fields, dry_run=self.settings.dry_run)
+        return event == _STARTED
 
-    def _waits(self) -> tuple[str, dict[str, Any]]:
-        """What this process waits for, as a line of the log; what is wrong with a configuration has its own."""
-        if missing := self.caches.unsynced():
-            return "waiting for the API server", {"kinds": missing}
-        if silent := self.caches.stale():
-            return "nothing was heard for too long", {"kinds": silent}
-        return (_BEGINS if self.config.current is not None else "waiting for a configuration"), {}
+    def _status(self) -> tuple[str, dict[str, Any]]:
+        """What this process waits for, as a line of the log; a broken configuration has a line of its own."""
+        if unsynced := self.caches.unsynced():
+            return "waiting for the API server", {"kinds": unsynced}
+        if stale := self.caches.stale():
+            return "waiting for news from the API server", {"kinds": stale}
+        return (_STARTED if self.config.current is not None else "waiting for a configuration"), {}
 
-    def _tell(self, step: CompactionStep) -> None:
+    def _log_step(self, step: CompactionStep) -> None:
         pools = step.decision.pools
-        begun = [action for action in step.actions if isinstance(action, SetNodeState) and action.unschedulable]
-        counted = {
+        counts = {
             "nodes": sum(pool.nodes for pool in pools),
             "underutilized": sum(pool.underutilized for pool in pools),
             "marked": sum(pool.marked for pool in pools),
             "in_progress": sum(pool.in_progress for pool in pools),
             "chosen": len(step.decision.chosen),
-            "begun": len(begun),
+            "begun": sum(isinstance(action, SetNodeState) and bool(action.unschedulable) for action in step.actions),
             "reasons": nodes_by_reason(step.decision),
         }
-        tell = _log.debug if counted == self._counted else _log.info
-        self._counted = counted
-        tell("looked at the cluster", **counted)
+        level = _log.debug if counts == self._logged_counts else _log.info
+        self._logged_counts = counts
+        level("cluster evaluated", **counts)
 
-    def _compare(self, decision: CompactionDecision, config: Config) -> None:
-        """Warn of pools without nodes, once for each configuration; without any nodes that says nothing."""
-        if config == self._compared or not decision.nodes:
+    def _warn_of_empty_pools(self, decision: CompactionDecision, config: Config) -> None:
+        """Warn of pools without nodes, once per configuration, unless there are no nodes at all."""
+        if config == self._checked_config or not decision.nodes:
             return
-        self._compared = config
-        there = [pool.name for pool in decision.pools if pool.name]
-        for name in pools_without_nodes(config, there):
-            _log.warning("no node belongs to a pool of the configuration", pool=name, there_are=there)
+        self._checked_config = config
+        pools = [pool.name for pool in decision.pools if pool.name]
+        for name in pools_without_nodes(config, pools):
+            _log.warning("configured pool has no nodes", pool=name, there_are=pools)
 
-    def _config_told(self, problem: str | None) -> None:
+    def _on_config_problem(self, problem: str | None) -> None:
         self.metrics.config(valid=problem is None)
         if problem is not None and self.settings.config_file is None and self._config_key in self._config_maps:
             self._recorder.record(
@@ -250,5 +248,5 @@ class Compactor:
 
     def _uid(self, kind: str, name: str) -> str:
         store: Store[Any] = self._config_maps if kind == "ConfigMap" else self.caches.store.nodes
-        held = store.get(name)
-        return "" if held is None else str(held.metadata.uid)
+        about = store.get(name)
+        return "" if about is None else str(about.metadata.uid)

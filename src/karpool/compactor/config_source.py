@@ -1,4 +1,4 @@
-"""The compactor's configuration where it is kept: under one key of a ConfigMap, or in a file; read again and again."""
+"""The source of the compactor's configuration: a key of a ConfigMap, or a file; it is read again when it changes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,32 +23,32 @@ Read = Callable[[], str | bytes]
 
 
 def config_namespace(target: Target, given: str | None) -> str:
-    """Where to look for the ConfigMap: as told, else beside this pod, else where the original has it."""
+    """The namespace of the ConfigMap: as given, else that of this pod, else that of the original."""
     return given or (target.namespace if target.context == IN_CLUSTER else NAMESPACE)
 
 
 async def read_compactor_config(client: Client, *, name: str, namespace: str | None) -> Config:
-    """The configuration as it is now; raises InputError if there is none, or it cannot be used."""
+    """The current configuration; raises InputError if there is none, or it is invalid."""
     key = f"{config_namespace(client.target, namespace)}/{name}"
     try:
-        found = await client.get(CONFIG_MAPS, name, namespace=key.partition("/")[0])
+        config_map = await client.get(CONFIG_MAPS, name, namespace=key.partition("/")[0])
     except NotFoundError:
-        found = None
-    return parse_config(_text(found, key), file=place_of(key))
+        config_map = None
+    return parse_config(_text(config_map, key), file=place_of(key))
 
 
 def place_of(key: str) -> str:
-    """What to call the configuration in a ConfigMap."""
+    """The name of a ConfigMap's configuration in messages."""
     return f"ConfigMap {key}: data[{KEY}]"
 
 
 def in_config_map(store: Store[ConfigMap], key: str) -> Read:
-    """Read from a ConfigMap that is kept up to date."""
+    """Read from a ConfigMap in a cache."""
     return lambda: _text(store.get(key), key)
 
 
 def in_file(path: Path) -> Read:
-    """Read from a file, also one that is a link to somewhere else by now, as in a mounted ConfigMap."""
+    """Read from a file, which may become a link to another one, as in a mounted ConfigMap."""
 
     def read() -> bytes:
         try:
@@ -59,38 +59,38 @@ def in_file(path: Path) -> Read:
     return read
 
 
-def _text(found: ConfigMap | None, key: str) -> str:
-    if found is None:
-        raise InputError.at(f"ConfigMap {key}", "does not exist; make it, or name a file with --config")
-    if KEY not in found.data:
+def _text(config_map: ConfigMap | None, key: str) -> str:
+    if config_map is None:
+        raise InputError.at(f"ConfigMap {key}", "does not exist; create it, or name a file with --config")
+    if KEY not in config_map.data:
         raise InputError.at(f"ConfigMap {key}", f"has no key {KEY}")
-    return found.data[KEY]
+    return config_map.data[KEY]
 
 
 class Configuration:
-    """The last good configuration, whatever has been written since; `refresh` looks for a new one."""
+    """The last valid configuration; `refresh` reads the source again."""
 
     def __init__(self, place: str, read: Read, on_problem: Callable[[str | None], None]) -> None:
-        """`on_problem` hears what is wrong with a new configuration, and None when all is well again."""
+        """`on_problem` is called with what is wrong with a new configuration, and with None when it is valid again."""
         self.current: Config | None = None
-        self.problem: str | None = "was not looked for yet"
+        self.problem: str | None = "was not read yet"
         self._place = place
         self._read = read
         self._on_problem = on_problem
-        self._written: str | bytes | None = None
+        self._text: str | bytes | None = None
 
     def refresh(self) -> bool:
-        """Whether there is another good configuration than before."""
+        """Whether there is a new valid configuration."""
         try:
-            written = self._read()
-            if written == self._written:
+            text = self._read()
+            if text == self._text:
                 return False
-            config = parse_config(written, file=self._place)
+            config = parse_config(text, file=self._place)
         except InputError as error:
-            self._written = None
+            self._text = None
             self._refuse(str(error))
             return False
-        self._written = written
+        self._text = text
         return self._accept(config)
 
     def _accept(self, config: Config) -> bool:
@@ -99,7 +99,7 @@ class Configuration:
             self.problem = None
             self._on_problem(None)
         enabled = sorted(name for name, pool in config.node_pools.items() if pool.enabled)
-        _log.info("read the configuration", place=self._place, enabled_pools=enabled)
+        _log.info("configuration loaded", place=self._place, enabled_pools=enabled)
         return config != before
 
     def _refuse(self, problem: str) -> None:
@@ -107,5 +107,5 @@ class Configuration:
             return
         self.problem = problem
         kept = "the last good one is kept" if self.current is not None else "nothing is done without one"
-        _log.error("the configuration cannot be used", problem=problem, so=kept)
+        _log.error("configuration rejected", problem=problem, so=kept)
         self._on_problem(problem)

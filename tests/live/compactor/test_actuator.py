@@ -146,7 +146,7 @@ def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: Contro
         await trial.make(node("a", "small"))
         assert await actuator.execute((BEGUN, EvictPod("default/nobody", "uid", "a"), BEGUN))
         assert len(signs) == 3
-        assert not await actuator.execute((CORDON, BEGUN))  # never seen before, so not what was decided on
+        assert not await actuator.execute((CORDON, BEGUN))  # never with_marks before, so not what was decided on
         assert len(signs) == 4
 
     play(control_plane, story)

@@ -170,7 +170,7 @@ def test_a_dry_run_comes_to_the_same_choice_and_writes_nothing(running_cluster: 
             await trial.until("a node would be cordoned", chosen)
             await asyncio.sleep(2)
             await trial.stop(task)
-        done = [line for line in logs if line["event"] == "would be done"]
+        done = [line for line in logs if line["event"] == "action skipped in a dry run"]
         assert [(line["action"], line["node"]) for line in done] == [
             ("mark", "spare"),
             ("cordon", "spare"),

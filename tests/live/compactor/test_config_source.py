@@ -103,18 +103,18 @@ def test_a_problem_is_told_once_and_a_pool_without_nodes_once_for_each_configura
             await until("waiting for a configuration")
             assert len(told("waiting for the API server")) == 1
             assert "nodes" in told("waiting for the API server")[0]["kinds"]
-            assert [line for line in logs if "does not exist" in str(line)] == told("the configuration cannot be used")
+            assert [line for line in logs if "does not exist" in str(line)] == told("configuration rejected")
             await trial.configure(smal=ENABLED, large={"enabled": False})
-            await until("looked at the cluster")
+            await until("cluster evaluated")
             await asyncio.sleep(2.5)  # looks again
             await trial.configure(smaal=ENABLED)
-            await until("no node belongs to a pool of the configuration", 2)
+            await until("configured pool has no nodes", 2)
             await trial.configure(small=ENABLED)
-            await until("looked at the cluster", 2)
+            await until("cluster evaluated", 2)
             await trial.stop(task)
-        warned = told("no node belongs to a pool of the configuration")
+        warned = told("configured pool has no nodes")
         assert [(line["pool"], line["there_are"]) for line in warned] == [("smal", ["small"]), ("smaal", ["small"])]
-        looked = [line["reasons"] for line in told("looked at the cluster")]
+        looked = [line["reasons"] for line in told("cluster evaluated")]
         assert looked == [{"PoolNotEnabled": 1}, {"MarkedTooShort": 1}]
 
     play(control_plane, story, **PATIENT)
