@@ -72,5 +72,5 @@ def headers_of(target: Target) -> dict[str, str]:
     return dict(asyncio.run(headers()))
 
 
-def found(path: Path, context: str | None = None) -> Target:
+def target_of(path: Path, context: str | None = None) -> Target:
     return find_target(context, path, environ={})

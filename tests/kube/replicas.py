@@ -12,16 +12,16 @@ class Replica:
     """A process that wants to lead: its elector, and what that told it."""
 
     elector: LeaderElector
-    told: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
 
     def start(self) -> None:
-        run = self.elector.run(lambda: self.told.append("started"), self._ceased)
+        run = self.elector.run(lambda: self.calls.append("started"), self._ceased)
         self.task = asyncio.create_task(run)
 
     def _ceased(self) -> None:
-        self.told.append("stopped")
+        self.calls.append("stopped")
         self.stopped.set()
 
     async def stop(self) -> None:
@@ -36,9 +36,9 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def time_until_leading(one: Replica, limit: float = 60) -> float:
+async def time_until_leading(replica: Replica, limit: float = 60) -> float:
     start = now()
-    while not one.elector.leading:
+    while not replica.elector.leading:
         assert now() - start < limit
         await asyncio.sleep(0.05)
     return now() - start

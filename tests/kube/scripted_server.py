@@ -59,8 +59,8 @@ class ScriptedServer:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        said = json.loads(body) if body.startswith(b"{") else body
-        self.asked.append(Asked(request.method, request.path, dict(request.query), request.headers.copy(), said))
+        content = json.loads(body) if body.startswith(b"{") else body
+        self.asked.append(Asked(request.method, request.path, dict(request.query), request.headers.copy(), content))
         if len(self.answers) > 1:
             return await self.answers.pop(0)(request)
         self.exhausted.set()

@@ -19,7 +19,7 @@ class Cached:
     def versions(self) -> dict[str, str]:
         """What is cached, after everything that arrived was taken in."""
         self.changes.apply()
-        return {one.name: one.metadata.resource_version for one in self.store}
+        return {node.name: node.metadata.resource_version for node in self.store}
 
 
 def test_changes_wait_until_they_are_applied() -> None:

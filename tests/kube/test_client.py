@@ -64,9 +64,9 @@ def test_an_object_is_read_and_the_request_says_who_asks() -> None:
 
 def test_a_list_follows_its_pages() -> None:
     async def story(_: ScriptedServer, client: Client) -> None:
-        found = await client.list(NODES, label_selector="a=b", field_selector="c=d", page=2)
-        assert [node.name for node in found.items] == ["a", "b", "c"]
-        assert found.resource_version == "7"
+        nodes = await client.list(NODES, label_selector="a=b", field_selector="c=d", page=2)
+        assert [node.name for node in nodes.items] == ["a", "b", "c"]
+        assert nodes.resource_version == "7"
 
     pages = [listed(thing("a"), thing("b"), version="7", token="more"), listed(thing("c"), version="7")]  # noqa: S106 - of a page
     first, second = tell(pages, story).asked
@@ -86,30 +86,30 @@ def test_an_object_that_cannot_be_read_is_left_out_of_a_list_and_reported() -> N
     heard: list[Unreadable] = []
 
     async def story(_: ScriptedServer, client: Client) -> None:
-        found = await client.list(NODES)
-        assert [node.name for node in found.items] == ["a", "c"]
-        assert list(found.unreadable) == heard
+        nodes = await client.list(NODES)
+        assert [node.name for node in nodes.items] == ["a", "c"]
+        assert list(nodes.unreadable) == heard
 
     tell([listed(thing("a"), thing("b", **NOT_DECODABLE), thing("c"))], story, on_unreadable=heard.append)
-    assert [str(one) for one in heard] == ["Node b: spec.taints: expected a list, got text"]
+    assert [str(unreadable) for unreadable in heard] == ["Node b: spec.taints: expected a list, got text"]
 
 
 @pytest.mark.parametrize("item", [b'{"metadata": {"name": "\xff"}}', b"3", b'"x"', b'{"metadata": {"name": 3}}'])
 def test_an_item_may_be_anything(item: bytes) -> None:
     async def story(_: ScriptedServer, client: Client) -> None:
         for resource in (NODES, NODE_POOLS):
-            found = await client.list(resource)
-            assert (found.items, len(found.unreadable)) == ((), 1)
-            assert str(found.unreadable[0]).isprintable()
+            answer = await client.list(resource)
+            assert (answer.items, len(answer.unreadable)) == ((), 1)
+            assert str(answer.unreadable[0]).isprintable()
 
     tell([says(b'{"items": [' + item + b"]}")], story)
 
 
 def test_a_pool_that_breaks_a_rule_is_left_out() -> None:
     async def story(_: ScriptedServer, client: Client) -> None:
-        found = await client.list(NODE_POOLS)
-        assert [pool.name for pool in found.items] == ["good"]
-        assert [(one.key, "weight" in one.problem) for one in found.unreadable] == [("bad", True)]
+        pools = await client.list(NODE_POOLS)
+        assert [pool.name for pool in pools.items] == ["good"]
+        assert [(unreadable.key, "weight" in unreadable.problem) for unreadable in pools.unreadable] == [("bad", True)]
 
     tell([listed(thing("good", spec={"weight": 5}), thing("bad", spec={"weight": 500}))], story)
 

@@ -55,7 +55,7 @@ class MemoryLeaseLock:
         return self.lease
 
 
-def replica(lock: MemoryLeaseLock, name: str, *, clock_error: timedelta = timedelta()) -> Replica:
+def new_replica(lock: MemoryLeaseLock, name: str, *, clock_error: timedelta = timedelta()) -> Replica:
     loop = asyncio.get_running_loop()
 
     def wall() -> datetime:
@@ -66,21 +66,21 @@ def replica(lock: MemoryLeaseLock, name: str, *, clock_error: timedelta = timede
 
 @asynccontextmanager
 async def replicas(lock: MemoryLeaseLock, *names: str) -> AsyncIterator[list[Replica]]:
-    made = [replica(lock, name) for name in names]
-    for one in made:
-        one.start()
-    yield made
-    for one in made:
-        await one.stop()
+    started = [new_replica(lock, name) for name in names]
+    for replica in started:
+        replica.start()
+    yield started
+    for replica in started:
+        await replica.stop()
 
 
 def test_one_of_several_leads_and_keeps_leading() -> None:
     async def story() -> list[list[bool]]:
         seen = []
-        async with replicas(MemoryLeaseLock(), "a", "b", "c") as made:
+        async with replicas(MemoryLeaseLock(), "a", "b", "c") as started:
             for _ in range(600):
                 await asyncio.sleep(0.1)
-                seen.append([one.elector.leading for one in made])
+                seen.append([replica.elector.leading for replica in started])
         return seen
 
     seen = run_virtually(story())
@@ -93,7 +93,7 @@ def test_a_leader_that_dies_is_followed_when_its_lease_has_run_out() -> None:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
-            second = replica(lock, "b")
+            second = new_replica(lock, "b")
             second.start()
             await asyncio.sleep(20)
             await first.stop()
@@ -111,7 +111,7 @@ def test_a_lease_that_is_released_changes_hands_at_once() -> None:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
-            second = replica(lock, "b")
+            second = new_replica(lock, "b")
             second.start()
             await asyncio.sleep(20)
             await first.stop()
@@ -130,7 +130,7 @@ def test_whoever_does_not_hold_the_lease_cannot_release_it() -> None:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
-            await replica(lock, "b").elector.release()
+            await new_replica(lock, "b").elector.release()
         assert lock.lease is not None
         return lock.lease.spec.holder_identity
 
@@ -141,32 +141,32 @@ def test_whoever_does_not_hold_the_lease_cannot_release_it() -> None:
 def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_is_told(trouble: str) -> None:
     async def story() -> tuple[float, list[str]]:
         lock = MemoryLeaseLock()
-        async with replicas(lock, "a") as (one,):
-            await time_until_leading(one)
+        async with replicas(lock, "a") as (leader,):
+            await time_until_leading(leader)
             await asyncio.sleep(7)
             written = lock.writes
             setattr(lock, trouble, True)
             start = now()
-            await one.stopped.wait()
-            assert not one.elector.leading
+            await leader.stopped.wait()
+            assert not leader.elector.leading
             assert lock.writes == written
-        return now() - start, one.told
+        return now() - start, leader.calls
 
-    waited, told = run_virtually(story())
+    waited, calls = run_virtually(story())
     assert 7.9 < waited < 10.1
-    assert told == ["started", "stopped"]
+    assert calls == ["started", "stopped"]
 
 
 def test_short_trouble_is_lived_through() -> None:
     async def story() -> tuple[list[str], bool]:
         lock = MemoryLeaseLock()
-        async with replicas(lock, "a") as (one,):
-            await time_until_leading(one)
+        async with replicas(lock, "a") as (leader,):
+            await time_until_leading(leader)
             lock.broken = True
             await asyncio.sleep(6)
             lock.broken = False
             await asyncio.sleep(30)
-            return list(one.told), one.elector.leading
+            return list(leader.calls), leader.elector.leading
 
     assert run_virtually(story()) == (["started"], True)
 
@@ -174,14 +174,14 @@ def test_short_trouble_is_lived_through() -> None:
 def test_a_blocked_process_does_not_lead_by_mistake_and_begins_a_new_term() -> None:
     async def story() -> tuple[bool, list[str], int]:
         lock = MemoryLeaseLock()
-        async with replicas(lock, "a") as (one,):
-            await time_until_leading(one)
+        async with replicas(lock, "a") as (leader,):
+            await time_until_leading(leader)
             loop = asyncio.get_running_loop()
             assert isinstance(loop, VirtualLoop)
             loop.pass_time(10.5)
-            at_once = one.elector.leading
+            at_once = leader.elector.leading
             await asyncio.sleep(5)
-            return at_once, list(one.told), one.elector.term
+            return at_once, list(leader.calls), leader.elector.term
 
     assert run_virtually(story()) == (False, ["started", "stopped", "started"], 2)
 
@@ -192,12 +192,12 @@ def test_a_wrong_date_on_another_machine_means_nothing(hours: int) -> None:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
-            other = replica(lock, "b", clock_error=timedelta(hours=hours))
+            other = new_replica(lock, "b", clock_error=timedelta(hours=hours))
             other.start()
             await asyncio.sleep(120)
             await other.stop()
             assert first.elector.leading
-        return other.told
+        return other.calls
 
     assert run_virtually(story()) == []
 
@@ -213,8 +213,8 @@ def test_two_never_lead_at_once_whatever_fails() -> None:
                 if second % 300 == 299:
                     lock.lease = None
                 await asyncio.sleep(1)
-                together += sum(one.elector.leading for one in made) > 1
-            assert sum(len(one.told) for one in made) > 10
+                together += sum(replica.elector.leading for replica in made) > 1
+            assert sum(len(replica.calls) for replica in made) > 10
         return together
 
     assert run_virtually(story()) == 0
@@ -223,12 +223,12 @@ def test_two_never_lead_at_once_whatever_fails() -> None:
 def test_a_leader_whose_lease_somebody_took_stops_within_a_retry() -> None:
     async def story() -> float:
         lock = MemoryLeaseLock()
-        async with replicas(lock, "a") as (one,):
-            await time_until_leading(one)
+        async with replicas(lock, "a") as (leader,):
+            await time_until_leading(leader)
             assert lock.lease is not None
             lock.lease = Lease(Metadata(resource_version="stolen"), replace(lock.lease.spec, holder_identity="thief"))
             start = now()
-            await one.stopped.wait()
+            await leader.stopped.wait()
             assert lock.lease.spec.holder_identity == "thief"
         return now() - start
 
@@ -238,8 +238,8 @@ def test_a_leader_whose_lease_somebody_took_stops_within_a_retry() -> None:
 def test_renewals_keep_the_time_of_acquiring() -> None:
     async def story() -> tuple[LeaseSpec, LeaseSpec]:
         lock = MemoryLeaseLock()
-        async with replicas(lock, "a") as (one,):
-            await time_until_leading(one)
+        async with replicas(lock, "a") as (leader,):
+            await time_until_leading(leader)
             assert lock.lease is not None
             early = lock.lease.spec
             await asyncio.sleep(10)

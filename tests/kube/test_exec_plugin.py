@@ -6,7 +6,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.kube.kubeconfigs import SECRET, SERVER, V1, answering, exec_user, found, headers_of, plugin, runs, written
+from tests.kube.kubeconfigs import (
+    SECRET,
+    SERVER,
+    V1,
+    answering,
+    exec_user,
+    headers_of,
+    plugin,
+    runs,
+    target_of,
+    written,
+)
 from tests.kube.scripted_server import ScriptedServer, refuses, says, thing
 
 from karpool.kube.errors import CredentialsError
@@ -15,17 +26,17 @@ from karpool.live.resources import NODES
 
 
 def test_a_plugin_gives_a_token_and_is_told_what_it_needs(tmp_path: Path) -> None:
-    told = tmp_path / "told"
+    output = tmp_path / "told"
     code = (
-        f"open({str(told)!r}, 'w').write(json.dumps([os.environ['KUBERNETES_EXEC_INFO'], os.environ['A'], sys.argv]))"
+        f"open({str(output)!r}, 'w').write(json.dumps([os.environ['KUBERNETES_EXEC_INFO'], os.environ['A'], sys.argv]))"
     )
     path = plugin(tmp_path, f"{code}\n{answering(SECRET)}")
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}}
     user = exec_user("./plugin", args=["login", "-x"], env=[{"name": "A", "value": "1"}], provideClusterInfo=True)
     cluster = {"certificate-authority-data": "Y2E=", "extensions": [extension], "tls-server-name": "k"}
-    target = found(written(tmp_path, user=user, cluster=cluster))
+    target = target_of(written(tmp_path, user=user, cluster=cluster))
     assert headers_of(target) == {"Authorization": f"Bearer {SECRET}"}
-    info, variable, arguments = json.loads(told.read_text())
+    info, variable, arguments = json.loads(output.read_text())
     assert json.loads(info) == {
         "apiVersion": V1,
         "kind": "ExecCredential",
@@ -93,7 +104,7 @@ def test_a_refused_token_makes_the_plugin_run_once_for_all_who_ask(tmp_path: Pat
 )
 def test_what_is_wrong_with_a_plugin_is_told_without_its_secrets(tmp_path: Path, code: str, expected: str) -> None:
     path = plugin(tmp_path, code)
-    target = found(written(tmp_path, user=exec_user(path, env=[{"name": "S", "value": SECRET}])))
+    target = target_of(written(tmp_path, user=exec_user(path, env=[{"name": "S", "value": SECRET}])))
     with pytest.raises(CredentialsError) as caught:
         headers_of(target)
     assert expected in str(caught.value)
@@ -101,14 +112,14 @@ def test_what_is_wrong_with_a_plugin_is_told_without_its_secrets(tmp_path: Path,
 
 
 def test_a_missing_plugin_comes_with_the_hint_how_to_get_it(tmp_path: Path) -> None:
-    target = found(written(tmp_path, user=exec_user("no-such-plugin", installHint="brew install it")))
+    target = target_of(written(tmp_path, user=exec_user("no-such-plugin", installHint="brew install it")))
     with pytest.raises(CredentialsError, match="no-such-plugin is not there or cannot be run: brew install it"):
         headers_of(target)
 
 
 def test_a_plugin_that_needs_a_person_is_not_run_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = plugin(tmp_path, answering(SECRET))
-    target = found(written(tmp_path, user=exec_user(path, interactiveMode="Always")))
+    target = target_of(written(tmp_path, user=exec_user(path, interactiveMode="Always")))
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(CredentialsError, match="needs a person at a terminal"):
         headers_of(target)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kube.kubeconfigs import SECRET, SERVER, V1, exec_user, found, headers_of, written
+from tests.kube.kubeconfigs import SECRET, SERVER, V1, exec_user, headers_of, target_of, written
 from tests.kube.scripted_server import ScriptedServer, says
 from tests.live.certificates import Authority
 
@@ -27,12 +27,12 @@ with_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="certi
 
 def message(path: Path, context: str | None = None) -> str:
     with pytest.raises(InputError) as caught:
-        found(path, context)
+        target_of(path, context)
     return str(caught.value).removeprefix(f"{path}: ")
 
 
 def test_the_current_context_says_where_and_who(tmp_path: Path) -> None:
-    target = found(written(tmp_path, user={"token": SECRET}))
+    target = target_of(written(tmp_path, user={"token": SECRET}))
     assert (target.server, target.context, target.namespace) == (SERVER, "dev", "dev-space")
     assert headers_of(target) == {"Authorization": f"Bearer {SECRET}"}
 
@@ -47,7 +47,7 @@ def test_the_current_context_says_where_and_who(tmp_path: Path) -> None:
     ],
 )
 def test_users_prove_who_they_are(tmp_path: Path, user: dict[str, Any], header: str | None) -> None:
-    assert headers_of(found(written(tmp_path, user=user))).get("Authorization") == header
+    assert headers_of(target_of(written(tmp_path, user=user))).get("Authorization") == header
 
 
 def test_files_are_merged_and_the_first_to_name_something_decides(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(b"an authority")
     (tmp_path / "token").write_text(f"{SECRET}\n")
     path = written(tmp_path, user={"tokenFile": "token", "token": "old"}, cluster={"certificate-authority": "ca.crt"})
-    target = found(path)
+    target = target_of(path)
     assert target.authority == b"an authority"
     assert headers_of(target) == {"Authorization": f"Bearer {SECRET}"}
 
@@ -81,7 +81,7 @@ def test_a_cluster_may_be_far_and_odd(tmp_path: Path) -> None:
         "tls-server-name": "kubernetes",
         "proxy-url": "http://proxy:3128",
     }
-    target = found(written(tmp_path, cluster=cluster))
+    target = target_of(written(tmp_path, cluster=cluster))
     assert target.server == "https://rancher.example.com/k8s/clusters/c-1"
     assert (target.verify, target.server_name, target.proxy) == (False, "kubernetes", "http://proxy:3128")
 
@@ -96,7 +96,7 @@ def test_somebody_may_ask_in_the_name_of_somebody_else(tmp_path: Path) -> None:
     }
 
     async def story() -> None:
-        headers = await found(written(tmp_path, user=user)).credentials.headers()
+        headers = await target_of(written(tmp_path, user=user)).credentials.headers()
         assert list(headers.items()) == [
             ("Authorization", f"Bearer {SECRET}"),
             ("Impersonate-User", "boss"),
@@ -142,10 +142,10 @@ def test_somebody_may_ask_in_the_name_of_somebody_else(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
-    told = message(written(tmp_path, **changes))
-    assert expected in told
-    assert SECRET not in told
-    assert told.isprintable()
+    problem = message(written(tmp_path, **changes))
+    assert expected in problem
+    assert SECRET not in problem
+    assert problem.isprintable()
 
 
 @pytest.mark.parametrize("text", [f"token: [{SECRET}", f"a: 1\n {SECRET}: : x", f'{{"token": "{SECRET}', f"- {SECRET}"])
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_read_says_where_and_not_what(tmp_path: Path, text
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
-        found(path)
+        target_of(path)
     assert str(caught.value).startswith(str(path))
     assert SECRET not in "".join(traceback.format_exception(caught.value)).replace(text, "")
 
@@ -208,7 +208,7 @@ def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
 
 def test_nothing_secret_shows(tmp_path: Path) -> None:
     user = {"token": SECRET, "username": "me", "password": SECRET, "client-key-data": "", "as": "boss"}
-    target = found(written(tmp_path, user=user, cluster={"proxy-url": f"http://me:{SECRET}@127.0.0.1:1"}))
+    target = target_of(written(tmp_path, user=user, cluster={"proxy-url": f"http://me:{SECRET}@127.0.0.1:1"}))
 
     async def story() -> None:
         async with Client(target, timeouts=Timeouts(retries=0)) as client:
@@ -224,7 +224,7 @@ def test_a_proxy_that_says_no_keeps_its_password(tmp_path: Path) -> None:
     async def story() -> None:
         async with ScriptedServer(says("")) as proxy:  # knows nothing of CONNECT
             address = proxy.url.replace("http://", f"http://me:{SECRET}@")
-            target = found(written(tmp_path, cluster={"proxy-url": address, "insecure-skip-tls-verify": True}))
+            target = target_of(written(tmp_path, cluster={"proxy-url": address, "insecure-skip-tls-verify": True}))
             async with Client(target, timeouts=Timeouts(retries=0)) as client:
                 with pytest.raises(UnreachableError, match="the proxy answered 404") as caught:
                     await client.get(NODES, "a")
@@ -274,12 +274,12 @@ def test_certificates_are_read_from_data_and_from_files_that_change(tmp_path: Pa
 
     async def story() -> None:
         for user in (files, data):
-            target = found(written(tmp_path, user=user))
+            target = target_of(written(tmp_path, user=user))
             await target.credentials.headers()
             assert target.credentials.certificate is not None
             assert target.credentials.certificate.certificate == own.certificate.read_bytes()
             tls_context(target, target.credentials.certificate)
-        target = found(written(tmp_path, user=files))
+        target = target_of(written(tmp_path, user=files))
         await target.credentials.headers()
         time.sleep(0.01)  # noqa: ASYNC251 - a file's time has steps
         (tmp_path / "cert.pem").write_bytes(other.certificate.read_bytes())
@@ -297,7 +297,7 @@ def test_a_certificate_that_does_not_fit_its_key_is_told(tmp_path: Path) -> None
     }
 
     async def story() -> None:
-        async with Client(found(written(tmp_path, user=user)), timeouts=Timeouts(retries=9)) as client:
+        async with Client(target_of(written(tmp_path, user=user)), timeouts=Timeouts(retries=9)) as client:
             with pytest.raises(UnreachableError, match="certificates for dev cannot be used: KEY_VALUES_MISMATCH"):
                 await client.get(NODES, "a")
 

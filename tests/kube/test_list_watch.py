@@ -30,7 +30,7 @@ NOT_DECODABLE = {"spec": {"taints": "none"}}
 
 async def collected(client: Client, version: str = "5", **options: Any) -> list[tuple[str, str, str]]:
     async with aclosing(client.watch(NODES, version, **options)) as events:
-        return [(one.type, one.object.name, one.resource_version) async for one in events]
+        return [(event.type, event.object.name, event.resource_version) async for event in events]
 
 
 @pytest.mark.parametrize("every", [0, 1, 7])
@@ -61,7 +61,7 @@ def test_an_object_that_cannot_be_read_counts_as_gone_in_a_watch() -> None:
 
     lines = (event("MODIFIED", "b", "6", **NOT_DECODABLE), event("ADDED", "c", "7"))
     tell([streams(*lines)], story, on_unreadable=heard.append)
-    assert [(one.resource, one.key) for one in heard] == [(NODES, "b")]
+    assert [(unreadable.resource, unreadable.key) for unreadable in heard] == [(NODES, "b")]
 
 
 @pytest.mark.parametrize(

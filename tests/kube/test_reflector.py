@@ -25,16 +25,16 @@ class Copy:
         self.replaced: list[list[str]] = []
         self.version = ""
 
-    def put(self, thing: Node) -> None:
-        self.known[thing.key] = thing.metadata.resource_version
+    def put(self, node: Node) -> None:
+        self.known[node.key] = node.metadata.resource_version
 
-    def remove(self, thing: Node) -> None:
-        self.known.pop(thing.key, None)
+    def remove(self, node: Node) -> None:
+        self.known.pop(node.key, None)
 
-    def replace(self, things: Sequence[Node], resource_version: str) -> None:
-        self.replaced.append([thing.key for thing in things])
+    def replace(self, nodes: Sequence[Node], resource_version: str) -> None:
+        self.replaced.append([node.key for node in nodes])
         self.version = resource_version
-        self.known = {thing.key: thing.metadata.resource_version for thing in things}
+        self.known = {node.key: node.metadata.resource_version for node in nodes}
 
 
 def started(*lines: Any, version: str = "10", then: str = "end") -> Answer:
@@ -43,12 +43,12 @@ def started(*lines: Any, version: str = "10", then: str = "end") -> Answer:
     return streams(*initial, *lines, then=then)
 
 
-class Told:
+class Run:
     """What came of running a reflector against a server."""
 
     def __init__(self) -> None:
         self.sink = Copy()
-        self.troubles: list[ApiError] = []
+        self.errors: list[ApiError] = []
         self.waits: list[float] = []
         self.server: ScriptedServer
         self.reflector: Reflector[Node]
@@ -62,25 +62,25 @@ class Told:
         ]
 
 
-def reflect(*answers: Answer, **options: Any) -> Told:
+def reflect(*answers: Answer, **options: Any) -> Run:
     """Run a reflector until it has had the last answer, which should end in silence."""
-    told = Told()
+    run = Run()
 
     def trouble(resource: Resource[Any], error: Exception) -> None:
         assert resource is NODES
         assert isinstance(error, ApiError)
-        told.troubles.append(error)
+        run.errors.append(error)
 
     async def sleep(seconds: float) -> None:
-        told.waits.append(seconds)
+        run.waits.append(seconds)
         await asyncio.sleep(0)
 
     async def story() -> None:
         async with ScriptedServer(*answers) as server, server.client(timeouts=QUICK) as client:
-            told.server = server
+            run.server = server
             client.watch_grace = 0.0
-            told.reflector = Reflector(client, NODES, told.sink, on_error=trouble, sleep=sleep, **options)
-            task = asyncio.create_task(told.reflector.run())
+            run.reflector = Reflector(client, NODES, run.sink, on_error=trouble, sleep=sleep, **options)
+            task = asyncio.create_task(run.reflector.run())
             await asyncio.wait_for(server.exhausted.wait(), 10)
             for _ in range(20):  # server and client share a loop: they get on with their work at each turn
                 await asyncio.sleep(0.002)
@@ -89,84 +89,84 @@ def reflect(*answers: Answer, **options: Any) -> Told:
                 await task
 
     asyncio.run(story())
-    return told
+    return run
 
 
 def test_a_streaming_list_is_synced_at_its_bookmark_and_goes_on_in_the_same_request() -> None:
-    told = reflect(started(event("MODIFIED", "a", "11"), event("DELETED", "b", "12"), then="silence"))
-    assert told.sink.replaced == [["a", "b"]]
-    assert told.sink.known == {"a": "11"}
-    assert told.reflector.synced.is_set()
-    assert told.reflector.last_activity > 0
-    (asked,) = told.server.asked
+    run = reflect(started(event("MODIFIED", "a", "11"), event("DELETED", "b", "12"), then="silence"))
+    assert run.sink.replaced == [["a", "b"]]
+    assert run.sink.known == {"a": "11"}
+    assert run.reflector.synced.is_set()
+    assert run.reflector.last_activity > 0
+    (asked,) = run.server.asked
     assert asked.query["resourceVersionMatch"] == "NotOlderThan"
     assert asked.query["allowWatchBookmarks"] == "true"
 
 
 def test_nothing_is_synced_before_the_bookmark() -> None:
-    told = reflect(streams(event("ADDED", "a", "3"), then="silence"))
-    assert not told.reflector.synced.is_set()
-    assert told.sink.known == {}
+    run = reflect(streams(event("ADDED", "a", "3"), then="silence"))
+    assert not run.reflector.synced.is_set()
+    assert run.sink.known == {}
 
 
 @pytest.mark.parametrize("refusal", [refuses(422, "Invalid"), refuses(400, "BadRequest")])
 def test_a_server_without_streaming_lists_is_read_page_by_page(refusal: Answer) -> None:
     pages = (listed(thing("a", "3"), token="t"), listed(thing("b", "4")))  # noqa: S106 - of a page
-    told = reflect(refusal, *pages, streams(event("ADDED", "c", "11"), then="silence"))
-    assert told.versions == ["all", "pages", "pages", "10"]
-    assert told.sink.replaced == [["a", "b"]]
-    assert set(told.sink.known) == {"a", "b", "c"}
-    assert told.troubles == []
+    run = reflect(refusal, *pages, streams(event("ADDED", "c", "11"), then="silence"))
+    assert run.versions == ["all", "pages", "pages", "10"]
+    assert run.sink.replaced == [["a", "b"]]
+    assert set(run.sink.known) == {"a", "b", "c"}
+    assert run.errors == []
 
 
 @pytest.mark.parametrize("then", ["end", "silence"])
 def test_a_streaming_list_without_its_bookmark_is_given_up(then: str) -> None:
     endless = streams(event("ADDED", "a", "3"), then=then)
-    told = reflect(endless, listed(thing("b", "4")), streams(then="silence"), bookmark_seconds=0.1)
-    assert told.versions == ["all", "pages", "10"]
-    assert told.sink.known == {"b": "4"}
+    run = reflect(endless, listed(thing("b", "4")), streams(then="silence"), bookmark_seconds=0.1)
+    assert run.versions == ["all", "pages", "10"]
+    assert run.sink.known == {"b": "4"}
 
 
 @pytest.mark.parametrize("then", ["end", "cut"])
 def test_a_watch_goes_on_where_it_ended(then: str) -> None:
-    told = reflect(started(event("ADDED", "c", "11"), then=then), streams(event("DELETED", "a", "12"), then="silence"))
-    assert told.versions == ["all", "11"]
-    assert set(told.sink.known) == {"b", "c"}
-    assert len(told.sink.replaced) == 1
+    run = reflect(started(event("ADDED", "c", "11"), then=then), streams(event("DELETED", "a", "12"), then="silence"))
+    assert run.versions == ["all", "11"]
+    assert set(run.sink.known) == {"b", "c"}
+    assert len(run.sink.replaced) == 1
 
 
 def test_a_bookmark_moves_the_place_to_go_on_from() -> None:
-    told = reflect(started(bookmark("50")), streams(bookmark("60")), streams(then="silence"))
-    assert told.versions == ["all", "50", "60"]
+    run = reflect(started(bookmark("50")), streams(bookmark("60")), streams(then="silence"))
+    assert run.versions == ["all", "50", "60"]
 
 
 @pytest.mark.parametrize("gone", [refuses(410, "Expired"), streams(GONE)])
 def test_after_410_everything_is_read_anew_and_deletions_are_made_up(gone: Answer) -> None:
     anew = streams(event("ADDED", "b", "90"), bookmark("99", ends_initial=True), then="silence")
-    told = reflect(started(), gone, anew)
-    assert told.versions == ["all", "10", "all"]
-    assert told.sink.replaced == [["a", "b"], ["b"]]
-    assert (told.sink.known, told.sink.version) == ({"b": "90"}, "99")
-    assert told.troubles == []
+    run = reflect(started(), gone, anew)
+    assert run.versions == ["all", "10", "all"]
+    assert run.sink.replaced == [["a", "b"], ["b"]]
+    assert (run.sink.known, run.sink.version) == ({"b": "90"}, "99")
+    assert run.errors == []
 
 
 def test_what_is_known_stays_known_while_everything_is_read_anew() -> None:
-    told = reflect(started(), streams(GONE), streams(event("ADDED", "b", "90"), then="silence"))
-    assert set(told.sink.known) == {"a", "b"}
-    assert told.reflector.synced.is_set()
+    run = reflect(started(), streams(GONE), streams(event("ADDED", "b", "90"), then="silence"))
+    assert set(run.sink.known) == {"a", "b"}
+    assert run.reflector.synced.is_set()
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500])
 def test_refusals_are_reported_and_tried_again_from_the_same_place(status: int) -> None:
-    told = reflect(started(), refuses(status, "No"), refuses(status, "No"), streams(then="silence"))
-    assert told.versions == ["all", "10", "10", "10"]
-    assert [error.status for error in told.troubles] == [status, status]
+    run = reflect(started(), refuses(status, "No"), refuses(status, "No"), streams(then="silence"))
+    assert run.versions == ["all", "10", "10", "10"]
+    assert [error.status for error in run.errors] == [status, status]
 
 
 def test_a_version_that_the_server_never_takes_is_given_up() -> None:
     refusals = [refuses(504, "Timeout", "Too large resource version")] * 3
-    told = reflect(started(), *refusals, started(then="silence"))
-    assert told.versions == ["all", "10", "10", "10", "all"]
+    run = reflect(started(), *refusals, started(then="silence"))
+    assert run.versions == ["all", "10", "10", "10", "all"]
 
 
 @pytest.mark.parametrize(
@@ -184,26 +184,26 @@ def test_a_watch_counts_as_cut_until_the_server_agrees_to_another(answers: tuple
 
 
 def test_garbage_in_the_stream_makes_it_start_anew() -> None:
-    told = reflect(started(b"garbage\n"), started(version="20", then="silence"))
-    assert told.versions == ["all", "all"]
-    assert [error.reason for error in told.troubles] == ["Unreadable"]
+    run = reflect(started(b"garbage\n"), started(version="20", then="silence"))
+    assert run.versions == ["all", "all"]
+    assert [error.reason for error in run.errors] == ["Unreadable"]
 
 
 def test_an_object_that_becomes_unreadable_is_removed_and_the_rest_goes_on() -> None:
     broken = event("MODIFIED", "a", "11", spec={"taints": "none"})
-    told = reflect(started(broken, event("ADDED", "c", "12"), then="silence"))
-    assert set(told.sink.known) == {"b", "c"}
+    run = reflect(started(broken, event("ADDED", "c", "12"), then="silence"))
+    assert set(run.sink.known) == {"b", "c"}
 
 
 def test_a_silent_watch_is_followed_by_another() -> None:
-    told = reflect(started(then="silence"), streams(then="silence"), watch_seconds=0.2)
-    assert told.versions == ["all", "10"]
+    run = reflect(started(then="silence"), streams(then="silence"), watch_seconds=0.2)
+    assert run.versions == ["all", "10"]
 
 
 def test_waits_grow_with_failures_and_start_small_after_good_news() -> None:
     failing = [refuses(500, "InternalError")] * 4
-    told = reflect(*failing, started(), streams(then="silence"), backoff=Backoff(first=1, most=4))
-    assert [base / 2 <= wait <= base for base, wait in zip((1, 2, 4, 4, 1), told.waits, strict=True)] == [True] * 5
+    run = reflect(*failing, started(), streams(then="silence"), backoff=Backoff(first=1, most=4))
+    assert [base / 2 <= wait <= base for base, wait in zip((1, 2, 4, 4, 1), run.waits, strict=True)] == [True] * 5
 
 
 def test_a_wait_is_never_longer_than_the_longest() -> None:

@@ -23,9 +23,9 @@ class Clocks:
 
     def answer(self, *, took: float = 0.0, off: timedelta = timedelta()) -> None:
         """The server answers; its clock may be off."""
-        said = self.truth + off
+        date = self.truth + off
         self.passed += took
-        self.time.observe(format_datetime(said, usegmt=True), took)
+        self.time.observe(format_datetime(date, usegmt=True), took)
 
 
 def test_until_the_server_answers_the_clock_of_this_machine_counts() -> None:

@@ -34,19 +34,19 @@ class _Seen(Generic[T]):
     """Keeps what a watch brings, and has every change looked at."""
 
     def __init__(self, look: Callable[[], None]) -> None:
-        self.held: dict[str, T] = {}
+        self.objects: dict[str, T] = {}
         self._look = look
 
-    def put(self, thing: T) -> None:
-        self.held[thing.key] = thing
+    def put(self, obj: T) -> None:
+        self.objects[obj.key] = obj
         self._look()
 
-    def remove(self, thing: T) -> None:
-        self.held.pop(thing.key, None)
+    def remove(self, obj: T) -> None:
+        self.objects.pop(obj.key, None)
         self._look()
 
-    def replace(self, things: Sequence[T], _version: str) -> None:
-        self.held = {thing.key: thing for thing in things}
+    def replace(self, objects: Sequence[T], _version: str) -> None:
+        self.objects = {obj.key: obj for obj in objects}
         self._look()
 
 
@@ -66,9 +66,9 @@ class Onlooker:
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
         reflectors = (Reflector(self._client, r.PODS, self._pods), Reflector(self._client, r.NODE_CLAIMS, self._claims))
-        self._tasks = [asyncio.create_task(one.run()) for one in reflectors]
-        for one in reflectors:
-            await one.synced.wait()
+        self._tasks = [asyncio.create_task(reflector.run()) for reflector in reflectors]
+        for reflector in reflectors:
+            await reflector.synced.wait()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -78,18 +78,20 @@ class Onlooker:
         await self._client.__aexit__()
 
     def _count_pods(self) -> None:
-        found = Counter(pod.metadata.labels.get("app", "") for pod in self._pods.held.values() if _is_healthy(pod))
+        healthy = Counter(pod.metadata.labels.get("app", "") for pod in self._pods.objects.values() if _is_healthy(pod))
         for app, least in self._healthy.items():
-            if found[app] >= least:
+            if healthy[app] >= least:
                 self._armed.add(app)
             elif app in self._armed:
-                self.broken.append(f"only {found[app]} of {least} pods of {app} are healthy")
+                self.broken.append(f"only {healthy[app]} of {least} pods of {app} are healthy")
 
     def _count_nodes(self) -> None:
-        found = Counter(one.metadata.labels.get(NODEPOOL, "") for one in self._claims.held.values() if _leaves(one))
+        leaving = Counter(
+            claim.metadata.labels.get(NODEPOOL, "") for claim in self._claims.objects.values() if _leaves(claim)
+        )
         for name, most in self._leaving.items():
-            if found[name] > most:
-                self.broken.append(f"{found[name]} nodes of pool {name} leave at the same time, not {most}")
+            if leaving[name] > most:
+                self.broken.append(f"{leaving[name]} nodes of pool {name} leave at the same time, not {most}")
 
 
 def _is_healthy(pod: Pod) -> bool:
@@ -118,28 +120,28 @@ async def left_behind(trial: Trial) -> list[str]:
     ]
 
 
-def _complaints(kind: str, things: Iterable[T], ask: Callable[[T], list[str]]) -> list[str]:
-    return [f"{kind} {thing.key} {said}" for thing in things for said in ask(thing)]
+def _complaints(kind: str, objects: Iterable[T], ask: Callable[[T], list[str]]) -> list[str]:
+    return [f"{kind} {obj.key} {complaint}" for obj in objects for complaint in ask(obj)]
 
 
 def _of_node(node: Node, machines: set[str]) -> list[str]:
-    found = [f"has the taint {taint.key}" for taint in node.spec.taints if taint.key in _MARKS]
+    complaints = [f"has the taint {taint.key}" for taint in node.spec.taints if taint.key in _MARKS]
     if node.metadata.deletion_timestamp is not None:
-        found.append(f"is deleted but kept by {node.metadata.finalizers}")
+        complaints.append(f"is deleted but kept by {node.metadata.finalizers}")
     if node.spec.provider_id not in machines:
-        found.append("has no claim")
-    return found
+        complaints.append("has no claim")
+    return complaints
 
 
 def _of_claim(claim: NodeClaim, machines: set[str]) -> list[str]:
-    found = [f"has the annotation {key}" for key in (COMMAND, REPLACES) if key in claim.metadata.annotations]
+    complaints = [f"has the annotation {key}" for key in (COMMAND, REPLACES) if key in claim.metadata.annotations]
     if claim.metadata.deletion_timestamp is not None:
-        found.append(f"is deleted but kept by {claim.metadata.finalizers}")
+        complaints.append(f"is deleted but kept by {claim.metadata.finalizers}")
     if condition(claim.status.conditions, DISRUPTION_REASON) is not None:
-        found.append("has a reason for its disruption")
+        complaints.append("has a reason for its disruption")
     if claim.status.provider_id not in machines:
-        found.append("has no node")
-    return found
+        complaints.append("has no node")
+    return complaints
 
 
 async def settles(trial: Trial, pools: Mapping[str, int], seconds: float = 40.0) -> float:
@@ -147,8 +149,8 @@ async def settles(trial: Trial, pools: Mapping[str, int], seconds: float = 40.0)
     complaints: list[str] = []
 
     async def rests() -> bool:
-        found = Counter(node.metadata.labels.get(NODEPOOL, "") for node in await trial.nodes())
-        wrong = [f"pool {name} has {found[name]} nodes" for name, count in pools.items() if found[name] != count]
+        nodes = Counter(node.metadata.labels.get(NODEPOOL, "") for node in await trial.nodes())
+        wrong = [f"pool {name} has {nodes[name]} nodes" for name, count in pools.items() if nodes[name] != count]
         complaints[:] = [*wrong, *await left_behind(trial)]
         return not complaints
 

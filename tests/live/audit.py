@@ -70,7 +70,7 @@ def _asked(entry: Json) -> Asked:
 
 def rights(documents: Iterable[Json]) -> set[Right]:
     """Everything that the roles among these manifests allow."""
-    roles = [one for one in documents if one["kind"] in ("ClusterRole", "Role")]
+    roles = [document for document in documents if document["kind"] in ("ClusterRole", "Role")]
     return {right for role in roles for rule in role["rules"] for right in _of_rule(rule, role["metadata"])}
 
 

@@ -15,12 +15,12 @@ ENSURE = Path(__file__).resolve().parents[2] / "scripts" / "ensure-kubernetes"
 @pytest.fixture(scope="session")
 def kubernetes_programs() -> Path:
     """The folder with kube-apiserver and the others; they are built by `make test`, never here."""
-    found = subprocess.run([ENSURE, "--no-build"], capture_output=True, text=True, check=False)  # noqa: S603 - our own script
-    if found.returncode:
-        pytest.skip(f"NOT TESTED: Karpool on a real API server. {found.stderr.strip()}")
+    run = subprocess.run([ENSURE, "--no-build"], capture_output=True, text=True, check=False)  # noqa: S603 - our own script
+    if run.returncode:
+        pytest.skip(f"NOT TESTED: Karpool on a real API server. {run.stderr.strip()}")
     if shutil.which("openssl") is None:
         pytest.skip("NOT TESTED: Karpool on a real API server. There is no openssl to make certificates with.")
-    return Path(found.stdout.splitlines()[-1])
+    return Path(run.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="session")

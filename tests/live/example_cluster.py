@@ -48,9 +48,9 @@ class Planter:
                 condition["message"] = self.secret(f"{kind} condition")
 
     def annotate(self, metadata: dict[str, Any], kind: str) -> None:
-        held = metadata.setdefault("annotations", {})
-        held["example.com/token"] = self.secret(f"{kind} annotation")
-        held[LAST_APPLIED] = json.dumps({"password": self.secret(f"{kind} last-applied")})
+        annotations = metadata.setdefault("annotations", {})
+        annotations["example.com/token"] = self.secret(f"{kind} annotation")
+        annotations[LAST_APPLIED] = json.dumps({"password": self.secret(f"{kind} last-applied")})
 
     def in_pod(self, spec: dict[str, Any], kind: str) -> None:
         for container in spec["containers"]:

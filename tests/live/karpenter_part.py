@@ -95,4 +95,6 @@ async def karpenter(trial: Trial) -> AsyncIterator[None]:
 
 def _conditions(types: tuple[str, ...]) -> list[dict[str, str]]:
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return [{"type": one, "status": "True", "reason": one, "message": "", "lastTransitionTime": now} for one in types]
+    return [
+        {"type": name, "status": "True", "reason": name, "message": "", "lastTransitionTime": now} for name in types
+    ]

@@ -29,7 +29,7 @@ Json = dict[str, Any]
 def read(path: Path, variables: dict[str, str] | None = None) -> list[Json]:
     """The objects of a file; a variable without a value is an error."""
     known = variables or {}
-    text = re.sub(r"\$\{(\w+)\}", lambda found: known[found[1]], path.read_text())
+    text = re.sub(r"\$\{(\w+)\}", lambda variable: known[variable[1]], path.read_text())
     return [document for document in yaml.safe_load_all(text) if document is not None]
 
 

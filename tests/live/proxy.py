@@ -104,12 +104,12 @@ class Proxy:
             async with self._forward(request, body) as answer:
                 if "watch" in request.query:
                     return await self._stream(request, answer)
-                said = await answer.read()
+                body = await answer.read()
         except aiohttp.ClientError:
             return _hang_up(request)
         if trouble is Trouble.LOST:
             return _hang_up(request)
-        return web.Response(status=answer.status, body=said, headers={"Content-Type": answer.content_type})
+        return web.Response(status=answer.status, body=body, headers={"Content-Type": answer.content_type})
 
     @asynccontextmanager
     async def _forward(self, request: web.Request, body: bytes) -> AsyncIterator[aiohttp.ClientResponse]:

@@ -25,8 +25,8 @@ async def prepare(trial: Trial, *names: str) -> None:
         await trial.make(deployment(name, MANY, **own(name)), budget(name, minAvailable=1))
 
     async def all_wait() -> bool:
-        found = Counter(pod.metadata.labels["app"] for pod in await trial.pods() if pod.provisionable)
-        return all(found[name] == MANY for name in names)
+        pods_by_app = Counter(pod.metadata.labels["app"] for pod in await trial.pods() if pod.provisionable)
+        return all(pods_by_app[name] == MANY for name in names)
 
     # Whoever provisions for the pods that there are so far makes two nodes where one would do.
     await trial.until("all pods wait for nodes", all_wait)
@@ -59,12 +59,12 @@ async def command_begins(trial: Trial, name: str) -> None:
 
 async def replaced(trial: Trial, *names: str, seconds: float = PATIENCE) -> None:
     """Wait until the nodes of some pools, or of all, are replaced by smaller ones."""
-    wanted = sorted((name, SMALL) for name in names or NAMES)
+    expected = sorted((name, SMALL) for name in names or NAMES)
 
     async def holds() -> bool:
-        held = [node.metadata.labels for node in await trial.nodes()]
-        found = [(labels[NODEPOOL], labels[INSTANCE_TYPE]) for labels in held]
-        return sorted(one for one in found if not names or one[0] in names) == wanted
+        all_labels = [node.metadata.labels for node in await trial.nodes()]
+        nodes = [(labels[NODEPOOL], labels[INSTANCE_TYPE]) for labels in all_labels]
+        return sorted(node for node in nodes if not names or node[0] in names) == expected
 
     await trial.until(f"smaller nodes for {', '.join(names or NAMES)}", holds, seconds)
 

@@ -72,8 +72,8 @@ def running(client: Client, where: str, count: int) -> Callable[[], list[Any] | 
 
     def ask() -> list[Any] | None:
         items = client.get(PODS.format(where)).body["items"]
-        found = [item for item in items if item["status"]["phase"] == "Running"]
-        return found if len(found) == count else None
+        running = [item for item in items if item["status"]["phase"] == "Running"]
+        return running if len(running) == count else None
 
     return ask
 

@@ -211,7 +211,12 @@ def test_some_of_a_pool_cannot_be_changed(
 
 def test_a_claim_keeps_what_controllers_write_into_its_status(server: Client, kept: Any) -> None:
     claim = kept(CLAIMS, claim_manifest(), "crds-status")
-    told = {"type": "Launched", "status": "True", "reason": "Launched", "lastTransitionTime": "2026-01-31T12:00:00Z"}
+    launched = {
+        "type": "Launched",
+        "status": "True",
+        "reason": "Launched",
+        "lastTransitionTime": "2026-01-31T12:00:00Z",
+    }
     claim["status"] = {
         "nodeName": "n",
         "providerID": "kwok://n",
@@ -219,7 +224,7 @@ def test_a_claim_keeps_what_controllers_write_into_its_status(server: Client, ke
         "capacity": {"cpu": "4"},
         "allocatable": {"cpu": "3900m"},
         "lastPodEventTime": "2026-01-31T12:00:00Z",
-        "conditions": [told],
+        "conditions": [launched],
     }
     answer = server.request("PUT", f"{CLAIMS}/crds-status/status", claim)
     assert (answer.status, answer.body["status"]) == (200, claim["status"])

@@ -23,9 +23,9 @@ def run(kubeconfig: Path, *arguments: str) -> Result:
 
 def label(client: Client, name: str, value: str) -> None:
     """Says of an installed definition who manages it."""
-    held: dict[str, Any] = client.get(f"{DEFINITIONS}/{name}").body
-    held["metadata"]["labels"] = {MANAGED_BY: value}
-    assert client.request("PUT", f"{DEFINITIONS}/{name}", held).status == 200
+    installed: dict[str, Any] = client.get(f"{DEFINITIONS}/{name}").body
+    installed["metadata"]["labels"] = {MANAGED_BY: value}
+    assert client.request("PUT", f"{DEFINITIONS}/{name}", installed).status == 200
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_a_node_with_startup_taints_is_awaited_and_has_room_for_daemons(running_
         (node,) = await trial.until_nodes(1)
         await trial.until("the claim says what it waits for", lambda: _waits_for_startup(trial))
         await asyncio.sleep(2)
-        assert [one.name for one in await trial.nodes()] == [node.name]
+        assert [entry.name for entry in await trial.nodes()] == [node.name]
         assert [pod.metadata.labels["app"] for pod in await trial.running()] == ["logs"]
         await trial.change("Node", node.name, {"spec": {"taints": None}})
         pods = await trial.until_running(2)
@@ -75,15 +75,15 @@ def test_a_pod_that_no_node_can_take_is_told_why(running_cluster: ControlPlane, 
         await trial.until_running(1)
         (huge,) = [pod for pod in await trial.pods() if pod.metadata.labels["app"] == "huge"]
 
-        async def told() -> bool:
+        async def pod_has_event() -> bool:
             return bool(await trial.events("FailedScheduling", huge.name))
 
-        await trial.until("the pod is told", told)
+        await trial.until("the pod is told", pod_has_event)
         events = await trial.events("FailedScheduling", huge.name)
         lines = journal(tmp_path / "journal", "Provisioned")
-        waiting = [one for line in lines for one in line["unschedulable"]]
-        assert {one["pod"] for one in waiting} == {huge.key}
-        assert {one["reasons"][0]["message"] for one in waiting} & {event.message for event in events}
+        waiting = [pod for line in lines for pod in line["unschedulable"]]
+        assert {pod["pod"] for pod in waiting} == {huge.key}
+        assert {pod["reasons"][0]["message"] for pod in waiting} & {event.message for event in events}
         assert all("pool default: " in event.message and event.type == "Warning" for event in events)
         assert sum(len(line["newNodes"]) for line in lines) == 1
 
@@ -99,5 +99,5 @@ def _daemons(name: str, *, cpu: str) -> dict[str, Any]:
 
 async def _waits_for_startup(trial: Trial) -> bool:
     (claim,) = await trial.claims()
-    said = condition(claim.status.conditions, "Initialized")
-    return said is not None and said.reason == "StartupTaintsExist"
+    initialized = condition(claim.status.conditions, "Initialized")
+    return initialized is not None and initialized.reason == "StartupTaintsExist"

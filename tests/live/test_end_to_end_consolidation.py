@@ -79,9 +79,9 @@ def test_a_budget_keeps_nodes_while_its_window_is_open_and_lets_them_go_one_by_o
     """Nothing may go for an hour from now; once that window is moved, one node at a time."""
 
     async def story(trial: Trial) -> None:
-        one = {"nodes": "1"}
+        one_node = {"nodes": "1"}
         now = datetime.now(UTC)
-        budgets = [one, _no_disruption(now)]
+        budgets = [one_node, _no_disruption(now)]
         await trial.make(pool(template=SMALL, disruption={"budgets": budgets}))
         trial.start()
         await trial.make(deployment("web", 3))
@@ -93,7 +93,7 @@ def test_a_budget_keeps_nodes_while_its_window_is_open_and_lets_them_go_one_by_o
             assert len(await trial.nodes()) == 3
             assert not shut.broken
         async with Onlooker(trial, healthy={}, leaving={"default": 1}) as opened:
-            budgets = [one, _no_disruption(now + timedelta(hours=12))]
+            budgets = [one_node, _no_disruption(now + timedelta(hours=12))]
             await trial.change("NodePool", "default", {"spec": {"disruption": {"budgets": budgets}}})
             await trial.until_nodes(0)
         assert not opened.broken
@@ -116,7 +116,7 @@ def test_a_node_in_its_grace_period_is_left_alone(running_cluster: ControlPlane)
 
         async def leaves() -> bool:
             (claim,) = await trial.claims()
-            marked[:] = [found] if (found := claim.status.last_pod_event_time) is not None else []
+            marked[:] = [time] if (time := claim.status.last_pod_event_time) is not None else []
             return claim.metadata.deletion_timestamp is not None
 
         await trial.until("the node goes", leaves)
@@ -139,12 +139,12 @@ def test_a_pod_that_must_not_be_disturbed_keeps_its_node(running_cluster: Contro
         await trial.scale("web", 0)
         (precious,) = await trial.until_running(1)
 
-        async def told() -> bool:
+        async def node_says_why() -> bool:
             events = await trial.events("Unconsolidatable", node.name)
             return any("do-not-disrupt" in event.message and precious.key in event.message for event in events)
 
-        await trial.until("the node says why it stays", told)
-        assert [one.name for one in await trial.nodes()] == [node.name]
+        await trial.until("the node says why it stays", node_says_why)
+        assert [remaining.name for remaining in await trial.nodes()] == [node.name]
         await trial.change("Pod", precious.name, {"metadata": {"annotations": {DO_NOT_DISRUPT: None}}})
         await trial.until("the node is gone", lambda: _gone(trial, node.name))
         await trial.until_running(1)

@@ -29,14 +29,14 @@ def test_a_machine_that_cannot_be_had_gives_way_to_the_next_cheapest(running_clu
         (node,) = await trial.nodes()
         assert node.metadata.labels[INSTANCE_TYPE] == "s-2x-amd64-linux"
 
-        async def told() -> bool:
+        async def claim_says_why() -> bool:
             events = await trial.events("InsufficientCapacityError")
             return any(event.involved_object.name.startswith("narrow-") for event in events)
 
         async def only_one() -> bool:
             return len(await trial.claims()) == 1
 
-        await trial.until("the claim says that nothing can be had", told)
+        await trial.until("the claim says that nothing can be had", claim_says_why)
         await trial.until("the claim without a machine is gone", only_one)
         # Nobody asks in vain while the shortage lasts.
         await asyncio.sleep(1.5)
@@ -55,8 +55,8 @@ def test_a_launch_that_fails_is_tried_again(running_cluster: ControlPlane) -> No
         await trial.make(deployment("web", 1))
 
         async def failing() -> bool:
-            said = [condition(claim.status.conditions, "Launched") for claim in await trial.claims()]
-            return any(one is not None and one.reason == "LaunchFailed" for one in said)
+            launched = [condition(claim.status.conditions, "Launched") for claim in await trial.claims()]
+            return any(entry is not None and entry.reason == "LaunchFailed" for entry in launched)
 
         await trial.until("the claim says that its launch failed", failing)
         (claim,) = await trial.claims()

@@ -117,8 +117,8 @@ def _undisturbed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _deadline(trial: Trial, claim: NodeClaim) -> str:
-    (held,) = [one for one in await trial.claims() if one.name == claim.name]
-    return held.metadata.annotations[TERMINATION_TIMESTAMP]
+    (current,) = [entry for entry in await trial.claims() if entry.name == claim.name]
+    return current.metadata.annotations[TERMINATION_TIMESTAMP]
 
 
 async def _gone(trial: Trial, name: str) -> bool:

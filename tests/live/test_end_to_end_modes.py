@@ -96,9 +96,9 @@ def test_beside_karpenter_only_what_is_there_is_replaced(running_cluster: Contro
             await trial.change("NodePool", "default", {"metadata": {"annotations": annotations}})
             new = await _replacement_of(trial, old)
             await asyncio.sleep(1)
-            held = {claim.name: claim for claim in await trial.claims()}
-            assert held.keys() == {old.name, new.name}
-            assert held[old.name].metadata.deletion_timestamp is None
+            claims = {claim.name: claim for claim in await trial.claims()}
+            assert claims.keys() == {old.name, new.name}
+            assert claims[old.name].metadata.deletion_timestamp is None
             (node,) = await trial.nodes()
             keys = {taint.key for taint in node.spec.taints}
             assert TAINT in keys
@@ -185,12 +185,14 @@ def test_metrics_and_probes_show_what_happens(running_cluster: ControlPlane) -> 
 async def _versions(trial: Trial) -> dict[tuple[str, str], str]:
     """The versions of all objects."""
     listed = {resource.plural: await trial.client.list(resource) for resource in COMPARED}
-    return {(plural, one.key): one.metadata.resource_version for plural, found in listed.items() for one in found.items}
+    return {
+        (plural, obj.key): obj.metadata.resource_version for plural, objects in listed.items() for obj in objects.items
+    }
 
 
 async def _has_waiting_pod(trial: Trial) -> bool:
     pods = await trial.pods()
-    return len(pods) == 1 and any(one.type == "PodScheduled" for one in pods[0].status.conditions)
+    return len(pods) == 1 and any(condition.type == "PodScheduled" for condition in pods[0].status.conditions)
 
 
 def _karpenters_pool() -> dict[str, Any]:
@@ -220,8 +222,8 @@ async def _replacement_of(trial: Trial, old: NodeClaim) -> NodeClaim:
 
 
 async def _only(trial: Trial, name: str) -> bool:
-    things = (*await trial.nodes(), *await trial.claims())
-    return {thing.name for thing in things} == {name}
+    objects = (*await trial.nodes(), *await trial.claims())
+    return {obj.name for obj in objects} == {name}
 
 
 async def _gone(trial: Trial, name: str) -> bool:

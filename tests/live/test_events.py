@@ -30,26 +30,26 @@ def sent(plane: ControlPlane, events: list[RecordEvent], *, waits: tuple[float, 
                 on_result=results.append,
                 clock=watch,
             )
-            told = 0
+            number_sent = 0
             for number, event in enumerate(events):
                 watch.seconds += waits[number] if waits else 0
                 recorder.record(event)
-                told = await outcome(recorder, results, told)
+                number_sent = await outcome(recorder, results, number_sent)
 
     asyncio.run(story())
     return results
 
 
-async def outcome(recorder: EventRecorder, results: list[str], told: int) -> int:
+async def outcome(recorder: EventRecorder, results: list[str], number_sent: int) -> int:
     if recorder.waiting:
-        await settle(recorder, results, told + 1)
+        await settle(recorder, results, number_sent + 1)
     return len(results)
 
 
 def events_about(plane: ControlPlane, name: str, namespace: str = "default") -> list[dict[str, Any]]:
     client = https.Client(plane.kubeconfig())
-    found = client.get(f"/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name={name}")
-    items: list[dict[str, Any]] = found.body["items"]
+    answer = client.get(f"/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name={name}")
+    items: list[dict[str, Any]] = answer.body["items"]
     return items
 
 
@@ -96,12 +96,12 @@ def test_the_same_event_is_told_once_then_counted_then_told_anew(control_plane: 
     event = replace(BLOCKED, name="again")
     results = sent(control_plane, [event] * 5, waits=(0, 119, 2, 119, 601))
     assert results == ["sent", "repeated", "sent"]
-    assert sorted(one["count"] for one in events_about(control_plane, "again")) == [1, 2]
+    assert sorted(event["count"] for event in events_about(control_plane, "again")) == [1, 2]
 
 
 def test_another_message_is_another_event(control_plane: ControlPlane) -> None:
-    told = [replace(BLOCKED, name="other"), replace(BLOCKED, name="other", message="Pod shop/web-0 is in the way")]
-    assert sent(control_plane, told) == ["sent", "sent"]
+    events = [replace(BLOCKED, name="other"), replace(BLOCKED, name="other", message="Pod shop/web-0 is in the way")]
+    assert sent(control_plane, events) == ["sent", "sent"]
 
 
 def test_an_event_that_somebody_deleted_is_told_anew(control_plane: ControlPlane) -> None:

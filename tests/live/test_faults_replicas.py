@@ -51,14 +51,14 @@ def test_a_leader_that_slept_through_the_end_of_its_lease_writes_nothing(running
             try:
                 await settles(trial, ONE_EACH)
                 sleeper.send_signal(signal.SIGSTOP)
-                held = await trial.client.get(LEASES, "karpool", namespace="karpool")
+                lease = await trial.client.get(LEASES, "karpool", namespace="karpool")
                 written = len(proxy.writes)
                 await shrink(trial)
                 trial.start()
                 await _leads(trial)
                 sleeper.send_signal(signal.SIGCONT)
                 await expect_replaced_and_clean(trial, onlooker)
-                assert held.spec.holder_identity
+                assert lease.spec.holder_identity
                 assert proxy.writes[written:] == []
                 assert sleeper.poll() is None
             finally:

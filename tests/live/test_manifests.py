@@ -45,7 +45,7 @@ RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 def deployment(name: str, variables: dict[str, str]) -> Json:
     """The Deployment of a file."""
-    return next(one for one in manifests.read(DEPLOY / name, variables) if one["kind"] == "Deployment")
+    return next(document for document in manifests.read(DEPLOY / name, variables) if document["kind"] == "Deployment")
 
 
 def test_every_file_is_tried_here() -> None:
@@ -57,12 +57,14 @@ def test_the_api_server_takes_every_manifest_twice_and_the_second_time_nothing_c
 ) -> None:
     async def story() -> None:
         async with Client(find_target(kubeconfig=control_plane.kubeconfig())) as client:
-            documents = [one for name, variables in FILES for one in manifests.read(DEPLOY / name, variables)]
-            made = [await manifests.apply(client, one) for one in documents]
-            again = [await manifests.apply(client, one) for one in documents]
+            documents = [document for name, variables in FILES for document in manifests.read(DEPLOY / name, variables)]
+            made = [await manifests.apply(client, document) for document in documents]
+            again = [await manifests.apply(client, document) for document in documents]
             # Nobody else writes here, so a version that moved would be a manifest that quarrels with itself.
-            versions = {manifests.path_of(one): one["metadata"]["resourceVersion"] for one in made}
-            assert {manifests.path_of(one): one["metadata"]["resourceVersion"] for one in again} == versions
+            versions = {manifests.path_of(document): document["metadata"]["resourceVersion"] for document in made}
+            assert {
+                manifests.path_of(document): document["metadata"]["resourceVersion"] for document in again
+            } == versions
 
     asyncio.run(story())
 
@@ -102,28 +104,28 @@ def test_the_strictest_pod_security_admits_the_pods(
     async def story() -> None:
         async with Trial(running_cluster) as trial:
             space = f"{variables['NAMESPACE']}-restricted"
-            wanted = deployment(name, variables | {"NAMESPACE": space})
+            manifest = deployment(name, variables | {"NAMESPACE": space})
             labelled = {"metadata": {"name": space, "labels": RESTRICTED}}
             await trial.client.create(r.NAMESPACES, labelled)
-            await manifests.apply(trial.client, wanted)
+            await manifests.apply(trial.client, manifest)
 
             async def all_made() -> bool:
                 pods = (await trial.client.list(r.PODS, namespace=space)).items
-                return len(pods) == wanted["spec"]["replicas"]
+                return len(pods) == manifest["spec"]["replicas"]
 
             try:
                 await trial.until("its pods are admitted", all_made, seconds=20)
-                await _expect_root_is_refused(trial.client, wanted)
+                await _expect_root_is_refused(trial.client, manifest)
             finally:
                 await trial.client.delete(r.NAMESPACES, space)
 
     asyncio.run(story())
 
 
-async def _expect_root_is_refused(client: Client, wanted: Json) -> None:
+async def _expect_root_is_refused(client: Client, manifest: Json) -> None:
     """The admission is really there: the same pod as root is refused."""
-    pod: dict[str, Any] = json.loads(json.dumps(wanted["spec"]["template"]))
+    pod: dict[str, Any] = json.loads(json.dumps(manifest["spec"]["template"]))
     pod["metadata"]["name"] = "root"
     pod["spec"]["securityContext"] |= {"runAsNonRoot": False, "runAsUser": 0}
     with pytest.raises(ForbiddenError, match="violates PodSecurity"):
-        await client.create(r.PODS, pod, namespace=wanted["metadata"]["namespace"])
+        await client.create(r.PODS, pod, namespace=manifest["metadata"]["namespace"])

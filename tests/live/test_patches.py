@@ -24,7 +24,7 @@ READY = {
 
 
 @pytest.mark.parametrize(
-    ("held", "edit", "patch"),
+    ("current", "edit", "patch"),
     [
         ({}, a.AddTaint("n", DISRUPTED), {"spec": {"taints": [WRITTEN]}}),
         ({"spec": {"taints": [OTHER]}}, a.AddTaint("n", DISRUPTED), {"spec": {"taints": [OTHER, WRITTEN]}}),
@@ -49,31 +49,33 @@ READY = {
         ({}, a.SetPodEventTime("c", NOW), {"status": {"lastPodEventTime": "2026-11-15T12:00:00Z"}}),
     ],
 )
-def test_an_edit_writes_what_changes_and_nothing_else(held: dict[str, Any], edit: Edit, patch: dict[str, Any]) -> None:
-    assert merge_patch(held, [edit], NOW) == patch
+def test_an_edit_writes_what_changes_and_nothing_else(
+    current: dict[str, Any], edit: Edit, patch: dict[str, Any]
+) -> None:
+    assert merge_patch(current, [edit], NOW) == patch
 
 
 def test_a_condition_keeps_its_time_while_its_status_stays_and_fields_that_nobody_knows() -> None:
-    held = {"status": {"conditions": [READY]}}
-    said = a.SetClaimCondition("c", "Ready", "True", "Other", "why")
-    patch = merge_patch(held, [said], NOW)
+    current = {"status": {"conditions": [READY]}}
+    condition = a.SetClaimCondition("c", "Ready", "True", "Other", "why")
+    patch = merge_patch(current, [condition], NOW)
     assert patch == {"status": {"conditions": [{**READY, "reason": "Other", "message": "why"}]}}
 
 
 def test_a_condition_gets_a_new_time_with_a_new_status() -> None:
-    held = {"status": {"conditions": [READY]}}
-    patch = merge_patch(held, [a.SetClaimCondition("c", "Ready", "False", "Other")], NOW)
+    current = {"status": {"conditions": [READY]}}
+    patch = merge_patch(current, [a.SetClaimCondition("c", "Ready", "False", "Other")], NOW)
     assert patch["status"]["conditions"][0]["lastTransitionTime"] == "2026-11-15T12:00:00Z"
 
 
 def test_a_condition_that_says_so_already_is_not_written() -> None:
-    held = {"status": {"conditions": [READY]}}
-    assert merge_patch(held, [a.SetClaimCondition("c", "Ready", "True", "Ready")], NOW) == {}
+    current = {"status": {"conditions": [READY]}}
+    assert merge_patch(current, [a.SetClaimCondition("c", "Ready", "True", "Ready")], NOW) == {}
 
 
 def test_a_condition_is_cleared_without_touching_the_others() -> None:
-    held = {"status": {"conditions": [READY, {"type": "Drifted", "status": "True"}]}}
-    assert merge_patch(held, [a.ClearClaimCondition("c", "Drifted")], NOW) == {"status": {"conditions": [READY]}}
+    current = {"status": {"conditions": [READY, {"type": "Drifted", "status": "True"}]}}
+    assert merge_patch(current, [a.ClearClaimCondition("c", "Drifted")], NOW) == {"status": {"conditions": [READY]}}
 
 
 def test_several_edits_of_one_list_become_one_list() -> None:
@@ -83,17 +85,17 @@ def test_several_edits_of_one_list_become_one_list() -> None:
         a.ClearClaimCondition("c", "Ready"),
     ]
     patch = merge_patch({"status": {"conditions": [READY]}}, edits, NOW)
-    assert [one["type"] for one in patch["status"]["conditions"]] == ["Launched", "Registered"]
+    assert [condition["type"] for condition in patch["status"]["conditions"]] == ["Launched", "Registered"]
 
 
 def test_the_last_of_several_values_counts() -> None:
     edits = [a.Annotate("Node", "n", "k", "first"), a.Annotate("Node", "n", "k", "last")]
-    held = {"metadata": {"annotations": {"k": "last"}}}
-    assert merge_patch(held, edits, NOW) == {"metadata": {"annotations": {"k": "last"}}}
+    current = {"metadata": {"annotations": {"k": "last"}}}
+    assert merge_patch(current, edits, NOW) == {"metadata": {"annotations": {"k": "last"}}}
 
 
 @pytest.mark.parametrize(
-    ("edit", "found"),
+    ("edit", "expected"),
     [
         (a.AddTaint("n", DISRUPTED), ("Node", "n", "")),
         (a.Annotate("NodePool", "p", "k", "v"), ("NodePool", "p", "")),
@@ -101,5 +103,5 @@ def test_the_last_of_several_values_counts() -> None:
         (a.ClearClaimCondition("c", "Drifted"), ("NodeClaim", "c", "status")),
     ],
 )
-def test_an_edit_knows_its_object_and_the_part_that_takes_it(edit: Edit, found: tuple[str, str, str]) -> None:
-    assert target(edit) == found
+def test_an_edit_knows_its_object_and_the_part_that_takes_it(edit: Edit, expected: tuple[str, str, str]) -> None:
+    assert target(edit) == expected

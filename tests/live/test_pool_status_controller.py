@@ -101,22 +101,22 @@ def on_a_server(plane: ControlPlane, name: str, story: Callable[[Cluster], Await
 
 
 def statuses(status: dict[str, Any]) -> dict[str, str]:
-    return {one["type"]: one["status"] for one in status["conditions"]}
+    return {entry["type"]: entry["status"] for entry in status["conditions"]}
 
 
 def test_a_new_pool_gets_a_status_and_keeps_it_without_more_writes(plane: ControlPlane) -> None:
     async def story(cluster: Cluster) -> None:
-        found = await cluster.kept()
-        assert statuses(found) == {
+        status = await cluster.kept()
+        assert statuses(status) == {
             "ValidationSucceeded": "True",
             "NodeClassReady": "True",
             "Ready": "True",
             "NodeRegistrationHealthy": "Unknown",
         }
-        assert found["nodes"] == 0
-        assert found["resources"]["nodes"] == "0"
+        assert status["nodes"] == 0
+        assert status["resources"]["nodes"] == "0"
         for _ in range(3):
-            assert await cluster.kept() == found
+            assert await cluster.kept() == status
         assert cluster.writes == 1
 
     on_a_server(plane, "pools-new", story)
@@ -129,8 +129,8 @@ def test_a_pool_follows_its_node_class(plane: ControlPlane) -> None:
         cluster.classes = {"better"}
         assert statuses(await cluster.kept())["Ready"] == "False"
         await cluster.patch({"spec": {"template": {"spec": {"nodeClassRef": {"name": "better"}}}}})
-        found = statuses(await cluster.kept())
-        assert (found["NodeClassReady"], found["Ready"]) == ("True", "True")
+        conditions = statuses(await cluster.kept())
+        assert (conditions["NodeClassReady"], conditions["Ready"]) == ("True", "True")
 
     on_a_server(plane, "pools-class", story)
 
@@ -140,16 +140,16 @@ def test_counters_follow_claims_and_nodes(plane: ControlPlane) -> None:
         await cluster.kept()
         claim = node_claim("pools-one", pool=cluster.name, capacity={"cpu": "4", "memory": "16Gi"})
         cluster.store.claims.put(claim)
-        found = await cluster.kept()
-        assert (found["nodes"], found["resources"]["cpu"], found["resources"]["memory"]) == (1, "4", "16Gi")
+        status = await cluster.kept()
+        assert (status["nodes"], status["resources"]["cpu"], status["resources"]["memory"]) == (1, "4", "16Gi")
         cluster.store.nodes.put(node("pools-one", pool=cluster.name, cpu="8", resources={"example.com/gpu": "2"}))
-        found = await cluster.kept()
-        assert (found["nodes"], found["resources"]["cpu"], found["resources"]["example.com/gpu"]) == (1, "8", "2")
+        status = await cluster.kept()
+        assert (status["nodes"], status["resources"]["cpu"], status["resources"]["example.com/gpu"]) == (1, "8", "2")
         cluster.store.claims.remove("pools-one")
         cluster.store.nodes.remove("pools-one")
-        found = await cluster.kept()
-        assert (found["nodes"], found["resources"]["cpu"]) == (0, "0")
-        assert "example.com/gpu" not in found["resources"]
+        status = await cluster.kept()
+        assert (status["nodes"], status["resources"]["cpu"]) == (0, "0")
+        assert "example.com/gpu" not in status["resources"]
 
     on_a_server(plane, "pools-counters", story)
 
@@ -160,8 +160,8 @@ def test_a_pool_that_nodes_cannot_join_says_so_and_stays_ready(plane: ControlPla
         for name in ("x", "y"):
             claim = node_claim(name, pool=cluster.name, created=NOW - timedelta(minutes=20), deleted=NOW)
             cluster.store.claims.put(claim)
-        found = statuses(await cluster.kept())
-        assert (found["NodeRegistrationHealthy"], found["Ready"]) == ("False", "True")
+        conditions = statuses(await cluster.kept())
+        assert (conditions["NodeRegistrationHealthy"], conditions["Ready"]) == ("False", "True")
 
     on_a_server(plane, "pools-health", story)
 
@@ -172,10 +172,10 @@ def test_conditions_of_others_survive_and_ours_are_mended(plane: ControlPlane) -
         theirs = {"type": "Theirs", "status": "True", "observedGeneration": 7}
         bare = {"type": "Ready", "status": "False"}
         await cluster.patch({"status": {"conditions": [theirs, bare]}}, "status")
-        found = await cluster.kept()
-        assert theirs in found["conditions"]
-        assert statuses(found)["Ready"] == "True"
-        assert all(one["observedGeneration"] == 1 for one in found["conditions"] if one["type"] != "Theirs")
+        status = await cluster.kept()
+        assert theirs in status["conditions"]
+        assert statuses(status)["Ready"] == "True"
+        assert all(entry["observedGeneration"] == 1 for entry in status["conditions"] if entry["type"] != "Theirs")
 
     on_a_server(plane, "pools-foreign", story)
 
@@ -191,10 +191,10 @@ def test_a_pool_that_changes_meanwhile_is_looked_at_again(plane: ControlPlane) -
         await cluster.refresh()
         cluster.before_write = quick_hand
         await cluster.controller.reconcile()
-        found = cluster.admin.get(f"{POOLS}/{cluster.name}").body
+        pool = cluster.admin.get(f"{POOLS}/{cluster.name}").body
         assert cluster.writes == 2  # the one that came too late, and the one that looked again
-        assert found["metadata"]["labels"] == {"quick": "hand"}
-        assert statuses(found["status"])["Ready"] == "True"
+        assert pool["metadata"]["labels"] == {"quick": "hand"}
+        assert statuses(pool["status"])["Ready"] == "True"
 
     on_a_server(plane, "pools-conflict", story)
 
@@ -213,9 +213,9 @@ def test_a_pool_that_cannot_be_read_says_why_until_it_is_mended(plane: ControlPl
             await cluster.client.list(NODE_POOLS)
             cluster.controller.unreadable(lost[-1])
             await cluster.controller.reconcile()
-        found = cluster.admin.get(f"{POOLS}/{cluster.name}").body["status"]
-        message = next(one["message"] for one in found["conditions"] if one["type"] == "ValidationSucceeded")
-        assert (statuses(found)["ValidationSucceeded"], statuses(found)["Ready"]) == ("False", "False")
+        status = cluster.admin.get(f"{POOLS}/{cluster.name}").body["status"]
+        message = next(entry["message"] for entry in status["conditions"] if entry["type"] == "ValidationSucceeded")
+        assert (statuses(status)["ValidationSucceeded"], statuses(status)["Ready"]) == ("False", "False")
         assert key in message
         assert cluster.writes == 2
         await cluster.patch({"metadata": {"annotations": {key: None}}})

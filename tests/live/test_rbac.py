@@ -33,7 +33,7 @@ class Watched(Trial):
     def __init__(self, plane: ControlPlane, settings: RunSettings, roles: tuple[str, ...]) -> None:
         super().__init__(plane, settings)
         self.target = find_target(kubeconfig=plane.user_kubeconfig(USER))
-        self.documents = [one for name in roles for one in manifests.read(CONTROLLER / name)]
+        self.documents = [document for name in roles for document in manifests.read(CONTROLLER / name)]
         self._log_begins = (plane.folder / "audit.log").stat().st_size
 
     async def __aenter__(self) -> Self:
@@ -55,11 +55,15 @@ class Watched(Trial):
     def unused(self) -> set[Right]:
         """Rights that no request has needed so far."""
         asked = self.asked()
-        return {right for right in audit.rights(self.documents) if not any(one.needs(right) for one in asked)}
+        return {right for right in audit.rights(self.documents) if not any(request.needs(right) for request in asked)}
 
     def refused(self) -> set[str]:
         """What the controller was not allowed to do."""
-        return {f"{one.verb} {one.resource} {one.namespace}/{one.name}" for one in self.asked() if one.status == 403}
+        return {
+            f"{request.verb} {request.resource} {request.namespace}/{request.name}"
+            for request in self.asked()
+            if request.status == 403
+        }
 
     async def runs(self, pods: int) -> None:
         """Wait until so many pods run."""
@@ -131,7 +135,7 @@ def test_with_karpenter_every_right_is_needed_and_none_is_missing(audited_cluste
 
 
 def test_no_role_of_the_controller_reaches_secrets_configmaps_or_everything() -> None:
-    documents = [one for name in ("rbac.yaml", "rbac-kwok.yaml") for one in manifests.read(CONTROLLER / name)]
+    documents = [document for name in ("rbac.yaml", "rbac-kwok.yaml") for document in manifests.read(CONTROLLER / name)]
     for right in audit.rights(documents):
         assert "*" not in (right.verb, right.resource)
         assert right.resource.partition("/")[0] not in {"secrets", "configmaps", "serviceaccounts"}

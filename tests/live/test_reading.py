@@ -39,11 +39,11 @@ def read_from(answers: Answers, **options: Any) -> tuple[ClusterReading, list[st
 
 
 def test_each_kind_that_decisions_need_is_listed_once() -> None:
-    told: list[tuple[int, int | None]] = []
-    reading, asked = read_from({"/api/v1/nodes": listed(thing("a"))}, progress=lambda _, *far: told.append(far))
+    steps: list[tuple[int, int | None]] = []
+    reading, asked = read_from({"/api/v1/nodes": listed(thing("a"))}, progress=lambda _, *far: steps.append(far))
     assert [node.name for node in reading.objects.nodes] == ["a"]
     assert asked == sorted(resource.path() for resource in DECIDED_ON)
-    assert told == [(done, len(DECIDED_ON)) for done in range(len(DECIDED_ON) + 1)]
+    assert steps == [(done, len(DECIDED_ON)) for done in range(len(DECIDED_ON) + 1)]
     assert list(reading.notes()) == []
 
 
@@ -70,11 +70,15 @@ def test_an_older_karpenter_is_read_too() -> None:
         NODE_POOLS.path(): refuses(404, "NotFound"),
         "/apis/karpenter.sh/v1beta1/nodepools": listed(pool),
     }
-    (found,) = read_from(answers)[0].objects.node_pools
-    assert found.spec.disruption.consolidation_policy == "WhenEmptyOrUnderutilized"
+    (pool,) = read_from(answers)[0].objects.node_pools
+    assert pool.spec.disruption.consolidation_policy == "WhenEmptyOrUnderutilized"
 
 
-@pytest.mark.parametrize("resource", [one for one in SIMULATED if one not in (NODES, PODS)], ids=lambda one: one.plural)
+@pytest.mark.parametrize(
+    "resource",
+    [resource for resource in SIMULATED if resource not in (NODES, PODS)],
+    ids=lambda resource: resource.plural,
+)
 def test_a_kind_that_may_not_be_listed_is_named_with_what_is_lost(resource: Resource[Any]) -> None:
     reading, _ = read_from({resource.path(): refuses(403, "Forbidden")}, resources=SIMULATED)
     (note,) = reading.notes()
@@ -83,10 +87,10 @@ def test_a_kind_that_may_not_be_listed_is_named_with_what_is_lost(resource: Reso
 
 def test_a_built_in_kind_that_is_not_there_is_named() -> None:
     reading, _ = read_from({POD_DISRUPTION_BUDGETS.path(): refuses(404, "NotFound")})
-    assert [one.resource for one in reading.unlisted] == [POD_DISRUPTION_BUDGETS]
+    assert [resource.resource for resource in reading.unlisted] == [POD_DISRUPTION_BUDGETS]
 
 
-@pytest.mark.parametrize("resource", [NODES, PODS], ids=lambda one: one.plural)
+@pytest.mark.parametrize("resource", [NODES, PODS], ids=lambda resource: resource.plural)
 @pytest.mark.parametrize("status", [403, 404])
 def test_without_pods_or_nodes_nothing_can_be_decided(resource: Resource[Any], status: int) -> None:
     with pytest.raises(CannotReadError, match=f"^{resource.plural} cannot be listed, and nothing can be decided"):
@@ -108,7 +112,10 @@ def test_objects_that_cannot_be_read_are_left_out_and_the_first_are_named() -> N
 def reader(control_plane: ControlPlane, name: str, resources: tuple[Resource[Any], ...]) -> Path:
     """The kubeconfig of a user who may get and list these resources, and nothing else."""
     admin = Https(control_plane.kubeconfig())
-    rules = [{"apiGroups": [one.group], "resources": [one.plural], "verbs": ["get", "list"]} for one in resources]
+    rules = [
+        {"apiGroups": [resource.group], "resources": [resource.plural], "verbs": ["get", "list"]}
+        for resource in resources
+    ]
     role = {"metadata": {"name": name}, "rules": rules}
     group = "rbac.authorization.k8s.io"
     binding = {
@@ -141,7 +148,7 @@ def test_get_and_list_are_all_it_takes(control_plane: ControlPlane, node: str) -
             return await read_cluster(client)
 
     reading = asyncio.run(run())
-    assert node in [one.name for one in reading.objects.nodes]
+    assert node in [entry.name for entry in reading.objects.nodes]
     assert reading.objects.namespaces
     assert list(reading.notes()) == []
     assert {verb for verb, _ in sent} == {"list"}
@@ -150,7 +157,7 @@ def test_get_and_list_are_all_it_takes(control_plane: ControlPlane, node: str) -
 
 
 def test_a_user_who_may_not_see_budgets_is_told_so(control_plane: ControlPlane, node: str) -> None:
-    allowed = tuple(one for one in DECIDED_ON if one is not POD_DISRUPTION_BUDGETS)
+    allowed = tuple(resource for resource in DECIDED_ON if resource is not POD_DISRUPTION_BUDGETS)
     kubeconfig = reader(control_plane, "reads-no-budgets", allowed)
     result = CliRunner().invoke(cli, ["explain", node, "--kubeconfig", str(kubeconfig), "--output", "json"])
     assert result.exit_code == 0
@@ -162,8 +169,10 @@ def test_a_user_who_may_not_see_pods_gets_one_line(control_plane: ControlPlane) 
     kubeconfig = reader(control_plane, "reads-no-pods", (NODES,))
     result = CliRunner().invoke(cli, ["plan", "--kubeconfig", str(kubeconfig)])
     assert (result.exit_code, result.stdout) == (1, "")
-    said = "karpool: context tests: pods cannot be listed, and nothing can be decided without them: pods is forbidden"
-    assert result.stderr.startswith(said)
+    message = (
+        "karpool: context tests: pods cannot be listed, and nothing can be decided without them: pods is forbidden"
+    )
+    assert result.stderr.startswith(message)
     assert result.stderr.count("\n") == 1
 
 

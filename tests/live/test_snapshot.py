@@ -101,14 +101,14 @@ def test_the_plan_of_the_live_cluster_has_something_to_do(scene: Scene) -> None:
 
 def test_none_of_the_secrets_that_the_cluster_holds_is_in_the_file(scene: Scene, tmp_path: Path) -> None:
     paths = [resource.path() for resource in SIMULATED] + ["/api/v1/secrets", "/api/v1/configmaps"]
-    held = "".join(json.dumps(scene.admin.get(path).body) for path in paths)
-    planted = {place for secret, place in scene.planter.places.items() if secret in held}
+    cluster_text = "".join(json.dumps(scene.admin.get(path).body) for path in paths)
+    planted = {place for secret, place in scene.planter.places.items() if secret in cluster_text}
     assert planted >= {"Pod env", "Pod args", "Pod command", "Pod annotation", "Pod imagePullSecrets", "Pod hostPath"}
     assert planted >= {"Pod secret volume", "Node annotation", "NodePool template annotation", "DaemonSet template env"}
     assert planted >= {"Pod managedFields", "NodeClaim managedFields", "Node condition", "Pod condition", "configmaps"}
     written = unpacked(taken(scene, tmp_path / "cluster.json.zst")).decode()
-    found = {place for secret, place in scene.planter.places.items() if secret in written}
-    assert (found, MARK in written) == (set(), False)
+    leaked = {place for secret, place in scene.planter.places.items() if secret in written}
+    assert (leaked, MARK in written) == (set(), False)
     for word in ("managedFields", "last-applied", "PASSWORD", "imagePullSecrets", "InternalIP", "image"):
         assert word not in written
 
@@ -126,8 +126,8 @@ def test_the_file_is_small_and_for_its_owner_only(scene: Scene, tmp_path: Path) 
 @pytest.mark.parametrize("ending", [".json", ".json.gz", ".json.zst"])
 def test_files_can_be_made_smaller_and_decide_the_same(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"small{ending}"
-    said = run("snapshot", "-f", str(EXAMPLES), "-o", str(file)).decode()
-    assert said.startswith(f"{file}: 12 nodes and 59 pods, ")
+    output = run("snapshot", "-f", str(EXAMPLES), "-o", str(file)).decode()
+    assert output.startswith(f"{file}: 12 nodes and 59 pods, ")
     plan = ("plan", "--at", "2026-11-15T12:00:00Z", "--output", "json")
     assert run(*plan, "-f", str(file)) == run(*plan, "-f", str(EXAMPLES))
     again = run("snapshot", "-f", str(file), "-o", "-")
@@ -170,11 +170,11 @@ def test_a_template_that_loses_annotations_does_not_seem_to_have_changed(tmp_pat
     claim = msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, annotations=stamp))
     file = tmp_path / "cluster.json"
     file.write_bytes(encode_snapshot(Objects(node_pools=(pool,), node_claims=(claim,))))
-    found = read_back(file)
-    assert found.node_pools[0].spec.template.metadata.annotations == {}
-    assert hash_annotations(found.node_pools[0]) == {}
-    held = [thing.metadata.annotations[NODEPOOL_HASH] for thing in (*found.node_pools, *found.node_claims)]
-    assert held == [pool_hash(found.node_pools[0])] * 2
+    objects = read_back(file)
+    assert objects.node_pools[0].spec.template.metadata.annotations == {}
+    assert hash_annotations(objects.node_pools[0]) == {}
+    hashes = [obj.metadata.annotations[NODEPOOL_HASH] for obj in (*objects.node_pools, *objects.node_claims)]
+    assert hashes == [pool_hash(objects.node_pools[0])] * 2
 
 
 def test_only_what_is_read_from_a_cluster_is_written() -> None:

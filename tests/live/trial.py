@@ -82,13 +82,13 @@ _LEFT: tuple[Resource[Any], ...] = (
 
 def machines(*types: str) -> list[dict[str, Any]]:
     """The requirements of a pool of on-demand amd64 machines, of these types alone if any are named."""
-    wanted = {
+    requirements = {
         "karpenter.sh/capacity-type": ["on-demand"],
         "kubernetes.io/arch": ["amd64"],
         "kubernetes.io/os": ["linux"],
         **({"node.kubernetes.io/instance-type": [f"{name}-amd64-linux" for name in types]} if types else {}),
     }
-    return [{"key": key, "operator": "In", "values": values} for key, values in wanted.items()]
+    return [{"key": key, "operator": "In", "values": values} for key, values in requirements.items()]
 
 
 def pool(name: str = "default", **spec: Any) -> dict[str, Any]:
@@ -133,11 +133,11 @@ def budget(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def _merged(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    found = dict(whole)
+    merged = dict(whole)
     for key, value in part.items():
-        held = found.get(key)
-        found[key] = _merged(held, value) if isinstance(held, dict) and isinstance(value, dict) else value
-    return found
+        current = merged.get(key)
+        merged[key] = _merged(current, value) if isinstance(current, dict) and isinstance(value, dict) else value
+    return merged
 
 
 class Trial:
@@ -226,8 +226,8 @@ class Trial:
 
     async def running(self) -> list[Pod]:
         """The pods in `default` that run and are not told to stop."""
-        found = await self.pods()
-        return [pod for pod in found if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None]
+        pods = await self.pods()
+        return [pod for pod in pods if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None]
 
     async def nodes(self) -> tuple[Node, ...]:
         """All nodes."""
@@ -239,8 +239,8 @@ class Trial:
 
     async def events(self, reason: str, about: str = "") -> list[Event]:
         """What Karpool told people for this reason, about one object or any."""
-        found = (await self.client.list(EVENTS)).items
-        ours = [event for event in found if event.reporting_component == "karpool" and event.reason == reason]
+        events = (await self.client.list(EVENTS)).items
+        ours = [event for event in events if event.reporting_component == "karpool" and event.reason == reason]
         return [event for event in ours if about in ("", event.involved_object.name)]
 
     async def until_running(self, count: int, seconds: float = 40.0) -> list[Pod]:
@@ -256,8 +256,8 @@ class Trial:
         """Wait until there are so many nodes and NodeClaims, and none of them is on its way out."""
 
         async def holds() -> bool:
-            things = (*await self.nodes(), *await self.claims())
-            return len(things) == 2 * count and not any(thing.metadata.deletion_timestamp for thing in things)
+            objects = (*await self.nodes(), *await self.claims())
+            return len(objects) == 2 * count and not any(obj.metadata.deletion_timestamp for obj in objects)
 
         await self.until(f"there are {count} nodes", holds, seconds)
         return await self.nodes()
@@ -288,8 +288,10 @@ class Trial:
         lines = [f"pod {pod.key} {pod.status.phase} on {pod.spec.node_name or '-'}" for pod in await self.pods()]
         lines += [f"node {node.name} ready={node.ready} {[*map(str, node.spec.taints)]}" for node in await self.nodes()]
         for claim in await self.claims():
-            said = [f"{one.type}={one.status} {one.reason}" for one in claim.status.conditions]
-            lines.append(f"claim {claim.name} deleted={claim.metadata.deletion_timestamp} {said}")
+            conditions = [
+                f"{condition.type}={condition.status} {condition.reason}" for condition in claim.status.conditions
+            ]
+            lines.append(f"claim {claim.name} deleted={claim.metadata.deletion_timestamp} {conditions}")
             lines += [f"  {key}={value}" for key, value in claim.metadata.annotations.items()]
         return "\n".join(lines)
 
@@ -318,17 +320,17 @@ class Trial:
     async def _clean(self) -> None:
         for resource in _LEFT:
             listed = await self.client.list(resource)
-            await self._gone(resource, [one for one in listed.items if one.metadata.namespace != "kube-system"])
+            await self._gone(resource, [obj for obj in listed.items if obj.metadata.namespace != "kube-system"])
         await self.until("everything is gone", self._is_clean)
 
-    async def _gone(self, resource: Any, things: Iterable[Any]) -> None:
-        for thing in things:
-            space = thing.metadata.namespace
+    async def _gone(self, resource: Any, objects: Iterable[Any]) -> None:
+        for obj in objects:
+            space = obj.metadata.namespace
             with suppress(NotFoundError, ConflictError):
-                if thing.metadata.finalizers:
+                if obj.metadata.finalizers:
                     patch = {"metadata": {"finalizers": None}}
-                    await self.client.merge_patch(resource, thing.name, patch, namespace=space)
-                await self.client.delete(resource, thing.name, namespace=space, grace_seconds=0)
+                    await self.client.merge_patch(resource, obj.name, patch, namespace=space)
+                await self.client.delete(resource, obj.name, namespace=space, grace_seconds=0)
 
     async def _is_clean(self) -> bool:
         for resource in (r.PODS, r.NODES, r.NODE_CLAIMS, r.NODE_POOLS):

@@ -74,11 +74,11 @@ def test_an_exponent_shifts_the_decimal_point(digits: int, exponent: int) -> Non
 
 
 @given(st.integers(0, 10**18), st.integers(0, 10**18))
-def test_quantities_add_compare_and_hash_as_numbers(one: int, other: int) -> None:
-    assert (Quantity(one) + Quantity(other)).nano == one + other
-    assert (Quantity(one) - Quantity(other)).nano == one - other
-    assert (Quantity(one) < Quantity(other)) == (one < other)
-    assert (hash(Quantity(one)) == hash(Quantity(other))) or one != other
+def test_quantities_add_compare_and_hash_as_numbers(first: int, second: int) -> None:
+    assert (Quantity(first) + Quantity(second)).nano == first + second
+    assert (Quantity(first) - Quantity(second)).nano == first - second
+    assert (Quantity(first) < Quantity(second)) == (first < second)
+    assert (hash(Quantity(first)) == hash(Quantity(second))) or first != second
 
 
 def test_rounding_goes_up_as_in_kubernetes() -> None:

@@ -78,8 +78,8 @@ def test_a_directory_gives_its_manifests_in_order_and_nothing_else(tmp_path: Pat
     (tmp_path / ".git").mkdir()
     for name in ("b.yaml", "a.JSON", "sub/c.yml.gz", "sub/d.json.zst", "notes.txt", ".git/e.yaml"):
         (tmp_path / name).write_bytes(b"{}")
-    found = [Path(source.name).relative_to(tmp_path).as_posix() for source in find_sources([str(tmp_path)])]
-    assert found == ["a.JSON", "b.yaml", "sub/c.yml.gz", "sub/d.json.zst"]
+    names = [Path(source.name).relative_to(tmp_path).as_posix() for source in find_sources([str(tmp_path)])]
+    assert names == ["a.JSON", "b.yaml", "sub/c.yml.gz", "sub/d.json.zst"]
 
 
 def test_a_directory_without_manifests_is_refused(tmp_path: Path) -> None:

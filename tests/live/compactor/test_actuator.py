@@ -21,7 +21,7 @@ BEGUN = RecordEvent("Node", "a", "ScaleDownStarted", "is drained")
 Change = Callable[[CompactorTrial], Awaitable[None]]
 
 
-class Told:
+class RecordedEvents:
     """Remembers events."""
 
     def __init__(self) -> None:
@@ -51,9 +51,9 @@ async def another(trial: CompactorTrial) -> None:
 )
 def test_what_the_decision_did_not_rest_on_may_have_changed(control_plane: ControlPlane, change: Change) -> None:
     async def story(trial: CompactorTrial) -> None:
-        worked, told, store = await cordoned_after(change, trial)
+        worked, recorder, store = await cordoned_after(change, trial)
         now = await trial.node("a")
-        assert (worked, len(told.events)) == (True, 1)
+        assert (worked, len(recorder.events)) == (True, 1)
         assert (now.spec.unschedulable, now.metadata.annotations[ANNOTATION]) == (True, "new")
         assert version(store) == now.metadata.resource_version
 
@@ -73,9 +73,9 @@ def test_a_node_that_somebody_else_marked_or_cordoned_is_decided_on_anew(
     control_plane: ControlPlane, change: Change
 ) -> None:
     async def story(trial: CompactorTrial) -> None:
-        worked, told, store = await cordoned_after(change, trial)
+        worked, recorder, store = await cordoned_after(change, trial)
         now = await trial.node("a")
-        assert (worked, told.events) == (False, [])
+        assert (worked, recorder.events) == (False, [])
         assert now.metadata.annotations.get(ANNOTATION) != "new"
         assert version(store) == now.metadata.resource_version
 
@@ -90,22 +90,22 @@ def test_a_node_that_is_gone_needs_nothing_more(control_plane: ControlPlane) -> 
     play(control_plane, story)
 
 
-async def cordoned_after(change: Change, trial: CompactorTrial) -> tuple[bool, Told, ClusterStore]:
+async def cordoned_after(change: Change, trial: CompactorTrial) -> tuple[bool, RecordedEvents, ClusterStore]:
     """What comes of a cordon when a node was changed after the decision."""
     await trial.make(node("a", "small"))
-    store, changes, told = ClusterStore(), ChangeQueue(), Told()
+    store, changes, recorder = ClusterStore(), ChangeQueue(), RecordedEvents()
     store.nodes.put(await trial.node("a"))
-    actuator = ApiCompactionActuator(trial.client, CacheFeed(store.nodes, changes), told)
+    actuator = ApiCompactionActuator(trial.client, CacheFeed(store.nodes, changes), recorder)
     await change(trial)
     worked = await actuator.execute((CORDON, BEGUN))
     changes.apply()
-    return worked, told, store
+    return worked, recorder, store
 
 
 def version(store: ClusterStore) -> str:
-    held = store.nodes.get("a")
-    assert held is not None
-    return held.metadata.resource_version
+    cached = store.nodes.get("a")
+    assert cached is not None
+    return cached.metadata.resource_version
 
 
 def test_somebody_who_writes_all_the_time_does_not_keep_the_state_from_being_written(
@@ -115,7 +115,7 @@ def test_somebody_who_writes_all_the_time_does_not_keep_the_state_from_being_wri
         await trial.make(node("a", "small"))
         store = ClusterStore()
         store.nodes.put(await trial.node("a"))
-        actuator = ApiCompactionActuator(trial.client, CacheFeed(store.nodes, ChangeQueue()), Told())
+        actuator = ApiCompactionActuator(trial.client, CacheFeed(store.nodes, ChangeQueue()), RecordedEvents())
 
         async def write() -> None:
             for number in range(20):
@@ -131,7 +131,7 @@ def test_somebody_who_writes_all_the_time_does_not_keep_the_state_from_being_wri
 
 def test_a_pod_that_is_gone_or_another_one_has_left(control_plane: ControlPlane) -> None:
     async def story(trial: CompactorTrial) -> None:
-        actuator = ApiCompactionActuator(trial.client, CacheFeed(ClusterStore().nodes, ChangeQueue()), Told())
+        actuator = ApiCompactionActuator(trial.client, CacheFeed(ClusterStore().nodes, ChangeQueue()), RecordedEvents())
         actions: tuple[CompactionAction, ...] = (EvictPod("default/nobody", "uid", "a"),)
         assert await actuator.execute(actions)
 
@@ -142,7 +142,7 @@ def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: Contro
     async def story(trial: CompactorTrial) -> None:
         signs: list[None] = []
         nodes = CacheFeed(ClusterStore().nodes, ChangeQueue())
-        actuator = ApiCompactionActuator(trial.client, nodes, Told(), on_done=lambda: signs.append(None))
+        actuator = ApiCompactionActuator(trial.client, nodes, RecordedEvents(), on_done=lambda: signs.append(None))
         await trial.make(node("a", "small"))
         assert await actuator.execute((BEGUN, EvictPod("default/nobody", "uid", "a"), BEGUN))
         assert len(signs) == 3
@@ -154,10 +154,10 @@ def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: Contro
 
 def test_every_pod_that_is_asked_to_leave_is_told_to_those_who_want_to_know(control_plane: ControlPlane) -> None:
     async def story(trial: CompactorTrial) -> None:
-        actuator = ApiCompactionActuator(trial.client, CacheFeed(ClusterStore().nodes, ChangeQueue()), Told())
+        actuator = ApiCompactionActuator(trial.client, CacheFeed(ClusterStore().nodes, ChangeQueue()), RecordedEvents())
         with capture_logs() as logs:
             await actuator.execute((EvictPod("default/one", "uid", "a"), DeletePod("default/two", "uid", "a")))
-        said = [(line["log_level"], line["action"], line["pod"]) for line in logs]
-        assert said == [("debug", "evict", "default/one"), ("debug", "delete", "default/two")]
+        logged = [(line["log_level"], line["action"], line["pod"]) for line in logs]
+        assert logged == [("debug", "evict", "default/one"), ("debug", "delete", "default/two")]
 
     play(control_plane, story)

@@ -50,8 +50,8 @@ def test_a_node_is_marked_then_cordoned_and_drained_and_forgotten_once_removed(r
         await trial.expect_drained("spare")
         assert "its 2 pods have other places" in await trial.until_told("ScaleDownStarted", "spare")
         assert "the autoscaler can remove it" in await trial.until_told("Drained", "spare")
-        held = json.loads((await trial.node("spare")).metadata.annotations[ANNOTATION])
-        assert held | {"lastUpdated": "", "drainedAt": ""} == {
+        mark = json.loads((await trial.node("spare")).metadata.annotations[ANNOTATION])
+        assert mark | {"lastUpdated": "", "drainedAt": ""} == {
             "markedForRemoval": False,
             "markedAt": "",
             "scaleDownInProgress": True,

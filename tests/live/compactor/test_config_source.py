@@ -91,19 +91,19 @@ def test_a_problem_is_told_once_and_a_pool_without_nodes_once_for_each_configura
         with capture_logs() as logs:
             task = trial.start()
 
-            def told(event: str) -> list[Any]:
+            def logged(event: str) -> list[Any]:
                 return [line for line in logs if line["event"] == event and line["log_level"] != "debug"]
 
             async def until(event: str, times: int = 1) -> None:
-                async def said() -> bool:
-                    return len(told(event)) >= times
+                async def was_logged() -> bool:
+                    return len(logged(event)) >= times
 
-                await trial.until(f"{event} was logged {times} times", said)
+                await trial.until(f"{event} was logged {times} times", was_logged)
 
             await until("waiting for a configuration")
-            assert len(told("waiting for the API server")) == 1
-            assert "nodes" in told("waiting for the API server")[0]["kinds"]
-            assert [line for line in logs if "does not exist" in str(line)] == told("configuration rejected")
+            assert len(logged("waiting for the API server")) == 1
+            assert "nodes" in logged("waiting for the API server")[0]["kinds"]
+            assert [line for line in logs if "does not exist" in str(line)] == logged("configuration rejected")
             await trial.configure(smal=ENABLED, large={"enabled": False})
             await until("cluster evaluated")
             await asyncio.sleep(2.5)  # looks again
@@ -112,9 +112,9 @@ def test_a_problem_is_told_once_and_a_pool_without_nodes_once_for_each_configura
             await trial.configure(small=ENABLED)
             await until("cluster evaluated", 2)
             await trial.stop(task)
-        warned = told("configured pool has no nodes")
+        warned = logged("configured pool has no nodes")
         assert [(line["pool"], line["there_are"]) for line in warned] == [("smal", ["small"]), ("smaal", ["small"])]
-        looked = [line["reasons"] for line in told("cluster evaluated")]
+        looked = [line["reasons"] for line in logged("cluster evaluated")]
         assert looked == [{"PoolNotEnabled": 1}, {"MarkedTooShort": 1}]
 
     play(control_plane, story, **PATIENT)

@@ -79,8 +79,8 @@ def test_variables_metrics_and_the_end_are_those_of_the_original(control_plane: 
 
             await trial.until("there are metrics", measured)
             _, page = await asyncio.to_thread(get, port, "/metrics")
-            found = series(page)
-            assert {(name, pool): value for (name, pool, of), value in found.items() if not of} == {
+            samples = series(page)
+            assert {(name, pool): value for (name, pool, of), value in samples.items() if not of} == {
                 ("total_node_count", "small"): 2,
                 ("underutilized_node_count", "small"): 2,
                 ("marked_for_removal_node_count", "small"): 2,
@@ -90,7 +90,7 @@ def test_variables_metrics_and_the_end_are_those_of_the_original(control_plane: 
                 ("marked_for_removal_node_count", "large"): 0,
                 ("scale_down_in_progress_node_count", "large"): 0,
             }
-            assert {name: value for (name, _, of), value in found.items() if of == "two"} == {
+            assert {name: value for (name, _, of), value in samples.items() if of == "two"} == {
                 "allocatable_cpu": 1500,
                 "allocatable_memory": 16384,
                 "total_cpu_requests": 0,
@@ -98,7 +98,7 @@ def test_variables_metrics_and_the_end_are_those_of_the_original(control_plane: 
                 "utilized_cpu_ratio": 0,
                 "utilized_memory_ratio": 0,
             }
-            assert {of for _, _, of in found} == {"", "one", "two", "three"}
+            assert {of for _, _, of in samples} == {"", "one", "two", "three"}
             assert (await asyncio.to_thread(get, port, "/healthz"))[0] == 200
             assert (await asyncio.to_thread(get, port, "/readyz"))[0] == 200
             assert not (await trial.mark("one")).in_progress
@@ -115,8 +115,8 @@ def test_a_compactor_without_a_configuration_is_alive_but_not_ready(control_plan
         async with program(trial, port, "--log-format", "text"):
 
             async def waits() -> bool:
-                status, said = await asyncio.to_thread(get, port, "/readyz")
-                return status == 503 and f"ConfigMap default/{trial.config_map}: does not exist" in said
+                status, text = await asyncio.to_thread(get, port, "/readyz")
+                return status == 503 and f"ConfigMap default/{trial.config_map}: does not exist" in text
 
             await trial.until("it says what it waits for", waits)
             assert (await asyncio.to_thread(get, port, "/metrics"))[0] == 200

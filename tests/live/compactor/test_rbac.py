@@ -73,8 +73,8 @@ def test_every_right_is_needed_and_none_is_missing(
             assert list((await read_cluster(client, resources=COMPACTED)).notes()) == []
         asked = list(audit.asked_by(USER, audited_cluster.folder, begins))
         rights = audit.rights(manifests.read(COMPACTOR / "rbac.yaml"))
-        assert [one for one in asked if one.status == 403] == []
-        assert {str(right) for right in rights if not any(one.needs(right) for one in asked)} == set()
+        assert [request for request in asked if request.status == 403] == []
+        assert {str(right) for right in rights if not any(request.needs(right) for request in asked)} == set()
         await deleted(trial, documents)
 
     play(audited_cluster, story)

@@ -62,17 +62,17 @@ class Copy:
         self.replaced = 0
         self.changed = asyncio.Event()
 
-    def put(self, thing: ConfigMap) -> None:
-        self.known[thing.name] = thing.data
+    def put(self, config_map: ConfigMap) -> None:
+        self.known[config_map.name] = config_map.data
         self.changed.set()
 
-    def remove(self, thing: ConfigMap) -> None:
-        del self.known[thing.name]
+    def remove(self, config_map: ConfigMap) -> None:
+        del self.known[config_map.name]
         self.changed.set()
 
-    def replace(self, things: Sequence[ConfigMap], resource_version: str) -> None:
+    def replace(self, config_maps: Sequence[ConfigMap], resource_version: str) -> None:
         assert int(resource_version) > 0
-        self.known = {thing.name: thing.data for thing in things}
+        self.known = {config_map.name: config_map.data for config_map in config_maps}
         self.replaced += 1
         self.changed.set()
 
@@ -100,12 +100,12 @@ def test_lists_come_in_pages(control_plane: ControlPlane) -> None:
             for name in "abcde":
                 await client.create(CONFIG_MAPS, settings(name), namespace=space)
             asked.clear()
-            found = await client.list(CONFIG_MAPS, namespace=space, page=2)
-            assert [one.key for one in found.items] == [f"{space}/{name}" for name in "abcde"]
-            assert int(found.resource_version) > 0
+            listed = await client.list(CONFIG_MAPS, namespace=space, page=2)
+            assert [config_map.key for config_map in listed.items] == [f"{space}/{name}" for name in "abcde"]
+            assert int(listed.resource_version) > 0
             assert asked == [("list", "configmaps", 200)] * 3
             only = await client.list(CONFIG_MAPS, namespace=space, field_selector="metadata.name=c")
-            assert [one.name for one in only.items] == ["c"]
+            assert [config_map.name for config_map in only.items] == ["c"]
 
     asyncio.run(story())
 

@@ -32,11 +32,11 @@ def test_a_killed_leader_is_followed_on_a_real_api_server(control_plane: Control
             await asyncio.sleep(1)
             assert not other.elector.leading
             await leader.stop()
-            return await time_until_leading(other), list(other.told)
+            return await time_until_leading(other), list(other.calls)
 
-    waited, told = asyncio.run(story())
+    waited, calls = asyncio.run(story())
     assert 1 < waited < 6
-    assert told == ["started"]
+    assert calls == ["started"]
 
 
 def test_a_released_lease_is_taken_at_once_on_a_real_api_server(control_plane: ControlPlane) -> None:
@@ -58,10 +58,10 @@ def test_a_released_lease_is_taken_at_once_on_a_real_api_server(control_plane: C
 
 def test_a_released_lease_belongs_to_nobody(control_plane: ControlPlane) -> None:
     async def story() -> None:
-        async with contender(control_plane, "nobody", "a") as one:
-            await time_until_leading(one)
-            await one.stop()
-            await one.elector.release()
+        async with contender(control_plane, "nobody", "a") as leader:
+            await time_until_leading(leader)
+            await leader.stop()
+            await leader.elector.release()
 
     asyncio.run(story())
     lease = https.Client(control_plane.kubeconfig()).get(LEASE_PATH.format("nobody")).body
@@ -83,11 +83,11 @@ def test_an_api_server_that_refuses_makes_nobody_lead(control_plane: ControlPlan
     async def story() -> bool:
         target = find_target(kubeconfig=control_plane.user_kubeconfig("somebody-without-rights"))
         async with Client(target) as client:
-            one = Replica(LeaderElector(ApiLeaseLock(client, namespace="default", name="refused"), "a", QUICK))
-            one.start()
+            leader = Replica(LeaderElector(ApiLeaseLock(client, namespace="default", name="refused"), "a", QUICK))
+            leader.start()
             await asyncio.sleep(1)
-            await one.stop()
-            return one.elector.leading or bool(one.told)
+            await leader.stop()
+            return leader.elector.leading or bool(leader.calls)
 
     assert asyncio.run(story()) is False
 
@@ -96,15 +96,15 @@ def test_a_leader_stops_when_the_api_server_is_gone_and_leads_again_when_it_is_b
     control_plane: ControlPlane,
 ) -> None:
     async def story() -> tuple[float, int]:
-        async with contender(control_plane, "gone", "a") as one:
-            await time_until_leading(one)
+        async with contender(control_plane, "gone", "a") as leader:
+            await time_until_leading(leader)
             control_plane.kill_apiserver()
             start = now()
-            await one.stopped.wait()
+            await leader.stopped.wait()
             waited = now() - start
             await asyncio.to_thread(control_plane.start_apiserver)
-            await time_until_leading(one)
-            return waited, one.elector.term
+            await time_until_leading(leader)
+            return waited, leader.elector.term
 
     waited, terms = asyncio.run(story())
     assert waited < QUICK.renew_deadline + 0.5
@@ -113,8 +113,8 @@ def test_a_leader_stops_when_the_api_server_is_gone_and_leads_again_when_it_is_b
 
 async def leads_first(*contenders: Replica) -> Replica:
     for _ in range(200):
-        for one in contenders:
-            if one.elector.leading:
-                return one
+        for leader in contenders:
+            if leader.elector.leading:
+                return leader
         await asyncio.sleep(0.05)
     raise AssertionError("nobody leads")
