@@ -45,7 +45,7 @@ SCENARIOS
   and policies: named changes to the pools and to decisions. These are built in:
     off-hours  the evening after the peak, every node at 60%
     churn      bursts of pods, without and with a consolidation grace period
-    tenants    many tenants' pools, multi-node consolidation in one heap or by groups
+    tenants    many tenants' pools, multi-node consolidation in one list or by groups
     fallback   equal pools that stand in for each other, apart or merged
     weights    which pool comes first, and what that costs; also weights-architecture,
                weights-capacity, weights-gpu and weights-taints
