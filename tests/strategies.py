@@ -30,7 +30,7 @@ from karpool.model.requirements import Requirements, one_of
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim
 from karpool.model.workloads import DaemonSet, PodDisruptionBudget
 from karpool.wire.objects import Condition
-from tests.checker import Option, Placement, could_place, seated, state_of, template_of
+from tests.checker import Option, Placement, could_place, state_of, template_of, with_pod_bound
 from tests.factories import (
     LONG_AGO,
     affinity_to,
@@ -104,9 +104,9 @@ def clusters(
         csi_nodes=tuple(_csi_nodes(draw, nodes)),
         namespaces=(namespace("default", team="red"), namespace("other", team="blue")),
     )
-    wanted = [made for index in range(draw(st.integers(0, max_workloads))) for made in draw(workloads(index))]
+    pods_to_place = [made for index in range(draw(st.integers(0, max_workloads))) for made in draw(workloads(index))]
     budgets = tuple(draw(pod_disruption_budgets(max_workloads)))
-    pods = _settled(bare, _daemon_pods(draw, bare), wanted[:max_pods], first=draw(st.integers(0, 11)))
+    pods = _settled(bare, _daemon_pods(draw, bare), pods_to_place[:max_pods], first=draw(st.integers(0, 11)))
     full = changed(bare, pods=pods, pod_disruption_budgets=budgets)
     return Cluster(_in_motion(draw, full, catalog) if in_motion else full, catalog)
 
@@ -133,8 +133,8 @@ def _in_motion(draw: Draw, objects: Objects, catalog: Catalog) -> Objects:
     )
 
 
-def _deleted(thing: Any) -> Any:
-    return changed(thing, metadata=changed(thing.metadata, deletion_timestamp=LONG_AGO))
+def _deleted(obj: Any) -> Any:
+    return changed(obj, metadata=changed(obj.metadata, deletion_timestamp=LONG_AGO))
 
 
 @st.composite
@@ -176,10 +176,10 @@ def _with_reservation(entry: InstanceType, offers: tuple[tuple[str, str, int], .
         if zone in entry.requirements[ZONE].values
     ]
     kinds = entry.requirements[CAPACITY_TYPE].values | {RESERVED} if made else entry.requirements[CAPACITY_TYPE].values
-    wanted = Requirements(
+    requirements = Requirements(
         (*entry.requirements.without(CAPACITY_TYPE).items(), (CAPACITY_TYPE, one_of(*kinds))),
     )
-    return replace(entry, requirements=wanted, offerings=(*entry.offerings, *made))
+    return replace(entry, requirements=requirements, offerings=(*entry.offerings, *made))
 
 
 @st.composite
@@ -334,7 +334,7 @@ def _node_affinity(draw: Draw, _: int) -> dict[str, Any]:
     return {"terms": draw(st.sampled_from(alternatives))}
 
 
-def _wishes(draw: Draw, index: int) -> dict[str, Any]:
+def _preferences(draw: Draw, index: int) -> dict[str, Any]:
     mine = {"app": f"w{index}"}
     alternatives: tuple[dict[str, Any], ...] = (
         {"prefer": [(10, node_term((ZONE, "In", ZONES[0]))), (5, node_term((CAPACITY_TYPE, "In", SPOT)))]},
@@ -358,7 +358,7 @@ FEATURES: Final[dict[str, Feature]] = {
     "affinity": _node_affinity,
     "port": _one_of("ports", (8080,), ("8080/UDP",), (9100,), ("10.0.0.1:8080",)),
     "volume": lambda _, index: {"claims": [f"data-{index}"]},
-    "wishes": _wishes,
+    "preferences": _preferences,
     "priority": _one_of("priority", -10, 1000),
     "protected": lambda _draw, _index: {"annotations": {DO_NOT_DISRUPT: "true"}},
 }
@@ -383,36 +383,36 @@ def workloads(draw: st.DrawFn, index: int) -> list[Pod]:
     ]
 
 
-def _settled(bare: Objects, daemons: list[Pod], wanted: list[Pod], *, first: int) -> tuple[Pod, ...]:
+def _settled(bare: Objects, daemons: list[Pod], pods: list[Pod], *, first: int) -> tuple[Pod, ...]:
     """The pods where they legally run, each on the first node that takes it, counted from `first`; else pending."""
     state, placed = state_of(bare), []
     for daemon in daemons:
         alone = changed(daemon, spec=changed(daemon.spec, node_name=""))
         if daemon.spec.node_name in could_place(alone, state):
-            state = seated(state, Placement(daemon, state.machines[daemon.spec.node_name]))
+            state = with_pod_bound(state, Placement(daemon, state.machines[daemon.spec.node_name]))
             placed.append(daemon)
-    for one in wanted:
-        places = could_place(one, state)
+    for waiting in pods:
+        places = could_place(waiting, state)
         if not places:
-            placed.append(_pending(one))
+            placed.append(_pending(waiting))
             continue
         name = places[first % len(places)]
-        running = _running(one, name)
-        state = seated(state, Placement(running, state.machines[name]))
+        running = _running(waiting, name)
+        state = with_pod_bound(state, Placement(running, state.machines[name]))
         placed.append(running)
     return tuple(placed)
 
 
-def _running(one: Pod, name: str) -> Pod:
+def _running(waiting: Pod, name: str) -> Pod:
     status = changed(
-        one.status,
+        waiting.status,
         phase="Running",
-        start_time=one.metadata.creation_timestamp,
+        start_time=waiting.metadata.creation_timestamp,
         conditions=(Condition(type="Ready", status="True"),),
     )
-    return changed(one, spec=changed(one.spec, node_name=name), status=status)
+    return changed(waiting, spec=changed(waiting.spec, node_name=name), status=status)
 
 
-def _pending(one: Pod) -> Pod:
+def _pending(waiting: Pod) -> Pod:
     refused = Condition(type="PodScheduled", status="False", reason="Unschedulable")
-    return changed(one, status=changed(one.status, conditions=(refused,)))
+    return changed(waiting, status=changed(waiting.status, conditions=(refused,)))

@@ -196,8 +196,8 @@ def test_a_legal_placement_has_no_violation(cluster: Objects, moves: list[tuple[
 
 @pytest.mark.parametrize(("cluster", "moves", "expected"), ILLEGAL)
 def test_an_illegal_placement_is_found(cluster: Objects, moves: list[tuple[Pod, str]], expected: str) -> None:
-    (found,) = place(cluster, *moves)
-    assert expected in found
+    (violation,) = place(cluster, *moves)
+    assert expected in violation
 
 
 VOLUMES = Objects(
@@ -231,15 +231,15 @@ VOLUMES = Objects(
     ],
 )
 def test_a_volume_must_be_reached_from_its_node(claim: str, where: str, expected: str) -> None:
-    found = place(VOLUMES, (pod(claims=[claim]), where))
-    assert (not found) if not expected else any(expected in message for message in found)
+    messages = place(VOLUMES, (pod(claims=[claim]), where))
+    assert (not messages) if not expected else any(expected in message for message in messages)
 
 
 def test_a_node_attaches_no_more_volumes_than_its_driver_allows_and_a_shared_one_once() -> None:
     more = changed(VOLUMES, persistent_volume_claims=(pvc("a", volume="disk-a"), pvc("a2", volume="disk-a")))
     assert place(more, (pod("x", claims=["a"]), "n1"), (pod("y", claims=["a"]), "n1")) == []
-    (found,) = place(more, (pod("x", claims=["a"]), "n1"), (pod("y", claims=["a2"]), "n1"))
-    assert "more than 1 volumes of csi.example.com" in found
+    (violation,) = place(more, (pod("x", claims=["a"]), "n1"), (pod("y", claims=["a2"]), "n1"))
+    assert "more than 1 volumes of csi.example.com" in violation
 
 
 def test_pods_of_daemon_sets_that_are_there_are_not_reserved_for_twice() -> None:
@@ -271,8 +271,8 @@ def fresh(name: str = "new-1", **rules: str) -> Machine:
 
 def test_a_new_machine_must_hold_its_pods_whatever_it_turns_out_to_be() -> None:
     assert violations(State(), [Placement(pod(cpu=1), fresh())]) == []
-    (found,) = violations(State(), [Placement(pod(cpu=4), fresh())])
-    assert "not enough cpu" in found
+    (violation,) = violations(State(), [Placement(pod(cpu=4), fresh())])
+    assert "not enough cpu" in violation
     large = narrowed(fresh(), Requirements(), types={"large"})
     assert violations(State(), [Placement(pod(cpu=4), large)]) == []
     assert (
@@ -281,8 +281,8 @@ def test_a_new_machine_must_hold_its_pods_whatever_it_turns_out_to_be() -> None:
 
 
 def test_a_spread_pod_needs_a_decided_domain_and_an_undecided_neighbour_keeps_away() -> None:
-    (found,) = violations(State(), [Placement(pod(spread=[spread(WEB)]), fresh())])
-    assert "undecided" in found
+    (violation,) = violations(State(), [Placement(pod(spread=[spread(WEB)]), fresh())])
+    assert "undecided" in violation
     apart = [
         Placement(pod("web-1", anti=[anti_affinity(WEB, ZONE)]), fresh()),
         Placement(pod("web-2"), fresh("new-2", **{ZONE: B})),
@@ -298,9 +298,9 @@ def test_a_pool_opens_no_machine_beyond_its_limits(limit: dict[str, str], expect
     state = state_of(Objects(node_pools=(pool,)))
     small = narrowed(fresh(), Requirements(), types={"small"})
     second = replace(small, name="new-2")
-    found = violations(state, [Placement(pod("a"), small), Placement(pod("b"), second)])
-    assert len(found) == expected
-    assert all("limit" in message for message in found)
+    messages = violations(state, [Placement(pod("a"), small), Placement(pod("b"), second)])
+    assert len(messages) == expected
+    assert all("limit" in message for message in messages)
 
 
 def test_could_place_names_nodes_and_types_and_nothing_when_there_is_no_place() -> None:
@@ -316,9 +316,9 @@ def test_could_place_names_nodes_and_types_and_nothing_when_there_is_no_place() 
 def test_could_place_counts_zones_that_only_a_new_machine_would_have() -> None:
     running = pod("web-1", node="n1")
     cluster = Objects(nodes=(node("n1", zone=A),), node_pools=(node_pool(taints=["closed"]),), pods=(running,))
-    wanted = pod("web-2", spread=[spread(WEB)])
-    assert could_place(wanted, state_of(cluster)) == ["n1"]
-    assert could_place(wanted, state_of(cluster, types=(SMALL,))) == []
+    waiting = pod("web-2", spread=[spread(WEB)])
+    assert could_place(waiting, state_of(cluster)) == ["n1"]
+    assert could_place(waiting, state_of(cluster, types=(SMALL,))) == []
 
 
 def test_the_default_catalogue_gives_options_for_every_type() -> None:
@@ -328,6 +328,6 @@ def test_the_default_catalogue_gives_options_for_every_type() -> None:
 
 
 def test_a_selector_by_expression_matches_like_one_by_labels() -> None:
-    wanted = LabelSelector(match_expressions=(SelectorExpression(key="app", operator="In", values=("web",)),))
-    moves = [(pod(f"web-{i}", anti=[anti_affinity(wanted)]), "n1") for i in range(2)]
+    selector = LabelSelector(match_expressions=(SelectorExpression(key="app", operator="In", values=("web",)),))
+    moves = [(pod(f"web-{i}", anti=[anti_affinity(selector)]), "n1") for i in range(2)]
     assert len(place(ZONED, *moves)) == 1

@@ -15,7 +15,7 @@ from tests.strategies import Cluster, clusters
 def test_every_pod_of_a_random_cluster_runs_where_it_may(cluster: Cluster) -> None:
     objects = cluster.objects
     full, bare = state_of(objects), state_of(replace(objects, pods=()))
-    placed = [Placement(seat.pod, bare.machines[seat.machine.name]) for seat in full.seats]
+    placed = [Placement(bound.pod, bare.machines[bound.machine.name]) for bound in full.bound_pods]
     assert violations(bare, placed) == []
     assert all(pod.bound or pod.provisionable for pod in objects.pods)
 

@@ -65,7 +65,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Seat:
+class BoundPod:
     """A pod on a machine, the machine as it was when the pod was placed."""
 
     pod: Pod
@@ -85,7 +85,7 @@ class State:
     """A cluster at one moment, and what it could still get: templates of new machines."""
 
     machines: Mapping[str, Machine] = field(default_factory=dict)
-    seats: tuple[Seat, ...] = ()
+    bound_pods: tuple[BoundPod, ...] = ()
     templates: tuple[Machine, ...] = ()
     daemons: tuple[Pod, ...] = ()
     limits: Mapping[str, Amounts] = field(default_factory=dict)
@@ -96,16 +96,16 @@ class State:
 
     def pods_on(self, name: str) -> list[Pod]:
         """The pods on a machine."""
-        return [seat.pod for seat in self.seats if seat.machine.name == name]
+        return [bound.pod for bound in self.bound_pods if bound.machine.name == name]
 
 
-def seated(state: State, placement: Placement) -> State:
+def with_pod_bound(state: State, placement: Placement) -> State:
     """The state after a placement."""
     machine = placement.machine
     return replace(
         state,
         machines={**state.machines, machine.name: machine},
-        seats=(*state.seats, Seat(placement.pod, machine)),
+        bound_pods=(*state.bound_pods, BoundPod(placement.pod, machine)),
     )
 
 
@@ -168,8 +168,8 @@ def _options(pool: NodePool, entry: Any) -> Iterator[Option]:
     for offering in entry.offerings:
         if not offering.available:
             continue
-        sold = {key: _listed(wanted) for key, wanted in offering.requirements.items()}
-        typed = {key: _listed(wanted) for key, wanted in entry.requirements.items() if _listed(wanted)}
+        sold = {key: _listed(requirement) for key, requirement in offering.requirements.items()}
+        typed = {key: _listed(requirement) for key, requirement in entry.requirements.items() if _listed(requirement)}
         listed = {
             rule.key: rule.values for rule in rules if rule.operator == "In" and rule.key not in entry.requirements
         }
@@ -187,8 +187,8 @@ def _rule_holds(rule: PoolRequirement, labels: Mapping[str, str], entry: Any) ->
     )
 
 
-def _listed(wanted: Any) -> tuple[str, ...]:
-    return () if wanted.complement else tuple(sorted(wanted.values))
+def _listed(requirement: Any) -> tuple[str, ...]:
+    return () if requirement.complement else tuple(sorted(requirement.values))
 
 
 def _every(choices: Mapping[str, Collection[str]]) -> Iterator[dict[str, str]]:
@@ -201,14 +201,14 @@ def narrowed(machine: Machine, requirements: Requirements, types: Collection[str
 
     A custom label that nothing but the requirements speak of gets one of their values, as a launched node would.
     """
-    wanted = {key: requirement for key, requirement in requirements.items() if key != HOSTNAME}
-    chosen = {key: min(r.values) for key, r in wanted.items() if r.values and not r.complement}
+    demanded = {key: requirement for key, requirement in requirements.items() if key != HOSTNAME}
+    chosen = {key: min(r.values) for key, r in demanded.items() if r.values and not r.complement}
 
     def stays(option: Option) -> bool:
         labels = {**chosen, **option.labels}
         named = types is None or labels.get(INSTANCE_TYPE) in types
         return named and all(
-            r.has(labels[key]) if key in labels else r.absent or r.complement for key, r in wanted.items()
+            r.has(labels[key]) if key in labels else r.absent or r.complement for key, r in demanded.items()
         )
 
     kept = (option for option in machine.options if stays(option))
@@ -235,10 +235,10 @@ def expression_holds(expression: NodeExpression, labels: Mapping[str, str]) -> b
 
 def _compares(operator: str, value: str, bound: str) -> bool:
     try:
-        held, wanted = int(value), int(bound)
+        number, limit = int(value), int(bound)
     except ValueError:
         return False
-    return {"Gt": held > wanted, "Gte": held >= wanted, "Lt": held < wanted, "Lte": held <= wanted}[operator]
+    return {"Gt": number > limit, "Gte": number >= limit, "Lt": number < limit, "Lte": number <= limit}[operator]
 
 
 def term_holds(term: NodeTerm, labels: Mapping[str, str], name: str = "") -> bool:
@@ -267,8 +267,8 @@ def state_of(objects: Objects, *, gone: Collection[str] = (), types: Iterable[An
     templates = [template_of(pool, known) for pool in pools if pool.ready and not pool.static]
     return State(
         machines=machines,
-        seats=tuple(
-            Seat(pod, machines[pod.spec.node_name])
+        bound_pods=tuple(
+            BoundPod(pod, machines[pod.spec.node_name])
             for pod in objects.pods
             if pod.spec.node_name in machines and not pod.terminal
         ),

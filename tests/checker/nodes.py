@@ -72,8 +72,8 @@ def daemons_of(option: Option, machine: Machine, state: State) -> list[Pod]:
 def reserve(option: Option, machine: Machine, state: State) -> dict[str, Quantity]:
     """What DaemonSets will still take: what they need, less what their pods here already have."""
     needed = _sum({**effective_requests(daemon), "pods": ONE} for daemon in daemons_of(option, machine, state))
-    held = total(pod for pod in state.pods_on(machine.name) if pod.is_daemon)
-    return {key: max(ZERO, amount - held.get(key, ZERO)) for key, amount in needed.items()}
+    running = total(pod for pod in state.pods_on(machine.name) if pod.is_daemon)
+    return {key: max(ZERO, amount - running.get(key, ZERO)) for key, amount in needed.items()}
 
 
 def free(option: Option, machine: Machine, state: State) -> dict[str, Quantity]:
@@ -92,9 +92,9 @@ def resource_problem(pod: Pod, option: Option, machine: Machine, state: State) -
     return lacking(requests(pod), left)
 
 
-def lacking(wanted: Amounts, left: Amounts) -> str | None:
-    """The resource of which there is less than wanted."""
-    for key, amount in sorted(wanted.items()):
+def lacking(requested: Amounts, left: Amounts) -> str | None:
+    """The resource of which there is less than requested."""
+    for key, amount in sorted(requested.items()):
         if left.get(key, ZERO) < amount:
             return f"not enough {key}: wants {amount}, {left.get(key, ZERO)} left"
     return None

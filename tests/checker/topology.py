@@ -6,7 +6,7 @@ from karpool.model.labels import HOSTNAME
 from karpool.model.pod import Pod
 from karpool.model.scheduling import PodAffinity, PodAffinityTerm, SpreadConstraint
 from karpool.model.selectors import LabelSelector, SelectorExpression
-from tests.checker.facts import Machine, Option, Seat, State, expression_holds
+from tests.checker.facts import BoundPod, Machine, Option, State, expression_holds
 from tests.checker.nodes import label_problem, taint_problem
 
 
@@ -44,9 +44,9 @@ def _counts(
     }
     there = [name for name in sorted(counting) if not machines[name].leaving and not machines[name].expected]
     counts = {_only(machines[name], constraint.topology_key): 0 for name in there}
-    for seat in _staying(state):
-        if seat.machine.name in counting and _spread_selects(pod, constraint, seat.pod):
-            domain = _only(seat.machine, constraint.topology_key)
+    for bound in _staying(state):
+        if bound.machine.name in counting and _spread_selects(pod, constraint, bound.pod):
+            domain = _only(bound.machine, constraint.topology_key)
             counts[domain] = counts.get(domain, 0) + 1
     return {domain: count for domain, count in counts.items() if domain}
 
@@ -108,7 +108,7 @@ def affinity_problem(pod: Pod, candidate: Machine, state: State, *, cautious: bo
     anywhere, as long as there is no friend in the whole cluster.
     """
     terms = _terms(pod.spec.affinity.pod_affinity if pod.spec.affinity else None)
-    friends = [seat for seat in _staying(state) if all(_selects(term, pod, seat.pod, state) for term in terms)]
+    friends = [bound for bound in _staying(state) if all(_selects(term, pod, bound.pod, state) for term in terms)]
     for term in terms:
         if not candidate.domains(term.topology_key):
             return f"affinity over {term.topology_key}, which is missing here"
@@ -116,8 +116,8 @@ def affinity_problem(pod: Pod, candidate: Machine, state: State, *, cautious: bo
         return None
     for term in terms:
         here = candidate.domains(term.topology_key)
-        near = here <= {_only(seat.machine, term.topology_key) for seat in friends}
-        shared = not cautious and any(seat.machine.name == candidate.name for seat in friends)
+        near = here <= {_only(bound.machine, term.topology_key) for bound in friends}
+        shared = not cautious and any(bound.machine.name == candidate.name for bound in friends)
         if not near and not shared:
             return f"affinity: no pod that matches within {term.topology_key} {'/'.join(sorted(here))}"
     return None
@@ -125,19 +125,19 @@ def affinity_problem(pod: Pod, candidate: Machine, state: State, *, cautious: bo
 
 def anti_affinity_problem(pod: Pod, candidate: Machine, state: State) -> str | None:
     """A pod that this one must stay away from, or that must stay away from this one."""
-    for seat in _staying(state):
-        for owner, other in ((pod, seat.pod), (seat.pod, pod)):
+    for bound in _staying(state):
+        for owner, other in ((pod, bound.pod), (bound.pod, pod)):
             for term in _terms(owner.spec.affinity.pod_anti_affinity if owner.spec.affinity else None):
-                meet = candidate.domains(term.topology_key) & seat.machine.domains(term.topology_key)
+                meet = candidate.domains(term.topology_key) & bound.machine.domains(term.topology_key)
                 if meet and _selects(term, owner, other, state):
                     where = f"{term.topology_key} {'/'.join(sorted(meet))}"
                     return f"anti-affinity of {owner.key} to {other.key} within {where}"
     return None
 
 
-def _staying(state: State) -> list[Seat]:
+def _staying(state: State) -> list[BoundPod]:
     """Pods that are being deleted are neighbours no more."""
-    return [seat for seat in state.seats if not seat.pod.terminating]
+    return [bound for bound in state.bound_pods if not bound.pod.terminating]
 
 
 def _terms(affinity: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:

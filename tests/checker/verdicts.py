@@ -6,7 +6,7 @@ from functools import partial
 
 from karpool.model.pod import Pod
 from karpool.wire.quantity import ZERO, Quantity
-from tests.checker.facts import Machine, Placement, State, seated
+from tests.checker.facts import Machine, Placement, State, with_pod_bound
 from tests.checker.nodes import label_problem, port_problem, resource_problem, taint_problem
 from tests.checker.topology import affinity_problem, anti_affinity_problem, spread_problem
 from tests.checker.volumes import attach_problem, claim_problem, reach_problem
@@ -19,7 +19,7 @@ def violations(state: State, placements: Iterable[Placement]) -> list[str]:
     wrong: list[str] = []
     for placement in placements:
         pod, machine = placement.pod, placement.machine
-        if any(seat.pod.key == pod.key for seat in state.seats):
+        if any(bound.pod.key == pod.key for bound in state.bound_pods):
             wrong.append(f"{pod.key}: placed twice")
         if not machine.new and machine.name not in state.machines:
             wrong.append(f"{pod.key}: on {machine.name}, which does not exist")
@@ -29,7 +29,7 @@ def violations(state: State, placements: Iterable[Placement]) -> list[str]:
         wrong += [f"{pod.key} on {machine.name}: {problem}" for problem in problems(pod, machine, state)]
         if machine.new and machine.name not in state.machines:
             wrong += [f"{machine.name}: {problem}" for problem in limit_problems(machine, state)]
-        state = seated(state, placement)
+        state = with_pod_bound(state, placement)
     return wrong
 
 

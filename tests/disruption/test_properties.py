@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
-from tests.checker import Machine, Seat, State, narrowed, problems, state_of, template_of
+from tests.checker import BoundPod, Machine, State, narrowed, problems, state_of, template_of
 from tests.disruption.scenarios import NOW, ago
 from tests.examples import examples
 from tests.strategies import Cluster, clusters
@@ -91,11 +91,11 @@ class Follower:
         for new, name in zip(command.replacements, step.replacement_names, strict=True):
             machines[name] = self._machine(name, new.pool, new.requirements, new.instance_types)
         moved = {move.pod: self._target(step, move.target) for move in command.moves}
-        left = [s for s in self.state.seats if s.machine.name in machines and s.pod.key not in moved]
-        seats = [*left, *(Seat(_alive(self.pods[key]), machines[name]) for key, name in moved.items())]
-        self.state = replace(self.state, machines=machines, seats=tuple(seats))
+        left = [s for s in self.state.bound_pods if s.machine.name in machines and s.pod.key not in moved]
+        bound_pods = [*left, *(BoundPod(_alive(self.pods[key]), machines[name]) for key, name in moved.items())]
+        self.state = replace(self.state, machines=machines, bound_pods=tuple(bound_pods))
         for key, name in moved.items():
-            others = replace(self.state, seats=tuple(seat for seat in seats if seat.pod.key != key))
+            others = replace(self.state, bound_pods=tuple(bound for bound in bound_pods if bound.pod.key != key))
             for problem in problems(_alive(self.pods[key]), machines[name], others):
                 yield f"step {step.number}: {key} on {name}: {problem}"
         self._settle(step)
@@ -119,9 +119,9 @@ class Follower:
             (option, *_) = [o for o in open_.options if all(o.labels.get(k) == labels.get(k) for k in keys)]
             named = replace(option, labels={**option.labels, HOSTNAME: name})
             settled = replace(open_, options=(named,), new=False)
-            seats = tuple(Seat(s.pod, settled) if s.machine.name == name else s for s in self.state.seats)
+            bound_pods = tuple(BoundPod(s.pod, settled) if s.machine.name == name else s for s in self.state.bound_pods)
             self.state = State(
-                **{**_fields(self.state), "machines": {**self.state.machines, name: settled}, "seats": seats}
+                **{**_fields(self.state), "machines": {**self.state.machines, name: settled}, "bound_pods": bound_pods}
             )
 
 
@@ -151,11 +151,11 @@ def _with_seats(objects: Objects, at_first: DecisionContext) -> Objects:
 def test_a_whole_plan_leaves_every_pod_placed_and_every_rule_intact(given_: tuple[Cluster, DisruptionSettings]) -> None:
     cluster, chosen = given_
     follower = Follower(cluster, context(cluster, chosen))
-    ran = {seat.pod.key for seat in follower.state.seats if seat.pod.reschedulable}
+    ran = {bound.pod.key for bound in follower.state.bound_pods if bound.pod.reschedulable}
     for step in planned(cluster, chosen).steps:
         assert list(follower.follow(step)) == []
-        seats = Counter(seat.pod.key for seat in follower.state.seats)
-        assert all(seats[key] == 1 for key in ran)
+        bound_pods = Counter(bound.pod.key for bound in follower.state.bound_pods)
+        assert all(bound_pods[key] == 1 for key in ran)
 
 
 @examples(30)

@@ -65,8 +65,8 @@ def instance_type(
 
 
 def _offering(kind: str, zone: str, price: float, unavailable: Sequence[tuple[str, str]]) -> Offering:
-    wanted = Requirements.of_labels({CAPACITY_TYPE: kind, ZONE: zone})
-    return Offering(requirements=wanted, price=price, available=(kind, zone) not in unavailable)
+    requirements = Requirements.of_labels({CAPACITY_TYPE: kind, ZONE: zone})
+    return Offering(requirements=requirements, price=price, available=(kind, zone) not in unavailable)
 
 
 def sized_type(name: str, cpu: int, gibibytes: int, pods: int, **rest: Any) -> InstanceType:

@@ -99,19 +99,19 @@ def affinity(
     """All affinities of a pod; None when there is none."""
     if not (terms or prefer or near or anti or prefer_near or prefer_anti):
         return None
-    wishes = tuple(PreferredNodeTerm(weight=weight, preference=term) for weight, term in prefer)
+    preferred = tuple(PreferredNodeTerm(weight=weight, preference=term) for weight, term in prefer)
     required = NodeSelector(node_selector_terms=tuple(terms)) if terms else None
     return Affinity(
-        node_affinity=NodeAffinity(required=required, preferred=wishes) if terms or prefer else None,
+        node_affinity=NodeAffinity(required=required, preferred=preferred) if terms or prefer else None,
         pod_affinity=_pod_affinity(near, prefer_near),
         pod_anti_affinity=_pod_affinity(anti, prefer_anti),
     )
 
 
 def _pod_affinity(
-    required: Sequence[PodAffinityTerm], wishes: Sequence[tuple[int, PodAffinityTerm]]
+    required: Sequence[PodAffinityTerm], preferred: Sequence[tuple[int, PodAffinityTerm]]
 ) -> PodAffinity | None:
-    weighted = tuple(WeightedPodAffinityTerm(weight=weight, pod_affinity_term=term) for weight, term in wishes)
+    weighted = tuple(WeightedPodAffinityTerm(weight=weight, pod_affinity_term=term) for weight, term in preferred)
     return PodAffinity(required=tuple(required), preferred=weighted) if required or weighted else None
 
 
@@ -161,7 +161,7 @@ def pod(
     grace_seconds: int | None = None,
 ) -> Pod:
     """A pod; labels default to `app: <name without its last part>`; `pending` makes it one the scheduler gave up on."""
-    wanted = amounts({"cpu": cpu, "memory": memory, **(requests or {})})
+    requested = amounts({"cpu": cpu, "memory": memory, **(requests or {})})
     exposed = tuple(host_port(port) for port in ports)
     named = tuple(Volume(name=claim, persistent_volume_claim=ClaimVolume(claim_name=claim)) for claim in claims)
     demanded = (*terms, *([node_term(*require)] if require else []))
@@ -177,7 +177,7 @@ def pod(
             ),
             tolerations=tuple(toleration(entry) if isinstance(entry, str) else entry for entry in tolerations),
             topology_spread_constraints=tuple(spread),
-            containers=(Container(name="main", resources=Resources(requests=wanted), ports=exposed),),
+            containers=(Container(name="main", resources=Resources(requests=requested), ports=exposed),),
             init_containers=tuple(init_containers),
             overhead=amounts(overhead or {}),
             priority=priority,
@@ -223,8 +223,8 @@ def _pod_conditions(*, pending: bool, ready: bool) -> tuple[Condition, ...]:
 
 
 def init_container(*, cpu: Amount | None = None, memory: Amount | None = None, sidecar: bool = False) -> Container:
-    wanted = Resources(requests=amounts({"cpu": cpu, "memory": memory}))
-    return Container(name="init", resources=wanted, restart_policy="Always" if sidecar else "")
+    resources = Resources(requests=amounts({"cpu": cpu, "memory": memory}))
+    return Container(name="init", resources=resources, restart_policy="Always" if sidecar else "")
 
 
 def pdb(

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
-from tests.checker import Placement, State, could_place, narrowed, seated, state_of, template_of, violations
+from tests.checker import Placement, State, could_place, narrowed, state_of, template_of, violations, with_pod_bound
 from tests.examples import examples
 from tests.packing import placing, twin
 from tests.packing.test_agreement import comparable, movers
@@ -68,5 +68,5 @@ def test_no_placement_breaks_a_rule(trial: tuple[Cluster, set[str]]) -> None:
 def test_a_pod_is_refused_only_where_no_place_is_legal(trial: tuple[Cluster, set[str]]) -> None:
     state, placements, refused = followed(*trial)
     for placement in placements:
-        state = seated(state, placement)
+        state = with_pod_bound(state, placement)
     assert {pod.key: could_place(pod, state) for pod in refused} == {pod.key: [] for pod in refused}

@@ -63,8 +63,9 @@ def _pod(index: int, workload: str, cores: float, gib: float) -> DrawnPod:
     return DrawnPod(name=name, cpu=cpu / cores, memory=memory / gib, workload=f"{kind} {workload}")
 
 
-def _node(name: str, pool: str, kind: str, pods: Iterable[tuple[int, str]], *, spot: bool = False) -> DrawnNode:
-    cores, gib, price = TYPES[kind]
+def _node(name: str, *, pool: str, instance_type: str, pods: Iterable[tuple[int, str]]) -> DrawnNode:
+    """A node; each pod is a number and the name of its workload. Nodes of the pool `spot` are spot nodes."""
+    cores, gib, price = TYPES[instance_type]
     daemons = [
         DrawnPod(
             name=f"{pod}-{name[-4:]}", cpu=cpu / cores, memory=memory / gib, workload=f"DaemonSet {pod}", daemon=True
@@ -75,10 +76,10 @@ def _node(name: str, pool: str, kind: str, pods: Iterable[tuple[int, str]], *, s
         name=name,
         cpu=cores,
         memory=gib * GIB,
-        price_per_hour=price * 0.35 if spot else price,
+        price_per_hour=price * 0.35 if pool == "spot" else price,
         pods=(*daemons, *(_pod(index, workload, cores, gib) for index, workload in pods)),
         node_pool=pool,
-        instance_type=kind,
+        instance_type=instance_type,
     )
 
 
@@ -106,7 +107,9 @@ def moved(before: tuple[DrawnNode, ...], commands: tuple[PlannedCommand, ...]) -
     nodes = {node.name: node for node in before}
     for command in commands:
         for new in command.replacements:
-            nodes[new.name] = replace(_node(new.name, new.node_pool, new.instance_types[0], ()), name=new.name)
+            nodes[new.name] = replace(
+                _node(new.name, pool=new.node_pool, instance_type=new.instance_types[0], pods=()), name=new.name
+            )
         for move in command.placements:
             if move.source is None:
                 continue
@@ -169,31 +172,38 @@ def _moves(source: DrawnNode, targets: dict[str, str]) -> tuple[PlacementPart, .
 
 
 def _dozen() -> dict[str, DrawnNode]:
-    rows = (
-        (
+    nodes = [
+        _node(
             "ip-10-0-1-11",
-            "general",
-            "m6i.2xlarge",
-            [(1, "search"), (1, "cart"), (2, "cart"), (1, "prometheus"), (1, "web")],
+            pool="general",
+            instance_type="m6i.2xlarge",
+            pods=[(1, "search"), (1, "cart"), (2, "cart"), (1, "prometheus"), (1, "web")],
         ),
-        (
+        _node(
             "ip-10-0-1-24",
-            "general",
-            "m6i.2xlarge",
-            [(2, "search"), (3, "search"), (2, "web"), (3, "cart"), (1, "model")],
+            pool="general",
+            instance_type="m6i.2xlarge",
+            pods=[(2, "search"), (3, "search"), (2, "web"), (3, "cart"), (1, "model")],
         ),
-        ("ip-10-0-1-37", "general", "m6i.xlarge", [(1, "kafka"), (3, "web")]),
-        ("ip-10-0-2-18", "general", "m6i.xlarge", [(4, "cart"), (4, "web")]),
-        ("ip-10-0-2-52", "general", "m6i.xlarge", [(5, "cart"), (5, "web"), (1, "ingress")]),
-        ("ip-10-0-2-77", "general", "m6i.large", []),
-        ("ip-10-0-3-09", "general", "m6i.2xlarge", [(2, "model"), (2, "kafka"), (6, "web"), (2, "ingress")]),
-        ("ip-10-0-3-41", "stateful", "r6i.xlarge", [(0, "postgres"), (3, "kafka")]),
-        ("ip-10-0-3-66", "stateful", "r6i.xlarge", [(1, "postgres")]),
-        ("ip-10-0-4-12", "spot", "c6i.xlarge", [(1, "runner"), (2, "runner")]),
-        ("ip-10-0-4-13", "spot", "c6i.xlarge", [(3, "runner")]),
-        ("ip-10-0-4-90", "legacy", "m6i.xlarge", [(7, "web"), (8, "web")]),
-    )
-    return {name: _node(name, pool, kind, pods, spot=pool == "spot") for name, pool, kind, pods in rows}
+        _node("ip-10-0-1-37", pool="general", instance_type="m6i.xlarge", pods=[(1, "kafka"), (3, "web")]),
+        _node("ip-10-0-2-18", pool="general", instance_type="m6i.xlarge", pods=[(4, "cart"), (4, "web")]),
+        _node(
+            "ip-10-0-2-52", pool="general", instance_type="m6i.xlarge", pods=[(5, "cart"), (5, "web"), (1, "ingress")]
+        ),
+        _node("ip-10-0-2-77", pool="general", instance_type="m6i.large", pods=[]),
+        _node(
+            "ip-10-0-3-09",
+            pool="general",
+            instance_type="m6i.2xlarge",
+            pods=[(2, "model"), (2, "kafka"), (6, "web"), (2, "ingress")],
+        ),
+        _node("ip-10-0-3-41", pool="stateful", instance_type="r6i.xlarge", pods=[(0, "postgres"), (3, "kafka")]),
+        _node("ip-10-0-3-66", pool="stateful", instance_type="r6i.xlarge", pods=[(1, "postgres")]),
+        _node("ip-10-0-4-12", pool="spot", instance_type="c6i.xlarge", pods=[(1, "runner"), (2, "runner")]),
+        _node("ip-10-0-4-13", pool="spot", instance_type="c6i.xlarge", pods=[(3, "runner")]),
+        _node("ip-10-0-4-90", pool="legacy", instance_type="m6i.xlarge", pods=[(7, "web"), (8, "web")]),
+    ]
+    return {node.name: node for node in nodes}
 
 
 def small() -> tuple[PlanDocument, Drawing]:
@@ -202,17 +212,17 @@ def small() -> tuple[PlanDocument, Drawing]:
     nodes["ip-10-0-4-90"] = replace(nodes["ip-10-0-4-90"], price_per_hour=None)
     to_first = dict.fromkeys(("cart", "web", "ingress", "kafka"), "ip-10-0-1-11")
     commands = (
-        _command(1, "Emptiness", ("ip-10-0-2-77",), (), 0.096),
+        _command(step=1, method="Emptiness", nodes=("ip-10-0-2-77",), placements=(), saved=0.096),
         _command(
-            2,
-            "MultiNodeConsolidation",
-            ("ip-10-0-1-37", "ip-10-0-2-18", "ip-10-0-2-52"),
-            (
+            step=2,
+            method="MultiNodeConsolidation",
+            nodes=("ip-10-0-1-37", "ip-10-0-2-18", "ip-10-0-2-52"),
+            placements=(
                 *_moves(nodes["ip-10-0-1-37"], {**to_first, "kafka": "new-1"}),
                 *_moves(nodes["ip-10-0-2-18"], to_first),
                 *_moves(nodes["ip-10-0-2-52"], {**to_first, "ingress": "ip-10-0-3-09", "web": "new-1"}),
             ),
-            0.48,
+            saved=0.48,
             replacements=(
                 ReplacementPart(
                     name="new-1",
@@ -226,23 +236,23 @@ def small() -> tuple[PlanDocument, Drawing]:
             waves={"shop/cart": 2},
         ),
         _command(
-            3,
-            "SingleNodeConsolidation",
-            ("ip-10-0-4-13",),
-            _moves(nodes["ip-10-0-4-13"], {"runner": "ip-10-0-3-09"}),
-            0.0595,
+            step=3,
+            method="SingleNodeConsolidation",
+            nodes=("ip-10-0-4-13",),
+            placements=_moves(nodes["ip-10-0-4-13"], {"runner": "ip-10-0-3-09"}),
+            saved=0.0595,
         ),
     )
     return _plan(tuple(nodes.values()), commands, _small_reasons())
 
 
 def _command(
+    *,
     step: int,
     method: str,
     nodes: tuple[str, ...],
     placements: tuple[PlacementPart, ...],
     saved: float,
-    *,
     replacements: tuple[ReplacementPart, ...] = (),
     waves: dict[str, int] | None = None,
 ) -> PlannedCommand:
@@ -261,13 +271,13 @@ def _command(
 
 
 def _small_reasons() -> dict[str, tuple[Reason, ...]]:
-    dear = (
+    not_cheaper = (
         "the cheapest node that would hold its pods, m6i.2xlarge in us-east-1b, costs 0.384 $/h, "
         "not less than today's 0.384"
     )
     return {
-        "ip-10-0-1-11": (Reason("NotCheaper", dear, "Node ip-10-0-1-11"),),
-        "ip-10-0-1-24": (Reason("NotCheaper", dear, "Node ip-10-0-1-24"),),
+        "ip-10-0-1-11": (Reason("NotCheaper", not_cheaper, "Node ip-10-0-1-11"),),
+        "ip-10-0-1-24": (Reason("NotCheaper", not_cheaper, "Node ip-10-0-1-24"),),
         "ip-10-0-3-09": (Reason("PodDoNotDisrupt", "is marked karpenter.sh/do-not-disrupt", "Pod ml/model-7c9f-0002"),),
         "ip-10-0-3-41": (
             Reason("PdbBlocks", "PodDisruptionBudget data/postgres allows no disruption", "Pod data/postgres-0"),
@@ -288,9 +298,9 @@ def large(size: int) -> tuple[PlanDocument, Drawing]:
         replace(
             _node(
                 f"ip-10-{i // 256}-{i % 256}-{i % 97}.ec2.internal",
-                f"pool-{i % 7}",
-                "m6i.2xlarge" if i % 10 else kinds[i % 5],
-                (),
+                pool=f"pool-{i % 7}",
+                instance_type="m6i.2xlarge" if i % 10 else kinds[i % 5],
+                pods=(),
             ),
             pods=tuple(
                 _tiny(f"{i}-{j}", workloads[(i * 7 + j * j) % len(workloads)]) for j in range(18 if i % 10 else 4)
@@ -300,13 +310,13 @@ def large(size: int) -> tuple[PlanDocument, Drawing]:
     )
     commands = tuple(
         _command(
-            i // 10 + 1,
-            "SingleNodeConsolidation",
-            (before[i].name,),
-            tuple(
+            step=i // 10 + 1,
+            method="SingleNodeConsolidation",
+            nodes=(before[i].name,),
+            placements=tuple(
                 PlacementPart(pod=pod.name, source=before[i].name, target=before[i + 1].name) for pod in before[i].pods
             ),
-            before[i].price_per_hour or 0.0,
+            saved=before[i].price_per_hour or 0.0,
         )
         for i in range(0, size - 1, 10)
     )
