@@ -98,9 +98,9 @@ def _replacements(command: Command, identity: str, objects: Objects, daemons: Se
             raise NotStartedError(
                 Reason("NodePoolNotReady", "cannot supply the replacement", f"NodePool {replacement.pool}")
             )
-        wanted = NodeRequest(replacement.requirements, replacement.instance_types, _moved(command, number, pods))
+        request = NodeRequest(replacement.requirements, replacement.instance_types, _moved(command, number, pods))
         name = claim_name(pool.name, identity, str(number))
-        yield new_claim(pool, wanted, name=name, daemons=daemons, annotations={REPLACES: identity})
+        yield new_claim(pool, request, name=name, daemons=daemons, annotations={REPLACES: identity})
 
 
 def _moved(command: Command, number: int, pods: dict[str, Pod]) -> tuple[Pod, ...]:
