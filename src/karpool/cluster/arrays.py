@@ -1,8 +1,9 @@
 """Arrays that grow: columns are made with room to spare, so that an update costs no copy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import ge
-from typing import Any
+from typing import Any, ClassVar, Final, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,49 @@ def grown(array: Array, shape: tuple[int, ...], fill: int = 0) -> Array:
     larger = np.full(size, fill, dtype=array.dtype)
     larger[tuple(slice(0, have) for have in array.shape)] = array
     return larger
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The declaration of an array: its type, what each axis counts, and what a new entry contains."""
+
+    dtype: type[np.generic]
+    axes: tuple[str, ...]
+    fill: int
+
+
+def column(dtype: type[np.generic], *axes: str, fill: int = 0) -> Column:
+    """Declare a column of a table, in the annotation of its attribute."""
+    return Column(dtype, axes, fill)
+
+
+class ColumnTable:
+    """A table whose arrays are allocated and grown as the annotations of its class declare them."""
+
+    declared_columns: ClassVar[Mapping[str, Column]] = {}
+    _SMALLEST: Final = {"resources": 4, "keys": 4, "filters": 4, "domains": 8}
+
+    def __init_subclass__(cls) -> None:
+        hints = get_type_hints(cls, include_extras=True)
+        marks = {name: getattr(hint, "__metadata__", (None,))[0] for name, hint in hints.items()}
+        cls.declared_columns = {name: mark for name, mark in marks.items() if isinstance(mark, Column)}
+
+    def __init__(self) -> None:
+        self._fitted: dict[str, int] = {}
+        for name, declared in self.declared_columns.items():
+            shape = tuple(self._SMALLEST.get(axis, 16) for axis in declared.axes)
+            setattr(self, name, np.full(shape, declared.fill, dtype=declared.dtype))
+
+    def fit(self, **extents: int) -> None:
+        """Make every column at least this long on these axes."""
+        if extents.items() <= self._fitted.items():
+            return
+        self._fitted.update(extents)
+        for name, declared in self.declared_columns.items():
+            if not extents.keys().isdisjoint(declared.axes):
+                array: Array = getattr(self, name)
+                shape = [extents.get(axis, size) for axis, size in zip(declared.axes, array.shape, strict=True)]
+                setattr(self, name, grown(array, tuple(shape), declared.fill))
 
 
 class Ragged:

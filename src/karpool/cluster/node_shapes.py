@@ -4,11 +4,12 @@ Only labels that some rule mentions count, so that a serial number among a node'
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
-from karpool.cluster.arrays import grown
+from karpool.cluster.arrays import Array, ColumnTable, column
 from karpool.cluster.daemons import Daemon
 from karpool.cluster.groups import NodeFilter, hard
 from karpool.cluster.nodes import StateNode
@@ -21,18 +22,20 @@ Mask = npt.NDArray[np.uint8]
 ABSENT = 0
 
 
-class ShapeTable:
+class ShapeTable(ColumnTable):
     """Shapes in columns, and which signatures, filters and daemons they suit."""
 
+    columns: Annotated[Array, column(np.int32, "shapes", "label_keys")]
+    taints: Annotated[Array, column(np.int32, "shapes")]
+    suits: Annotated[Array, column(np.uint8, "signatures", "shapes")]
+    seen_by: Annotated[Array, column(np.uint8, "filters", "shapes")]
+
     def __init__(self) -> None:
+        super().__init__()
         self.keys: dict[str, int] = {}
         self.values: list[dict[str, int]] = []
         self.ids: dict[tuple[tuple[int, ...], int], int] = {}
         self.taint_sets: dict[tuple[Taint, ...], int] = {}
-        self.columns = np.zeros((16, 4), dtype=np.int32)
-        self.taints = np.zeros(16, dtype=np.int32)
-        self.suits = np.zeros((8, 16), dtype=np.uint8)
-        self.seen_by = np.zeros((4, 16), dtype=np.uint8)
         self._judged = self._signatures = self._filters = 0
 
     @property
@@ -56,7 +59,7 @@ class ShapeTable:
     def forget(self) -> None:
         """Drop all shapes, keeping the rules; every node must be shaped anew."""
         self.ids.clear()
-        self.columns = grown(self.columns, (16, len(self.keys)))
+        self.fit(label_keys=len(self.keys))
         self._judged = 0
 
     def shape(self, node: StateNode) -> int:
@@ -67,8 +70,7 @@ class ShapeTable:
         found = self.ids.get((values, taints))
         if found is None:
             found = self.ids[values, taints] = len(self.ids)
-            self.columns = grown(self.columns, (found + 1, len(self.keys)))
-            self.taints = grown(self.taints, (found + 1,))
+            self.fit(shapes=found + 1, label_keys=len(self.keys))
             self.columns[found, : len(values)] = values
             self.taints[found] = taints
         return found
@@ -78,8 +80,7 @@ class ShapeTable:
 
     def judge(self, signatures: list[Signature], filters: list[NodeFilter]) -> None:
         """Work out what is not known yet about which shapes suit which rules."""
-        self.suits = grown(self.suits, (len(signatures), self.size))
-        self.seen_by = grown(self.seen_by, (len(filters), self.size))
+        self.fit(signatures=len(signatures), filters=len(filters), shapes=self.size)
         for number, signature in enumerate(signatures):
             first = self._judged if number < self._signatures else 0
             if first < self.size:

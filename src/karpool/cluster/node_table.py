@@ -2,10 +2,11 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import numpy as np
 
-from karpool.cluster.arrays import Array, grown
+from karpool.cluster.arrays import Array, ColumnTable, column
 from karpool.cluster.codes import EXPECTED, GONE, PRESENT
 from karpool.cluster.daemons import Daemon
 from karpool.cluster.node_shapes import ShapeTable
@@ -17,8 +18,18 @@ from karpool.cluster.topology import HOST_KEY, Topology
 from karpool.model.labels import HOSTNAME
 
 
-class NodeTable:
+class NodeTable(ColumnTable):
     """State nodes in columns; a node keeps its row until it goes."""
+
+    live: Annotated[Array, column(np.uint8, "nodes")]
+    shape: Annotated[Array, column(np.int32, "nodes")]
+    head: Annotated[Array, column(np.int32, "nodes", fill=END)]
+    domain: Annotated[Array, column(np.int32, "nodes", "keys", fill=NOWHERE)]
+    room: Annotated[Array, column(np.int64, "nodes", "resources")]
+    taken: Annotated[Array, column(np.int64, "nodes", "resources")]
+    daemon_taken: Annotated[Array, column(np.int64, "nodes", "resources")]
+    free: Annotated[Array, column(np.int64, "nodes", "resources")]
+    overhead: Annotated[Array, column(np.int64, "shapes", "resources")]
 
     def __init__(
         self,
@@ -30,6 +41,7 @@ class NodeTable:
         daemons: tuple[Daemon, ...],
         attach_limits: dict[str, Mapping[str, int]],
     ) -> None:
+        super().__init__()
         self.resources = resources
         self.topology = topology
         self.classes = classes
@@ -41,15 +53,6 @@ class NodeTable:
         self.pods: list[dict[int, None]] = []
         """The rows of the pods on each node, the latest last; `head` begins the same list the other way round."""
         width = len(resources)
-        self.live = np.zeros(16, dtype=np.uint8)
-        self.shape = np.zeros(16, dtype=np.int32)
-        self.head = np.full(16, END, dtype=np.int32)
-        self.domain = np.full((16, 4), NOWHERE, dtype=np.int32)
-        self.room = np.zeros((16, width), dtype=np.int64)
-        self.taken = np.zeros((16, width), dtype=np.int64)
-        self.daemon_taken = np.zeros((16, width), dtype=np.int64)
-        self.free = np.zeros((16, width), dtype=np.int64)
-        self.overhead = np.zeros((16, width), dtype=np.int64)
         self.overhead_known = 0
         self._width = width
         self._widened: tuple[int, ...] = ()
@@ -144,10 +147,7 @@ class NodeTable:
         self._order = None
 
     def _grow(self, size: int) -> None:
-        self.live = grown(self.live, (size,))
-        self.shape = grown(self.shape, (size,))
-        self.head = grown(self.head, (size,), END)
-        self.topology.by_host = grown(self.topology.by_host, (self.topology.by_host.shape[0], size))
+        self.topology.fit(nodes=size)
         self.widen()
 
     def widen(self) -> None:
@@ -158,14 +158,11 @@ class NodeTable:
             return
         self._widened = needed
         self._width = width
-        self.domain = grown(self.domain, (size, len(self.topology.domains.values)), NOWHERE)
-        for name in ("room", "taken", "daemon_taken", "free"):
-            setattr(self, name, grown(getattr(self, name), (size, width)))
-        self.overhead = grown(self.overhead, (self.shapes.size + 1, width))
-        self.classes.requests = grown(self.classes.requests, (self.classes.size, width))
-        for column in range(before, width):
-            if column in self.resources.attach:
-                self.room[:, column] = self.free[:, column] = UNLIMITED
+        self.fit(nodes=size, resources=width, keys=len(self.topology.domains.values), shapes=self.shapes.size + 1)
+        self.classes.fit(resources=width)
+        for attach in range(before, width):
+            if attach in self.resources.attach:
+                self.room[:, attach] = self.free[:, attach] = UNLIMITED
 
     def _measure(self, row: int) -> None:
         state = self.get(row)
@@ -193,8 +190,8 @@ class NodeTable:
 
     def _never_negative(self, rows: slice) -> None:
         """Too many volumes on a node keep only volumes away; too much of anything else keeps everybody away."""
-        for column in self.resources.attach:
-            np.maximum(self.free[rows, column], 0, out=self.free[rows, column])
+        for attach in self.resources.attach:
+            np.maximum(self.free[rows, attach], 0, out=self.free[rows, attach])
 
     def set_attach_limits(self, name: str, limits: Mapping[str, int]) -> None:
         """Take note of how many volumes a node can attach, by driver."""
@@ -212,12 +209,12 @@ class NodeTable:
 
     def _sum_daemons(self) -> None:
         size, width = self.shapes.size, len(self.resources)
-        self.overhead = grown(self.overhead, (size, width))
+        self.fit(shapes=size, resources=width)
         self.overhead[:size] = 0
         for daemon in self.daemons:
             runs = self.shapes.runs(daemon).astype(np.int64)
-            for column, amount in self.resources.request(daemon.requests).items():
-                self.overhead[:size, column] += runs * amount
+            for resource, amount in self.resources.request(daemon.requests).items():
+                self.overhead[:size, resource] += runs * amount
         self.overhead_known = size
 
     def reshape(self) -> None:

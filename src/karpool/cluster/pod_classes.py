@@ -5,12 +5,12 @@ taints, volumes) is its signature, which many classes share.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 
-from karpool.cluster.arrays import Ragged, grown
+from karpool.cluster.arrays import Array, ColumnTable, Ragged, column
 from karpool.cluster.constraints import ANY_ADDRESS, Constraints, Level, Port, without_node_affinity
 from karpool.cluster.resources import ATTACH, CPU, MEMORY, ResourceTable
 from karpool.cluster.topology import Topology
@@ -43,18 +43,20 @@ class _Demands(NamedTuple):
     taken: list[int]
 
 
-class ClassTable:
+class ClassTable(ColumnTable):
     """Classes in columns."""
 
+    signature: Annotated[Array, column(np.int32, "classes")]
+    next: Annotated[Array, column(np.int32, "classes")]
+    refused: Annotated[Array, column(np.uint8, "classes")]
+    requests: Annotated[Array, column(np.int64, "classes", "resources")]
+    ports_id: Annotated[Array, column(np.int32, "classes")]
+
     def __init__(self, resources: ResourceTable, topology: Topology) -> None:
+        super().__init__()
         self.resources = resources
         self.topology = topology
         self.size = 0
-        self.signature = np.zeros(16, dtype=np.int32)
-        self.next = np.zeros(16, dtype=np.int32)
-        self.refused = np.zeros(16, dtype=np.uint8)
-        self.requests = np.zeros((16, len(resources)), dtype=np.int64)
-        self.ports_id = np.zeros(16, dtype=np.int32)
         self.owned = Ragged()
         self.declared = Ragged()
         self.blocked_rows = Ragged()
@@ -78,8 +80,8 @@ class ClassTable:
         common = [(driver, claim) for driver, claim in rules.attached if claim in shared]
         for driver, claim in rules.attached:
             if claim not in shared:
-                column = self.resources.column(ATTACH + driver)
-                taken[column] = taken.get(column, 0) + 1
+                resource = self.resources.column(ATTACH + driver)
+                taken[resource] = taken.get(resource, 0) + 1
         key = (id(rules), tuple(sorted(taken.items())), tuple(claim for _, claim in common))
         found = self._known.get(key)
         if found is None:
@@ -92,12 +94,9 @@ class ClassTable:
     def _append(self, rules: Constraints, level: Level, taken: dict[int, int], common: list[tuple[str, str]]) -> None:
         number = self.size
         self.size += 1
-        if self.size > len(self.next):
-            for name in ("signature", "next", "refused", "ports_id"):
-                setattr(self, name, grown(getattr(self, name), (self.size,)))
-        self.requests = grown(self.requests, (self.size, len(self.resources)))
-        for column, amount in taken.items():
-            self.requests[number, column] = amount
+        self.fit(classes=self.size, resources=len(self.resources))
+        for resource, amount in taken.items():
+            self.requests[number, resource] = amount
         self.sizes.append((taken.get(CPU, 0), taken.get(MEMORY, 0)))
         self.levels.append(level)
         self.constraints.append(rules)
@@ -113,7 +112,7 @@ class ClassTable:
         self.taken_rows.append(demands.taken + attached)
         self.shared_rows.append(attached)
         self.shared_columns.append([self.resources.column(ATTACH + driver) for driver, _ in common])
-        self.requests = grown(self.requests, (self.size, len(self.resources)))
+        self.fit(resources=len(self.resources))
 
     def _read(self, rules: Constraints, level: Level) -> _Demands:
         """The numbers behind a level of rules, worked out once."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Annotated
 
 import numpy as np
 
-from karpool.cluster.arrays import grown
+from karpool.cluster.arrays import Array, ColumnTable, column
 from karpool.cluster.constraints import Constraints, Preferences, constraints
 from karpool.cluster.pod_classes import ClassTable, requests_key, rules_key
 from karpool.cluster.ranking import Ranking
@@ -21,8 +22,15 @@ _PINNED = frozenset(("DaemonSet", "Node"))
 SortKey = tuple[int, int, float, str, str]
 
 
-class PodTable:
+class PodTable(ColumnTable):
     """Unfinished pods in columns; a pod keeps its row until it goes."""
+
+    node_of: Annotated[Array, column(np.int32, "pods", fill=NOWHERE)]
+    class_of: Annotated[Array, column(np.int32, "pods")]
+    labels_of: Annotated[Array, column(np.int32, "pods")]
+    next: Annotated[Array, column(np.int32, "pods", fill=END)]
+    counted: Annotated[Array, column(np.uint8, "pods")]
+    daemon: Annotated[Array, column(np.uint8, "pods")]
 
     def __init__(
         self,
@@ -34,6 +42,7 @@ class PodTable:
         preferences: Preferences,
         soft_taints: bool,
     ) -> None:
+        super().__init__()
         self.classes = classes
         self.topology = topology
         self.volumes = volumes
@@ -45,12 +54,6 @@ class PodTable:
         self.sort_keys: list[SortKey] = []
         self.ranking: Ranking[SortKey] = Ranking()
         """The order in which pods are placed: largest first, then oldest."""
-        self.node_of = np.full(16, NOWHERE, dtype=np.int32)
-        self.class_of = np.zeros(16, dtype=np.int32)
-        self.labels_of = np.zeros(16, dtype=np.int32)
-        self.next = np.full(16, END, dtype=np.int32)
-        self.counted = np.zeros(16, dtype=np.uint8)
-        self.daemon = np.zeros(16, dtype=np.uint8)
         self.claim_users: dict[str, set[str]] = {}
         self._vacant: list[int] = []
         self._classes: dict[tuple[object, ...], int] = {}
@@ -78,7 +81,7 @@ class PodTable:
         if row == len(self.objects):
             self.objects.append(None)
             self.sort_keys.append((0, 0, 0.0, "", ""))
-            self._grow(row + 1)
+            self.fit(pods=row + 1)
         seat = self._seat(pod, row)
         self.ranking.add(self.sort_keys[row], row)
         self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row] = seat
@@ -90,7 +93,7 @@ class PodTable:
         count = len(pods)
         self.objects = [None] * count
         self.sort_keys = [(0, 0, 0.0, "", "")] * count
-        self._grow(count)
+        self.fit(pods=count)
         seats = [self._seat(pod, row) for row, pod in enumerate(pods)]
         self.ranking.fill(zip(self.sort_keys, range(count), strict=True))
         if seats:
@@ -108,16 +111,6 @@ class PodTable:
         self.sort_keys[row] = (-cpu, -memory, _seconds(meta.creation_timestamp), meta.uid, key)
         labels = self.topology.labels(meta.namespace, meta.labels)
         return number, labels, meta.deletion_timestamp is None, pod.is_daemon
-
-    def _grow(self, size: int) -> None:
-        if size <= len(self.node_of):
-            return
-        self.node_of = grown(self.node_of, (size,), NOWHERE)
-        self.class_of = grown(self.class_of, (size,))
-        self.labels_of = grown(self.labels_of, (size,))
-        self.next = grown(self.next, (size,), END)
-        self.counted = grown(self.counted, (size,))
-        self.daemon = grown(self.daemon, (size,))
 
     def replace(self, row: int, pod: Pod) -> None:
         """Put a pod in the place of one with the same class, labels and age."""

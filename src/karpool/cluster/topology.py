@@ -6,10 +6,11 @@ these rows' matrix with everything else that must not meet on one node (host por
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import numpy as np
 
-from karpool.cluster.arrays import Array, Ragged, grown
+from karpool.cluster.arrays import Array, ColumnTable, Ragged, column, grown
 from karpool.cluster.codes import GroupKind
 from karpool.cluster.groups import ALL_NODES, Group, NodeFilter
 from karpool.model.labels import HOSTNAME
@@ -61,10 +62,22 @@ class Domains:
         return found
 
 
-class Topology:
+class Topology(ColumnTable):
     """Groups, the pods' labels they match, and how many pods they count in each domain."""
 
+    kind: Annotated[Array, column(np.int32, "groups")]
+    key: Annotated[Array, column(np.int32, "groups")]
+    skew: Annotated[Array, column(np.int32, "groups")]
+    min_domains: Annotated[Array, column(np.int32, "groups")]
+    filter: Annotated[Array, column(np.int32, "groups")]
+    row: Annotated[Array, column(np.int32, "groups")]
+    total: Annotated[Array, column(np.int32, "groups")]
+    by_domain: Annotated[Array, column(np.int32, "groups", "domains")]
+    by_host: Annotated[Array, column(np.int32, "host_rows", "nodes")]
+    nodes_seen: Annotated[Array, column(np.int32, "filters", "keys", "domains")]
+
     def __init__(self) -> None:
+        super().__init__()
         self.domains = Domains()
         self.groups: list[Group] = []
         self.group_ids: dict[Group, int] = {}
@@ -75,16 +88,6 @@ class Topology:
         self.host_rows: dict[object, int] = {}
         self.counted_by = Ragged()
         self.kept_off_by = Ragged()
-        self.kind = np.zeros(16, dtype=np.int32)
-        self.key = np.zeros(16, dtype=np.int32)
-        self.skew = np.zeros(16, dtype=np.int32)
-        self.min_domains = np.zeros(16, dtype=np.int32)
-        self.filter = np.zeros(16, dtype=np.int32)
-        self.row = np.zeros(16, dtype=np.int32)
-        self.total = np.zeros(16, dtype=np.int32)
-        self.by_domain = np.zeros((16, 8), dtype=np.int32)
-        self.by_host = np.zeros((8, 16), dtype=np.int32)
-        self.nodes_seen = np.zeros((4, 4, 8), dtype=np.int32)
         self._by_pair: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._unindexed: list[int] = []
         self._labels_by_pair: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -97,9 +100,7 @@ class Topology:
     def _add_group(self, group: Group) -> int:
         number = self.group_ids[group] = len(self.groups)
         self.groups.append(group)
-        if number >= len(self.kind):
-            for name in ("kind", "key", "skew", "min_domains", "filter", "row", "total"):
-                setattr(self, name, grown(getattr(self, name), (number + 1,)))
+        self.fit(groups=number + 1)
         self.kind[number] = group.kind
         self.key[number] = self.domains.key(group.key)
         self.skew[number] = group.max_skew
@@ -114,8 +115,7 @@ class Topology:
 
     def _make_room(self) -> None:
         keys, domains = self.domains.size
-        self.by_domain = grown(self.by_domain, (len(self.groups), domains))
-        self.nodes_seen = grown(self.nodes_seen, (len(self.filters), keys, domains))
+        self.fit(filters=len(self.filters), keys=keys, domains=domains)
 
     def _filter(self, nodes: NodeFilter) -> int:
         found = self.filter_ids.get(nodes)
@@ -129,7 +129,7 @@ class Topology:
         found = self.host_rows.get(thing)
         if found is None:
             found = self.host_rows[thing] = len(self.host_rows)
-            self.by_host = grown(self.by_host, (found + 1, self.by_host.shape[1]))
+            self.fit(host_rows=found + 1)
         return found
 
     def domain(self, key: int, value: str) -> int:
