@@ -164,7 +164,7 @@ class Invariants(DecisionObserver):
         if over.any():
             raise self._broken(f"node {nodes.get(int(over.argmax())).name} holds more than it has")
 
-    def at_rest(self) -> None:
+    def expect_nothing_left_over(self) -> None:
         """When all is quiet: no taint, ticket or replacement is left over, and no pod is pending."""
         for claim in self.store.claims:
             marks = {COMMAND, REPLACES} & set(claim.metadata.annotations)

@@ -25,7 +25,7 @@ def test_fewer_pods_lead_to_fewer_or_smaller_nodes() -> None:
     made.run(1.5 * HOUR)
     assert made.recorder.summary().evictions > 0
     assert made.recorder.samples[-1].price_per_hour < before / 2
-    rules.at_rest()
+    rules.expect_nothing_left_over()
 
 
 def test_without_disruption_nodes_stay() -> None:

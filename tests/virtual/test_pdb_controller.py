@@ -48,7 +48,7 @@ def test_consolidation_moves_protected_pods_one_after_the_other() -> None:
     assert summary.evictions > 1
     assert summary.pdb_refusals > 0
     assert summary.pdb_wait_seconds > 0
-    rules.at_rest()
+    rules.expect_nothing_left_over()
 
 
 def test_a_budget_that_allows_nothing_keeps_the_node() -> None:

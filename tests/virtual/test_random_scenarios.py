@@ -98,4 +98,4 @@ def test_no_rule_is_broken_and_nothing_is_left_over(made: Scenario, seed: int, g
     cluster.run(BUSY)
     if not any(isinstance(fault, Interruptions) for fault in made.faults):
         cluster.run(QUIET)
-        rules.at_rest()
+        rules.expect_nothing_left_over()

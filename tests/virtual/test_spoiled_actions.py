@@ -19,7 +19,7 @@ def ends_well(spoiled: type | None) -> bool:
     made.actuator._do = lambda action: None if type(action) is spoiled else execute(action)  # type: ignore[method-assign]
     try:
         made.run(1.5 * HOUR)
-        rules.at_rest()
+        rules.expect_nothing_left_over()
     except BrokenInvariantError:
         return False
     return made.recorder.samples[-1].price_per_hour < 0.2 and made.recorder.summary().evictions > 0
