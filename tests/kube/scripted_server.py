@@ -1,4 +1,4 @@
-"""A small server that answers as it is told, for what a real API server will not do on demand."""
+"""A server with scripted responses, for what a real API server does not do on demand."""
 
 import asyncio
 import json
@@ -18,8 +18,8 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request that came in."""
+class ReceivedRequest:
+    """A request as it arrived."""
 
     method: str
     path: str
@@ -29,14 +29,14 @@ class Asked:
 
 
 class ScriptedServer:
-    """Gives its answers in their order, the last one for ever, and remembers what it was asked."""
+    """Gives its answers in their order, the last one for ever, and records the requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.url = ""
         self.exhausted = asyncio.Event()
-        """Set when the last answer was asked for."""
+        """Set when the last answer was given."""
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=2**26)
@@ -60,7 +60,9 @@ class ScriptedServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         content = json.loads(body) if body.startswith(b"{") else body
-        self.asked.append(Asked(request.method, request.path, dict(request.query), request.headers.copy(), content))
+        self.requests.append(
+            ReceivedRequest(request.method, request.path, dict(request.query), request.headers.copy(), content)
+        )
         if len(self.answers) > 1:
             return await self.answers.pop(0)(request)
         self.exhausted.set()
@@ -127,14 +129,14 @@ def listed(*items: Mapping[str, Any], version: str = "10", token: str = "") -> A
     return says({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": list(items)})
 
 
-def thing(name: str, version: str = "1", **more: Any) -> dict[str, Any]:
+def raw_object(name: str, version: str = "1", **more: Any) -> dict[str, Any]:
     """A node, a pod, or anything else with a name."""
     return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": version}, **more}
 
 
 def event(kind: str, name: str, version: str, **more: Any) -> dict[str, Any]:
     """A line of a watch."""
-    return {"type": kind, "object": thing(name, version, **more)}
+    return {"type": kind, "object": raw_object(name, version, **more)}
 
 
 def bookmark(version: str, *, ends_initial: bool = False) -> dict[str, Any]:
@@ -142,15 +144,15 @@ def bookmark(version: str, *, ends_initial: bool = False) -> dict[str, Any]:
     return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version, "annotations": annotations}}}
 
 
-Story = Callable[[ScriptedServer, Client], Coroutine[Any, Any, Any]]
+Scenario = Callable[[ScriptedServer, Client], Coroutine[Any, Any, Any]]
 
 
-def tell(answers: list[Answer], story: Story, **options: Any) -> ScriptedServer:
-    """Run a story with a client on a server that gives these answers."""
+def run_against(answers: list[Answer], scenario: Scenario, **options: Any) -> ScriptedServer:
+    """Run a scenario with a client on a server that gives these answers."""
 
     async def run() -> ScriptedServer:
         async with ScriptedServer(*answers) as server, server.client(timeouts=QUICK, **options) as client:
-            await story(server, client)
+            await scenario(server, client)
         return server
 
     return asyncio.run(run())

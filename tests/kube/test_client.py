@@ -7,11 +7,11 @@ import pytest
 from tests.kube.scripted_server import (
     ScriptedServer,
     listed,
+    raw_object,
     refuses,
+    run_against,
     says,
     streams,
-    tell,
-    thing,
 )
 
 from karpool.kube.api_objects import Lease, LeaseSpec
@@ -55,63 +55,67 @@ def test_paths_are_those_of_the_api(path: str, expected: str) -> None:
 
 
 def test_an_object_is_read_and_the_request_says_who_asks() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         assert (await client.get(NODES, "a")).metadata.uid == "uid-a"
 
-    (asked,) = tell([says(thing("a"))], story, user_agent="somebody/1.0").asked
-    assert (asked.method, asked.path, asked.headers["User-Agent"]) == ("GET", "/api/v1/nodes/a", "somebody/1.0")
+    (request,) = run_against([says(raw_object("a"))], scenario, user_agent="somebody/1.0").requests
+    assert (request.method, request.path, request.headers["User-Agent"]) == ("GET", "/api/v1/nodes/a", "somebody/1.0")
 
 
 def test_a_list_follows_its_pages() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         nodes = await client.list(NODES, label_selector="a=b", field_selector="c=d", page=2)
         assert [node.name for node in nodes.items] == ["a", "b", "c"]
         assert nodes.resource_version == "7"
 
-    pages = [listed(thing("a"), thing("b"), version="7", token="more"), listed(thing("c"), version="7")]  # noqa: S106 - of a page
-    first, second = tell(pages, story).asked
+    pages = [listed(raw_object("a"), raw_object("b"), version="7", token="more"), listed(raw_object("c"), version="7")]  # noqa: S106 - of a page
+    first, second = run_against(pages, scenario).requests
     assert first.query == {"limit": "2", "labelSelector": "a=b", "fieldSelector": "c=d"}
     assert second.query == first.query | {"continue": "more"}
 
 
 def test_a_list_whose_pages_expire_is_read_once_more_in_one_piece() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         assert [node.name for node in (await client.list(NODES, page=1)).items] == ["b", "c"]
 
-    answers = [listed(thing("a"), token="more"), refuses(410, "Expired"), listed(thing("b"), thing("c"))]  # noqa: S106 - of a page
-    assert tell(answers, story).asked[-1].query == {}
+    answers = [listed(raw_object("a"), token="more"), refuses(410, "Expired"), listed(raw_object("b"), raw_object("c"))]  # noqa: S106 - of a page
+    assert run_against(answers, scenario).requests[-1].query == {}
 
 
 def test_an_object_that_cannot_be_read_is_left_out_of_a_list_and_reported() -> None:
     heard: list[Unreadable] = []
 
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         nodes = await client.list(NODES)
         assert [node.name for node in nodes.items] == ["a", "c"]
         assert list(nodes.unreadable) == heard
 
-    tell([listed(thing("a"), thing("b", **NOT_DECODABLE), thing("c"))], story, on_unreadable=heard.append)
+    run_against(
+        [listed(raw_object("a"), raw_object("b", **NOT_DECODABLE), raw_object("c"))],
+        scenario,
+        on_unreadable=heard.append,
+    )
     assert [str(unreadable) for unreadable in heard] == ["Node b: spec.taints: expected a list, got text"]
 
 
 @pytest.mark.parametrize("item", [b'{"metadata": {"name": "\xff"}}', b"3", b'"x"', b'{"metadata": {"name": 3}}'])
 def test_an_item_may_be_anything(item: bytes) -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         for resource in (NODES, NODE_POOLS):
             answer = await client.list(resource)
             assert (answer.items, len(answer.unreadable)) == ((), 1)
             assert str(answer.unreadable[0]).isprintable()
 
-    tell([says(b'{"items": [' + item + b"]}")], story)
+    run_against([says(b'{"items": [' + item + b"]}")], scenario)
 
 
 def test_a_pool_that_breaks_a_rule_is_left_out() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         pools = await client.list(NODE_POOLS)
         assert [pool.name for pool in pools.items] == ["good"]
         assert [(unreadable.key, "weight" in unreadable.problem) for unreadable in pools.unreadable] == [("bad", True)]
 
-    tell([listed(thing("good", spec={"weight": 5}), thing("bad", spec={"weight": 500}))], story)
+    run_against([listed(raw_object("good", spec={"weight": 5}), raw_object("bad", spec={"weight": 500}))], scenario)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +135,14 @@ def test_a_pool_that_breaks_a_rule_is_left_out() -> None:
     ],
 )
 def test_every_refusal_has_its_type_and_one_line(status: int, reason: str, error: type[ApiError]) -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(error) as caught:
-            await client.create(NODES, thing("a"))
+            await client.create(NODES, raw_object("a"))
         assert type(caught.value) is error
         code = f"{status} {reason}".strip()
         assert str(caught.value) == f"create /api/v1/nodes: line one\\nline two ({code})"
 
-    tell([refuses(status, reason, "line one\nline two")], story)
+    run_against([refuses(status, reason, "line one\nline two")], scenario)
 
 
 def test_already_exists_differs_from_a_conflict() -> None:
@@ -148,23 +152,23 @@ def test_already_exists_differs_from_a_conflict() -> None:
 
 @pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"\xff\xfe", b"", b"[1]", b"{" * 5000])
 def test_a_refusal_may_say_anything(body: bytes) -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(ServerError) as caught:
-            await client.create(NODES, thing("a"))
+            await client.create(NODES, raw_object("a"))
         assert str(caught.value).isprintable()
 
-    tell([says(body, status=502)], story)
+    run_against([says(body, status=502)], scenario)
 
 
 @pytest.mark.parametrize("body", [b"", b"nonsense", b"[]", b'{"metadata": 3}', b"\xff"])
 def test_an_answer_that_is_no_object_is_told(body: bytes) -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(UnreadableError):
             await client.get(NODES, "a")
         with pytest.raises(UnreadableError):
             await client.list(NODES)
 
-    tell([says(body)], story)
+    run_against([says(body)], scenario)
 
 
 def test_the_refusal_of_a_budget_is_raised_at_once_with_its_words() -> None:
@@ -172,38 +176,38 @@ def test_the_refusal_of_a_budget_is_raised_at_once_with_its_words() -> None:
         {"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods and has 2 currently"}
     ]
 
-    async def story(server: ScriptedServer, client: Client) -> None:
+    async def scenario(server: ScriptedServer, client: Client) -> None:
         with pytest.raises(TooManyRequestsError) as caught:
             await client.evict("x", "web-1", "u1")
         assert caught.value.by_budget
         assert "Cannot evict pod. The disruption budget web needs 2" in str(caught.value)
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
 
     refusal = refuses(429, "TooManyRequests", "Cannot evict pod.", details={"causes": causes, "retryAfterSeconds": 10})
-    (asked,) = tell([refusal], story).asked
-    assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/x/pods/web-1/eviction")
-    assert asked.body["deleteOptions"] == {"preconditions": {"uid": "u1"}}
+    (request,) = run_against([refusal], scenario).requests
+    assert (request.method, request.path) == ("POST", "/api/v1/namespaces/x/pods/web-1/eviction")
+    assert request.body["deleteOptions"] == {"preconditions": {"uid": "u1"}}
 
 
 def test_a_throttled_eviction_is_told_apart_from_a_refused_one() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(TooManyRequestsError) as caught:
             await client.evict("x", "web-1", "u1")
         assert not caught.value.by_budget
         assert caught.value.retry_after == 1
 
-    tell([says("Too many requests", status=429, Retry_After="1")], story)
+    run_against([says("Too many requests", status=429, Retry_After="1")], scenario)
 
 
 def test_writes_carry_their_preconditions() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         await client.merge_patch(
             NODES, "a", {"metadata": {"labels": {"x": None}}}, resource_version="7", subresource="status"
         )
         await client.delete(PODS, "a", namespace="x", uid="u1", grace_seconds=0)
         await client.delete(PODS, "a", namespace="x")
 
-    patch, delete, plain = tell([says(thing("a"))], story).asked
+    patch, delete, plain = run_against([says(raw_object("a"))], scenario).requests
     assert (patch.method, patch.path) == ("PATCH", "/api/v1/nodes/a/status")
     assert patch.headers["Content-Type"] == "application/merge-patch+json"
     assert patch.body == {"metadata": {"labels": {"x": None}, "resourceVersion": "7"}}
@@ -213,12 +217,12 @@ def test_writes_carry_their_preconditions() -> None:
 
 
 def test_a_created_object_says_its_kind() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         await client.create(LEASES, Lease(Metadata("l"), LeaseSpec(holder_identity="me")), namespace="x")
 
-    (asked,) = tell([says(thing("l"))], story).asked
-    assert asked.path == "/apis/coordination.k8s.io/v1/namespaces/x/leases"
-    assert asked.body == {
+    (request,) = run_against([says(raw_object("l"))], scenario).requests
+    assert request.path == "/apis/coordination.k8s.io/v1/namespaces/x/leases"
+    assert request.body == {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"name": "l"},
@@ -229,12 +233,12 @@ def test_a_created_object_says_its_kind() -> None:
 def test_who_does_not_lead_writes_nothing_and_reads_on() -> None:
     leads = True
 
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         nonlocal leads
-        await client.create(NODES, thing("a"))
+        await client.create(NODES, raw_object("a"))
         leads = False
         for write in (
-            client.create(NODES, thing("a")),
+            client.create(NODES, raw_object("a")),
             client.merge_patch(NODES, "a", {}),
             client.delete(NODES, "a"),
             client.evict("x", "a", "u"),
@@ -243,10 +247,10 @@ def test_who_does_not_lead_writes_nothing_and_reads_on() -> None:
             with pytest.raises(NotLeadingError):
                 await write
         await client.get(NODES, "a")
-        await client.ungated().create(LEASES, thing("a"), namespace="x")
+        await client.ungated().create(LEASES, raw_object("a"), namespace="x")
 
-    server = tell([says(thing("a"))], story, write_gate=lambda: leads)
-    assert [asked.method for asked in server.asked] == ["POST", "GET", "POST"]
+    server = run_against([says(raw_object("a"))], scenario, write_gate=lambda: leads)
+    assert [request.method for request in server.requests] == ["POST", "GET", "POST"]
 
 
 def test_a_write_that_waits_is_dropped_when_the_lead_is_lost() -> None:
@@ -256,12 +260,12 @@ def test_a_write_that_waits_is_dropped_when_the_lead_is_lost() -> None:
         nonlocal leads
         leads = False
 
-    async def story(server: ScriptedServer, client: Client) -> None:
+    async def scenario(server: ScriptedServer, client: Client) -> None:
         with pytest.raises(NotLeadingError):
-            await client.create(NODES, thing("a"))
-        assert len(server.asked) == 1
+            await client.create(NODES, raw_object("a"))
+        assert len(server.requests) == 1
 
-    tell([says("busy", status=429, Retry_After="1")], story, write_gate=lambda: leads, sleep=sleep)
+    run_against([says("busy", status=429, Retry_After="1")], scenario, write_gate=lambda: leads, sleep=sleep)
 
 
 class Renewable:
@@ -282,30 +286,33 @@ class Renewable:
 
 
 def test_refused_credentials_are_renewed_once() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         await client.get(NODES, "a")
         with pytest.raises(UnauthorizedError):
             await client.get(NODES, "a")
 
-    answers = [refuses(401, "Unauthorized"), says(thing("a")), refuses(401, "Unauthorized")]
-    server = tell(answers, story, credentials=Renewable())
-    assert [asked.headers["Authorization"][-1] for asked in server.asked] == ["1", "2", "2", "3"]
+    answers = [refuses(401, "Unauthorized"), says(raw_object("a")), refuses(401, "Unauthorized")]
+    server = run_against(answers, scenario, credentials=Renewable())
+    assert [request.headers["Authorization"][-1] for request in server.requests] == ["1", "2", "2", "3"]
 
 
 def test_credentials_that_cannot_be_renewed_are_not_tried_twice() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(UnauthorizedError):
             await client.get(NODES, "a")
 
-    assert len(tell([refuses(401, "Unauthorized")], story, credentials=FixedCredentials("Bearer x")).asked) == 1
+    assert (
+        len(run_against([refuses(401, "Unauthorized")], scenario, credentials=FixedCredentials("Bearer x")).requests)
+        == 1
+    )
 
 
 def test_everything_sent_is_counted() -> None:
     heard: list[tuple[str, str, int]] = []
 
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         await client.get(NODES, "a")
-        assert await client.raw("GET", "/version") == json.dumps(thing("a")).encode()
+        assert await client.raw("GET", "/version") == json.dumps(raw_object("a")).encode()
         async for _ in client.watch(NODES, "5"):
             pass
 
@@ -313,7 +320,7 @@ def test_everything_sent_is_counted() -> None:
         assert seconds >= 0
         heard.append((verb, resource, status))
 
-    tell([refuses(500, ""), says(thing("a")), says(thing("a")), streams()], story, on_request=count)
+    run_against([refuses(500, ""), says(raw_object("a")), says(raw_object("a")), streams()], scenario, on_request=count)
     assert heard == [("get", "nodes", 500), ("get", "nodes", 200), ("get", "", 200), ("watch", "nodes", 200)]
 
 
@@ -325,18 +332,18 @@ def test_everything_sent_is_counted() -> None:
     ],
 )
 def test_a_server_that_is_not_there_is_named(server: str, words: str) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         target = Target(server=server, credentials=FixedCredentials("Bearer hush"))
         async with Client(target, timeouts=Timeouts(retries=0)) as client:
             with pytest.raises(UnreachableError, match=words) as caught:
                 await client.get(NODES, "a")
             assert not caught.value.sent
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_slow_answer_ends_in_time() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async def silent(_: Any) -> Any:
             await asyncio.sleep(60)
 
@@ -348,7 +355,7 @@ def test_a_slow_answer_ends_in_time() -> None:
                 async for _ in client.watch(NODES, "5"):
                     pass
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_closed_client_says_so() -> None:

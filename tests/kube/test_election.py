@@ -75,7 +75,7 @@ async def replicas(lock: MemoryLeaseLock, *names: str) -> AsyncIterator[list[Rep
 
 
 def test_one_of_several_leads_and_keeps_leading() -> None:
-    async def story() -> list[list[bool]]:
+    async def scenario() -> list[list[bool]]:
         seen = []
         async with replicas(MemoryLeaseLock(), "a", "b", "c") as started:
             for _ in range(600):
@@ -83,13 +83,13 @@ def test_one_of_several_leads_and_keeps_leading() -> None:
                 seen.append([replica.elector.leading for replica in started])
         return seen
 
-    seen = run_virtually(story())
+    seen = run_virtually(scenario())
     assert all(sum(moment) == 1 for moment in seen[5:])
     assert len({tuple(moment) for moment in seen[5:]}) == 1
 
 
 def test_a_leader_that_dies_is_followed_when_its_lease_has_run_out() -> None:
-    async def story() -> float:
+    async def scenario() -> float:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
@@ -103,11 +103,11 @@ def test_a_leader_that_dies_is_followed_when_its_lease_has_run_out() -> None:
             assert (lock.lease.spec.holder_identity, lock.lease.spec.lease_transitions) == ("b", 1)
         return waited
 
-    assert 10 < run_virtually(story()) < 15 + 2 * 2.4 + 0.1
+    assert 10 < run_virtually(scenario()) < 15 + 2 * 2.4 + 0.1
 
 
 def test_a_lease_that_is_released_changes_hands_at_once() -> None:
-    async def story() -> float:
+    async def scenario() -> float:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
@@ -122,11 +122,11 @@ def test_a_lease_that_is_released_changes_hands_at_once() -> None:
             await second.stop()
         return waited
 
-    assert run_virtually(story()) < 2.5
+    assert run_virtually(scenario()) < 2.5
 
 
 def test_whoever_does_not_hold_the_lease_cannot_release_it() -> None:
-    async def story() -> str:
+    async def scenario() -> str:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
@@ -134,12 +134,12 @@ def test_whoever_does_not_hold_the_lease_cannot_release_it() -> None:
         assert lock.lease is not None
         return lock.lease.spec.holder_identity
 
-    assert run_virtually(story()) == "a"
+    assert run_virtually(scenario()) == "a"
 
 
 @pytest.mark.parametrize("trouble", ["broken", "silent"])
 def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_is_told(trouble: str) -> None:
-    async def story() -> tuple[float, list[str]]:
+    async def scenario() -> tuple[float, list[str]]:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (leader,):
             await time_until_leading(leader)
@@ -152,13 +152,13 @@ def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_is_told(trouble: s
             assert lock.writes == written
         return now() - start, leader.calls
 
-    waited, calls = run_virtually(story())
+    waited, calls = run_virtually(scenario())
     assert 7.9 < waited < 10.1
     assert calls == ["started", "stopped"]
 
 
 def test_short_trouble_is_lived_through() -> None:
-    async def story() -> tuple[list[str], bool]:
+    async def scenario() -> tuple[list[str], bool]:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (leader,):
             await time_until_leading(leader)
@@ -168,11 +168,11 @@ def test_short_trouble_is_lived_through() -> None:
             await asyncio.sleep(30)
             return list(leader.calls), leader.elector.leading
 
-    assert run_virtually(story()) == (["started"], True)
+    assert run_virtually(scenario()) == (["started"], True)
 
 
 def test_a_blocked_process_does_not_lead_by_mistake_and_begins_a_new_term() -> None:
-    async def story() -> tuple[bool, list[str], int]:
+    async def scenario() -> tuple[bool, list[str], int]:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (leader,):
             await time_until_leading(leader)
@@ -183,12 +183,12 @@ def test_a_blocked_process_does_not_lead_by_mistake_and_begins_a_new_term() -> N
             await asyncio.sleep(5)
             return at_once, list(leader.calls), leader.elector.term
 
-    assert run_virtually(story()) == (False, ["started", "stopped", "started"], 2)
+    assert run_virtually(scenario()) == (False, ["started", "stopped", "started"], 2)
 
 
 @pytest.mark.parametrize("hours", [-5, 5])
 def test_a_wrong_date_on_another_machine_means_nothing(hours: int) -> None:
-    async def story() -> list[str]:
+    async def scenario() -> list[str]:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (first,):
             await time_until_leading(first)
@@ -199,11 +199,11 @@ def test_a_wrong_date_on_another_machine_means_nothing(hours: int) -> None:
             assert first.elector.leading
         return other.calls
 
-    assert run_virtually(story()) == []
+    assert run_virtually(scenario()) == []
 
 
 def test_two_never_lead_at_once_whatever_fails() -> None:
-    async def story() -> int:
+    async def scenario() -> int:
         lock = MemoryLeaseLock()
         together = 0
         async with replicas(lock, "a", "b", "c") as made:
@@ -217,11 +217,11 @@ def test_two_never_lead_at_once_whatever_fails() -> None:
             assert sum(len(replica.calls) for replica in made) > 10
         return together
 
-    assert run_virtually(story()) == 0
+    assert run_virtually(scenario()) == 0
 
 
 def test_a_leader_whose_lease_somebody_took_stops_within_a_retry() -> None:
-    async def story() -> float:
+    async def scenario() -> float:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (leader,):
             await time_until_leading(leader)
@@ -232,11 +232,11 @@ def test_a_leader_whose_lease_somebody_took_stops_within_a_retry() -> None:
             assert lock.lease.spec.holder_identity == "thief"
         return now() - start
 
-    assert run_virtually(story()) < 2.2
+    assert run_virtually(scenario()) < 2.2
 
 
 def test_renewals_keep_the_time_of_acquiring() -> None:
-    async def story() -> tuple[LeaseSpec, LeaseSpec]:
+    async def scenario() -> tuple[LeaseSpec, LeaseSpec]:
         lock = MemoryLeaseLock()
         async with replicas(lock, "a") as (leader,):
             await time_until_leading(leader)
@@ -245,7 +245,7 @@ def test_renewals_keep_the_time_of_acquiring() -> None:
             await asyncio.sleep(10)
             return early, lock.lease.spec
 
-    early, late = run_virtually(story())
+    early, late = run_virtually(scenario())
     assert (late.acquire_time, late.lease_transitions) == (early.acquire_time, 0)
     assert early.renew_time is not None
     assert late.renew_time is not None

@@ -18,10 +18,10 @@ from tests.kube.kubeconfigs import (
     target_of,
     written,
 )
-from tests.kube.scripted_server import ScriptedServer, refuses, says, thing
+from tests.kube.scripted_server import ScriptedServer, raw_object, refuses, says
 
 from karpool.kube.errors import CredentialsError
-from karpool.kube.exec_plugin import Plugin, PluginCredentials
+from karpool.kube.exec_plugin import ExecPlugin, PluginCredentials
 from karpool.live.resources import NODES
 
 
@@ -58,8 +58,8 @@ def test_what_a_plugin_said_is_kept_until_it_expires(tmp_path: Path) -> None:
     path = plugin(tmp_path, answering(SECRET, expirationTimestamp="2026-01-01T01:00:00Z"))
     clock = [now]
 
-    async def story() -> None:
-        credentials = PluginCredentials(Plugin(api_version=V1, command=str(path)), now=lambda: clock[0])
+    async def scenario() -> None:
+        credentials = PluginCredentials(ExecPlugin(api_version=V1, command=str(path)), now=lambda: clock[0])
         await asyncio.gather(*(credentials.headers() for _ in range(5)))
         clock[0] = now + timedelta(minutes=59)
         await credentials.headers()
@@ -68,23 +68,26 @@ def test_what_a_plugin_said_is_kept_until_it_expires(tmp_path: Path) -> None:
         await credentials.headers()
         assert runs(path) == 2
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_refused_token_makes_the_plugin_run_once_for_all_who_ask(tmp_path: Path) -> None:
     counting = "token-' + str(os.path.getsize(sys.argv[0] + '.runs')) + '"
     path = plugin(tmp_path, answering(counting))
 
-    async def story() -> None:
-        async with ScriptedServer(refuses(401, "Unauthorized"), says(thing("a"))) as server:
-            credentials = PluginCredentials(Plugin(api_version=V1, command=str(path)))
+    async def scenario() -> None:
+        async with ScriptedServer(refuses(401, "Unauthorized"), says(raw_object("a"))) as server:
+            credentials = PluginCredentials(ExecPlugin(api_version=V1, command=str(path)))
             async with server.client(credentials=credentials) as client:
                 await client.get(NODES, "a")
-            assert [asked.headers["Authorization"] for asked in server.asked] == ["Bearer token-1", "Bearer token-2"]
+            assert [request.headers["Authorization"] for request in server.requests] == [
+                "Bearer token-1",
+                "Bearer token-2",
+            ]
             assert await credentials.renew({"Authorization": "Bearer token-1"})
             assert runs(path) == 2
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_somebody_may_ask_in_the_name_of_somebody_else(tmp_path: Path) -> None:
         "as-user-extra": {"example.com/x": ["y"]},
     }
 
-    async def story() -> None:
+    async def scenario() -> None:
         headers = await target_of(written(tmp_path, user=user)).credentials.headers()
         assert list(headers.items()) == [
             ("Authorization", f"Bearer {SECRET}"),
@@ -106,7 +106,7 @@ def test_somebody_may_ask_in_the_name_of_somebody_else(tmp_path: Path) -> None:
             ("Impersonate-Extra-example.com%2Fx", "y"),
         ]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
     link = tmp_path / "token"
     link.symlink_to("one")
 
-    async def story() -> None:
+    async def scenario() -> None:
         credentials = TokenFile(link)
         assert await credentials.headers() == {"Authorization": "Bearer first"}
         assert not await credentials.renew({"Authorization": "Bearer first"})
@@ -203,25 +203,25 @@ def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
         with pytest.raises(CredentialsError, match="cannot be read: No such file"):
             await credentials.headers()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_nothing_secret_shows(tmp_path: Path) -> None:
     user = {"token": SECRET, "username": "me", "password": SECRET, "client-key-data": "", "as": "boss"}
     target = target_of(written(tmp_path, user=user, cluster={"proxy-url": f"http://me:{SECRET}@127.0.0.1:1"}))
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with Client(target, timeouts=Timeouts(retries=0)) as client:
             with pytest.raises(UnreachableError) as caught:
                 await client.get(NODES, "a")
             assert SECRET not in "".join(traceback.format_exception(caught.value)) + repr(caught.value)
             assert SECRET not in repr(client) + repr(target) + repr(target.credentials)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_proxy_that_says_no_keeps_its_password(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with ScriptedServer(says("")) as proxy:  # knows nothing of CONNECT
             address = proxy.url.replace("http://", f"http://me:{SECRET}@")
             target = target_of(written(tmp_path, cluster={"proxy-url": address, "insecure-skip-tls-verify": True}))
@@ -230,7 +230,7 @@ def test_a_proxy_that_says_no_keeps_its_password(tmp_path: Path) -> None:
                     await client.get(NODES, "a")
                 assert SECRET not in "".join(traceback.format_exception(caught.value))
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_certificates_are_read_from_data_and_from_files_that_change(tmp_path: Pa
         "client-key-data": base64.b64encode(own.key.read_bytes()).decode(),
     }
 
-    async def story() -> None:
+    async def scenario() -> None:
         for user in (files, data):
             target = target_of(written(tmp_path, user=user))
             await target.credentials.headers()
@@ -285,7 +285,7 @@ def test_certificates_are_read_from_data_and_from_files_that_change(tmp_path: Pa
         (tmp_path / "cert.pem").write_bytes(other.certificate.read_bytes())
         assert await target.credentials.renew({})
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @with_openssl
@@ -296,9 +296,9 @@ def test_a_certificate_that_does_not_fit_its_key_is_told(tmp_path: Path) -> None
         "client-key": str(authority.client("other", ()).key),
     }
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with Client(target_of(written(tmp_path, user=user)), timeouts=Timeouts(retries=9)) as client:
             with pytest.raises(UnreachableError, match="certificates for dev cannot be used: KEY_VALUES_MISMATCH"):
                 await client.get(NODES, "a")
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -8,9 +8,9 @@ from tests.kube.scripted_server import (
     bookmark,
     event,
     failure,
+    raw_object,
+    run_against,
     streams,
-    tell,
-    thing,
 )
 
 from karpool.kube.client import Client
@@ -35,7 +35,7 @@ async def collected(client: Client, version: str = "5", **options: Any) -> list[
 
 @pytest.mark.parametrize("every", [0, 1, 7])
 def test_a_watch_gives_changes_however_the_lines_arrive(every: int) -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         assert await collected(client, timeout_seconds=9) == [
             ("ADDED", "a", "6"),
             ("MODIFIED", "a", "7"),
@@ -44,8 +44,8 @@ def test_a_watch_gives_changes_however_the_lines_arrive(every: int) -> None:
         ]
 
     lines = (event("ADDED", "a", "6"), event("MODIFIED", "a", "7"), bookmark("9"), event("DELETED", "a", "10"))
-    (asked,) = tell([streams(*lines, b'{"type": "ADDED", "obj', every=every)], story).asked
-    assert asked.query == {
+    (request,) = run_against([streams(*lines, b'{"type": "ADDED", "obj', every=every)], scenario).requests
+    assert request.query == {
         "watch": "true",
         "allowWatchBookmarks": "true",
         "timeoutSeconds": "9",
@@ -56,11 +56,11 @@ def test_a_watch_gives_changes_however_the_lines_arrive(every: int) -> None:
 def test_an_object_that_cannot_be_read_counts_as_gone_in_a_watch() -> None:
     heard: list[Unreadable] = []
 
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         assert await collected(client) == [("DELETED", "b", "6"), ("ADDED", "c", "7")]
 
     lines = (event("MODIFIED", "b", "6", **NOT_DECODABLE), event("ADDED", "c", "7"))
-    tell([streams(*lines)], story, on_unreadable=heard.append)
+    run_against([streams(*lines)], scenario, on_unreadable=heard.append)
     assert [(unreadable.resource, unreadable.key) for unreadable in heard] == [(NODES, "b")]
 
 
@@ -79,40 +79,40 @@ def test_an_object_that_cannot_be_read_counts_as_gone_in_a_watch() -> None:
     ],
 )
 def test_what_is_wrong_in_a_watch_has_its_type(line: Any, error: type[ApiError]) -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(error):
             await collected(client)
 
-    tell([streams(line)], story)
+    run_against([streams(line)], scenario)
 
 
 def test_a_watch_that_is_cut_says_so() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         with pytest.raises(UnreachableError):
             await collected(client)
 
-    tell([streams(event("ADDED", "a", "6"), then="cut")], story)
+    run_against([streams(event("ADDED", "a", "6"), then="cut")], scenario)
 
 
 def test_a_silent_watch_ends() -> None:
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         client.watch_grace = 0.1
         with pytest.raises(UnreachableError, match="no answer in time"):
             await collected(client, timeout_seconds=0.1)
 
-    tell([streams(event("ADDED", "a", "6"), then="silence")], story)
+    run_against([streams(event("ADDED", "a", "6"), then="silence")], scenario)
 
 
 def test_lines_may_be_very_long_but_not_endless() -> None:
-    long = thing("a", "6") | {"filler": "x" * 6_000_000}
+    long = raw_object("a", "6") | {"filler": "x" * 6_000_000}
 
-    async def story(server: ScriptedServer, client: Client) -> None:
+    async def scenario(server: ScriptedServer, client: Client) -> None:
         assert await collected(client) == [("ADDED", "a", "6")]
         with pytest.raises(UnreadableError, match="a line of more than"):
             await collected(client)
-        assert len(server.asked) == 2
+        assert len(server.requests) == 2
 
-    tell([streams({"type": "ADDED", "object": long}), streams(b"x" * 33 * 2**20)], story)
+    run_against([streams({"type": "ADDED", "object": long}), streams(b"x" * 33 * 2**20)], scenario)
 
 
 def test_many_lines_are_all_read() -> None:
@@ -126,7 +126,7 @@ def test_many_lines_are_all_read() -> None:
     }
     line = json.dumps({"type": "ADDED", "object": pod}).encode() + b"\n"
 
-    async def story(_: ScriptedServer, client: Client) -> None:
+    async def scenario(_: ScriptedServer, client: Client) -> None:
         last: WatchEvent[Any] | None = None
         seen = 0
         async for last in client.watch(PODS, "5"):  # noqa: B007 - the last one is looked at
@@ -135,4 +135,4 @@ def test_many_lines_are_all_read() -> None:
         assert last is not None
         assert last.object.key == "x/p"
 
-    tell([streams(line * 20_000)], story)
+    run_against([streams(line * 20_000)], scenario)

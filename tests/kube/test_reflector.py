@@ -3,7 +3,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.kube.scripted_server import Answer, ScriptedServer, bookmark, event, failure, listed, refuses, streams, thing
+from tests.kube.scripted_server import (
+    Answer,
+    ScriptedServer,
+    bookmark,
+    event,
+    failure,
+    listed,
+    raw_object,
+    refuses,
+    streams,
+)
 
 from karpool.kube.backoff import Backoff
 from karpool.kube.errors import ApiError
@@ -57,8 +67,8 @@ class Run:
     def versions(self) -> list[str | None]:
         """What each request asked to go on from; `all` for a streaming list, `pages` for a list."""
         return [
-            "all" if "sendInitialEvents" in asked.query else asked.query.get("resourceVersion", "pages")
-            for asked in self.server.asked
+            "all" if "sendInitialEvents" in request.query else request.query.get("resourceVersion", "pages")
+            for request in self.server.requests
         ]
 
 
@@ -75,7 +85,7 @@ def reflect(*answers: Answer, **options: Any) -> Run:
         run.waits.append(seconds)
         await asyncio.sleep(0)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with ScriptedServer(*answers) as server, server.client(timeouts=QUICK) as client:
             run.server = server
             client.watch_grace = 0.0
@@ -88,7 +98,7 @@ def reflect(*answers: Answer, **options: Any) -> Run:
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     return run
 
 
@@ -98,9 +108,9 @@ def test_a_streaming_list_is_synced_at_its_bookmark_and_goes_on_in_the_same_requ
     assert run.sink.known == {"a": "11"}
     assert run.reflector.synced.is_set()
     assert run.reflector.last_activity > 0
-    (asked,) = run.server.asked
-    assert asked.query["resourceVersionMatch"] == "NotOlderThan"
-    assert asked.query["allowWatchBookmarks"] == "true"
+    (request,) = run.server.requests
+    assert request.query["resourceVersionMatch"] == "NotOlderThan"
+    assert request.query["allowWatchBookmarks"] == "true"
 
 
 def test_nothing_is_synced_before_the_bookmark() -> None:
@@ -111,7 +121,7 @@ def test_nothing_is_synced_before_the_bookmark() -> None:
 
 @pytest.mark.parametrize("refusal", [refuses(422, "Invalid"), refuses(400, "BadRequest")])
 def test_a_server_without_streaming_lists_is_read_page_by_page(refusal: Answer) -> None:
-    pages = (listed(thing("a", "3"), token="t"), listed(thing("b", "4")))  # noqa: S106 - of a page
+    pages = (listed(raw_object("a", "3"), token="t"), listed(raw_object("b", "4")))  # noqa: S106 - of a page
     run = reflect(refusal, *pages, streams(event("ADDED", "c", "11"), then="silence"))
     assert run.versions == ["all", "pages", "pages", "10"]
     assert run.sink.replaced == [["a", "b"]]
@@ -122,7 +132,7 @@ def test_a_server_without_streaming_lists_is_read_page_by_page(refusal: Answer) 
 @pytest.mark.parametrize("then", ["end", "silence"])
 def test_a_streaming_list_without_its_bookmark_is_given_up(then: str) -> None:
     endless = streams(event("ADDED", "a", "3"), then=then)
-    run = reflect(endless, listed(thing("b", "4")), streams(then="silence"), bookmark_seconds=0.1)
+    run = reflect(endless, listed(raw_object("b", "4")), streams(then="silence"), bookmark_seconds=0.1)
     assert run.versions == ["all", "pages", "10"]
     assert run.sink.known == {"b": "4"}
 

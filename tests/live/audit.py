@@ -1,4 +1,4 @@
-"""What the API server was asked, by whom, and what roles allow: as its own audit log and the roles' rules have it."""
+"""The requests in the audit log of the API server, and what the rules of roles allow."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ class Right(NamedTuple):
         return " ".join(part for part in self if part)
 
 
-class Asked(NamedTuple):
+class AuditedRequest(NamedTuple):
     """A request, and the status of its answer."""
 
     verb: str
@@ -51,21 +51,21 @@ def flags(folder: Path) -> list[str]:
     return [f"--audit-policy-file={policy}", f"--audit-log-path={folder / 'audit.log'}"]
 
 
-def asked_by(user: str, folder: Path, since: int = 0) -> Iterator[Asked]:
-    """What somebody asked for, after so many bytes of the log."""
+def requests_by(user: str, folder: Path, since: int = 0) -> Iterator[AuditedRequest]:
+    """The requests of a user, after so many bytes of the log."""
     with (folder / "audit.log").open("rb") as log:
         log.seek(since)
         for line in log:
             entry = json.loads(line) if line.endswith(b"\n") else {}
             if entry.get("user", {}).get("username") == user and "objectRef" in entry:
-                yield _asked(entry)
+                yield _request(entry)
 
 
-def _asked(entry: Json) -> Asked:
+def _request(entry: Json) -> AuditedRequest:
     about = entry["objectRef"]
     resource = _resource(about.get("apiGroup", ""), about["resource"], about.get("subresource", ""))
     status = entry.get("responseStatus", {}).get("code", 0)
-    return Asked(entry["verb"], resource, about.get("namespace", ""), about.get("name", ""), status)
+    return AuditedRequest(entry["verb"], resource, about.get("namespace", ""), about.get("name", ""), status)
 
 
 def rights(documents: Iterable[Json]) -> set[Right]:

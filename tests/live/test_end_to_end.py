@@ -16,7 +16,7 @@ STARTING = {"key": "example.com/starting", "effect": "NoSchedule"}
 def test_pods_that_wait_get_nodes_and_nodes_that_are_not_needed_go(running_cluster: ControlPlane) -> None:
     """Pods pending, NodeClaims, nodes, pods running; Deployment gone, nodes empty, nodes gone."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(pool())
         trial.start()
         await trial.make(deployment("web", 6))
@@ -26,13 +26,13 @@ def test_pods_that_wait_get_nodes_and_nodes_that_are_not_needed_go(running_clust
         await trial.scale("web", 0)
         await trial.until_nodes(0)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_the_heavier_pool_comes_first_and_its_limits_spill_over(running_cluster: ControlPlane) -> None:
     """Four nodes are needed, the heavy pool may have two."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         small = {"template": {"spec": {"requirements": machines("c-2x")}}}
         await trial.make(pool("light", weight=1, **small), pool("heavy", weight=10, limits={"cpu": "4"}, **small))
         trial.start()
@@ -41,13 +41,13 @@ def test_the_heavier_pool_comes_first_and_its_limits_spill_over(running_cluster:
         pools = sorted(node.metadata.labels[NODEPOOL] for node in await trial.nodes())
         assert pools == ["heavy", "heavy", "light", "light"]
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_node_with_startup_taints_is_awaited_and_has_room_for_daemons(running_cluster: ControlPlane) -> None:
     """Pods wait for the node whose startup taint somebody else removes; no second node is asked for meanwhile."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(_daemons("logs", cpu="500m"), pool(template={"spec": {"startupTaints": [STARTING]}}))
         trial.start()
         await trial.make(deployment("web", 1, cpu="1500m"))
@@ -62,13 +62,13 @@ def test_a_node_with_startup_taints_is_awaited_and_has_room_for_daemons(running_
         assert node.metadata.labels["node.kubernetes.io/instance-type"] == "c-4x-amd64-linux"
         await trial.until_initialized()
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_pod_that_no_node_can_take_is_told_why(running_cluster: ControlPlane, tmp_path: Path) -> None:
     """An event on the pod and a line in the journal carry the reason; other pods get their node."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(pool(limits={"cpu": "8"}))
         trial.start()
         await trial.make(deployment("huge", 1, cpu="16"), deployment("web", 1))
@@ -87,7 +87,7 @@ def test_a_pod_that_no_node_can_take_is_told_why(running_cluster: ControlPlane, 
         assert all("pool default: " in event.message and event.type == "Warning" for event in events)
         assert sum(len(line["newNodes"]) for line in lines) == 1
 
-    play(running_cluster, story, with_journal(tmp_path / "journal"))
+    play(running_cluster, scenario, with_journal(tmp_path / "journal"))
 
 
 def _daemons(name: str, *, cpu: str) -> dict[str, Any]:

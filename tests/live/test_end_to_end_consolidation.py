@@ -20,7 +20,7 @@ def test_half_empty_nodes_become_fewer_while_the_budget_of_their_pods_holds(
 ) -> None:
     """Three nodes with one pod left on each become one; the pods leave one at a time, and none is lost."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         template = {"spec": {"requirements": machines("c-4x")}}
         await trial.make(pool(template=template, disruption={"consolidateAfter": "Never"}))
         trial.start()
@@ -42,13 +42,13 @@ def test_half_empty_nodes_become_fewer_while_the_budget_of_their_pods_holds(
         assert begun["method"] == "MultiNodeConsolidation"
         assert begun["savingsPerHour"] > 0
 
-    play(running_cluster, story, with_journal(tmp_path / "journal"))
+    play(running_cluster, scenario, with_journal(tmp_path / "journal"))
 
 
 def test_a_node_that_is_too_large_is_replaced_by_a_cheaper_one(running_cluster: ControlPlane, tmp_path: Path) -> None:
     """The new node is there before the old one goes, and the budget of the pods holds."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(pool(), budget("web", minAvailable=1))
         trial.start()
         await trial.make(deployment("web", 7))
@@ -70,7 +70,7 @@ def test_a_node_that_is_too_large_is_replaced_by_a_cheaper_one(running_cluster: 
         assert decision["savingsPerHour"] > 0
         assert await trial.events("DisruptionBegan", large.name)
 
-    play(running_cluster, story, with_journal(tmp_path / "journal"))
+    play(running_cluster, scenario, with_journal(tmp_path / "journal"))
 
 
 def test_a_budget_keeps_nodes_while_its_window_is_open_and_lets_them_go_one_by_one(
@@ -78,7 +78,7 @@ def test_a_budget_keeps_nodes_while_its_window_is_open_and_lets_them_go_one_by_o
 ) -> None:
     """Nothing may go for an hour from now; once that window is moved, one node at a time."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         one_node = {"nodes": "1"}
         now = datetime.now(UTC)
         budgets = [one_node, _no_disruption(now)]
@@ -98,13 +98,13 @@ def test_a_budget_keeps_nodes_while_its_window_is_open_and_lets_them_go_one_by_o
             await trial.until_nodes(0)
         assert not opened.broken
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_node_in_its_grace_period_is_left_alone(running_cluster: ControlPlane) -> None:
     """An empty node goes when its grace period after the last pod event is over, not before."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         grace = timedelta(seconds=6)
         await trial.make(pool(disruption={"consolidateAfter": "0s", "consolidationGracePeriod": "6s"}))
         trial.start()
@@ -124,13 +124,13 @@ def test_a_node_in_its_grace_period_is_left_alone(running_cluster: ControlPlane)
         assert datetime.now(UTC) >= marked[0] + grace
         await trial.until_nodes(0)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_pod_that_must_not_be_disturbed_keeps_its_node(running_cluster: ControlPlane) -> None:
     """The node says why it stays; once the pod allows it, the node is replaced."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(pool())
         trial.start()
         await trial.make(_undisturbed(deployment("precious", 1)), deployment("web", 6))
@@ -149,7 +149,7 @@ def test_a_pod_that_must_not_be_disturbed_keeps_its_node(running_cluster: Contro
         await trial.until("the node is gone", lambda: _gone(trial, node.name))
         await trial.until_running(1)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def _no_disruption(start: datetime) -> dict[str, str]:

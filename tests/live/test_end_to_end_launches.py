@@ -19,7 +19,7 @@ IMPATIENT = replace(SETTINGS, execution=replace(SETTINGS.execution, launch_timeo
 def test_a_machine_that_cannot_be_had_gives_way_to_the_next_cheapest(running_cluster: ControlPlane) -> None:
     """A shortage of one type is worked around; where nothing else is allowed, the claim goes and says why."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await _conduct(trial, {SHORTAGES: "c-2x-*/*/*"})
         only = {"template": {"spec": {"requirements": machines("c-2x")}}}
         await trial.make(pool("free"), pool("narrow", **only))
@@ -42,13 +42,13 @@ def test_a_machine_that_cannot_be_had_gives_way_to_the_next_cheapest(running_clu
         await asyncio.sleep(1.5)
         assert await only_one()
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_launch_that_fails_is_tried_again(running_cluster: ControlPlane) -> None:
     """While launches fail the claim says so; when they work again it gets its machine."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await _conduct(trial, {FAILURES: "1"})
         await trial.make(pool())
         trial.start()
@@ -64,13 +64,13 @@ def test_a_launch_that_fails_is_tried_again(running_cluster: ControlPlane) -> No
         await trial.until_running(1)
         assert [node.name for node in await trial.nodes()] == [claim.name]
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_launch_that_hangs_stalls_only_itself_and_leaves_nothing_behind(running_cluster: ControlPlane) -> None:
     """Others get their nodes meanwhile; the claim is given up when its time is over, and so is the next."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         slow = NODE_CLASS | {"metadata": {"name": "slow", "annotations": {LAUNCH_DELAY: "10m"}}}
         ref = {"template": {"spec": {"nodeClassRef": {"name": "slow"}}}}
         await trial.make(slow, pool("slow", **ref), pool("quick"))
@@ -90,7 +90,7 @@ def test_a_launch_that_hangs_stalls_only_itself_and_leaves_nothing_behind(runnin
         await trial.scale("waits", 0)
         await settles(trial, {"slow": 0, "quick": 1})
 
-    play(running_cluster, story, IMPATIENT)
+    play(running_cluster, scenario, IMPATIENT)
 
 
 async def _conduct(trial: Trial, annotations: dict[str, Any]) -> None:

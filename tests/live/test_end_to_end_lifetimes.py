@@ -17,7 +17,7 @@ HASH = "karpenter.sh/nodepool-hash"
 def test_nodes_of_an_old_template_are_replaced_one_by_one(running_cluster: ControlPlane) -> None:
     """A new label in the template changes the pool's hash; every node is drifted and gives way to a new one."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         disruption = {"budgets": [{"nodes": "1"}], "consolidateAfter": "Never"}
         await trial.make(pool(template={"spec": {"requirements": SMALL}}, disruption=disruption))
         await trial.make(budget("web", minAvailable=1))
@@ -38,13 +38,13 @@ def test_nodes_of_an_old_template_are_replaced_one_by_one(running_cluster: Contr
         assert {node.metadata.labels["generation"] for node in await trial.nodes()} == {"two"}
         assert not {claim.metadata.annotations[HASH] for claim in await trial.claims()} & set(old.values())
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_node_that_is_too_old_goes_and_its_pods_move(running_cluster: ControlPlane) -> None:
     """No budget protects a node from its age; its pods get another one."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         disruption = {"budgets": [{"nodes": "0"}]}
         await trial.make(pool(template={"spec": {"expireAfter": "6s"}}, disruption=disruption))
         trial.start()
@@ -59,13 +59,13 @@ def test_a_node_that_is_too_old_goes_and_its_pods_move(running_cluster: ControlP
         await trial.until_running(1)
         await trial.until_nodes(1)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_pods_that_stay_are_deleted_when_the_termination_grace_period_ends(running_cluster: ControlPlane) -> None:
     """Neither a budget nor do-not-disrupt outlasts it; until then both are respected."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(pool(template={"spec": {"terminationGracePeriod": "5s"}}))
         await trial.make(budget("guarded", minAvailable=1), _undisturbed(deployment("precious", 1)))
         await trial.make(deployment("guarded", 1))
@@ -87,13 +87,13 @@ def test_pods_that_stay_are_deleted_when_the_termination_grace_period_ends(runni
         await trial.until("the node is gone", lambda: _gone(trial, claim.name))
         assert {pod.name for pod in await trial.until_running(2)}.isdisjoint(before)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_what_people_delete_takes_its_counterpart_along(running_cluster: ControlPlane) -> None:
     """A node deleted by hand takes its claim along, a claim its node; pods are drained and get another place."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(pool(template={"spec": {"requirements": SMALL}}), budget("web", minAvailable=1))
         trial.start()
         await trial.make(deployment("web", 2))
@@ -108,7 +108,7 @@ def test_what_people_delete_takes_its_counterpart_along(running_cluster: Control
             await settles(trial, {"default": 2})
         assert not onlooker.broken
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def _undisturbed(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def test_a_dry_run_decides_and_writes_nothing(running_cluster: ControlPlane, tmp
     path = tmp_path / "journal"
     dry = with_journal(path, replace(SETTINGS, dry_run=True))
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(pool(template={"spec": {"requirements": machines("c-2x")}}))
         await trial.make(pool("large", template={"spec": {"requirements": machines("c-8x")}}))
         task = trial.start()
@@ -78,13 +78,13 @@ def test_a_dry_run_decides_and_writes_nothing(running_cluster: ControlPlane, tmp
         (line,) = journal(path, "Provisioned")
         assert [new["instanceTypes"] for new in line["newNodes"]] == [["c-8x-amd64-linux"]]
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_beside_karpenter_only_what_is_there_is_replaced(running_cluster: ControlPlane) -> None:
     """Budgets from the annotation, an own taint, no node for pods that wait, and no hash of its own making."""
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(_karpenters_pool(), budget("web", minAvailable=1), deployment("web", 2, **own("default")))
         old = await _made_by_karpenter(trial)
         await trial.make(deployment("waits", 1, cpu="16"))
@@ -113,7 +113,7 @@ def test_beside_karpenter_only_what_is_there_is_replaced(running_cluster: Contro
         (made,) = (await trial.client.list(r.NODE_POOLS)).items
         assert HASH not in made.metadata.annotations
 
-    play(running_cluster, story, BESIDE_KARPENTER)
+    play(running_cluster, scenario, BESIDE_KARPENTER)
 
 
 class CommandPage(DecisionObserver):
@@ -138,7 +138,7 @@ def test_a_page_of_the_caller_shows_what_its_observer_hears(running_cluster: Con
     address = Address("127.0.0.1", free_port())
     commands = CommandPage(address)
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(pool())
         trial.start(observers=[commands], pages=[commands.page])
         await trial.make(deployment("web", 1))
@@ -147,14 +147,14 @@ def test_a_page_of_the_caller_shows_what_its_observer_hears(running_cluster: Con
         await trial.until_nodes(0)
         assert json.loads(await _page(address, "/commands")) == {"requested": 1, "started": ["Emptiness"]}
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_metrics_and_probes_show_what_happens(running_cluster: ControlPlane) -> None:
     """Cost and decisions are on the page of metrics; the probes say that all is well."""
     metrics, health = (Address("127.0.0.1", free_port()) for _ in range(2))
 
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await trial.make(pool())
         trial.start()
         await trial.make(deployment("web", 6))
@@ -179,7 +179,7 @@ def test_metrics_and_probes_show_what_happens(running_cluster: ControlPlane) -> 
         assert page["karpool_decision_seconds_count"] > 0
         assert await _page(health, "/healthz") == await _page(health, "/readyz") == "ok\n"
 
-    play(running_cluster, story, replace(SETTINGS, metrics_address=metrics, health_address=health))
+    play(running_cluster, scenario, replace(SETTINGS, metrics_address=metrics, health_address=health))
 
 
 async def _versions(trial: Trial) -> dict[tuple[str, str], str]:

@@ -19,7 +19,7 @@ def sent(plane: ControlPlane, events: list[RecordEvent], *, waits: tuple[float, 
     """What became of events that are told one after the other, with so many seconds before each."""
     results: list[str] = []
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
             watch = ManualClock()
             recorder = EventRecorder(
@@ -36,7 +36,7 @@ def sent(plane: ControlPlane, events: list[RecordEvent], *, waits: tuple[float, 
                 recorder.record(event)
                 number_sent = await outcome(recorder, results, number_sent)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     return results
 
 
@@ -107,7 +107,7 @@ def test_another_message_is_another_event(control_plane: ControlPlane) -> None:
 def test_an_event_that_somebody_deleted_is_told_anew(control_plane: ControlPlane) -> None:
     event = replace(BLOCKED, name="deleted")
 
-    async def story() -> list[str]:
+    async def scenario() -> list[str]:
         results: list[str] = []
         async with Client(find_target(kubeconfig=control_plane.kubeconfig())) as client:
             watch = ManualClock()
@@ -122,6 +122,6 @@ def test_an_event_that_somebody_deleted_is_told_anew(control_plane: ControlPlane
             await settle(recorder, results, 2)
         return results
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     (there,) = events_about(control_plane, "deleted")
     assert there["count"] == 2

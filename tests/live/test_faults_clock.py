@@ -20,7 +20,7 @@ class _Wall:
 
 
 def test_a_clock_that_is_wrong_and_jumps_forward_and_back_strands_nothing(running_cluster: ControlPlane) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         wall = _Wall(HOUR)
         async with grown(trial, wall=wall) as onlooker:
             for name, ahead in (("one", 2 * HOUR), ("two", -HOUR)):
@@ -30,4 +30,4 @@ def test_a_clock_that_is_wrong_and_jumps_forward_and_back_strands_nothing(runnin
             await shrink(trial, "three")
             await expect_replaced_and_clean(trial, onlooker)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)

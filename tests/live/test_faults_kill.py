@@ -83,7 +83,7 @@ async def _count_writes(trial: Trial, lives: _Lives) -> int:
 def test_killed_at_each_call_of_a_command_the_next_controller_leaves_nothing_behind(
     running_cluster: ControlPlane,
 ) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         lives = _Lives(trial)
         kills = _kills(await _count_writes(trial, lives))
         names = [f"killed-{write}-{'after' if sent else 'before'}" for write, sent in kills]
@@ -98,4 +98,4 @@ def test_killed_at_each_call_of_a_command_the_next_controller_leaves_nothing_beh
             assert all(died[: -max(1, len(died) // 8)]), died
             await expect_nothing_left_behind(trial, onlooker, limits)
 
-    play(running_cluster, story, ALONE)
+    play(running_cluster, scenario, ALONE)

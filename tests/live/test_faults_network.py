@@ -9,18 +9,18 @@ from tests.live.trial import Trial, play
 
 
 def test_refused_late_and_lost_answers_only_cost_time(running_cluster: ControlPlane) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         chance = AtRandom(seed=7, share=0.12)
         async with Proxy(trial.target, chance, delay=0.5) as proxy, grown(trial, target=proxy.target) as onlooker:
             await shrink(trial)
             await expect_replaced_and_clean(trial, onlooker)
             assert set(chance.made) == set(Trouble)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_watches_that_are_cut_in_the_middle_of_a_line_go_on(running_cluster: ControlPlane) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         async with Proxy(trial.target) as proxy, grown(trial, target=proxy.target) as onlooker:
             await shrink(trial)
             await command_begins(trial, "one")
@@ -29,11 +29,11 @@ def test_watches_that_are_cut_in_the_middle_of_a_line_go_on(running_cluster: Con
                 await asyncio.sleep(0.5)
             await expect_replaced_and_clean(trial, onlooker)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_an_api_server_that_restarts_or_is_away_for_a_while_only_costs_time(running_cluster: ControlPlane) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         async with grown(trial) as onlooker:
             for name, seconds in (("one", 0), ("two", 4)):
                 await shrink(trial, name)
@@ -44,11 +44,11 @@ def test_an_api_server_that_restarts_or_is_away_for_a_while_only_costs_time(runn
             await shrink(trial, "three")
             await expect_replaced_and_clean(trial, onlooker)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_versions_that_etcd_has_forgotten_are_read_anew(running_cluster: ControlPlane) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         async with Proxy(trial.target) as proxy, grown(trial, target=proxy.target) as onlooker:
             await shrink(trial)
             await command_begins(trial, "one")
@@ -59,4 +59,4 @@ def test_versions_that_etcd_has_forgotten_are_read_anew(running_cluster: Control
             await expect_replaced_and_clean(trial, onlooker)
             assert proxy.lists > lists
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)

@@ -48,7 +48,7 @@ async def _leads(trial: Trial, lease: str) -> None:
 def test_a_process_that_is_killed_or_stopped_leaves_nothing_behind(
     running_cluster: ControlPlane, tmp_path: Path
 ) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         kubeconfig = running_cluster.kubeconfig()
         await prepare(trial, "one")
         first = _run(kubeconfig, "first", tmp_path / "log")
@@ -67,7 +67,7 @@ def test_a_process_that_is_killed_or_stopped_leaves_nothing_behind(
                     process.kill()
                     process.wait()
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 async def _any_claim(trial: Trial) -> bool:

@@ -29,7 +29,7 @@ async def _leads(trial: Trial) -> asyncio.Task[None]:
 
 
 def test_another_replica_goes_on_when_the_leader_is_killed_or_stopped(running_cluster: ControlPlane) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         async with grown(trial) as onlooker:
             for name, end in (("one", trial.kill), ("two", trial.stop)):
                 trial.start()
@@ -40,11 +40,11 @@ def test_another_replica_goes_on_when_the_leader_is_killed_or_stopped(running_cl
             await shrink(trial, "three")
             await expect_replaced_and_clean(trial, onlooker)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_leader_that_slept_through_the_end_of_its_lease_writes_nothing(running_cluster: ControlPlane) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         await prepare(trial, *ONE_EACH)
         async with Proxy(trial.target) as proxy, Onlooker(trial, healthy=ONE_EACH, leaving=ONE_EACH) as onlooker:
             sleeper = _replica(proxy.url)
@@ -65,7 +65,7 @@ def test_a_leader_that_slept_through_the_end_of_its_lease_writes_nothing(running
                 sleeper.kill()
                 sleeper.wait()
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def _replica(url: str) -> subprocess.Popen[bytes]:

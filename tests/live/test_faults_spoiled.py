@@ -21,7 +21,7 @@ LONG_ENOUGH = 5.0
 def test_a_spoiled_action_shows_and_a_sound_controller_mends_it(
     running_cluster: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(trial: Trial) -> None:
+    async def scenario(trial: Trial) -> None:
         names = {kind: kind.__name__.lower() for kind in SPOILED}
         limits = dict.fromkeys(names.values(), 1)
         await prepare(trial, *limits)
@@ -37,7 +37,7 @@ def test_a_spoiled_action_shows_and_a_sound_controller_mends_it(
             await replaced(trial, *limits)
             await expect_nothing_left_behind(trial, onlooker, limits)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def _without(kind: type) -> Any:

@@ -55,7 +55,7 @@ def test_every_file_is_tried_here() -> None:
 def test_the_api_server_takes_every_manifest_twice_and_the_second_time_nothing_changes(
     control_plane: ControlPlane,
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with Client(find_target(kubeconfig=control_plane.kubeconfig())) as client:
             documents = [document for name, variables in FILES for document in manifests.read(DEPLOY / name, variables)]
             made = [await manifests.apply(client, document) for document in documents]
@@ -66,7 +66,7 @@ def test_the_api_server_takes_every_manifest_twice_and_the_second_time_nothing_c
                 manifests.path_of(document): document["metadata"]["resourceVersion"] for document in again
             } == versions
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(("name", "variables"), DEPLOYMENTS)
@@ -101,7 +101,7 @@ def test_ports_probes_and_volumes_belong_together(name: str, variables: dict[str
 def test_the_strictest_pod_security_admits_the_pods(
     running_cluster: ControlPlane, name: str, variables: dict[str, str]
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with Trial(running_cluster) as trial:
             space = f"{variables['NAMESPACE']}-restricted"
             manifest = deployment(name, variables | {"NAMESPACE": space})
@@ -119,7 +119,7 @@ def test_the_strictest_pod_security_admits_the_pods(
             finally:
                 await trial.client.delete(r.NAMESPACES, space)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 async def _expect_root_is_refused(client: Client, manifest: Json) -> None:

@@ -83,7 +83,7 @@ class Cluster:
         await self.client.merge_patch(NODE_POOLS, self.name, patch, subresource=subresource)
 
 
-def on_a_server(plane: ControlPlane, name: str, story: Callable[[Cluster], Awaitable[None]]) -> None:
+def on_a_server(plane: ControlPlane, name: str, scenario: Callable[[Cluster], Awaitable[None]]) -> None:
     """Play a story with a pool of its own."""
 
     async def run() -> None:
@@ -93,7 +93,7 @@ def on_a_server(plane: ControlPlane, name: str, story: Callable[[Cluster], Await
         assert admin.post(POOLS, {**made, "spec": {"template": {"spec": claim}}}).status == 201
         try:
             async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
-                await story(Cluster(client, admin, name))
+                await scenario(Cluster(client, admin, name))
         finally:
             assert admin.delete(f"{POOLS}/{name}").status == 200
 
@@ -105,7 +105,7 @@ def statuses(status: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_new_pool_gets_a_status_and_keeps_it_without_more_writes(plane: ControlPlane) -> None:
-    async def story(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         status = await cluster.kept()
         assert statuses(status) == {
             "ValidationSucceeded": "True",
@@ -119,11 +119,11 @@ def test_a_new_pool_gets_a_status_and_keeps_it_without_more_writes(plane: Contro
             assert await cluster.kept() == status
         assert cluster.writes == 1
 
-    on_a_server(plane, "pools-new", story)
+    on_a_server(plane, "pools-new", scenario)
 
 
 def test_a_pool_follows_its_node_class(plane: ControlPlane) -> None:
-    async def story(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.classes = set()
         assert statuses(await cluster.kept())["Ready"] == "False"
         cluster.classes = {"better"}
@@ -132,11 +132,11 @@ def test_a_pool_follows_its_node_class(plane: ControlPlane) -> None:
         conditions = statuses(await cluster.kept())
         assert (conditions["NodeClassReady"], conditions["Ready"]) == ("True", "True")
 
-    on_a_server(plane, "pools-class", story)
+    on_a_server(plane, "pools-class", scenario)
 
 
 def test_counters_follow_claims_and_nodes(plane: ControlPlane) -> None:
-    async def story(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.kept()
         claim = node_claim("pools-one", pool=cluster.name, capacity={"cpu": "4", "memory": "16Gi"})
         cluster.store.claims.put(claim)
@@ -151,11 +151,11 @@ def test_counters_follow_claims_and_nodes(plane: ControlPlane) -> None:
         assert (status["nodes"], status["resources"]["cpu"]) == (0, "0")
         assert "example.com/gpu" not in status["resources"]
 
-    on_a_server(plane, "pools-counters", story)
+    on_a_server(plane, "pools-counters", scenario)
 
 
 def test_a_pool_that_nodes_cannot_join_says_so_and_stays_ready(plane: ControlPlane) -> None:
-    async def story(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.kept()
         for name in ("x", "y"):
             claim = node_claim(name, pool=cluster.name, created=NOW - timedelta(minutes=20), deleted=NOW)
@@ -163,11 +163,11 @@ def test_a_pool_that_nodes_cannot_join_says_so_and_stays_ready(plane: ControlPla
         conditions = statuses(await cluster.kept())
         assert (conditions["NodeRegistrationHealthy"], conditions["Ready"]) == ("False", "True")
 
-    on_a_server(plane, "pools-health", story)
+    on_a_server(plane, "pools-health", scenario)
 
 
 def test_conditions_of_others_survive_and_ours_are_mended(plane: ControlPlane) -> None:
-    async def story(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.kept()
         theirs = {"type": "Theirs", "status": "True", "observedGeneration": 7}
         bare = {"type": "Ready", "status": "False"}
@@ -177,7 +177,7 @@ def test_conditions_of_others_survive_and_ours_are_mended(plane: ControlPlane) -
         assert statuses(status)["Ready"] == "True"
         assert all(entry["observedGeneration"] == 1 for entry in status["conditions"] if entry["type"] != "Theirs")
 
-    on_a_server(plane, "pools-foreign", story)
+    on_a_server(plane, "pools-foreign", scenario)
 
 
 def test_a_pool_that_changes_meanwhile_is_looked_at_again(plane: ControlPlane) -> None:
@@ -187,7 +187,7 @@ def test_a_pool_that_changes_meanwhile_is_looked_at_again(plane: ControlPlane) -
         seen["metadata"]["labels"] = {"quick": "hand"}
         assert cluster.admin.request("PUT", place, seen).status == 200
 
-    async def story(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.refresh()
         cluster.before_write = quick_hand
         await cluster.controller.reconcile()
@@ -196,11 +196,11 @@ def test_a_pool_that_changes_meanwhile_is_looked_at_again(plane: ControlPlane) -
         assert pool["metadata"]["labels"] == {"quick": "hand"}
         assert statuses(pool["status"])["Ready"] == "True"
 
-    on_a_server(plane, "pools-conflict", story)
+    on_a_server(plane, "pools-conflict", scenario)
 
 
 def test_a_pool_that_cannot_be_read_says_why_until_it_is_mended(plane: ControlPlane) -> None:
-    async def story(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         key = "karpool.sh/budgets"
         cluster.admin.get(POOLS)
         await cluster.refresh()
@@ -221,4 +221,4 @@ def test_a_pool_that_cannot_be_read_says_why_until_it_is_mended(plane: ControlPl
         await cluster.patch({"metadata": {"annotations": {key: None}}})
         assert statuses(await cluster.kept())["Ready"] == "True"
 
-    on_a_server(plane, "pools-unreadable", story)
+    on_a_server(plane, "pools-unreadable", scenario)

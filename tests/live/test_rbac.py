@@ -8,7 +8,7 @@ from typing import Self
 import pytest
 import yaml
 from tests.live import audit, manifests
-from tests.live.audit import Asked, Right
+from tests.live.audit import AuditedRequest, Right
 from tests.live.control_plane import ControlPlane
 from tests.live.karpenter_part import karpenter
 from tests.live.trial import SETTINGS, Trial, budget, deployment, pool
@@ -48,20 +48,22 @@ class Watched(Trial):
                 await self.client.raw("DELETE", manifests.path_of(document))
         await super().__aexit__(*failure)
 
-    def asked(self) -> list[Asked]:
-        """What the controller has asked for so far."""
-        return list(audit.asked_by(USER, self.plane.folder, self._log_begins))
+    def requests(self) -> list[AuditedRequest]:
+        """The requests of the controller so far."""
+        return list(audit.requests_by(USER, self.plane.folder, self._log_begins))
 
     def unused(self) -> set[Right]:
         """Rights that no request has needed so far."""
-        asked = self.asked()
-        return {right for right in audit.rights(self.documents) if not any(request.needs(right) for request in asked)}
+        requests = self.requests()
+        return {
+            right for right in audit.rights(self.documents) if not any(request.needs(right) for request in requests)
+        }
 
     def refused(self) -> set[str]:
         """What the controller was not allowed to do."""
         return {
             f"{request.verb} {request.resource} {request.namespace}/{request.name}"
-            for request in self.asked()
+            for request in self.requests()
             if request.status == 403
         }
 
@@ -94,7 +96,7 @@ class Watched(Trial):
 
 @pytest.mark.usefixtures("talkative")
 def test_with_kwok_every_right_is_needed_and_none_is_missing(audited_cluster: ControlPlane) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         roles = ("rbac.yaml", "rbac-kwok.yaml")
         async with Watched(audited_cluster, SETTINGS, roles) as trial:
             task = trial.start()
@@ -113,14 +115,14 @@ def test_with_kwok_every_right_is_needed_and_none_is_missing(audited_cluster: Co
             await trial.runs(1)
             await trial.expect_exactly_the_rights_used(task)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.usefixtures("talkative")
 def test_with_karpenter_every_right_is_needed_and_none_is_missing(audited_cluster: ControlPlane) -> None:
     settings = replace(SETTINGS, provider="karpenter")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with Watched(audited_cluster, settings, ("rbac.yaml",)) as trial, karpenter(trial):
             karpenters = pool(disruption={"consolidateAfter": "1s", "budgets": [{"nodes": "0"}]})
             karpenters["metadata"]["annotations"] = {"karpool.sh/budgets": '[{"nodes": "100%"}]'}
@@ -131,7 +133,7 @@ def test_with_karpenter_every_right_is_needed_and_none_is_missing(audited_cluste
             await trial.runs(1)
             await trial.expect_exactly_the_rights_used(task)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_no_role_of_the_controller_reaches_secrets_configmaps_or_everything() -> None:

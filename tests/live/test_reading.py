@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from click.testing import CliRunner
-from tests.kube.scripted_server import ScriptedServer, listed, refuses, thing
+from tests.kube.scripted_server import ScriptedServer, listed, raw_object, refuses
 from tests.live.control_plane import ControlPlane
 from tests.live.https import Client as Https
 
@@ -33,16 +33,18 @@ def read_from(answers: Answers, **options: Any) -> tuple[ClusterReading, list[st
     async def run() -> tuple[ClusterReading, list[str]]:
         async with ScriptedServer(answer) as server, server.client() as client:
             reading = await read_cluster(client, **options)
-        return reading, sorted(asked.path for asked in server.asked)
+        return reading, sorted(request.path for request in server.requests)
 
     return asyncio.run(run())
 
 
 def test_each_kind_that_decisions_need_is_listed_once() -> None:
     steps: list[tuple[int, int | None]] = []
-    reading, asked = read_from({"/api/v1/nodes": listed(thing("a"))}, progress=lambda _, *far: steps.append(far))
+    reading, paths_read = read_from(
+        {"/api/v1/nodes": listed(raw_object("a"))}, progress=lambda _, *far: steps.append(far)
+    )
     assert [node.name for node in reading.objects.nodes] == ["a"]
-    assert asked == sorted(resource.path() for resource in DECIDED_ON)
+    assert paths_read == sorted(resource.path() for resource in DECIDED_ON)
     assert steps == [(done, len(DECIDED_ON)) for done in range(len(DECIDED_ON) + 1)]
     assert list(reading.notes()) == []
 
@@ -58,14 +60,16 @@ def test_a_cluster_without_karpenter_has_no_pools_and_that_is_no_gap() -> None:
     paths = [
         f"/apis/karpenter.sh/{version}/{kind}" for version in ("v1", "v1beta1") for kind in ("nodepools", "nodeclaims")
     ]
-    reading, asked = read_from(dict.fromkeys(paths, gone))
+    reading, paths_read = read_from(dict.fromkeys(paths, gone))
     assert reading.objects.node_pools == ()
     assert list(reading.notes()) == []
-    assert set(paths) <= set(asked)
+    assert set(paths) <= set(paths_read)
 
 
 def test_an_older_karpenter_is_read_too() -> None:
-    pool = thing("old", spec={"template": {"spec": {}}, "disruption": {"consolidationPolicy": "WhenUnderutilized"}})
+    pool = raw_object(
+        "old", spec={"template": {"spec": {}}, "disruption": {"consolidationPolicy": "WhenUnderutilized"}}
+    )
     answers = {
         NODE_POOLS.path(): refuses(404, "NotFound"),
         "/apis/karpenter.sh/v1beta1/nodepools": listed(pool),
@@ -98,8 +102,8 @@ def test_without_pods_or_nodes_nothing_can_be_decided(resource: Resource[Any], s
 
 
 def test_objects_that_cannot_be_read_are_left_out_and_the_first_are_named() -> None:
-    broken = [thing(f"n{number}", spec={"taints": "none"}) for number in range(7)]
-    reading, _ = read_from({"/api/v1/nodes": listed(thing("a"), *broken)})
+    broken = [raw_object(f"n{number}", spec={"taints": "none"}) for number in range(7)]
+    reading, _ = read_from({"/api/v1/nodes": listed(raw_object("a"), *broken)})
     notes = list(reading.notes())
     assert len(reading.objects.nodes) == 1
     assert notes[0] == "left out, because it cannot be read: Node n0: spec.taints: expected a list, got text"
@@ -161,7 +165,9 @@ def test_a_user_who_may_not_see_budgets_is_told_so(control_plane: ControlPlane, 
     kubeconfig = reader(control_plane, "reads-no-budgets", allowed)
     result = CliRunner().invoke(cli, ["explain", node, "--kubeconfig", str(kubeconfig), "--output", "json"])
     assert result.exit_code == 0
-    assert result.stderr.startswith("karpool: poddisruptionbudgets cannot be listed, so pods count as free to move")
+    assert result.stderr.startswith(
+        "karpool: poddisruptionbudgets cannot be listed, so pods that a budget may protect count as free to"
+    )
     assert result.stderr.count("\n") == 1
 
 

@@ -341,12 +341,12 @@ class Trial:
         return True
 
 
-def play(plane: ControlPlane, story: Callable[[Trial], Awaitable[None]], settings: RunSettings = SETTINGS) -> None:
+def play(plane: ControlPlane, scenario: Callable[[Trial], Awaitable[None]], settings: RunSettings = SETTINGS) -> None:
     """Run a story on a trial of its own."""
 
     async def whole() -> None:
         async with Trial(plane, settings) as trial:
-            await story(trial)
+            await scenario(trial)
 
     asyncio.run(whole())
 

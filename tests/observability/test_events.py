@@ -34,7 +34,7 @@ def test_when_too_many_wait_the_oldest_go_and_are_told_when_they_happen_again() 
 
 
 def test_events_that_cannot_be_sent_stop_nobody_and_are_logged_once_a_minute() -> None:
-    async def story() -> list[str]:
+    async def scenario() -> list[str]:
         results: list[str] = []
         async with nobody() as client:
             watch = ManualClock()
@@ -46,12 +46,12 @@ def test_events_that_cannot_be_sent_stop_nobody_and_are_logged_once_a_minute() -
         return results
 
     with capture_logs() as logged:
-        assert asyncio.run(story()) == ["failed"] * 4
+        assert asyncio.run(scenario()) == ["failed"] * 4
     assert [entry["log_level"] for entry in logged] == ["warning", "warning"]
 
 
 def test_whoever_does_not_lead_tells_nothing() -> None:
-    async def story() -> list[str]:
+    async def scenario() -> list[str]:
         results: list[str] = []
         async with nobody() as client:
             client.write_gate = lambda: False
@@ -61,7 +61,7 @@ def test_whoever_does_not_lead_tells_nothing() -> None:
         return results
 
     with capture_logs() as logged:
-        assert asyncio.run(story()) == ["dropped"]
+        assert asyncio.run(scenario()) == ["dropped"]
     assert logged == []
 
 
@@ -71,7 +71,7 @@ def test_events_are_sent_no_faster_than_asked() -> None:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    async def story() -> None:
+    async def scenario() -> None:
         results: list[str] = []
         async with nobody() as client:
             recorder = EventRecorder(client, per_second=4, on_result=results.append, sleep=sleep)
@@ -80,5 +80,5 @@ def test_events_are_sent_no_faster_than_asked() -> None:
             await settle(recorder, results, 3)
             await asyncio.sleep(0)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert pauses[:2] == [0.25, 0.25]

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.factories.nodes import node_claim
-from tests.kube.scripted_server import Answer, ScriptedServer, refuses, says, thing
+from tests.kube.scripted_server import Answer, ScriptedServer, raw_object, refuses, says
 
 from karpool.catalog.sources import open_catalog
 from karpool.controller.store import ClusterStore
@@ -26,7 +26,7 @@ def made_of(*answers: Answer) -> list[str]:
             await kwok.launch(claim)
             await asyncio.wait_for(server.exhausted.wait(), 10)
             await asyncio.sleep(0.3)  # whoever would ask once more has asked by now
-            return [f"{asked.method} {asked.path.rsplit('/', 1)[-1]}" for asked in server.asked]
+            return [f"{request.method} {request.path.rsplit('/', 1)[-1]}" for request in server.requests]
 
     return asyncio.run(story())
 
@@ -43,11 +43,11 @@ def _claim(**status: str) -> Answer:
 
 
 LAUNCHED = _claim(providerID="kwok://c1")
-MADE = says(thing("c1"), status=201)
+MADE = says(raw_object("c1"), status=201)
 
 
 @pytest.mark.parametrize(
-    ("answers", "asked"),
+    ("answers", "requests"),
     [
         ((LAUNCHED, MADE), ["GET c1", "POST nodes"]),
         ((_claim(), LAUNCHED, MADE), ["GET c1", "GET c1", "POST nodes"]),
@@ -57,5 +57,5 @@ MADE = says(thing("c1"), status=201)
     ],
     ids=["at once", "not before its claim says whose it is", "after a failure", "made already", "claim gone"],
 )
-def test_a_node_comes_whatever_the_server_answers_first(answers: tuple[Answer, ...], asked: list[str]) -> None:
-    assert made_of(*answers) == asked
+def test_a_node_comes_whatever_the_server_answers_first(answers: tuple[Answer, ...], requests: list[str]) -> None:
+    assert made_of(*answers) == requests

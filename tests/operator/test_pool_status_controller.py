@@ -35,7 +35,7 @@ def methods_asked(*answers: Any, calls: int = 1) -> list[str]:
             controller = PoolStatusController(client, one_pool(), node_classes=lambda _: True, clock=lambda: NOW)
             for _ in range(calls):
                 await controller.reconcile()
-            return [asked.method for asked in server.asked]
+            return [request.method for request in server.requests]
 
     return asyncio.run(story())
 

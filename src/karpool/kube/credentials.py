@@ -30,7 +30,7 @@ class Credentials(Protocol):
         """The client certificate to show."""
 
     async def renew(self, refused: Mapping[str, str]) -> bool:
-        """Get credentials anew after these headers were refused; returns whether they differ."""
+        """Get new credentials after these headers were refused; returns whether they differ."""
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ _SHORTEST_SECRET: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
+class ExecPlugin:
     """A program to run for credentials; arguments and environment may hold secrets and are not shown."""
 
     api_version: str
@@ -56,7 +56,7 @@ class _Answer(msgspec.Struct, rename="camel"):
 class PluginCredentials:
     """The credentials that the program gave, until they expire or are refused."""
 
-    def __init__(self, plugin: Plugin, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, plugin: ExecPlugin, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._plugin = plugin
         self._now = now
         self._lock = asyncio.Lock()
@@ -92,7 +92,7 @@ class PluginCredentials:
         return expires is not None and self._now() >= expires - _EARLY
 
 
-async def _run(plugin: Plugin) -> _Status:
+async def _run(plugin: ExecPlugin) -> _Status:
     program = _program(plugin)
     interactive = _is_interactive(plugin)
     exec_info = {"KUBERNETES_EXEC_INFO": _exec_info(plugin, interactive=interactive)}
@@ -123,11 +123,11 @@ async def _run(plugin: Plugin) -> _Status:
     return _read(plugin, stdout)
 
 
-def _name(plugin: Plugin) -> str:
+def _name(plugin: ExecPlugin) -> str:
     return f"the credential plugin {plugin.command}"
 
 
-def _program(plugin: Plugin) -> str:
+def _program(plugin: ExecPlugin) -> str:
     command = str(plugin.folder / plugin.command) if os.sep in plugin.command else plugin.command
     program = shutil.which(command)
     if program is None:
@@ -136,14 +136,14 @@ def _program(plugin: Plugin) -> str:
     return program
 
 
-def _is_interactive(plugin: Plugin) -> bool:
+def _is_interactive(plugin: ExecPlugin) -> bool:
     available = sys.stdin is not None and sys.stdin.isatty()
     if plugin.interactive == "Always" and not available:
         raise CredentialsError(f"{_name(plugin)} needs a person at a terminal")
     return available and plugin.interactive != "Never"
 
 
-def _exec_info(plugin: Plugin, *, interactive: bool) -> str:
+def _exec_info(plugin: ExecPlugin, *, interactive: bool) -> str:
     spec: dict[str, Any] = {"interactive": interactive}
     if plugin.cluster is not None:
         spec["cluster"] = plugin.cluster
@@ -151,7 +151,7 @@ def _exec_info(plugin: Plugin, *, interactive: bool) -> str:
     return msgspec.json.encode(info).decode()
 
 
-def _read(plugin: Plugin, stdout: bytes) -> _Status:
+def _read(plugin: ExecPlugin, stdout: bytes) -> _Status:
     """The credentials in the program's output; errors never show any of it."""
     try:
         answer = msgspec.json.decode(stdout, type=_Answer)
@@ -169,7 +169,7 @@ def _read(plugin: Plugin, stdout: bytes) -> _Status:
     return status
 
 
-def _without_secrets(plugin: Plugin, text: str) -> str:
+def _without_secrets(plugin: ExecPlugin, text: str) -> str:
     """The program's error output without arguments and environment values."""
     for secret in (*plugin.environment.values(), *plugin.arguments):
         if len(secret) >= _SHORTEST_SECRET:

@@ -16,7 +16,7 @@ from karpool.kube.credentials import (
     bearer,
     is_header,
 )
-from karpool.kube.exec_plugin import API_VERSIONS, Plugin, PluginCredentials
+from karpool.kube.exec_plugin import API_VERSIONS, ExecPlugin, PluginCredentials
 from karpool.kube.kubeconfig_files import (
     ExecConfig,
     KubeconfigCluster,
@@ -90,7 +90,7 @@ def _impersonation_headers(user: KubeconfigUser) -> CIMultiDict[str]:
 
 def _plugin(
     user: KubeconfigEntry[KubeconfigUser], config: ExecConfig, cluster: KubeconfigEntry[KubeconfigCluster]
-) -> Plugin:
+) -> ExecPlugin:
     if not config.command:
         raise user.wrong("exec.command", "is missing; name the program to run")
     if config.api_version not in API_VERSIONS:
@@ -98,7 +98,7 @@ def _plugin(
     mode = config.interactive_mode or "IfAvailable"
     if mode not in _INTERACTIVE:
         raise user.wrong("exec.interactiveMode", f"use one of {', '.join(_INTERACTIVE)}")
-    return Plugin(
+    return ExecPlugin(
         api_version=config.api_version,
         command=config.command,
         arguments=config.args,

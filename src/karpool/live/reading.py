@@ -21,13 +21,13 @@ Kinds = tuple[Resource[Any], ...]
 REQUIRED: Final[Kinds] = (known.NODES, known.PODS)
 # What decisions assume if a kind may not be listed.
 _LOSSES: Final[dict[Resource[Any], str]] = {
-    known.NODE_POOLS: "nodes of pools count as nobody's, and nothing is replaced",
-    known.NODE_CLAIMS: "nodes of pools count as nobody's, and stay",
-    known.POD_DISRUPTION_BUDGETS: "pods count as free to move that a budget may hold",
-    known.DAEMON_SETS: "DaemonSets that have no pod yet take no room on new nodes",
+    known.NODE_POOLS: "nodes of pools count as nodes without a pool, and nothing is replaced",
+    known.NODE_CLAIMS: "nodes of pools count as nodes without a pool, and stay",
+    known.POD_DISRUPTION_BUDGETS: "pods that a budget may protect count as free to move",
+    known.DAEMON_SETS: "DaemonSets without pods take no room on new nodes",
     known.PERSISTENT_VOLUME_CLAIMS: "pods with claims count as unable to move",
     known.PERSISTENT_VOLUMES: "pods with bound claims count as unable to move",
-    known.STORAGE_CLASSES: "pods with claims that are not bound yet count as unable to move",
+    known.STORAGE_CLASSES: "pods with unbound claims count as unable to move",
     known.CSI_NODES: "nodes count as able to attach any number of volumes",
     known.NAMESPACES: "affinities that select namespaces by label find none",
     known.STATEFUL_SETS: "a simulation gives them as many replicas as they have pods",

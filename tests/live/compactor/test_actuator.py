@@ -50,14 +50,14 @@ async def another(trial: CompactorTrial) -> None:
     ids=["a label", "another annotation"],
 )
 def test_what_the_decision_did_not_rest_on_may_have_changed(control_plane: ControlPlane, change: Change) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         worked, recorder, store = await cordoned_after(change, trial)
         now = await trial.node("a")
         assert (worked, len(recorder.events)) == (True, 1)
         assert (now.spec.unschedulable, now.metadata.annotations[ANNOTATION]) == (True, "new")
         assert version(store) == now.metadata.resource_version
 
-    play(control_plane, story)
+    play(control_plane, scenario)
 
 
 @pytest.mark.parametrize(
@@ -72,22 +72,22 @@ def test_what_the_decision_did_not_rest_on_may_have_changed(control_plane: Contr
 def test_a_node_that_somebody_else_marked_or_cordoned_is_decided_on_anew(
     control_plane: ControlPlane, change: Change
 ) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         worked, recorder, store = await cordoned_after(change, trial)
         now = await trial.node("a")
         assert (worked, recorder.events) == (False, [])
         assert now.metadata.annotations.get(ANNOTATION) != "new"
         assert version(store) == now.metadata.resource_version
 
-    play(control_plane, story)
+    play(control_plane, scenario)
 
 
 def test_a_node_that_is_gone_needs_nothing_more(control_plane: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         worked, _, _ = await cordoned_after(gone, trial)
         assert worked
 
-    play(control_plane, story)
+    play(control_plane, scenario)
 
 
 async def cordoned_after(change: Change, trial: CompactorTrial) -> tuple[bool, RecordedEvents, ClusterStore]:
@@ -111,7 +111,7 @@ def version(store: ClusterStore) -> str:
 def test_somebody_who_writes_all_the_time_does_not_keep_the_state_from_being_written(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await trial.make(node("a", "small"))
         store = ClusterStore()
         store.nodes.put(await trial.node("a"))
@@ -126,20 +126,20 @@ def test_somebody_who_writes_all_the_time_does_not_keep_the_state_from_being_wri
         assert worked
         assert (await trial.node("a")).spec.unschedulable
 
-    play(control_plane, story)
+    play(control_plane, scenario)
 
 
 def test_a_pod_that_is_gone_or_another_one_has_left(control_plane: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         actuator = ApiCompactionActuator(trial.client, CacheFeed(ClusterStore().nodes, ChangeQueue()), RecordedEvents())
         actions: tuple[CompactionAction, ...] = (EvictPod("default/nobody", "uid", "a"),)
         assert await actuator.execute(actions)
 
-    play(control_plane, story)
+    play(control_plane, scenario)
 
 
 def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         signs: list[None] = []
         nodes = CacheFeed(ClusterStore().nodes, ChangeQueue())
         actuator = ApiCompactionActuator(trial.client, nodes, RecordedEvents(), on_done=lambda: signs.append(None))
@@ -149,15 +149,15 @@ def test_each_action_is_a_sign_of_life_whatever_came_of_it(control_plane: Contro
         assert not await actuator.execute((CORDON, BEGUN))  # never with_marks before, so not what was decided on
         assert len(signs) == 4
 
-    play(control_plane, story)
+    play(control_plane, scenario)
 
 
 def test_every_pod_that_is_asked_to_leave_is_told_to_those_who_want_to_know(control_plane: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         actuator = ApiCompactionActuator(trial.client, CacheFeed(ClusterStore().nodes, ChangeQueue()), RecordedEvents())
         with capture_logs() as logs:
             await actuator.execute((EvictPod("default/one", "uid", "a"), DeletePod("default/two", "uid", "a")))
         logged = [(line["log_level"], line["action"], line["pod"]) for line in logs]
         assert logged == [("debug", "evict", "default/one"), ("debug", "delete", "default/two")]
 
-    play(control_plane, story)
+    play(control_plane, scenario)

@@ -39,7 +39,7 @@ async def moved(trial: CompactorTrial, pods: int) -> None:
 
 
 def test_a_node_is_marked_then_cordoned_and_drained_and_forgotten_once_removed(running_cluster: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         task = trial.start()
         marked = await trial.expect_marked("spare")
@@ -69,11 +69,11 @@ def test_a_node_is_marked_then_cordoned_and_drained_and_forgotten_once_removed(r
         assert (await trial.mark("big")).marked is False
         await trial.stop(task)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_budget_may_refuse_and_a_restart_changes_nothing(running_cluster: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         await killed_after_the_cordon(trial)
         await trial.make(budget("web", minAvailable=2))
@@ -94,13 +94,13 @@ def test_a_budget_may_refuse_and_a_restart_changes_nothing(running_cluster: Cont
         await trial.expect_drained("spare")
         await trial.stop(task)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_drain_that_stalls_is_given_up_and_the_node_left_alone(running_cluster: ControlPlane) -> None:
     impatient = replace(QUICK, drain_timeout=timedelta(seconds=3))
 
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         await killed_after_the_cordon(trial)
         await trial.make(budget("web", maxUnavailable=0))
@@ -116,11 +116,11 @@ def test_a_drain_that_stalls_is_given_up_and_the_node_left_alone(running_cluster
         assert not (await trial.mark("spare")).in_progress
         await trial.stop(task)
 
-    play(running_cluster, story, compaction=impatient)
+    play(running_cluster, scenario, compaction=impatient)
 
 
 def test_a_node_that_is_needed_again_takes_pods_again(running_cluster: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         task = trial.start()
         await trial.expect_drained("spare")
@@ -130,11 +130,11 @@ def test_a_node_that_is_needed_again_takes_pods_again(running_cluster: ControlPl
         await trial.until_running(10)
         await trial.stop(task)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_pods_are_deleted_past_budgets_where_that_is_wanted(running_cluster: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         await trial.make(budget("web", maxUnavailable=0))
         await trial.configure(small=ENABLED | {"respectPodDisruptionBudgets": False})
@@ -143,11 +143,11 @@ def test_pods_are_deleted_past_budgets_where_that_is_wanted(running_cluster: Con
         await trial.expect_drained("spare")
         await trial.stop(task)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_pool_that_is_disabled_meanwhile_gets_its_node_back(running_cluster: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         task = trial.start()
         await trial.expect_drained("spare")
@@ -155,11 +155,11 @@ def test_a_pool_that_is_disabled_meanwhile_gets_its_node_back(running_cluster: C
         await trial.expect_given_up("spare")
         await trial.stop(task)
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)
 
 
 def test_a_dry_run_comes_to_the_same_choice_and_writes_nothing(running_cluster: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await one_node_to_spare(trial)
         with capture_logs() as logs:
             task = trial.start(dry_run=True)
@@ -181,4 +181,4 @@ def test_a_dry_run_comes_to_the_same_choice_and_writes_nothing(running_cluster: 
         assert not spare.spec.unschedulable
         assert await trial.told("ScaleDownStarted", "spare") == []
 
-    play(running_cluster, story)
+    play(running_cluster, scenario)

@@ -30,7 +30,7 @@ def valid(compactor: Compactor) -> float | None:
 def test_without_a_configuration_nothing_is_done_and_a_broken_one_never_replaces_a_good_one(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await trial.make(node("spare", "small"))
         compactor = trial.compactor(task := trial.start())
 
@@ -64,7 +64,7 @@ def test_without_a_configuration_nothing_is_done_and_a_broken_one_never_replaces
         assert valid(compactor) == 1
         await trial.stop(task)
 
-    play(control_plane, story, **PATIENT)
+    play(control_plane, scenario, **PATIENT)
 
 
 def test_a_mounted_config_map_is_read_again_when_its_link_is_swapped(
@@ -72,7 +72,7 @@ def test_a_mounted_config_map_is_read_again_when_its_link_is_swapped(
 ) -> None:
     file = mounted(tmp_path, written(small=ENABLED))
 
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await trial.make(node("spare", "small"))
         task = trial.start()
         await trial.expect_marked("spare")
@@ -80,13 +80,13 @@ def test_a_mounted_config_map_is_read_again_when_its_link_is_swapped(
         await trial.expect_unmarked("spare")
         await trial.stop(task)
 
-    play(control_plane, story, config_file=file, **PATIENT)
+    play(control_plane, scenario, config_file=file, **PATIENT)
 
 
 def test_a_problem_is_told_once_and_a_pool_without_nodes_once_for_each_configuration(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         await trial.make(node("spare", "small"))
         with capture_logs() as logs:
             task = trial.start()
@@ -117,4 +117,4 @@ def test_a_problem_is_told_once_and_a_pool_without_nodes_once_for_each_configura
         looked = [line["reasons"] for line in logged("cluster evaluated")]
         assert looked == [{"PoolNotEnabled": 1}, {"MarkedTooShort": 1}]
 
-    play(control_plane, story, **PATIENT)
+    play(control_plane, scenario, **PATIENT)

@@ -66,7 +66,7 @@ async def program(trial: CompactorTrial, port: int, *more: str) -> AsyncIterator
 
 
 def test_variables_metrics_and_the_end_are_those_of_the_original(control_plane: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         port = free_port()
         await trial.make(node("one", "small"), node("two", "small", cpu="1500m"), node("three", "large"))
         await trial.configure(small=ENABLED)
@@ -106,11 +106,11 @@ def test_variables_metrics_and_the_end_are_those_of_the_original(control_plane: 
             _, log = await asyncio.wait_for(process.communicate(), 10)
             assert (process.returncode, b"asked to stop" in log) == (0, True)
 
-    play(control_plane, story)
+    play(control_plane, scenario)
 
 
 def test_a_compactor_without_a_configuration_is_alive_but_not_ready(control_plane: ControlPlane) -> None:
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         port = free_port()
         async with program(trial, port, "--log-format", "text"):
 
@@ -122,4 +122,4 @@ def test_a_compactor_without_a_configuration_is_alive_but_not_ready(control_plan
             assert (await asyncio.to_thread(get, port, "/metrics"))[0] == 200
             assert (await asyncio.to_thread(get, port, "/healthz")) == (200, "ok\n")
 
-    play(control_plane, story)
+    play(control_plane, scenario)

@@ -56,7 +56,7 @@ def test_every_right_is_needed_and_none_is_missing(
     begins = (audited_cluster.folder / "audit.log").stat().st_size
     own = find_target(kubeconfig=audited_cluster.user_kubeconfig(USER))
 
-    async def story(trial: CompactorTrial) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
         documents = await applied(trial)
         task = trial.start(target=own, config_map=CONFIG_MAP, namespace=NAMESPACE)
         for text in ("{", "{}", "{"):
@@ -71,10 +71,10 @@ def test_every_right_is_needed_and_none_is_missing(
         async with Client(own) as client:  # what `compact --plan` does
             await read_compactor_config(client, name=CONFIG_MAP, namespace=NAMESPACE)
             assert list((await read_cluster(client, resources=COMPACTED)).notes()) == []
-        asked = list(audit.asked_by(USER, audited_cluster.folder, begins))
+        requests = list(audit.requests_by(USER, audited_cluster.folder, begins))
         rights = audit.rights(manifests.read(COMPACTOR / "rbac.yaml"))
-        assert [request for request in asked if request.status == 403] == []
-        assert {str(right) for right in rights if not any(request.needs(right) for request in asked)} == set()
+        assert [request for request in requests if request.status == 403] == []
+        assert {str(right) for right in rights if not any(request.needs(right) for request in requests)} == set()
         await deleted(trial, documents)
 
-    play(audited_cluster, story)
+    play(audited_cluster, scenario)

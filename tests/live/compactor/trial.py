@@ -141,12 +141,12 @@ class CompactorTrial(Trial):
         return "\n".join([await super().picture(), *marks])
 
 
-def play(plane: ControlPlane, story: Callable[[CompactorTrial], Awaitable[None]], **settings: Any) -> None:
+def play(plane: ControlPlane, scenario: Callable[[CompactorTrial], Awaitable[None]], **settings: Any) -> None:
     """Run a story on a trial of its own."""
 
     async def whole() -> None:
         async with CompactorTrial(plane, **settings) as trial:
-            await story(trial)
+            await scenario(trial)
 
     asyncio.run(whole())
 

@@ -84,17 +84,17 @@ class Copy:
 
 
 def test_the_server_says_which_version_it_is(control_plane: ControlPlane) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with connected(control_plane.kubeconfig()) as client:
             assert msgspec.json.decode(await client.raw("GET", "/version"))["major"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_lists_come_in_pages(control_plane: ControlPlane) -> None:
     asked = []
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with connected(control_plane.kubeconfig(), on_request=lambda *call: asked.append(call[:3])) as client:
             space = await namespace(client, "pages")
             for name in "abcde":
@@ -107,11 +107,11 @@ def test_lists_come_in_pages(control_plane: ControlPlane) -> None:
             only = await client.list(CONFIG_MAPS, namespace=space, field_selector="metadata.name=c")
             assert [config_map.name for config_map in only.items] == ["c"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_watch_tells_of_changes_since_a_list(control_plane: ControlPlane) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with connected(control_plane.kubeconfig()) as client:
             space = await namespace(client, "watch")
             since = (await client.list(CONFIG_MAPS, namespace=space)).resource_version
@@ -122,11 +122,11 @@ def test_a_watch_tells_of_changes_since_a_list(control_plane: ControlPlane) -> N
                 seen = [(event.type, event.object.data) async for event in events if event.type != "BOOKMARK"]
             assert seen == [("ADDED", {"x": "1"}), ("MODIFIED", {"y": "2"}), ("DELETED", {"y": "2"})]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_writes_hold_to_the_version_and_the_uid(control_plane: ControlPlane) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with connected(control_plane.kubeconfig()) as client:
             space = await namespace(client, "writes")
             made = await client.create(CONFIG_MAPS, settings("a", x="1"), namespace=space)
@@ -145,11 +145,11 @@ def test_writes_hold_to_the_version_and_the_uid(control_plane: ControlPlane) -> 
             with pytest.raises(NotFoundError):
                 await client.get(CONFIG_MAPS, "a", namespace=space)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_an_eviction_is_for_one_pod_and_asks_its_budget(control_plane: ControlPlane) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with connected(control_plane.kubeconfig()) as client:
             space = await namespace(client, "evictions")
             web, free = await running_pod(client, space, "web"), await running_pod(client, space, "free")
@@ -180,11 +180,11 @@ def test_an_eviction_is_for_one_pod_and_asks_its_budget(control_plane: ControlPl
             with pytest.raises(NotFoundError):
                 await client.evict(space, "free", free)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_refusals_have_their_types(control_plane: ControlPlane) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with connected(control_plane.user_kubeconfig("nobody")) as stranger:
             with pytest.raises(ForbiddenError, match="nobody"):
                 await stranger.list(NODES)
@@ -196,14 +196,14 @@ def test_refusals_have_their_types(control_plane: ControlPlane) -> None:
             with pytest.raises(UnreachableError, match="the certificate of the server is not trusted"):
                 await wary.list(NODES)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("streaming", [True, False])
 def test_a_reflector_keeps_a_copy(control_plane: ControlPlane, *, streaming: bool) -> None:
     verbs: list[str] = []
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with connected(control_plane.kubeconfig()) as client:
             space = await namespace(client, "reflector")
             for name in "ab":
@@ -228,11 +228,11 @@ def test_a_reflector_keeps_a_copy(control_plane: ControlPlane, *, streaming: boo
             assert verbs.count("watch") >= 2
             assert sink.replaced == 1
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_reflector_outlives_the_server_and_an_old_watch_is_gone(control_plane: ControlPlane) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with connected(control_plane.kubeconfig()) as client:
             space = await namespace(client, "restart")
             long_ago = (await client.list(CONFIG_MAPS)).resource_version
@@ -251,4 +251,4 @@ def test_a_reflector_outlives_the_server_and_an_old_watch_is_gone(control_plane:
                     pass
             task.cancel()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

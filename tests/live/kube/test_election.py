@@ -26,7 +26,7 @@ async def contender(plane: ControlPlane, lease: str, name: str) -> AsyncIterator
 
 
 def test_a_killed_leader_is_followed_on_a_real_api_server(control_plane: ControlPlane) -> None:
-    async def story() -> tuple[float, list[str]]:
+    async def scenario() -> tuple[float, list[str]]:
         async with contender(control_plane, "killed", "a") as first, contender(control_plane, "killed", "b") as second:
             leader, other = (first, second) if await leads_first(first, second) is first else (second, first)
             await asyncio.sleep(1)
@@ -34,13 +34,13 @@ def test_a_killed_leader_is_followed_on_a_real_api_server(control_plane: Control
             await leader.stop()
             return await time_until_leading(other), list(other.calls)
 
-    waited, calls = asyncio.run(story())
+    waited, calls = asyncio.run(scenario())
     assert 1 < waited < 6
     assert calls == ["started"]
 
 
 def test_a_released_lease_is_taken_at_once_on_a_real_api_server(control_plane: ControlPlane) -> None:
-    async def story() -> float:
+    async def scenario() -> float:
         async with contender(control_plane, "released", "a") as first:
             await time_until_leading(first)
             async with contender(control_plane, "released", "b") as second:
@@ -49,7 +49,7 @@ def test_a_released_lease_is_taken_at_once_on_a_real_api_server(control_plane: C
                 await first.elector.release()
                 return await time_until_leading(second)
 
-    assert asyncio.run(story()) < 1
+    assert asyncio.run(scenario()) < 1
     lease = https.Client(control_plane.kubeconfig()).get(LEASE_PATH.format("released")).body
     assert lease["spec"]["holderIdentity"] == "b"
     assert lease["spec"]["leaseTransitions"] == 1
@@ -57,30 +57,30 @@ def test_a_released_lease_is_taken_at_once_on_a_real_api_server(control_plane: C
 
 
 def test_a_released_lease_belongs_to_nobody(control_plane: ControlPlane) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with contender(control_plane, "nobody", "a") as leader:
             await time_until_leading(leader)
             await leader.stop()
             await leader.elector.release()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     lease = https.Client(control_plane.kubeconfig()).get(LEASE_PATH.format("nobody")).body
     assert lease["spec"].get("holderIdentity", "") == ""
     assert lease["spec"]["leaseDurationSeconds"] == 1
 
 
 def test_two_that_start_together_do_not_both_lead(control_plane: ControlPlane) -> None:
-    async def story() -> int:
+    async def scenario() -> int:
         async with contender(control_plane, "race", "a") as first, contender(control_plane, "race", "b") as second:
             await leads_first(first, second)
             await asyncio.sleep(1)
             return first.elector.leading + second.elector.leading
 
-    assert asyncio.run(story()) == 1
+    assert asyncio.run(scenario()) == 1
 
 
 def test_an_api_server_that_refuses_makes_nobody_lead(control_plane: ControlPlane) -> None:
-    async def story() -> bool:
+    async def scenario() -> bool:
         target = find_target(kubeconfig=control_plane.user_kubeconfig("somebody-without-rights"))
         async with Client(target) as client:
             leader = Replica(LeaderElector(ApiLeaseLock(client, namespace="default", name="refused"), "a", QUICK))
@@ -89,13 +89,13 @@ def test_an_api_server_that_refuses_makes_nobody_lead(control_plane: ControlPlan
             await leader.stop()
             return leader.elector.leading or bool(leader.calls)
 
-    assert asyncio.run(story()) is False
+    assert asyncio.run(scenario()) is False
 
 
 def test_a_leader_stops_when_the_api_server_is_gone_and_leads_again_when_it_is_back(
     control_plane: ControlPlane,
 ) -> None:
-    async def story() -> tuple[float, int]:
+    async def scenario() -> tuple[float, int]:
         async with contender(control_plane, "gone", "a") as leader:
             await time_until_leading(leader)
             control_plane.kill_apiserver()
@@ -106,7 +106,7 @@ def test_a_leader_stops_when_the_api_server_is_gone_and_leads_again_when_it_is_b
             await time_until_leading(leader)
             return waited, leader.elector.term
 
-    waited, terms = asyncio.run(story())
+    waited, terms = asyncio.run(scenario())
     assert waited < QUICK.renew_deadline + 0.5
     assert terms == 2
 
