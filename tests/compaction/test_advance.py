@@ -74,26 +74,26 @@ def _written(node: Node, action: SetNodeState) -> Node:
 
 
 def test_only_marks_that_change_are_written() -> None:
-    found = step(
+    result = step(
         pool_node("a", pods=["1"], mark=None),
         pool_node("b", pods=["1"], mark=MARKED, pool="other"),
         pool_node("c", pods=["3500m"]),
         pool_node("d", pods=["3900m"], mark=None),
     )
-    assert states(found.actions) == {
+    assert states(result.actions) == {
         "a": (Mark(marked=True, marked_at=NOW, updated=NOW), None),
         "b": (Mark(updated=NOW), None),
         "c": (Mark(updated=NOW), None),
     }
-    assert found.requeue_at is None
+    assert result.requeue_at is None
 
 
 def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
-    found = step(pool_node("a", pods=["1"]), ROOMY)
-    assert states(found.actions) == {"a": (Mark(in_progress=True, updated=NOW), True)}
-    assert events(found.actions) == [("a", "ScaleDownStarted")]
-    assert evicted(found.actions) == []
-    assert found.requeue_at == NOW + DEFAULTS.drain_interval
+    result = step(pool_node("a", pods=["1"]), ROOMY)
+    assert states(result.actions) == {"a": (Mark(in_progress=True, updated=NOW), True)}
+    assert events(result.actions) == [("a", "ScaleDownStarted")]
+    assert evicted(result.actions) == []
+    assert result.requeue_at == NOW + DEFAULTS.drain_interval
 
 
 @table(
@@ -122,9 +122,9 @@ def test_a_pool_begins_one_scale_down_in_each_regular_interval_unless_it_says_ho
 ) -> None:
     waiting = draining("x", mark=Mark(in_progress=True, updated=began, drained_at=ago(seconds=5)))
     given = config(main=pool_config(max_in_progress=most))
-    found = step(pool_node("a", pods=["1"]), pool_node("b", pods=["1"]), waiting, ROOMY, given=given)
-    assert events(found.actions) == ([("a", "ScaleDownStarted")] if begins else [])
-    assert found.requeue_at == requeue_at
+    result = step(pool_node("a", pods=["1"]), pool_node("b", pods=["1"]), waiting, ROOMY, given=given)
+    assert events(result.actions) == ([("a", "ScaleDownStarted")] if begins else [])
+    assert result.requeue_at == requeue_at
 
 
 def test_the_pace_of_one_pool_does_not_hold_another() -> None:
@@ -148,28 +148,28 @@ def test_pods_are_evicted_and_others_are_left() -> None:
         pod("dns-1", node="a", namespace="kube-system"),
         pod("gone-1", node="a", deleted=NOW),
     ]
-    found = step(draining("a", pods=["1", "1", *others]), ROOMY)
-    assert found.actions == (
+    result = step(draining("a", pods=["1", "1", *others]), ROOMY)
+    assert result.actions == (
         EvictPod("default/a-0", "default/a-0", "a"),
         EvictPod("default/a-1", "default/a-1", "a"),
     )
 
 
 def test_where_budgets_are_not_respected_pods_are_deleted() -> None:
-    found = step(draining("a", pods=["1"]), ROOMY, given=config(main=pool_config(respect_pdbs=False)))
-    assert found.actions == (DeletePod("default/a-0", "default/a-0", "a"),)
+    result = step(draining("a", pods=["1"]), ROOMY, given=config(main=pool_config(respect_pdbs=False)))
+    assert result.actions == (DeletePod("default/a-0", "default/a-0", "a"),)
 
 
 def test_a_pod_that_still_terminates_is_waited_for() -> None:
-    found = step(draining("a", pods=[pod("slow-1", node="a", deleted=NOW)]), ROOMY)
-    assert found.actions == ()
-    assert found.requeue_at is not None
+    result = step(draining("a", pods=[pod("slow-1", node="a", deleted=NOW)]), ROOMY)
+    assert result.actions == ()
+    assert result.requeue_at is not None
 
 
 def test_when_the_last_pod_has_left_the_time_is_noted_once() -> None:
-    found = step(draining("a"), ROOMY)
-    assert states(found.actions) == {"a": (replace(IN_PROGRESS, drained_at=NOW), None)}
-    assert events(found.actions) == [("a", "Drained")]
+    result = step(draining("a"), ROOMY)
+    assert states(result.actions) == {"a": (replace(IN_PROGRESS, drained_at=NOW), None)}
+    assert events(result.actions) == [("a", "Drained")]
     assert step(draining("a", mark=WAITING), ROOMY).actions == ()
 
 
@@ -191,14 +191,14 @@ def test_the_next_look_is_soon_only_while_pods_have_to_leave(nodes: Any, *, soon
 
 def test_what_the_original_began_is_carried_on() -> None:
     text = '{"markedForRemoval":false,"markedAt":"","scaleDownInProgress":true,"lastUpdated":"2026-06-15T11:59:00Z"}'
-    found = step(pool_node("a", pods=["1"], mark=text, cordoned=True), ROOMY)
-    assert evicted(found.actions) == ["default/a-0"]
+    result = step(pool_node("a", pods=["1"], mark=text, cordoned=True), ROOMY)
+    assert evicted(result.actions) == ["default/a-0"]
 
 
 def test_a_scale_down_without_a_time_gets_one() -> None:
-    found = step(draining("a", pods=["1"], mark=Mark(in_progress=True)), ROOMY)
-    assert states(found.actions) == {"a": (Mark(in_progress=True, updated=NOW), None)}
-    assert evicted(found.actions) == ["default/a-0"]
+    result = step(draining("a", pods=["1"], mark=Mark(in_progress=True)), ROOMY)
+    assert states(result.actions) == {"a": (Mark(in_progress=True, updated=NOW), None)}
+    assert evicted(result.actions) == ["default/a-0"]
 
 
 # -- giving up ---------------------------------------------------------------------------------------------------------
@@ -219,10 +219,10 @@ EMPTY = Mark(in_progress=True, updated=ago(hours=2), drained_at=ago(hours=1))
     ],
 )
 def test_a_scale_down_that_leads_nowhere_is_given_up(made: Any, given: Config, reason: str) -> None:
-    found = step(made, ROOMY, given=given)
-    assert states(found.actions) == {"a": (Mark(updated=NOW, retry_after=NOW + DEFAULTS.retry_after), False)}
-    assert events(found.actions) == [("a", reason)]
-    assert found.requeue_at is None
+    result = step(made, ROOMY, given=given)
+    assert states(result.actions) == {"a": (Mark(updated=NOW, retry_after=NOW + DEFAULTS.retry_after), False)}
+    assert events(result.actions) == [("a", reason)]
+    assert result.requeue_at is None
 
 
 def test_a_node_that_the_autoscaler_removes_is_left_to_it() -> None:
@@ -233,28 +233,30 @@ def test_a_node_that_the_autoscaler_removes_is_left_to_it() -> None:
 def test_a_pool_that_fills_up_again_gets_its_node_back() -> None:
     nodes = (draining("a"), pool_node("b", pods=["3500m"], mark=None))
     waiting = pod("new-1", cpu="2", pending=True)
-    found = step(*nodes, pods=[waiting])
-    assert states(found.actions)["a"][1] is False
-    assert events(found.actions) == [("a", "PoolFilledUp")]
-    event = next(action for action in found.actions if isinstance(action, RecordEvent))
+    result = step(*nodes, pods=[waiting])
+    assert states(result.actions)["a"][1] is False
+    assert events(result.actions) == [("a", "PoolFilledUp")]
+    event = next(action for action in result.actions if isinstance(action, RecordEvent))
     assert "Pod default/new-1" in event.message
 
 
 def test_pods_that_no_node_would_take_change_nothing() -> None:
-    found = step(draining("a"), pool_node("b", pods=["3500m"], mark=None), pods=[pod("huge-1", cpu="64", pending=True)])
-    assert events(found.actions) == [("a", "Drained")]
+    result = step(
+        draining("a"), pool_node("b", pods=["3500m"], mark=None), pods=[pod("huge-1", cpu="64", pending=True)]
+    )
+    assert events(result.actions) == [("a", "Drained")]
 
 
 def test_only_as_many_nodes_come_back_as_are_needed_the_last_first() -> None:
     first, last = replace(IN_PROGRESS, updated=ago(minutes=9)), replace(IN_PROGRESS, updated=ago(minutes=1))
     nodes = (draining("a", mark=last), draining("b", mark=first), pool_node("c", pods=["3500m"], mark=None))
-    found = step(*nodes, pods=[pod("new-1", cpu="2", pending=True)])
-    assert {name: cordon for name, (_, cordon) in states(found.actions).items()} == {"a": False, "b": None}
+    result = step(*nodes, pods=[pod("new-1", cpu="2", pending=True)])
+    assert {name: cordon for name, (_, cordon) in states(result.actions).items()} == {"a": False, "b": None}
 
 
 def test_the_pods_that_are_left_need_their_node_if_the_others_have_filled_up() -> None:
-    found = step(draining("a", pods=["2"]), pool_node("b", pods=["3500m"], mark=None))
-    assert events(found.actions) == [("a", "PoolFilledUp")]
+    result = step(draining("a", pods=["2"]), pool_node("b", pods=["3500m"], mark=None))
+    assert events(result.actions) == [("a", "PoolFilledUp")]
     rash = step(
         draining("a", pods=["2"]),
         pool_node("b", pods=["3500m"], mark=None),
@@ -265,9 +267,9 @@ def test_the_pods_that_are_left_need_their_node_if_the_others_have_filled_up() -
 
 def test_a_pool_that_gets_a_node_back_gives_none_away_in_the_same_step() -> None:
     nodes = (draining("a", pods=["1"], mark=OLD), pool_node("b", pods=["1"]), pool_node("c", pods=["1"]), ROOMY)
-    found = step(*nodes)
-    assert found.decision.chosen
-    assert {name: cordon for name, (_, cordon) in states(found.actions).items()} == {"a": False}
+    result = step(*nodes)
+    assert result.decision.chosen
+    assert {name: cordon for name, (_, cordon) in states(result.actions).items()} == {"a": False}
 
 
 # -- whole stories -----------------------------------------------------------------------------------------------------
@@ -326,10 +328,10 @@ def test_however_often_it_is_looked_at_a_pool_gives_away_one_node_in_each_interv
     given = config(main=pool_config(max_in_progress=most))
     began: list[datetime] = []
     while now < NOW + timedelta(minutes=14):
-        found = advance(objects, given, now)
-        began += [now for _, reason in events(found.actions) if reason == "ScaleDownStarted"]
-        objects = carried_out(objects, found.actions, refused=("default/n0-0",))
-        now = found.requeue_at or now + DEFAULTS.sleep
+        result = advance(objects, given, now)
+        began += [now for _, reason in events(result.actions) if reason == "ScaleDownStarted"]
+        objects = carried_out(objects, result.actions, refused=("default/n0-0",))
+        now = result.requeue_at or now + DEFAULTS.sleep
     assert [(after - before).total_seconds() for before, after in pairwise(began)] == apart
 
 

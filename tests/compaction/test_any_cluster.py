@@ -29,14 +29,14 @@ def decided(objects: Objects) -> CompactionDecision:
 def after(objects: Objects, decision: CompactionDecision) -> dict[str, dict[str, Quantity]]:
     """What is requested of each node once every pod has moved."""
     moves = {place.pod: place.target for chosen in decision.chosen for place in chosen.placements}
-    found: dict[str, dict[str, Quantity]] = {}
+    requested: dict[str, dict[str, Quantity]] = {}
     for pod in objects.pods:
         home = moves.get(pod.key) or pod.spec.node_name
         if not pod.terminal and home:
-            taken = found.setdefault(home, {})
+            taken = requested.setdefault(home, {})
             for name, amount in {**effective_requests(pod), "pods": Quantity(10**9)}.items():
                 taken[name] = taken.get(name, ZERO) + amount
-    return found
+    return requested
 
 
 @examples(60)
@@ -79,10 +79,10 @@ def test_what_is_told_of_a_node_is_what_was_decided(cluster: Cluster) -> None:
     config = Config(node_pools={pool.name: OPEN for pool in objects.node_pools})
     places = {chosen.node: {place.pod: place.target for place in chosen.placements} for chosen in decision.chosen}
     for verdict in decision.nodes:
-        found = explain(objects, config, LATER, verdict.view.name, AT_ONCE)
-        assert set(verdict.reasons) <= set(found.reasons)
-        assert found.chosen == (not found.reasons) == (verdict.view.name in places)
-        moving = {outcome.pod.key: outcome for outcome in found.pods if needs_new_node(outcome.pod)}
-        if found.chosen:
+        explanation = explain(objects, config, LATER, verdict.view.name, AT_ONCE)
+        assert set(verdict.reasons) <= set(explanation.reasons)
+        assert explanation.chosen == (not explanation.reasons) == (verdict.view.name in places)
+        moving = {outcome.pod.key: outcome for outcome in explanation.pods if needs_new_node(outcome.pod)}
+        if explanation.chosen:
             assert {key: outcome.target for key, outcome in moving.items()} == places[verdict.view.name]
         assert all((outcome.target is None) == (outcome.nowhere is not None) for outcome in moving.values())

@@ -138,9 +138,9 @@ def test_the_part_counts_not_the_amount() -> None:
 
 def test_no_more_scale_downs_at_once_than_are_allowed() -> None:
     nodes = [pool_node(f"n{i}", pods=["100m"]) for i in range(9)]
-    one = config(main=pool_config(max_in_progress=1))
-    assert names(decided(*nodes, given=one)) == ["n0"]
-    decision = decided(*nodes, draining("x"), given=one)
+    single = config(main=pool_config(max_in_progress=1))
+    assert names(decided(*nodes, given=single)) == ["n0"]
+    decision = decided(*nodes, draining("x"), given=single)
     assert names(decision) == []
     assert codes(decision)["n0"] == ["TooManyScaleDowns"]
     assert codes(decision)["x"] == ["ScaleDownInProgress"]

@@ -25,16 +25,16 @@ from karpool.compaction.marks import Mark
 from karpool.wire.duration import parse_duration
 
 
-def told(name: str, *nodes: Any, given: Config | None = None, **others: Any) -> CompactionExplanation:
+def explained(name: str, *nodes: Any, given: Config | None = None, **others: Any) -> CompactionExplanation:
     return explain(cluster(nodes, **others), given or config(), NOW, name)
 
 
-def codes(found: CompactionExplanation) -> list[str]:
-    return [str(reason.code) for reason in found.reasons]
+def codes(explanation: CompactionExplanation) -> list[str]:
+    return [str(reason.code) for reason in explanation.reasons]
 
 
-def fates(found: CompactionExplanation) -> dict[str, tuple[bool, str | None]]:
-    return {outcome.pod.metadata.name: (outcome.leaves, outcome.target) for outcome in found.pods}
+def outcomes(explanation: CompactionExplanation) -> dict[str, tuple[bool, str | None]]:
+    return {outcome.pod.metadata.name: (outcome.leaves, outcome.target) for outcome in explanation.pods}
 
 
 # -- reasons -----------------------------------------------------------------------------------------------------------
@@ -52,8 +52,8 @@ def test_every_reason_is_told_not_only_the_first_kind() -> None:
         mark=Mark(retry_after=NOW + timedelta(minutes=9)),
     )
     budgets = (pdb("web", {"app": "web"}, allowed=0),)
-    found = told("a", held, given=config(main=pool_config(required=3)), pod_disruption_budgets=budgets)
-    assert codes(found) == [
+    explanation = explained("a", held, given=config(main=pool_config(required=3)), pod_disruption_budgets=budgets)
+    assert codes(explanation) == [
         "NodeNotReady",
         "CPUOverLimit",
         "NodeTooYoung",
@@ -65,7 +65,7 @@ def test_every_reason_is_told_not_only_the_first_kind() -> None:
         "PodsWouldNotFit",
         "PodsWouldNotFit",
     ]
-    assert {outcome.keeps.code for outcome in found.pods if outcome.keeps} == {
+    assert {outcome.keeps.code for outcome in explanation.pods if outcome.keeps} == {
         "PodNotReplicated",
         "PodDisruptionBudget",
     }
@@ -87,15 +87,15 @@ def test_every_reason_is_told_not_only_the_first_kind() -> None:
     ],
 )
 def test_a_node_without_more_against_it_has_the_reason_of_the_plan(name: str, nodes: Any, expected: list[str]) -> None:
-    found = told(name, *nodes)
-    assert codes(found) == expected
-    assert found.chosen == (not expected)
+    explanation = explained(name, *nodes)
+    assert codes(explanation) == expected
+    assert explanation.chosen == (not expected)
 
 
 def test_the_pods_that_find_no_place_keep_no_node_of_a_pool_that_does_not_check_it() -> None:
-    found = told("a", pool_node("a", pods=["1", "1"]), given=config(main=pool_config(check_fit=False)))
-    assert (codes(found), found.chosen) == ([], True)
-    assert all(outcome.target is None and outcome.nowhere is not None for outcome in found.pods)
+    explanation = explained("a", pool_node("a", pods=["1", "1"]), given=config(main=pool_config(check_fit=False)))
+    assert (codes(explanation), explanation.chosen) == ([], True)
+    assert all(outcome.target is None and outcome.nowhere is not None for outcome in explanation.pods)
 
 
 # -- what it waits for -------------------------------------------------------------------------------------------------
@@ -145,13 +145,13 @@ def ahead(**time: float) -> datetime:
     ],
 )
 def test_what_a_node_still_waits_for(made: Any, given: Config, expected: Waits) -> None:
-    assert told("a", made, ROOMY, given=given).waits == expected
+    assert explained("a", made, ROOMY, given=given).waits == expected
 
 
 def test_a_node_waits_for_the_pace_of_its_pool() -> None:
     nodes = (pool_node("a", pods=["1"]), pool_node("b", pods=["1"]), draining("x"), ROOMY)
-    assert told("a", *nodes).waits.next_begin_at == ahead(minutes=3)
-    assert told("a", *nodes, given=config(main=pool_config(max_in_progress=2))).waits.next_begin_at is None
+    assert explained("a", *nodes).waits.next_begin_at == ahead(minutes=3)
+    assert explained("a", *nodes, given=config(main=pool_config(max_in_progress=2))).waits.next_begin_at is None
 
 
 # -- its pods ----------------------------------------------------------------------------------------------------------
@@ -164,26 +164,26 @@ def test_each_pod_leaves_or_stays_and_goes_where_the_engine_finds_room() -> None
         pod("going-1", node="a", deleted=NOW),
         pod("picky-1", node="a", selector={"disk": "ssd"}),
     )
-    found = told("a", pool_node("a", pods=["1", *others]), ROOMY)
-    assert fates(found) == {
+    explanation = explained("a", pool_node("a", pods=["1", *others]), ROOMY)
+    assert outcomes(explanation) == {
         "a-0": (True, "z-roomy"),
         "agent-1": (False, None),
         "dns-1": (False, None),
         "going-1": (True, None),
         "picky-1": (True, None),
     }
-    whys = {outcome.pod.metadata.name: outcome.why for outcome in found.pods}
+    whys = {outcome.pod.metadata.name: outcome.why for outcome in explanation.pods}
     assert [name for name, why in whys.items() if not why] == ["a-0", "picky-1"]
-    lost = {outcome.pod.metadata.name: outcome.nowhere.message for outcome in found.pods if outcome.nowhere}
+    lost = {outcome.pod.metadata.name: outcome.nowhere.message for outcome in explanation.pods if outcome.nowhere}
     assert list(lost) == ["picky-1"]
     assert "requires disk" in lost["picky-1"]
-    assert [reason.code for reason in found.warnings] == ["SystemPod"]
+    assert [reason.code for reason in explanation.warnings] == ["SystemPod"]
 
 
 def test_every_pod_without_a_place_is_told_why() -> None:
-    found = told("a", pool_node("a", pods=["1", "1", "1"]))
-    assert all("there is no other node" in outcome.nowhere.message for outcome in found.pods if outcome.nowhere)
-    assert len([outcome for outcome in found.pods if outcome.nowhere]) == 3
+    explanation = explained("a", pool_node("a", pods=["1", "1", "1"]))
+    assert all("there is no other node" in outcome.nowhere.message for outcome in explanation.pods if outcome.nowhere)
+    assert len([outcome for outcome in explanation.pods if outcome.nowhere]) == 3
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_every_pod_without_a_place_is_told_why() -> None:
     ],
 )
 def test_places_are_found_for_any_node(made: Any) -> None:
-    assert fates(told("a", made, ROOMY)) == {"a-0": (True, "z-roomy")}
+    assert outcomes(explained("a", made, ROOMY)) == {"a-0": (True, "z-roomy")}
 
 
 def test_a_chosen_node_has_the_places_of_the_plan_after_the_pools_before_its_own() -> None:
@@ -208,6 +208,6 @@ def test_a_chosen_node_has_the_places_of_the_plan_after_the_pools_before_its_own
         pool_node("b", pods=["1300m"], pool="second", taints=[taint("only=b")]),
         room,
     )
-    assert fates(told("a", *nodes, given=given)) == {"a-0": (True, "c")}
-    assert fates(told("b", *nodes, given=given)) == {"b-0": (True, None)}
-    assert codes(told("b", *nodes, given=given)) == ["PodsWouldNotFit"]
+    assert outcomes(explained("a", *nodes, given=given)) == {"a-0": (True, "c")}
+    assert outcomes(explained("b", *nodes, given=given)) == {"b-0": (True, None)}
+    assert codes(explained("b", *nodes, given=given)) == ["PodsWouldNotFit"]

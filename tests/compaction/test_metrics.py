@@ -13,20 +13,20 @@ def test_every_pool_and_node_is_measured_enabled_or_not() -> None:
             pool_node("a", pods=[web]), draining("b"), pool_node("c", pods=["1"], pool="other"), pool_node("d", pool="")
         )
     )
-    found = {(name.removeprefix(PREFIX), *labels.values()): value for name, labels, value in samples}
-    assert {name for name, *_ in found} == set(HELP)
-    assert found["total_node_count", "main"] == 2
-    assert found["underutilized_node_count", "main"] == 1
-    assert found["marked_for_removal_node_count", "main"] == 1
-    assert found["scale_down_in_progress_node_count", "main"] == 1
-    assert found["total_node_count", "other"] == found["total_node_count", ""] == 1
-    assert found["underutilized_node_count", "other"] == 0
-    assert found["allocatable_cpu", "a", "main"] == 4000
-    assert found["allocatable_memory", "a", "main"] == 16384
-    assert found["total_cpu_requests", "a", "main"] == 1000
-    assert found["total_memory_requests", "a", "main"] == 4096
-    assert found["utilized_cpu_ratio", "a", "main"] == found["utilized_memory_ratio", "a", "main"] == 0.25
-    assert found["utilized_cpu_ratio", "c", "other"] == 0.25
+    values = {(name.removeprefix(PREFIX), *labels.values()): value for name, labels, value in samples}
+    assert {name for name, *_ in values} == set(HELP)
+    assert values["total_node_count", "main"] == 2
+    assert values["underutilized_node_count", "main"] == 1
+    assert values["marked_for_removal_node_count", "main"] == 1
+    assert values["scale_down_in_progress_node_count", "main"] == 1
+    assert values["total_node_count", "other"] == values["total_node_count", ""] == 1
+    assert values["underutilized_node_count", "other"] == 0
+    assert values["allocatable_cpu", "a", "main"] == 4000
+    assert values["allocatable_memory", "a", "main"] == 16384
+    assert values["total_cpu_requests", "a", "main"] == 1000
+    assert values["total_memory_requests", "a", "main"] == 4096
+    assert values["utilized_cpu_ratio", "a", "main"] == values["utilized_memory_ratio", "a", "main"] == 0.25
+    assert values["utilized_cpu_ratio", "c", "other"] == 0.25
     assert len(samples) == 4 * 3 + 6 * 4
 
 

@@ -129,4 +129,4 @@ def test_every_node_that_is_not_chosen_has_a_reason() -> None:
         ROOMY,
         pool_node("e", pool=""),
     )
-    assert [name for name, found in codes(decision).items() if not found] == names(decision) == ["a"]
+    assert [name for name, reasons in codes(decision).items() if not reasons] == names(decision) == ["a"]

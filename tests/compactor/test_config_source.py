@@ -51,7 +51,7 @@ def test_a_file_may_go_come_back_and_be_broken_and_each_is_said_once(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("context", "given", "found"),
+    ("context", "given", "expected"),
     [
         (IN_CLUSTER, None, "own"),
         (IN_CLUSTER, "other", "other"),
@@ -60,7 +60,7 @@ def test_a_file_may_go_come_back_and_be_broken_and_each_is_said_once(tmp_path: P
     ],
 )
 def test_the_config_map_is_looked_for_beside_the_pod_unless_told_otherwise(
-    context: str, given: str | None, found: str
+    context: str, given: str | None, expected: str
 ) -> None:
     target = Target(server="https://x", credentials=FixedCredentials(), namespace="own", context=context)
-    assert config_namespace(target, given) == found
+    assert config_namespace(target, given) == expected

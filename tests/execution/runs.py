@@ -113,14 +113,14 @@ class Run:
 
 def leftovers(world: World) -> list[str]:
     """Every mark of a command that is still on some object."""
-    found = [f"taint on {n.name}" for n in world.nodes.values() if any(t.key == DISRUPTED_TAINT for t in n.spec.taints)]
+    marks = [f"taint on {n.name}" for n in world.nodes.values() if any(t.key == DISRUPTED_TAINT for t in n.spec.taints)]
     for claim in world.claims.values():
-        found += [f"{key} on {claim.name}" for key in (COMMAND, REPLACES) if key in claim.metadata.annotations]
+        marks += [f"{key} on {claim.name}" for key in (COMMAND, REPLACES) if key in claim.metadata.annotations]
         if condition(claim.status.conditions, DISRUPTION_REASON) is not None:
-            found.append(f"condition on {claim.name}")
+            marks.append(f"condition on {claim.name}")
         if claim.metadata.deletion_timestamp is not None:
-            found.append(f"{claim.name} is still being deleted")
-    return found
+            marks.append(f"{claim.name} is still being deleted")
+    return marks
 
 
 def budget_of(least: int) -> PodDisruptionBudget:

@@ -191,7 +191,7 @@ def test_pods_leave_tier_by_tier(pods: tuple[Pod, ...], asked: list[str]) -> Non
 
 
 def test_the_four_tiers() -> None:
-    assert [tier(one) for one in (ORDINARY, DAEMON, CRITICAL, CRITICAL_DAEMON)] == [0, 1, 2, 3]
+    assert [tier(pod) for pod in (ORDINARY, DAEMON, CRITICAL, CRITICAL_DAEMON)] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("only", [TOLERANT, FINISHED, MIRROR, STUCK])

@@ -218,14 +218,14 @@ class World:
         self.claims[name] = replace(claim, status=replace(claim.status, conditions=tuple(conditions)))
 
     def _delete(self, held: dict[str, Node] | dict[str, NodeClaim], name: str, uid: str) -> None:
-        found: Object | None = held.get(name)
-        if found is None or found.metadata.uid != uid or found.metadata.deletion_timestamp is not None:
+        current: Object | None = held.get(name)
+        if current is None or current.metadata.uid != uid or current.metadata.deletion_timestamp is not None:
             return
-        if not found.metadata.finalizers:
+        if not current.metadata.finalizers:
             del held[name]
         else:
-            metadata = replace(found.metadata, deletion_timestamp=self.now)
-            held[name] = replace(found, metadata=metadata)  # type: ignore[assignment]
+            metadata = replace(current.metadata, deletion_timestamp=self.now)
+            held[name] = replace(current, metadata=metadata)  # type: ignore[assignment]
 
     def _evict(self, key: str, uid: str) -> None:
         pod = self.pods.get(key)

@@ -70,8 +70,8 @@ class Cluster:
         self.store.pools.put(await self.client.get(NODE_POOLS, self.name))
         for claim in (await self.client.list(NODE_CLAIMS)).items:
             self.store.claims.put(claim)
-        for one in (await self.client.list(NODES)).items:
-            self.store.nodes.put(one)
+        for stored in (await self.client.list(NODES)).items:
+            self.store.nodes.put(stored)
 
     async def kept(self) -> dict[str, Any]:
         """The status after the controller has come by."""

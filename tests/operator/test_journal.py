@@ -137,7 +137,9 @@ def test_new_nodes_for_waiting_pods_are_told_with_what_they_may_be(tmp_path: Pat
             "instanceTypes": ["m6i.large", "m5.large"],
         }
     ]
-    assert [(one["pod"], one["reasons"][0]["code"]) for one in line["unschedulable"]] == [("shop/web-0", "NotCheaper")]
+    assert [(entry["pod"], entry["reasons"][0]["code"]) for entry in line["unschedulable"]] == [
+        ("shop/web-0", "NotCheaper")
+    ]
 
 
 def test_pods_that_fit_nowhere_are_told_of_once(tmp_path: Path) -> None:

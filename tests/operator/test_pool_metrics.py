@@ -38,34 +38,34 @@ def stored(*things: Any) -> ClusterStore:
 
 def test_figures_of_a_pool() -> None:
     entry = TYPES.types[3]
-    one, two = node_of("one", entry), node_of("two", entry)
+    first, second = node_of("one", entry), node_of("two", entry)
     unknown = node("three", type="nobody.knows", pool="default")
     store = stored(
         node_pool(limits={"cpu": "100", "nodes": 5}, budgets=["2"]),
-        *(thing for made in (one, two, unknown) for thing in (made, claim_for(made))),
+        *(item for made in (first, second, unknown) for item in (made, claim_for(made))),
         pod("a", node="one", cpu="500m"),
         pod("b", node="two", cpu="250m"),
         pod("c", cpu="8"),
         pod("d", node="one", cpu="1", phase="Succeeded"),
         pod("e", node="elsewhere", cpu="1"),
     )
-    [found] = samples(PoolStatistics(store, DISRUPTED_TAINT))
+    [sample] = samples(PoolStatistics(store, DISRUPTED_TAINT))
     price = next(offer.price for offer in entry.offerings if offer.capacity_type == "on-demand")
     assert price is not None
-    assert (found.name, found.nodes, found.unpriced) == ("default", 3, 1)
-    assert found.cost == pytest.approx(2 * price)
-    assert found.limits == {"cpu": 100.0, "nodes": 5.0}
-    assert found.usage["nodes"] == 3
-    assert found.usage["cpu"] == 2 * entry.capacity["cpu"].milli / 1000 + 4
-    assert found.allocatable["cpu"] == 2 * entry.allocatable["cpu"].milli / 1000 + 4
-    assert found.requested["cpu"] == 0.75
-    assert found.allowed == {"Empty": 2, "Drifted": 2, "Underutilized": 2}
+    assert (sample.name, sample.nodes, sample.unpriced) == ("default", 3, 1)
+    assert sample.cost == pytest.approx(2 * price)
+    assert sample.limits == {"cpu": 100.0, "nodes": 5.0}
+    assert sample.usage["nodes"] == 3
+    assert sample.usage["cpu"] == 2 * entry.capacity["cpu"].milli / 1000 + 4
+    assert sample.allocatable["cpu"] == 2 * entry.allocatable["cpu"].milli / 1000 + 4
+    assert sample.requested["cpu"] == 0.75
+    assert sample.allowed == {"Empty": 2, "Drifted": 2, "Underutilized": 2}
 
 
 def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
     store = stored(node_pool(), node("a", pool=None), node("b", pool="gone"))
-    found = samples(PoolStatistics(store, DISRUPTED_TAINT))
-    assert [(one.name, one.nodes, dict(one.allowed)) for one in found] == [
+    pools = samples(PoolStatistics(store, DISRUPTED_TAINT))
+    assert [(sample.name, sample.nodes, dict(sample.allowed)) for sample in pools] == [
         ("default", 0, {"Empty": 0, "Drifted": 0, "Underutilized": 0}),
         ("", 2, {}),
     ]

@@ -32,7 +32,7 @@ def status(pool: NodePool | None = None, **known: Any) -> DesiredPoolStatus:
 
 
 def said(wanted: DesiredPoolStatus) -> dict[str, str]:
-    return {one.type: one.status for one in wanted.conditions}
+    return {entry.type: entry.status for entry in wanted.conditions}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_another_says_of_the_node_class_counts_where_nobody_here_can_judge(
 
 
 def test_conditions_say_what_is_wrong() -> None:
-    messages = {one.type: one.message for one in status(flaws=[FLAW, FLAW], node_class_ready=False).conditions}
+    messages = {entry.type: entry.message for entry in status(flaws=[FLAW, FLAW], node_class_ready=False).conditions}
     assert messages["ValidationSucceeded"] == "spec.weight: 0 is out of range; spec.weight: 0 is out of range"
     assert messages["NodeClassReady"] == f"KWOKNodeClass {NODE_CLASS.name} is not there, or is being deleted"
     assert messages["Ready"] == messages["ValidationSucceeded"]
@@ -91,9 +91,9 @@ STARTING = node("s", cpu="0", memory=None, pods=None, registered=False, initiali
 def test_resources_are_the_capacity_of_machines_that_stay(
     nodes: list[Node], claims: list[NodeClaim], cpu: str, count: int
 ) -> None:
-    found = total_resources(machines(nodes, claims))
-    assert (str(found["cpu"]), found["nodes"].units) == (cpu, count)
-    assert {"memory", "pods", "ephemeral-storage"} <= found.keys()
+    total = total_resources(machines(nodes, claims))
+    assert (str(total["cpu"]), total["nodes"].units) == (cpu, count)
+    assert {"memory", "pods", "ephemeral-storage"} <= total.keys()
 
 
 def machines(nodes: list[Node], claims: list[NodeClaim], pool: str = "default") -> list[StateNode]:
@@ -148,7 +148,7 @@ def test_conditions_of_others_and_unknown_fields_survive_a_patch() -> None:
 def test_how_nodes_register_is_forgotten_when_the_pool_changes(observed: int | None, expected: str) -> None:
     entry = {"type": "NodeRegistrationHealthy", "status": "False", "lastTransitionTime": THEN}
     before = held(conditions=[entry if observed is None else {**entry, "observedGeneration": observed}])
-    after = {one["type"]: one["status"] for one in applied(status(), before)["status"]["conditions"]}
+    after = {entry["type"]: entry["status"] for entry in applied(status(), before)["status"]["conditions"]}
     assert after["NodeRegistrationHealthy"] == expected
 
 
