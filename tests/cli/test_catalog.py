@@ -45,18 +45,18 @@ def test_a_price_that_nobody_knows_is_a_question_mark_and_null(tmp_path: Path) -
     heading, row = rows("--catalog", str(file))
     cells = dict(zip(heading, row, strict=True))
     assert (cells["on-demand $/h"], cells["spot $/h"]) == ("?", "-")
-    (found,) = listed("--catalog", str(file), "--node-fee", "0.03")
-    assert found["pricePerHour"] is None
-    assert found["offerings"][0]["pricePerHour"] is None
+    (listing,) = listed("--catalog", str(file), "--node-fee", "0.03")
+    assert listing["pricePerHour"] is None
+    assert listing["offerings"][0]["pricePerHour"] is None
 
 
 def test_the_document_says_all_about_a_type() -> None:
-    (found,) = listed("type=c5.large", "zone=us-east-1b")
-    assert found["capacity"] == {"cpu": "2", "memory": "4Gi", "pods": "29", "ephemeral-storage": "20Gi"}
-    assert found["allocatable"]["cpu"] == "1930m"
-    assert found["pricePerHour"] == 0.034
-    assert found["labels"]["kubernetes.io/arch"] == ["amd64"]
-    assert found["offerings"] == [
+    (listing,) = listed("type=c5.large", "zone=us-east-1b")
+    assert listing["capacity"] == {"cpu": "2", "memory": "4Gi", "pods": "29", "ephemeral-storage": "20Gi"}
+    assert listing["allocatable"]["cpu"] == "1930m"
+    assert listing["pricePerHour"] == 0.034
+    assert listing["labels"]["kubernetes.io/arch"] == ["amd64"]
+    assert listing["offerings"] == [
         {"zone": "us-east-1b", "capacityType": "on-demand", "pricePerHour": 0.085, "available": True},
         {"zone": "us-east-1b", "capacityType": "spot", "pricePerHour": 0.034, "available": True},
     ]
@@ -73,9 +73,9 @@ def test_prices_can_be_set_from_the_command_line() -> None:
         "--node-fee",
         "0.03",
     ]
-    found = {entry["name"]: entry for entry in listed("type in (m5.large,m5.xlarge)", "zone=us-east-1a", *options)}
-    assert [sold["pricePerHour"] for sold in found["m5.large"]["offerings"]] == [0.11, 0.05]
-    assert [sold["pricePerHour"] for sold in found["m5.xlarge"]["offerings"]] == [0.126, 0.0684]
+    listing = {entry["name"]: entry for entry in listed("type in (m5.large,m5.xlarge)", "zone=us-east-1a", *options)}
+    assert [sold["pricePerHour"] for sold in listing["m5.large"]["offerings"]] == [0.11, 0.05]
+    assert [sold["pricePerHour"] for sold in listing["m5.xlarge"]["offerings"]] == [0.126, 0.0684]
 
 
 def test_another_source_can_be_named() -> None:

@@ -74,8 +74,8 @@ def test_the_document_has_the_fields_of_its_contract(place: Path) -> None:
     assert list(nodes) == ["a", "b", "c", "d", "x", "z-roomy"]
     assert (nodes["a"]["cpuRatio"], nodes["a"]["marked"], nodes["a"]["reasons"]) == (0.375, True, [])
     assert nodes["a"]["memoryRatio"] == pytest.approx(128 / 16384)
-    found = {name: [reason["code"] for reason in node["reasons"]] for name, node in nodes.items()}
-    assert found == {
+    codes = {name: [reason["code"] for reason in node["reasons"]] for name, node in nodes.items()}
+    assert codes == {
         "a": [],
         "b": ["AnotherNodeFirst"],
         "c": ["CPUOverLimit"],
@@ -135,7 +135,7 @@ def test_the_configuration_may_be_a_config_map_from_standard_input(place: Path) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("compact", "-f", "x.json"), "-f: goes with --plan only"),
         (("compact", "--at", "2026-06-15T11:54:59Z"), "--at: goes with --plan only"),
@@ -151,10 +151,10 @@ def test_the_configuration_may_be_a_config_map_from_standard_input(place: Path) 
         (("compact", "--plan", "--at", "tonight"), "write RFC 3339"),
     ],
 )
-def test_bad_usage_gets_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_bad_usage_gets_one_line(arguments: tuple[str, ...], message: str) -> None:
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -221,9 +221,11 @@ def test_the_document_of_a_node_has_the_fields_of_its_contract(place: Path) -> N
 @pytest.mark.parametrize("name", ["a", "b", "c", "d", "x", "z-roomy"])
 def test_what_is_said_of_a_node_agrees_with_the_plan(place: Path, name: str) -> None:
     (node,) = (node for node in planned(place)["nodes"] if node["name"] == name)
-    told = explained(place, name)
-    assert {key: told[key] for key in node if key != "reasons"} == {key: node[key] for key in node if key != "reasons"}
-    assert all(reason in told["reasons"] for reason in node["reasons"])
+    explanation = explained(place, name)
+    assert {key: explanation[key] for key in node if key != "reasons"} == {
+        key: node[key] for key in node if key != "reasons"
+    }
+    assert all(reason in explanation["reasons"] for reason in node["reasons"])
 
 
 def test_the_table_of_a_node_says_what_keeps_it_and_where_its_pods_go(place: Path) -> None:
@@ -231,7 +233,7 @@ def test_the_table_of_a_node_says_what_keeps_it_and_where_its_pods_go(place: Pat
     large = pod("large-1", cpu="7", node="e")
     written(place, pool_node("e", pods=[large, stays], cpu="32", mark=None), ROOMY)
     shown = run(place, "--node", "e").stdout
-    for said in (
+    for message in (
         "Node e stays",
         "pool main",
         "would be marked now",
@@ -244,11 +246,11 @@ def test_the_table_of_a_node_says_what_keeps_it_and_where_its_pods_go(place: Pat
         "default/large-1 | leaves | nowhere",
         "not enough cpu (7 wanted",
     ):
-        assert said in shown
+        assert message in shown
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("a", "would be drained"),
         ("b", "marked since 11:50 UTC"),
@@ -257,15 +259,15 @@ def test_the_table_of_a_node_says_what_keeps_it_and_where_its_pods_go(place: Pat
         ("z-roomy", "not marked"),
     ],
 )
-def test_the_state_of_a_node_is_said(place: Path, name: str, said: str) -> None:
-    assert said in run(place, "--node", name).stdout
+def test_the_state_of_a_node_is_said(place: Path, name: str, message: str) -> None:
+    assert message in run(place, "--node", name).stdout
 
 
 def test_an_unknown_node_gets_one_line_with_a_near_name(place: Path) -> None:
     result = run(place, "--node", "z-romy")
     assert result.exit_code == 2
-    said = "--node: there is no node 'z-romy' among the 6 that were read; did you mean z-roomy?"
-    assert said in result.stderr
+    message = "--node: there is no node 'z-romy' among the 6 that were read; did you mean z-roomy?"
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -303,10 +305,10 @@ def test_a_node_under_the_limit_is_not_called_well_used(place: Path, made: Any, 
 
 def test_one_is_needed_and_two_are(place: Path) -> None:
     written(place, pool_node("e", pods=["1"], created=ago(minutes=5)), ROOMY)
-    for needed, said in ((1, "1 is needed, 0 there"), (2, "2 are needed, 0 there")):
+    for needed, message in ((1, "1 is needed, 0 there"), (2, "2 are needed, 0 there")):
         main = CONFIG["nodePools"]["main"] | {"scaleDownRequiredUnderutilizedNodeCount": needed}
         (place / "config.json").write_text(json.dumps({"nodePools": {"main": main}}))
-        assert said in run(place, "--node", "e").stdout
+        assert message in run(place, "--node", "e").stdout
 
 
 # -- what is wrong with the configuration -----------------------------------------------------------------------------
@@ -329,13 +331,15 @@ def test_nothing_is_said_of_pools_that_have_nodes(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [(None, "config.json: does not exist"), ('{"nodePools": {"main": {"enabled": "yes"}}}', "enabled: expected true")],
     ids=["missing", "broken"],
 )
-def test_a_run_does_not_start_with_a_file_that_is_no_configuration(tmp_path: Path, text: str | None, said: str) -> None:
+def test_a_run_does_not_start_with_a_file_that_is_no_configuration(
+    tmp_path: Path, text: str | None, message: str
+) -> None:
     file = tmp_path / "config.json"
     if text is not None:
         file.write_text(text)
     result = CliRunner().invoke(cli, ("compact", "--config", str(file)))
-    assert (result.exit_code, said in result.stderr, result.stderr.count("\n")) == (2, True, 1)
+    assert (result.exit_code, message in result.stderr, result.stderr.count("\n")) == (2, True, 1)

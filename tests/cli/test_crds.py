@@ -58,7 +58,7 @@ def warned(result: Result) -> bool:
     """Whether all was printed, with one line of warning."""
     assert (result.exit_code, result.stdout) == (0, definitions())
     assert result.stderr.count("\n") == 1
-    return result.stderr.startswith("karpool: warning: printed without a look at the cluster: ")
+    return result.stderr.startswith("karpool: warning: printed without a check of the cluster: ")
 
 
 def test_without_a_kubeconfig_a_warning_is_given() -> None:

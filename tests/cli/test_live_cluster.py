@@ -51,20 +51,20 @@ def kubeconfig(tmp_path: Path) -> str:
 
 @each_command
 def test_without_files_and_without_a_cluster_it_is_said_what_to_do(command: tuple[str, ...]) -> None:
-    said = one_line(*command, status=2)
-    assert said.startswith("karpool: -f: is missing, and no cluster is known here; set KUBECONFIG")
+    line = one_line(*command, status=2)
+    assert line.startswith("karpool: -f: is missing, and no cluster is known here; set KUBECONFIG")
 
 
 @each_command
 def test_an_unknown_context_is_named_with_those_there_are(command: tuple[str, ...], kubeconfig: str) -> None:
-    said = one_line(*command, "--kubeconfig", kubeconfig, "--context", "there", status=2)
-    assert "has no context 'there'; choose one of: here" in said
+    line = one_line(*command, "--kubeconfig", kubeconfig, "--context", "there", status=2)
+    assert "has no context 'there'; choose one of: here" in line
 
 
 @each_command
 def test_files_and_a_context_exclude_each_other(command: tuple[str, ...]) -> None:
-    said = one_line(*command, "-f", "cluster.json", "--context", "here", status=2)
-    assert said.startswith("karpool: --context: goes with a live cluster, and -f names files")
+    line = one_line(*command, "-f", "cluster.json", "--context", "here", status=2)
+    assert line.startswith("karpool: --context: goes with a live cluster, and -f names files")
 
 
 @pytest.mark.parametrize("command", ["run", "compact"])
@@ -73,8 +73,8 @@ def test_what_runs_in_a_cluster_needs_one(command: str) -> None:
 
 
 def test_a_server_that_does_not_answer_is_named_with_its_context(kubeconfig: str) -> None:
-    said = one_line("plan", "--kubeconfig", kubeconfig, status=1)
-    assert said.startswith("karpool: context here: list /api/v1/nodes: cannot connect to 127.0.0.1:")
+    line = one_line("plan", "--kubeconfig", kubeconfig, status=1)
+    assert line.startswith("karpool: context here: list /api/v1/nodes: cannot connect to 127.0.0.1:")
 
 
 @pytest.mark.parametrize(

@@ -100,9 +100,9 @@ def test_budgets_can_be_ignored() -> None:
 def test_budgets_can_be_taken_from_the_annotation(tmp_path: Path) -> None:
     pools = (ROOT / "examples" / "nodepools.yaml").read_text()
     annotation = """  annotations: {karpool.sh/budgets: '[{"nodes": "0"}]'}"""
-    held = pools.replace("\nmetadata:\n", f"\nmetadata:\n{annotation}\n")
-    assert held != pools
-    (tmp_path / "nodepools.yaml").write_text(held)
+    annotated = pools.replace("\nmetadata:\n", f"\nmetadata:\n{annotation}\n")
+    assert annotated != pools
+    (tmp_path / "nodepools.yaml").write_text(annotated)
     others = [part for name in ("nodes.json", "pods.json", "workloads.yaml") for part in ("-f", f"{EXAMPLES}/{name}")]
     asked = ("plan", "-f", str(tmp_path / "nodepools.yaml"), *others, "--at", NOON, "--output", "json")
     assert json.loads(run(*asked).stdout)["commands"]
@@ -121,12 +121,12 @@ def test_the_page_stands_alone() -> None:
 
 def test_explain_says_what_would_let_a_node_go() -> None:
     result = run("explain", "general-7", "-f", EXAMPLES, "--at", NOON, "--output", "json")
-    story = json.loads(result.stdout)
-    assert story["verdict"] == "keep"
-    (failed,) = [rule for rule in story["rules"] if not rule["passed"]]
+    explanation = json.loads(result.stdout)
+    assert explanation["verdict"] == "keep"
+    (failed,) = [rule for rule in explanation["rules"] if not rule["passed"]]
     assert failed["reason"]["code"] == "PodDoNotDisrupt"
-    assert story["unblock"][0]["if"] == "Pod data/export-x7k2p were not marked do-not-disrupt"
-    assert story["unblock"][0]["savingsPerHour"] == pytest.approx(0.107)
+    assert explanation["unblock"][0]["if"] == "Pod data/export-x7k2p were not marked do-not-disrupt"
+    assert explanation["unblock"][0]["savingsPerHour"] == pytest.approx(0.107)
 
 
 def test_explain_and_plan_agree_on_every_node_of_the_next_step() -> None:
@@ -146,7 +146,7 @@ def test_explain_of_an_unknown_node_names_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--at", "tonight"), "write RFC 3339"),
         (("--at", "2026-11-15T22:00:00"), "no time zone"),
@@ -158,10 +158,10 @@ def test_explain_of_an_unknown_node_names_the_nearest() -> None:
         (("--partition", "zone"), "--partition"),
     ],
 )
-def test_bad_options_get_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_bad_options_get_one_line(arguments: tuple[str, ...], message: str) -> None:
     result = run("plan", "-f", EXAMPLES, *arguments)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -214,8 +214,8 @@ def test_explain_and_plan_agree_on_a_drifted_node(tmp_path: Path, pool: NodePool
     plan = json.loads(run("plan", "-f", file, "--steps", "1", "--output", "json").stdout)
     assert plan["commands"][0]["method"] == "Drift"
     assert [reason["code"] for reason in plan["nodes"][0]["reasons"]] == ["Drifted", "Drifted"]
-    story = json.loads(run("explain", "n1", "-f", file, "--output", "json").stdout)
-    assert story["verdict"] == plan["nodes"][0]["verdict"]
+    explanation = json.loads(run("explain", "n1", "-f", file, "--output", "json").stdout)
+    assert explanation["verdict"] == plan["nodes"][0]["verdict"]
 
 
 def test_pods_that_a_termination_grace_period_ends_are_named(tmp_path: Path) -> None:
@@ -249,8 +249,8 @@ def test_what_an_unknown_price_saves_is_unknown(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_in_the_input_is_said(tmp_path: Path) -> None:
-    here = node("n1")
-    file = written(tmp_path, here, claim_for(here), node_pool(), pod("web-1", node="ghost"))
+    node_1 = node("n1")
+    file = written(tmp_path, node_1, claim_for(node_1), node_pool(), pod("web-1", node="ghost"))
     result = run("plan", "-f", file)
     assert result.exit_code == 0
     assert "1 pods, such as default/web-1, are on nodes that are not in the input" in result.stderr

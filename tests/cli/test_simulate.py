@@ -55,11 +55,11 @@ def simulated(*arguments: str) -> Any:
 
 
 def test_the_document_has_the_numbers_of_every_policy() -> None:
-    found = simulated(CHURN, "--length", "10m")
-    assert found["kind"] == "Simulation"
-    assert found["seed"] == 1
-    assert list(found["policies"]) == ["after-30s", "after-30m", "grace-30m"]
-    for numbers in found["policies"].values():
+    document = simulated(CHURN, "--length", "10m")
+    assert document["kind"] == "Simulation"
+    assert document["seed"] == 1
+    assert list(document["policies"]) == ["after-30s", "after-30m", "grace-30m"]
+    for numbers in document["policies"].values():
         assert numbers.keys() >= MEASURES
         assert numbers["seconds"] == 600
 
@@ -126,10 +126,10 @@ def test_seeds_give_means_with_intervals_and_differences(small: str) -> None:
     assert both["seeds"] == 2
     for name in ("quick", "calm"):
         numbers = both["policies"][name]
-        assert numbers["cost"] == pytest.approx(sum(one[name]["cost"] for one in alone) / 2, abs=1e-5)
+        assert numbers["cost"] == pytest.approx(sum(single[name]["cost"] for single in alone) / 2, abs=1e-5)
         low, high = numbers["confidence"]["cost"]
         assert low <= numbers["cost"] <= high
-        nodes = [one[name]["series"]["nodes"] for one in alone]
+        nodes = [single[name]["series"]["nodes"] for single in alone]
         assert numbers["series"]["nodes"] == [sum(pair) / 2 for pair in zip(*nodes, strict=True)]
     assert "difference" not in both["policies"]["quick"]
     assert both["policies"]["calm"]["difference"]["cost"]["mean"] == pytest.approx(
@@ -221,7 +221,7 @@ def test_the_page_stands_alone_and_shows_names_as_text(small: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "expected one document"),
         ("pools: [", "line 2, column 1"),
@@ -239,13 +239,13 @@ def test_the_page_stands_alone_and_shows_names_as_text(small: str) -> None:
         ("nodeGroups: [{name: g, instanceType: x1}]", "nodeGroups: node group g: the catalogue offers no"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)
     result = run("simulate", str(file))
     assert result.exit_code == 2
     assert result.stderr.startswith(f"karpool: {tmp_path}/")
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -258,7 +258,7 @@ def test_what_only_a_run_finds_is_said_in_one_line_with_several_seeds_too(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("nodeFee: -1", "nodeFee: is out of range; write 0 or more"),
         ("catalog: azure", "catalog: 'azure' is neither aws, aws:REGION or kwok, nor is there a file "),
@@ -287,18 +287,18 @@ def test_what_only_a_run_finds_is_said_in_one_line_with_several_seeds_too(tmp_pa
         ("workloads: [{name: web, replicas: {noise: {share: 1, every: 0m}}}]", "noise.every: 0s is not allowed here"),
     ],
 )
-def test_what_is_wrong_is_said_of_the_place_in_the_scenario(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_wrong_is_said_of_the_place_in_the_scenario(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(f"pools: [{{metadata: {{name: a}}}}]\n{text}")
     result = run("simulate", str(file))
     assert result.exit_code == 2
     assert result.stderr.startswith(f"karpool: {file}: ")
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("nope",), "nope: is neither a file nor built in; there are off-hours"),
         (("nope.yaml",), "nope.yaml: does not exist"),
@@ -307,10 +307,10 @@ def test_what_is_wrong_is_said_of_the_place_in_the_scenario(tmp_path: Path, text
         (("churn", "--length", "1 day"), "--length: '1 day' is not a duration"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_arguments_are_refused(arguments: tuple[str, ...], message: str) -> None:
     result = run("simulate", *arguments)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_the_demo_tells_its_story_and_writes_a_page(tmp_path: Path) -> None:

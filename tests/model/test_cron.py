@@ -62,7 +62,7 @@ def test_day_fields_combine_as_in_kubernetes_controllers(schedule: str, after: s
 
 
 @pytest.mark.parametrize(
-    ("schedule", "said"),
+    ("schedule", "message"),
     [
         ("", "expected five fields"),
         ("* * * *", "expected five fields"),
@@ -95,10 +95,10 @@ def test_day_fields_combine_as_in_kubernetes_controllers(schedule: str, after: s
         (f"{'9' * 9000} * * * *", "does not understand"),
     ],
 )
-def test_what_is_no_schedule_is_refused_with_a_sentence(schedule: str, said: str) -> None:
+def test_what_is_no_schedule_is_refused_with_a_sentence(schedule: str, message: str) -> None:
     with pytest.raises(ValueError, match="is not a schedule") as refused:
         parse_schedule(schedule)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert len(str(refused.value)) < 250
 
 
@@ -140,16 +140,16 @@ def test_schedules_are_in_utc_whatever_the_zone_of_the_moment() -> None:
     ],
 )
 def test_windows_that_touch_are_one(schedule: str, duration: timedelta, windows: list[tuple[str, str]]) -> None:
-    found = parse_schedule(schedule).windows(at("2026-11-16 00:00"), at("2026-11-17 20:00"), duration)
-    assert list(found) == [(at(f"2026-{start}"), at(f"2026-{end}")) for start, end in windows]
+    stretches = parse_schedule(schedule).windows(at("2026-11-16 00:00"), at("2026-11-17 20:00"), duration)
+    assert list(stretches) == [(at(f"2026-{start}"), at(f"2026-{end}")) for start, end in windows]
 
 
 def test_windows_that_never_close_are_found_quickly() -> None:
     start = at("2026-11-16 00:00")
     began = time.perf_counter()
-    found = list(parse_schedule("*/5 * * * *").windows(start, start + timedelta(days=365), hours(24)))
-    assert len(found) == 1
-    assert found[0][1] >= start + timedelta(days=365)
+    stretches = list(parse_schedule("*/5 * * * *").windows(start, start + timedelta(days=365), hours(24)))
+    assert len(stretches) == 1
+    assert stretches[0][1] >= start + timedelta(days=365)
     assert time.perf_counter() - began < 2
 
 

@@ -102,5 +102,5 @@ def test_node_claims_keep_the_same_rules() -> None:
     with pytest.raises(InputError, match=r"NodeClaim c: spec.expireAfter: '5d' is not a duration"):
         load(["-"], stdin=io.BytesIO(json.dumps(claim).encode()))
     claim["spec"] = {"requirements": [{"key": "k", "operator": "Near"}]}
-    found = validate(read(["-"], stdin=io.BytesIO(json.dumps(claim).encode())))
-    assert [problem.rule for problem in found] == ["UnknownOperator", "NodeClassRef"]
+    problems = validate(read(["-"], stdin=io.BytesIO(json.dumps(claim).encode())))
+    assert [problem.rule for problem in problems] == ["UnknownOperator", "NodeClassRef"]

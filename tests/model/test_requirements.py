@@ -26,8 +26,8 @@ requirements = st.one_of(
 )
 
 
-def states(wanted: Requirement) -> set[str | None]:
-    return {state for state in UNIVERSE if (wanted.absent if state is ABSENT else wanted.has(state))}
+def states(column: Requirement) -> set[str | None]:
+    return {state for state in UNIVERSE if (column.absent if state is ABSENT else column.has(state))}
 
 
 def described(operator: str, values: tuple[str, ...]) -> set[str | None]:
@@ -57,49 +57,49 @@ def test_an_operator_allows_what_it_says(operator: str, value: str) -> None:
 
 
 @given(requirements, requirements)
-def test_an_intersection_allows_what_both_allow(one: Requirement, other: Requirement) -> None:
-    assert states(one.intersect(other)) == states(one) & states(other)
+def test_an_intersection_allows_what_both_allow(first: Requirement, second: Requirement) -> None:
+    assert states(first.intersect(second)) == states(first) & states(second)
 
 
 @given(requirements, requirements)
-def test_intersection_is_commutative(one: Requirement, other: Requirement) -> None:
-    assert one.intersect(other) == other.intersect(one)
+def test_intersection_is_commutative(first: Requirement, second: Requirement) -> None:
+    assert first.intersect(second) == second.intersect(first)
 
 
 @given(requirements, requirements, requirements)
-def test_intersection_is_associative(one: Requirement, two: Requirement, three: Requirement) -> None:
-    assert one.intersect(two).intersect(three) == one.intersect(two.intersect(three))
+def test_intersection_is_associative(first: Requirement, second: Requirement, third: Requirement) -> None:
+    assert first.intersect(second).intersect(third) == first.intersect(second.intersect(third))
 
 
 @given(requirements)
-def test_intersecting_with_itself_changes_nothing(one: Requirement) -> None:
-    assert one.intersect(one) == one
+def test_intersecting_with_itself_changes_nothing(first: Requirement) -> None:
+    assert first.intersect(first) == first
 
 
 @given(requirements, requirements)
-def test_requirements_overlap_when_their_intersection_is_satisfiable(one: Requirement, other: Requirement) -> None:
-    assert one.overlaps(other) == other.overlaps(one) == one.intersect(other).satisfiable
-    if states(one) & states(other):
-        assert one.overlaps(other)
+def test_requirements_overlap_when_their_intersection_is_satisfiable(first: Requirement, second: Requirement) -> None:
+    assert first.overlaps(second) == second.overlaps(first) == first.intersect(second).satisfiable
+    if states(first) & states(second):
+        assert first.overlaps(second)
 
 
 @given(st.lists(requirements, min_size=1, max_size=4))
 def test_a_bounded_range_whose_values_are_all_excluded_is_empty(listed: list[Requirement]) -> None:
     range_of_two = requirement("Gte", ["1"]).intersect(requirement("Lte", ["2"]))
     both_out = range_of_two.intersect(requirement("NotIn", ["1", "2"]))
-    for wanted in listed:
-        both_out = both_out.intersect(wanted)
+    for column in listed:
+        both_out = both_out.intersect(column)
     assert not both_out.satisfiable
 
 
 @given(st.lists(requirements, max_size=4), st.lists(requirements, max_size=4))
-def test_collections_intersect_key_by_key(one: list[Requirement], other: list[Requirement]) -> None:
+def test_collections_intersect_key_by_key(first: list[Requirement], second: list[Requirement]) -> None:
     keys = ("k1", "k2", "k1", "k3")
-    left, right = Requirements(zip(keys, one, strict=False)), Requirements(zip(keys, other, strict=False))
+    left, right = Requirements(zip(keys, first, strict=False)), Requirements(zip(keys, second, strict=False))
     both = left.intersect(right)
     assert both == right.intersect(left)
     assert set(both) == set(left) | set(right)
-    assert both.satisfiable == all(wanted.satisfiable for wanted in both.values())
+    assert both.satisfiable == all(column.satisfiable for column in both.values())
 
 
 def test_the_larger_number_of_values_wins() -> None:
@@ -141,18 +141,18 @@ LENIENT = {
 STRICT = {**LENIENT, "absent": (True, False, True, False, True, False)}
 
 
-@pytest.mark.parametrize(("held", "asked"), list(product(COLUMNS, COLUMNS)))
+@pytest.mark.parametrize(("node_has", "pod_asks"), list(product(COLUMNS, COLUMNS)))
 @pytest.mark.parametrize("lenient", [True, False])
-def test_compatibility_of_a_node_with_a_pod(held: str, asked: str, *, lenient: bool) -> None:
+def test_compatibility_of_a_node_with_a_pod(node_has: str, pod_asks: str, *, lenient: bool) -> None:
     node, pod = (
-        Requirements() if wanted is None else Requirements([(ZONE, wanted)])
-        for wanted in (COLUMNS[held], COLUMNS[asked])
+        Requirements() if column is None else Requirements([(ZONE, column)])
+        for column in (COLUMNS[node_has], COLUMNS[pod_asks])
     )
-    expected = (LENIENT if lenient else STRICT)[held][list(COLUMNS).index(asked)]
+    expected = (LENIENT if lenient else STRICT)[node_has][list(COLUMNS).index(pod_asks)]
     assert (node.conflict(pod, undefined=WELL_KNOWN if lenient else frozenset()) is None) is expected
 
 
 @given(requirements, requirements)
-def test_keys_that_only_one_side_defines_are_free_when_sides_meet(one: Requirement, other: Requirement) -> None:
-    assert Requirements([("k1", one)]).meets(Requirements([("k2", other)]))
-    assert Requirements([("k1", one)]).meets(Requirements([("k1", other)])) == one.overlaps(other)
+def test_keys_that_only_one_side_defines_are_free_when_sides_meet(first: Requirement, second: Requirement) -> None:
+    assert Requirements([("k1", first)]).meets(Requirements([("k2", second)]))
+    assert Requirements([("k1", first)]).meets(Requirements([("k1", second)])) == first.overlaps(second)

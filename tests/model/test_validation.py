@@ -10,7 +10,7 @@ from karpool.model.validation import validate
 from karpool.wire.problems import Problem
 
 
-def found(*objects: dict[str, Any]) -> tuple[Problem, ...]:
+def problems_of(*objects: dict[str, Any]) -> tuple[Problem, ...]:
     return validate(read(["-"], stdin=io.BytesIO(json.dumps(objects).encode())))
 
 
@@ -34,34 +34,34 @@ POOL = {
 
 
 def test_a_pod_on_a_node_that_does_not_exist_is_a_problem() -> None:
-    (problem,) = found(pod())
+    (problem,) = problems_of(pod())
     assert str(problem).startswith("standard input: Pod default/web: spec.nodeName: there is no Node 'n' in the input")
-    assert found(pod(), NODE) == ()
+    assert problems_of(pod(), NODE) == ()
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_finished_pod_may_outlive_its_node(phase: str) -> None:
-    assert found(pod(status={"phase": phase})) == ()
+    assert problems_of(pod(status={"phase": phase})) == ()
 
 
 def test_a_claim_of_a_pool_that_does_not_exist_is_a_problem() -> None:
-    (problem,) = found(CLAIM)
+    (problem,) = problems_of(CLAIM)
     assert (problem.object, problem.field, problem.rule) == (
         "NodeClaim c",
         "metadata.labels[karpenter.sh/nodepool]",
         "UnknownNodePool",
     )
-    assert found(CLAIM, POOL) == ()
+    assert problems_of(CLAIM, POOL) == ()
 
 
 def test_a_claim_without_a_pool_stands_alone() -> None:
-    assert found({**CLAIM, "metadata": {"name": "c"}}) == ()
+    assert problems_of({**CLAIM, "metadata": {"name": "c"}}) == ()
 
 
 def test_a_broken_object_is_reported_once_and_counts_as_there() -> None:
     broken_pool = {**POOL, "spec": {"weight": "much"}}
     broken_node = {**NODE, "status": {"capacity": {"cpu": "x"}}}
-    problems = found(broken_pool, CLAIM, broken_node, pod())
+    problems = problems_of(broken_pool, CLAIM, broken_node, pod())
     assert [problem.object for problem in problems] == ["NodePool p", "Node n"]
 
 

@@ -14,9 +14,9 @@ HOSTILE = "</script><script>alert(1)</script><!--$data&lt;\u2028"
 
 
 def embedded(page: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    return json.loads(data[1])
 
 
 def hostile() -> tuple[PlanDocument, Drawing]:

@@ -12,7 +12,7 @@ from karpool.virtual.scenario_checks import flaws, instance_type_flaws, names_in
 from karpool.wire.duration import Duration, parse_duration
 
 
-def said(text: str, *, pools: str = POOL) -> list[str]:
+def messages(text: str, *, pools: str = POOL) -> list[str]:
     return [f"{flaw.field}: {flaw.message}" for flaw in flaws((pools + text).encode())]
 
 
@@ -46,12 +46,12 @@ def test_limits_of_durations(kind: Any, allowed: tuple[str, ...], refused: tuple
     limits = limits_of(kind)
     assert limits is not None
 
-    def held(texts: tuple[str, ...]) -> list[bool]:
+    def allows(texts: tuple[str, ...]) -> list[bool]:
         lengths: list[Duration] = [parse_duration(text) for text in texts]
         return [limits.allow(length) for length in lengths]
 
-    assert all(held(allowed))
-    assert not any(held(refused))
+    assert all(allows(allowed))
+    assert not any(allows(refused))
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_limits_of_durations(kind: Any, allowed: tuple[str, ...], refused: tuple
     ],
 )
 def test_a_duration_out_of_its_limits_is_named(text: str, named: str) -> None:
-    (message,) = said(text)
+    (message,) = messages(text)
     assert message.startswith(f"{named} is not allowed here; write ")
 
 
 def test_what_never_ends_may_say_so() -> None:
     faults = "faults: [{kind: outage, start: 0s, length: Never}, {kind: shortage, start: 0s, length: Never}]\n"
-    assert said(faults + web("kind: Job, runs: Never")) == []
+    assert messages(faults + web("kind: Job, runs: Never")) == []
 
 
 # -- workloads -----------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_what_never_ends_may_say_so() -> None:
     ],
 )
 def test_what_is_wrong_with_a_workload_is_named(fields: str, expected: str) -> None:
-    assert said(web(fields)) == [f"workloads[0].{expected}"]
+    assert messages(web(fields)) == [f"workloads[0].{expected}"]
 
 
 @pytest.mark.parametrize(
@@ -142,18 +142,18 @@ def test_what_is_wrong_with_a_workload_is_named(fields: str, expected: str) -> N
     ],
 )
 def test_what_kubernetes_knows_is_allowed(fields: str) -> None:
-    assert said(web(fields)) == []
+    assert messages(web(fields)) == []
 
 
 @pytest.mark.parametrize("name", ["Not Valid!", "-web", "", "a_b", "a..b", "a" * 254])
 def test_names_are_those_of_objects(name: str) -> None:
-    (message,) = said(f"workloads: [{{name: '{name}'}}]")
+    (message,) = messages(f"workloads: [{{name: '{name}'}}]")
     assert message.startswith("workloads[0].name: ")
     assert "is no name of an object" in message
 
 
 def test_a_name_may_have_dots() -> None:
-    assert said("workloads: [{name: web.v2}]") == []
+    assert messages("workloads: [{name: web.v2}]") == []
 
 
 # -- faults --------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_a_name_may_have_dots() -> None:
 
 def test_kinds_of_faults_are_listed() -> None:
     expected = "faults[0].kind: 'meteor' is not allowed; use one of shortage, interruptions, outage"
-    assert said("faults: [{kind: meteor}]") == [expected]
+    assert messages("faults: [{kind: meteor}]") == [expected]
 
 
 def test_a_shortage_of_machines_that_nobody_has_is_named() -> None:
@@ -188,11 +188,11 @@ def test_a_price_of_a_machine_that_nobody_has_is_named() -> None:
 
 
 def test_a_patch_that_no_pool_can_have_is_named_with_its_pool() -> None:
-    (message,) = said("policies: {a: {pools: {general: {spec: {disruption: {consolidateAfter: soon}}}}}}")
+    (message,) = messages("policies: {a: {pools: {general: {spec: {disruption: {consolidateAfter: soon}}}}}}")
     assert message.startswith("policies.a.pools.general.spec.disruption.consolidateAfter: 'soon' is not a duration")
-    (message,) = said("policies: {a: {pools: {general: {spec: {limits: {memory: 1Gi, cpu: lots}}}}}}")
+    (message,) = messages("policies: {a: {pools: {general: {spec: {limits: {memory: 1Gi, cpu: lots}}}}}}")
     assert message.startswith("policies.a.pools.general.spec.limits.cpu: 'lots' is not a quantity")
-    (message,) = said("policies: {a: {pools: {'*': {spec: {weight: 500}}}}}")
+    (message,) = messages("policies: {a: {pools: {'*': {spec: {weight: 500}}}}}")
     assert message.startswith("policies.a.pools[*].spec.weight: 500 is out of range")
 
 
@@ -202,9 +202,9 @@ def test_a_patch_is_not_blamed_for_what_was_wrong_before() -> None:
 
 
 def test_what_the_compactor_would_refuse_is_named() -> None:
-    (message,) = said("policies: {a: {compactor: {x: 1}}}")
+    (message,) = messages("policies: {a: {compactor: {x: 1}}}")
     assert message == "policies.a.compactor.x: is not a known field; there are nodePools"
-    (message,) = said("policies: {a: {compactor: {nodePools: {g: {enabled: true}}}}}")
+    (message,) = messages("policies: {a: {compactor: {nodePools: {g: {enabled: true}}}}}")
     assert message.startswith("policies.a.compactor.nodePools.g.scaleDownCPURequestRatioLimit: is missing")
 
 
@@ -222,4 +222,4 @@ def test_what_the_compactor_would_refuse_is_named() -> None:
     ],
 )
 def test_a_misspelt_field_of_a_scenario_is_named_with_the_one_that_was_meant(text: str, expected: str) -> None:
-    assert said(text) == [expected]
+    assert messages(text) == [expected]

@@ -32,7 +32,7 @@ EXPRESSIONS
   Quote those with <, >, ! or parentheses: the shell has its own use for them.
 \b
 KEYS
-  cpu, memory, pods, gpu     what a machine has; memory in MiB without a unit
+  cpu, memory, pods, gpu     what a node has; memory in MiB without a unit
   price                      of an offering, in $/h, the fee included
   type, family, size, category, generation, arch, os,
   zone, region, capacity-type, reservation-id, or a whole label key such as
@@ -57,8 +57,8 @@ EXIT STATUS
 def catalog(expressions: tuple[str, ...], output: str, catalog: Catalog) -> None:
     """List instance types with what they hold and what they cost, cheapest first.
 
-    Prices are US dollars an hour. A price that nobody knows is shown as `?` in the table and as null in JSON; `-`
-    means that the type cannot be had that way. What a machine holds is listed next to what it leaves for pods.
+    Prices are US dollars an hour. An unknown price is shown as `?` in the table and as null in JSON; `-` means that
+    the type is not offered that way. What a node has is listed next to what it leaves for pods.
     """
     misspelt = unknown_types(catalog)
     if misspelt:

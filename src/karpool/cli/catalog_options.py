@@ -1,4 +1,4 @@
-"""The options that say which machines there are and what they cost; the same for every command that asks."""
+"""The options for instance types and their prices; the same for every command that has them."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -96,7 +96,7 @@ class Opener:
 
     source: str
     chosen: bool
-    """Whether somebody named the source, rather than leaving it to what is usual."""
+    """Whether an option names the source."""
     node_fee: float
     prices: tuple[str, ...]
     factor: float
@@ -114,11 +114,11 @@ class Opener:
 
     @property
     def complete(self) -> bool:
-        """Whether a type that the source does not list does not exist: so with a file, not with the built-in table."""
+        """Whether the source lists all types that exist: a file does, the built-in table does not."""
         return self.source not in (AWS, KWOK) and not self.source.startswith(f"{AWS}:")
 
     def for_cluster(self, nodes: Sequence[Node], claims: Sequence[NodeClaim]) -> Catalog:
-        """The catalogue for a cluster: in the region of its nodes, and with the types that only they know."""
+        """The catalogue for a cluster: in the region of its nodes, and with types that only its nodes have."""
         source = self.source
         if not self.chosen and any(claim.spec.node_class_ref.group == KWOK_GROUP for claim in claims):
             source = KWOK

@@ -34,14 +34,14 @@ EPILOG: Final = f"""\b
 WHAT IT DOES
   Marks nodes that are under-used for a while, and of each enabled pool cordons and
   drains one at a time: the one with the lowest part of its CPU requested that has no
-  pod which keeps it, if each of its pods has a place on nodes that stay. The cluster's
-  autoscaler finds it empty and removes it. A drain that leads nowhere is undone. All
-  progress stands on the nodes, in the annotation estafette.io/node-compactor-state, so
+  pod which keeps it, if each of its pods fits on nodes that stay. The cluster's
+  autoscaler finds it empty and removes it. A drain that fails is undone. All
+  progress is kept on the nodes, in the annotation estafette.io/node-compactor-state, so
   it may be killed and started at any moment. Run one of them in a cluster.
 \b
 WITH --plan
-  Shows what it would do now, and why the other nodes stay. Nothing is asked of the
-  cluster but get and list. To see which node would be chosen once all marks were old
+  Shows what it would do now, and why the other nodes stay. It only gets and lists
+  objects of the cluster. To see which node would be chosen once all marks were old
   enough, add --needed-marked-time-for-removal-seconds 0. With --node, everything about
   one node: its mark, what it waits for, all that keeps it, and where its pods would go.
 {READS}
@@ -154,7 +154,7 @@ _OPTIONS: Final = (
         "--sleep-duration-between-iterations-seconds",
         "SLEEP_DURATION_BETWEEN_ITERATIONS_SECONDS",
         DEFAULTS.sleep,
-        "How long to wait, about, between two looks at the cluster.",
+        "How long to wait, about, between two scans of the cluster.",
         "sleep",
     ),
     _seconds(
@@ -175,7 +175,7 @@ _OPTIONS: Final = (
         "--metrics-address",
         metavar="HOST:PORT",
         default="127.0.0.1:9101",
-        help="Where to serve /metrics; :9101 for everybody, 0 for nobody.",
+        help="Where to serve /metrics; :9101 for all interfaces, 0 to serve nothing.",
     ),
     *LOG_OPTIONS,
 )

@@ -1,4 +1,4 @@
-"""`karpool crds`: the custom resource definitions, unless the cluster has somebody else's."""
+"""`karpool crds`: the custom resource definitions, unless the cluster has others."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -28,21 +28,21 @@ EXAMPLES
   karpool crds --offline > crds.yaml
 \b
 EXIT STATUS
-  0  printed; a warning on standard error says if the cluster could not be looked at
-  2  the cluster has definitions of somebody else, or an option is wrong; nothing is printed
+  0  printed; a warning on standard error says if the cluster could not be read
+  2  the cluster has definitions that Karpool did not install, or an option is wrong; nothing is printed
 """
 _SECONDS_TO_CONNECT: Final = 3.0
 _SECONDS_TO_ANSWER: Final = 5.0
 
 
 @click.command(epilog=EPILOG)
-@click.option("--offline", is_flag=True, help="Do not look at any cluster; print in any case.")
+@click.option("--offline", is_flag=True, help="Do not read any cluster; print in any case.")
 @kube_options
 def crds(*, offline: bool, kube: KubeContext) -> None:
     """Print the definitions of NodePool, NodeClaim and KWOKNodeClass as YAML, to be applied with kubectl.
 
     With them the API server itself refuses what `karpool validate` refuses. The cluster of the current kube context is
-    looked at first (three definitions are read, nothing is changed).
+    read first (three definitions, nothing is changed).
     """
     if not offline:
         _refuse_foreign(kube)
@@ -92,4 +92,4 @@ def _overwriting(name: str, context: str) -> Problem:
 
 
 def _warn(error: Exception) -> None:
-    say(f"warning: printed without a look at the cluster: {error}", 0)
+    say(f"warning: printed without a check of the cluster: {error}", 0)

@@ -18,7 +18,7 @@ from karpool.wire.problems import InputError
 R = TypeVar("R")
 SPOT_TO_SPOT: Final = "SpotToSpotConsolidation"
 RESERVED_CAPACITY: Final = "ReservedCapacity"
-# The gates of the ecosystem; those that decide nothing here are taken so that one flag serves every tool.
+# Karpenter's feature gates; those without a meaning for Karpool are accepted, so that one flag serves both.
 GATES: Final = {
     SPOT_TO_SPOT: False,
     RESERVED_CAPACITY: True,
@@ -28,17 +28,17 @@ GATES: Final = {
     "CapacityBuffer": False,
 }
 
-# What a person may ask who only wants to know.
-_SUPPOSING: Final = (
+# For questions only.
+_HYPOTHETICAL: Final = (
     click.option("--at", metavar="TIME", help="Decide as of this time (RFC 3339) instead of now."),
-    click.option("--ignore-budgets", is_flag=True, help="Answer as if no disruption budget held anything back."),
+    click.option("--ignore-budgets", is_flag=True, help="Answer as if there were no disruption budgets."),
     click.option(
         "--annotated-budgets",
         is_flag=True,
         help=f"Take budgets from the pools' annotation {BUDGETS}, as `karpool run --provider karpenter` does.",
     ),
 )
-# What decisions go by wherever they are made.
+# For all decisions.
 _RULES: Final = (
     click.option(
         "--partition",
@@ -57,7 +57,7 @@ _RULES: Final = (
         metavar="GATE=BOOL,…",
         default="",
         show_default=False,
-        help=f"Switch features as the ecosystem spells them, such as {SPOT_TO_SPOT}=true.",
+        help=f"Switch features by Karpenter's names, such as {SPOT_TO_SPOT}=true.",
     ),
     click.option(
         "--spot-floor",
@@ -70,13 +70,13 @@ _RULES: Final = (
         "--preference-policy",
         type=click.Choice(["Respect", "Ignore"]),
         default="Respect",
-        help="Treat pods' preferences as demands until they cannot be met, or not at all.",
+        help="Treat preferences of pods as required until they cannot be met, or ignore them.",
     ),
     click.option(
         "--min-values-policy",
         type=click.Choice([choice.value for choice in MinValues]),
         default=MinValues.STRICT.value,
-        help="When fewer values are left than a pool's minValues asks for: refuse, or make do.",
+        help="When fewer values are left than a pool's minValues requires: refuse, or relax it.",
     ),
     click.option(
         "--seed",
@@ -88,7 +88,7 @@ _RULES: Final = (
 )
 
 
-# What the options are called, and what those mean that a command does not have.
+# All options, with the values of those that a command does not have.
 _DEFAULTS: Final[dict[str, Any]] = {
     "at": None,
     "ignore_budgets": False,
@@ -105,7 +105,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a user chose."""
+    """The options of decisions, as settings."""
 
     settings: DisruptionSettings
     options: Options
@@ -114,7 +114,7 @@ class Choices:
 
 def decision_options(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the options of decisions; it gets what they say as `choices`."""
-    return _with(command, (*_SUPPOSING, *_RULES))
+    return _with(command, (*_HYPOTHETICAL, *_RULES))
 
 
 def rule_options(command: Callable[..., R]) -> Callable[..., R]:
@@ -125,8 +125,8 @@ def rule_options(command: Callable[..., R]) -> Callable[..., R]:
 def _with(command: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., R]:
     @wraps(command)
     def with_choices(*args: Any, **given: Any) -> R:
-        mine = {name: given.pop(name, default) for name, default in _DEFAULTS.items()}
-        return command(*args, choices=_choices(mine), **given)
+        values = {name: given.pop(name, default) for name, default in _DEFAULTS.items()}
+        return command(*args, choices=_choices(values), **given)
 
     return with_options(with_choices, options)
 

@@ -20,7 +20,7 @@ EXAMPLES
   karpool demo --report /tmp/demo.html
 \b
 AFTERWARDS
-  karpool simulate --help        other stories, and how to write your own
+  karpool simulate --help        other scenarios, and how to write your own
   karpool plan -f cluster.json   what Karpool would do with your cluster
 """
 
@@ -36,7 +36,7 @@ AFTERWARDS
 def demo(*, report: str) -> None:
     """Show what Karpool does: a cluster at its peak, the evening comes, and Karpool packs it.
 
-    Nothing is needed and nothing is touched: the cluster lives in memory and has a clock of its own.
+    Nothing is needed and nothing is changed: the cluster is virtual and has a clock of its own.
     """
     if not Path(report).absolute().parent.is_dir():
         raise InputError.at(report, "cannot be written; its folder does not exist")

@@ -1,4 +1,4 @@
-"""What becomes of an error: one line on standard error and an exit status, never a traceback for bad input."""
+"""Errors: one line on standard error and an exit status, never a traceback for bad input."""
 
 import os
 import sys
@@ -64,6 +64,6 @@ def _open_closed_streams() -> None:
 
 
 def _leave_quietly() -> int:
-    """Whoever read our output has gone, as `head` does; keep the interpreter from complaining at its end."""
+    """The reader of our output has gone, as `head` does; keep the interpreter from complaining at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED

@@ -22,8 +22,8 @@ WHAT -f READS
 READS_LIVE: Final = f"""\b
 WITHOUT -f
   The cluster of the current kube context is read, found as kubectl finds it; in a
-  pod, its own cluster. Nothing is asked for but get and list. A kind that may not
-  be listed is named and counts as empty; pods and nodes are needed.
+  pod, its own cluster. Objects are only got and listed. A kind that may not be
+  listed is named and counts as empty; pods and nodes are needed.
 {READS}"""
 
 
@@ -36,7 +36,7 @@ class KubeContext:
 
     @property
     def chosen(self) -> bool:
-        """Whether somebody chose it, rather than leaving it to what is usual."""
+        """Whether an option names it."""
         return self.context is not None or self.kubeconfig is not None
 
 
@@ -64,10 +64,12 @@ def kube_options(command: Callable[..., R]) -> Callable[..., R]:
     def with_kube(*args: Any, context: str | None, kubeconfig: Path | None, **rest: Any) -> R:
         return command(*args, kube=KubeContext(context, kubeconfig), **rest)
 
-    made: Callable[..., R] = click.option(
+    with_kubeconfig: Callable[..., R] = click.option(
         "--kubeconfig", metavar="PATH", type=click.Path(path_type=Path), help="The kubeconfig file to use."
     )(with_kube)
-    return click.option("--context", metavar="NAME", help="The kube context to look at, if not the current one.")(made)
+    return click.option("--context", metavar="NAME", help="The kube context to read, if not the current one.")(
+        with_kubeconfig
+    )
 
 
 def cluster_options(command: Callable[..., R]) -> Callable[..., R]:

@@ -1,4 +1,4 @@
-"""`karpool`: the group of commands, each imported only when somebody runs it, so that the others start fast."""
+"""`karpool`: the group of commands, each imported only when it runs, so that the others start fast."""
 
 from importlib import import_module
 from typing import Final, NamedTuple
@@ -9,14 +9,14 @@ from karpool.cli.errors import Program
 
 EPILOG: Final = """\b
 EXAMPLES
-  karpool demo                            # what is this? a story in half a minute, nothing needed
+  karpool demo                            # what is this? half a minute on a virtual cluster, nothing needed
   karpool plan                            # which nodes of this cluster could go, and what would that save?
   karpool plan -f cluster.json            # the same from a file
   karpool explain ip-10-0-0-7             # why does this node stay?
   karpool snapshot -o cluster.json.zst    # the cluster in a file that can be handed on
-  karpool simulate churn --seeds 20       # what would a policy cost, and whom would it disturb?
+  karpool simulate churn --seeds 20       # what would a policy cost, and how many pods would it evict?
   karpool validate -f cluster/            # is what I have complete and sound?
-  karpool catalog arch=arm64 'cpu>=8'     # what machines are there, at what price?
+  karpool catalog arch=arm64 'cpu>=8'     # which instance types are there, at what price?
   kubectl get nodes,pods,pdb,nodepools,nodeclaims -A -o json | karpool validate -f -
 \b
 ENVIRONMENT
@@ -39,7 +39,7 @@ class CommandEntry(NamedTuple):
 COMMANDS: Final = {
     "plan": CommandEntry("karpool.cli.plan", "Show what would be done, what it saves, and why other nodes stay."),
     "explain": CommandEntry("karpool.cli.explain", "Show everything about one node."),
-    "simulate": CommandEntry("karpool.cli.simulate", "Play hours or days on a virtual cluster and compare policies."),
+    "simulate": CommandEntry("karpool.cli.simulate", "Run hours or days on a virtual cluster and compare policies."),
     "demo": CommandEntry("karpool.cli.demo", "Show what Karpool does, on a cluster in memory."),
     "snapshot": CommandEntry("karpool.cli.snapshot", "Write a cluster to a file, without secrets and needless detail."),
     "run": CommandEntry("karpool.cli.run", "Run the controller: provision, consolidate, drain and terminate."),

@@ -24,14 +24,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 EPILOG: Final = """\b
 WHAT IT DOES
-  Watches the cluster, starts nodes for pods that wait, removes nodes that are empty,
-  have drifted or whose pods have a cheaper place to be, and drains and ends them:
-  within budgets, and never against a PodDisruptionBudget. All progress stands on the
-  objects, so it may be killed and started at any moment. `--dry-run` writes nothing.
+  Watches the cluster, launches nodes for pending pods, and removes nodes that are
+  empty, have drifted or whose pods fit on cheaper ones: within budgets, and never
+  against a PodDisruptionBudget. All progress is kept on the objects, so it may be
+  killed and started at any moment. `--dry-run` writes nothing.
 \b
 PROVIDERS
   kwok       nodes are Node objects and nothing else; for tests and trials with KWOK
-  karpenter  Karpool decides, and an installed Karpenter starts and ends the machines.
+  karpenter  Karpool decides, and an installed Karpenter launches and terminates instances.
              Switch Karpenter's own disruption off in each NodePool with
                budgets: [{nodes: "0"}]
              and write the budgets that Karpool goes by as JSON in the annotation
@@ -48,10 +48,10 @@ EXAMPLES
   karpool run --dry-run --provider karpenter     # what would it do? writes nothing
   karpool run --provider karpenter --journal /var/log/karpool/decisions.jsonl
   karpool crds | kubectl apply -f -              # where there is no Karpenter: a trial
-  karpool run --provider kwok                    #   with nodes that KWOK plays
+  karpool run --provider kwok                    #   with nodes that KWOK simulates
 \b
 EXIT STATUS
-  0  stopped because it was asked to (SIGTERM, SIGINT), the lease released
+  0  stopped by SIGTERM or SIGINT, the lease released
   1  the system failed
   2  a wrong option, or no cluster
 """
@@ -91,7 +91,7 @@ _OPTIONS: Final = (
         "--metrics-address",
         metavar="HOST:PORT",
         default="127.0.0.1:8080",
-        help="Where to serve /metrics; :8080 for everybody, 0 for nobody.",
+        help="Where to serve /metrics; :8080 for all interfaces, 0 to serve nothing.",
     ),
     click.option(
         "--health-address", metavar="HOST:PORT", default="127.0.0.1:8081", help="Where to serve /healthz and /readyz."
@@ -117,10 +117,10 @@ _OPTIONS: Final = (
         help="How many old journal files to keep.",
     ),
     *LOG_OPTIONS,
-    _duration("--batch-idle-duration", "1s", "Start nodes when no further pod has come for this long."),
-    _duration("--batch-max-duration", "10s", "Start nodes after this long in any case."),
-    _duration("--poll-interval", "10s", "How often to look for nodes that could go."),
-    _duration("--validation-delay", "15s", "How long a decision must stand before it is carried out."),
+    _duration("--batch-idle-duration", "1s", "Launch nodes when no further pod has become pending for this long."),
+    _duration("--batch-max-duration", "10s", "Launch nodes after this long in any case."),
+    _duration("--poll-interval", "10s", "How often to look for nodes that can be removed."),
+    _duration("--validation-delay", "15s", "How long a decision must stay valid before it is executed."),
 )
 
 

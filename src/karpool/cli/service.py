@@ -1,4 +1,4 @@
-"""What commands have in common that run until they are stopped: their logs, and their end."""
+"""What commands that run until they are stopped share: their logs, and their end."""
 
 import os
 import sys
@@ -37,5 +37,5 @@ def run_service(
     ended = asyncio.run(run_until_signalled(work, goodbye))
     sys.stdout.flush()
     sys.stderr.flush()
-    # A decision under way cannot be interrupted, and nobody waits for it any more.
+    # A decision cannot be interrupted, and its result is no longer needed.
     os._exit(0 if ended else FAILED)

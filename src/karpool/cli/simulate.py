@@ -72,7 +72,7 @@ EXIT STATUS
 @click.command(epilog=EPILOG)
 @click.argument("scenario", metavar="SCENARIO")
 @click.option("--policy", "policies", metavar="NAME", multiple=True, help="Run only this policy. May be repeated.")
-@click.option("--seed", metavar="N", type=int, help="Where chance starts.  [default: as the scenario says]")
+@click.option("--seed", metavar="N", type=int, help="The seed of random numbers.  [default: as the scenario says]")
 @click.option(
     "--seeds",
     metavar="N",
@@ -93,7 +93,7 @@ def simulate(
     output: str,
     catalog_opener: Opener,
 ) -> None:
-    """Play a scenario on a virtual cluster and compare policies: what they cost, and what they put pods through.
+    """Run a scenario on a virtual cluster and compare policies: what they cost, and how often they disturb pods.
 
     SCENARIO is a file, - for standard input, or the name of a built-in scenario.
     """
@@ -194,7 +194,7 @@ def _is_built_in(catalog: str) -> bool:
 
 
 def _with_own_catalog(opener: Opener, scenario: Scenario, beside: Path) -> Opener:
-    """What the scenario says about machines and fees, unless the command line says it."""
+    """The scenario's catalogue, prices and fee, unless the command line names them."""
     if scenario.catalog is not None and not _given("catalog_source"):
         opener = replace(
             opener, source=scenario.catalog if _is_built_in(scenario.catalog) else str(beside / scenario.catalog)

@@ -61,7 +61,7 @@ class Validation(msgspec.Struct):
 def validate(context: click.Context, files: tuple[str, ...], output: str) -> None:
     """Read manifests, count them by kind, and list every object that breaks a rule.
 
-    Other commands refuse input that cannot be read. This one also finds what only a controller would trip over: a
+    Other commands refuse input that cannot be read. This one also finds what only a controller would refuse: a
     NodeClaim whose NodePool does not exist, a pod on a node that does not exist, a schedule that never comes.
     """
     loaded = read(files, stdin=sys.stdin.buffer)

@@ -30,8 +30,8 @@ class DaemonSetController(WorkloadController):
         """Put the DaemonSet into the store, so that decisions reserve room for its pods."""
         template = PodTemplate(metadata=Metadata(labels=self.labels), spec=self.spec)
         meta = Metadata(name=self.workload.name, namespace=self.workload.namespace)
-        made = self.world.store.daemon_sets.put(DaemonSet(metadata=meta, spec=WorkloadSpec(template=template)))
-        self.daemon = daemons((made,), ())[0]
+        daemon_set = self.world.store.daemon_sets.put(DaemonSet(metadata=meta, spec=WorkloadSpec(template=template)))
+        self.daemon = daemons((daemon_set,), ())[0]
         self._pod_on: dict[str, str] = {}
 
     def start(self) -> None:

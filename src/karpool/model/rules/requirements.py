@@ -53,13 +53,13 @@ def _bound_flaws(entry: PoolRequirement, path: str) -> Iterator[Flaw]:
 
 
 def _min_values_flaws(entry: PoolRequirement, path: str) -> Iterator[Flaw]:
-    wanted = entry.min_values
-    if wanted is None:
+    least = entry.min_values
+    if least is None:
         return
-    if not 1 <= wanted <= _MOST_MIN_VALUES:
-        yield Flaw(f"{path}.minValues", "MinValuesRange", f"{wanted} is out of range; write 1 to {_MOST_MIN_VALUES}")
-    elif entry.operator == "In" and wanted > len(entry.values):
-        message = f"{wanted} is more than the number of values ({len(entry.values)}); lower it or list more values"
+    if not 1 <= least <= _MOST_MIN_VALUES:
+        yield Flaw(f"{path}.minValues", "MinValuesRange", f"{least} is out of range; write 1 to {_MOST_MIN_VALUES}")
+    elif entry.operator == "In" and least > len(entry.values):
+        message = f"{least} is more than the number of values ({len(entry.values)}); lower it or list more values"
         yield Flaw(f"{path}.minValues", "MinValuesTooMany", message)
 
 
