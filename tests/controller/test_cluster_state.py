@@ -82,7 +82,7 @@ def test_a_pod_decoded_anew_with_nothing_new_in_it_loosens_nothing() -> None:
     store = filled()
     cluster_state = ClusterState(store)
     store.pods.put(pod("web", node="a", cpu="1"))
-    assert cluster_state.loosened == 0
+    assert cluster_state.opportunities == 0
 
 
 def test_pools_are_the_same_until_one_changes_in_a_way_that_matters() -> None:
@@ -101,13 +101,13 @@ def test_annotations_of_a_pool_matter() -> None:
     """Budgets, grace periods and hashes may stand there."""
     store = filled()
     cluster_state = ClusterState(store)
-    before, loosened = cluster_state.pools(), cluster_state.loosened
+    before, loosened = cluster_state.pools(), cluster_state.opportunities
     held = store.pools.get("default")
     assert held is not None
     annotated = replace(held.metadata, annotations={"karpool.sh/budgets": "[]"})
     store.pools.put(replace(held, metadata=annotated))
     assert cluster_state.pools() is not before
-    assert cluster_state.loosened > loosened
+    assert cluster_state.opportunities > loosened
 
 
 def launched(claim: NodeClaim) -> NodeClaim:
@@ -172,28 +172,28 @@ def test_every_node_is_looked_at_again_when_a_budget(
     if before is not None:
         store.pdbs.put(before)
     cluster_state = ClusterState(store)
-    cluster_state.touched, looked = set(), cluster_state.loosened
+    cluster_state.changed_nodes, looked = set(), cluster_state.opportunities
     if after is None:
         store.pdbs.remove("default/web")
     else:
         store.pdbs.put(after)
-    assert cluster_state.touched == every_row(cluster_state)
-    assert cluster_state.loosened > looked
+    assert cluster_state.changed_nodes == every_row(cluster_state)
+    assert cluster_state.opportunities > looked
 
 
 def test_a_budget_that_shuts_is_noted_and_one_that_opens_loosens() -> None:
     store = filled()
     store.pdbs.put(pdb("web", WEB, allowed=1))
     cluster_state = ClusterState(store)
-    cluster_state.touched = set()
+    cluster_state.changed_nodes = set()
     store.pdbs.put(pdb("web", WEB, allowed=0))
-    assert cluster_state.tightened == {"default/web"}
-    assert cluster_state.loosened == 0
-    cluster_state.tightened = set()
+    assert cluster_state.closed_pdbs == {"default/web"}
+    assert cluster_state.opportunities == 0
+    cluster_state.closed_pdbs = set()
     store.pdbs.put(pdb("web", WEB, allowed=1))
-    assert not cluster_state.tightened
-    assert cluster_state.loosened == 1
-    assert not cluster_state.touched
+    assert not cluster_state.closed_pdbs
+    assert cluster_state.opportunities == 1
+    assert not cluster_state.changed_nodes
 
 
 def test_nodes_that_were_there_before_take_pods_and_may_go() -> None:
@@ -296,13 +296,13 @@ def test_what_a_new_node_reserves_for_a_daemon_follows_its_live_pods() -> None:
     """LimitRanges and webhooks change what daemon pods request."""
     store = filled()
     state = ClusterState(store)
-    daemons, loosened = state.current().daemons, state.loosened
+    daemons, loosened = state.current().daemons, state.opportunities
     store.nodes.put(node("b"))
     expected = free_cpu(state, "b")
     store.pods.put(daemon_pod("agent-1", "600m", node="a"))
     (agent,) = state.current().daemons
     assert state.current().daemons is not daemons
-    assert state.loosened > loosened
+    assert state.opportunities > loosened
     assert agent.requests["cpu"] == parse_quantity("600m")
     assert free_cpu(state, "b") == expected - 500
     store.pods.remove("kube-system/agent-1")
@@ -328,7 +328,7 @@ def test_a_do_not_disrupt_that_is_taken_away_is_noticed_at_once(kind: str) -> No
     store.nodes.put(node("a", annotations=guard))
     store.claims.put(node_claim("a", node_name="a", annotations=guard))
     state = ClusterState(store)
-    state.touched, loosened = set(), state.loosened
+    state.changed_nodes, loosened = set(), state.opportunities
     match kind:
         case "pod":
             store.pods.put(pod("web", node="a", cpu="1"))
@@ -336,8 +336,8 @@ def test_a_do_not_disrupt_that_is_taken_away_is_noticed_at_once(kind: str) -> No
             store.nodes.put(node("a"))
         case _:
             store.claims.put(node_claim("a", node_name="a"))
-    assert state.loosened > loosened
-    assert state.touched == every_row(state)
+    assert state.opportunities > loosened
+    assert state.changed_nodes == every_row(state)
 
 
 def test_jobs_that_come_and_go_leave_nothing_behind() -> None:

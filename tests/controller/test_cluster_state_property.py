@@ -54,7 +54,7 @@ def expect_same_decisions(state: ClusterState, world: WatchHistory, preferences:
     snapshot.objects = world.store.objects()
     context, kept = decisions(snapshot, world, preferences)
     for key in sorted(context.pending | context.leaving):
-        state.put_back(key)
+        state.restore_pod(key)
     assert kept == decisions(built_anew(world, preferences), world, preferences)[1]
 
 

@@ -124,10 +124,10 @@ class CommandPage(DecisionObserver):
         self._methods: list[str] = []
         self._requested = 0
 
-    def provisioned(self, result: ProvisioningResult) -> None:
+    def pods_provisioned(self, result: ProvisioningResult) -> None:
         self._requested += len(result.claims)
 
-    def began(self, command: Command) -> None:
+    def command_started(self, command: Command) -> None:
         self._methods.append(str(command.method))
 
     async def _answer(self, _: web.Request) -> web.Response:

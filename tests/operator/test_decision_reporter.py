@@ -55,10 +55,10 @@ class Told:
     def look(self, *commands: Command, after: float = 0.0) -> None:
         """Make a pass so many seconds later."""
         self.now += timedelta(seconds=after)
-        self.reporter.looking()
+        self.reporter.pass_started()
         made = look()
         assert made.decide() == ()
-        self.reporter.looked(made, commands)
+        self.reporter.pass_finished(made, commands)
 
     def value(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"karpool_{name}", labels) or 0.0
@@ -88,7 +88,7 @@ def test_a_dry_run_that_decides_the_same_again_tells_it_once(tmp_path: Path) -> 
 
 def test_replacements_are_counted_as_created_for_the_reason_of_their_command() -> None:
     told = Told()
-    told.reporter.began(REPLACE)
+    told.reporter.command_started(REPLACE)
     assert told.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 2
     assert told.value("saved_dollars_per_hour_total") == 0.4 - 2 * 0.1
     assert [event.reason for event in told.events] == ["DisruptionBegan"]
@@ -96,7 +96,7 @@ def test_replacements_are_counted_as_created_for_the_reason_of_their_command() -
 
 def test_a_dry_run_begins_nothing() -> None:
     told = Told(dry_run=True)
-    told.reporter.began(REPLACE)
+    told.reporter.command_started(REPLACE)
     assert told.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
     assert told.events == []
 

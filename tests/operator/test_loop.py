@@ -52,9 +52,9 @@ class Counted(Controller):
         self.begun += 1
         super().start()
 
-    def look_again(self) -> None:
+    def resync(self) -> None:
         self.looked += 1
-        super().look_again()
+        super().resync()
 
 
 class Stage:
@@ -79,7 +79,7 @@ class Stage:
             pdb_source=StorePdbSource(store),
             settings=DisruptionSettings(),
             options=Options(),
-            duties=Duties(disrupts=False, provisions=False, tends=False),
+            duties=Duties(disrupts=False, provisions=False, manages_lifecycle=False),
         )
         self.loop = Loop(
             self.queue,

@@ -410,7 +410,7 @@ class Snapshot:
         self._bind(row, name)
         self.version += 1
 
-    def send_home(self, row: int) -> None:
+    def restore(self, row: int) -> None:
         """Bind a pod to the node that it names, wherever it is now; or to none, if it names none."""
         if self.pods.node_of[row] >= 0:
             self._unbind(row)

@@ -46,9 +46,9 @@ class ClusterState:
         self._pairing = Pairing(store.nodes, map(expected_launch, store.claims))
         self.stale = False
         """Whether the columns no longer show everything, until somebody asks for the `current` ones."""
-        self.loosened = 0
+        self.opportunities = 0
         """Counts changes that may let decisions find something that they did not find before."""
-        self.tightened: set[str] = set()
+        self.closed_pdbs: set[str] = set()
         """Keys of PodDisruptionBudgets that keep pods now that they did not keep, since somebody asked."""
         self._pools: tuple[NodePool, ...] = store.pools.listed()
         self._rebuild()
@@ -70,7 +70,7 @@ class ClusterState:
         """The snapshot, built anew if it has to be."""
         if self.stale or self.snapshot.interned > self._most_interned:
             self.stale = False
-            self.loosened += 1
+            self.opportunities += 1
             self._rebuild()
         return self.snapshot
 
@@ -84,7 +84,7 @@ class ClusterState:
         self.snapshot = Snapshot(replace(objects, node_claims=claims), preferences=self._preferences)
         self.snapshot.objects = objects
         self._most_interned = 2 * self.snapshot.interned + _SPARE
-        self.touched: set[int] = set()
+        self.changed_nodes: set[int] = set()
         """Rows of nodes that changed, or whose pods did, since somebody asked."""
         self.open: Array = np.zeros(self.snapshot.nodes.live.shape, dtype=np.uint8)
         for row, state in enumerate(self.snapshot.nodes.states):
@@ -102,25 +102,25 @@ class ClusterState:
         if old is None or new is None or changes.pool_changed(old, new):
             self._pools = self.store.pools.listed()
             self.snapshot.put_pools(() if new is None else (new,))
-            self.loosened += 1
+            self.opportunities += 1
 
     def _budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
         change = changes.pdb_change(old, new)
         if change.covers_others:
-            self._touch_all()
+            self._all_nodes_changed()
         if change.opened:
-            self.loosened += 1
+            self.opportunities += 1
         if change.closed and new is not None:
-            self.tightened.add(new.key)
+            self.closed_pdbs.add(new.key)
 
     def _daemon_set(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
         entry = old if new is None else new
         if entry is not None and self.snapshot.put_daemon_set(entry.key, new):
-            self._touch_all()
-            self.loosened += 1
+            self._all_nodes_changed()
+            self.opportunities += 1
 
-    def _touch_all(self) -> None:
-        self.touched.update(self.snapshot.nodes.rows.values())
+    def _all_nodes_changed(self) -> None:
+        self.changed_nodes.update(self.snapshot.nodes.rows.values())
 
     # -- volumes -------------------------------------------------------------------------------------------------
 
@@ -136,15 +136,15 @@ class ClusterState:
 
     def _users_changed(self, pods: Iterable[int]) -> None:
         rows = {int(self.snapshot.pods.node_of[pod]) for pod in pods}
-        self.touched |= rows - {NOWHERE}
-        self.loosened += bool(rows)
+        self.changed_nodes |= rows - {NOWHERE}
+        self.opportunities += bool(rows)
 
     def _csi_node(self, old: CSINode | None, new: CSINode | None) -> None:
         entry = old if new is None else new
         if entry is not None and changes.csi_node_changed(old, new):
             self.snapshot.put_csi_node(entry.name, new)
-            self._touch(entry.name)
-            self.loosened += 1
+            self._node_changed(entry.name)
+            self.opportunities += 1
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
@@ -153,32 +153,32 @@ class ClusterState:
         daemons = snapshot.daemons
         for pod in (old, new):
             if pod is not None:
-                self._touch(pod.spec.node_name)
+                self._node_changed(pod.spec.node_name)
         if new is not None:
             impact = snapshot.put_pod(new)
             # A pod that has just come takes room, so it lets nobody go.
-            self.loosened += old is not None and impact is not Impact.NONE
+            self.opportunities += old is not None and impact is not Impact.NONE
         elif old is not None:
             snapshot.remove_pod(old.key)
-            self.loosened += 1
+            self.opportunities += 1
         if snapshot.daemons is not daemons:
-            self._touch_all()
-            self.loosened += 1
+            self._all_nodes_changed()
+            self.opportunities += 1
 
-    def put_back(self, key: str) -> None:
+    def restore_pod(self, key: str) -> None:
         """Show a pod as the store has it, after somebody moved it in the snapshot."""
         pods = self.snapshot.pods
         row = pods.rows[key]
-        self.touched.add(int(pods.node_of[row]))
+        self.changed_nodes.add(int(pods.node_of[row]))
         pod = self.store.pods.get(key)
         if pod is None:
             self.snapshot.remove_pod(key)
             return
         if pods.objects[row] is pod:
-            self.snapshot.send_home(row)
+            self.snapshot.restore(row)
         else:
             self.snapshot.put_pod(pod)
-        self.touched.add(int(pods.node_of[pods.rows[key]]))
+        self.changed_nodes.add(int(pods.node_of[pods.rows[key]]))
 
     # -- machines ------------------------------------------------------------------------------------------------
 
@@ -212,9 +212,9 @@ class ClusterState:
     def _put_node(self, state: StateNode) -> None:
         nodes = self.snapshot.nodes
         impact = self.snapshot.put_node(state)
-        self.loosened += impact is not Impact.NONE
+        self.opportunities += impact is not Impact.NONE
         row = nodes.rows[state.name]
-        self.touched.add(row)
+        self.changed_nodes.add(row)
         self.open = grown(self.open, nodes.live.shape)
         self.open[row] = _takes_pods(state)
 
@@ -222,14 +222,14 @@ class ClusterState:
         row = self.snapshot.nodes.rows.get(name)
         if row is not None:
             self.open[row] = 0
-            self.touched.add(row)
+            self.changed_nodes.add(row)
             self.snapshot.remove_node(name)
-            self.loosened += 1
+            self.opportunities += 1
 
-    def _touch(self, node: str) -> None:
+    def _node_changed(self, node: str) -> None:
         row = self.snapshot.nodes.rows.get(node)
         if row is not None:
-            self.touched.add(row)
+            self.changed_nodes.add(row)
 
 
 def _takes_pods(state: StateNode) -> bool:

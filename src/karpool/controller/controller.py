@@ -80,7 +80,7 @@ class Controller:
             intervals=self.intervals,
             observers=self.observers,
         )
-        self._lifecycle = LifecycleController(session, tends=self.duties.tends)
+        self._lifecycle = LifecycleController(session, manages_lifecycle=self.duties.manages_lifecycle)
         self._provisioning = ProvisioningController(session, self._lifecycle)
         self._disruption = DisruptionController(session, self._lifecycle)
         self._lifecycle.start()
@@ -96,7 +96,7 @@ class Controller:
             self.session = None
             self.passes += self._disruption.passes
 
-    def look_again(self) -> None:
+    def resync(self) -> None:
         """Look at everything as after a start, because something that was asked for did not happen."""
         if self.session is not None:
             self._lifecycle.start()

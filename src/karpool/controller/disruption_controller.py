@@ -70,19 +70,19 @@ class DisruptionController:
         return self._resting
 
     def _nothing_changed(self) -> bool:
-        until = self._believed_until
-        return self._seen == self.session.cluster_state.loosened and until is not None and self.clock.moment < until
+        until, seen = self._believed_until, self.session.cluster_state.opportunities
+        return self._seen == seen and until is not None and self.clock.moment < until
 
     def _decide(self) -> tuple[Command, ...]:
         self.passes += 1
         for observer in self.session.observers:
-            observer.looking()
-        seen = self.session.cluster_state.loosened
+            observer.pass_started()
+        seen = self.session.cluster_state.opportunities
         with self._context() as context:
             look = DecisionPass(context, self._recalled(context))
             commands = look.decide()
             for observer in self.session.observers:
-                observer.looked(look, commands)
+                observer.pass_finished(look, commands)
             self._believed_until = None if commands else self._next_opening(context)
         # Putting pods back is no change.
         self._seen = seen
@@ -139,18 +139,18 @@ class DisruptionController:
 
     def _put_back(self, context: DecisionContext) -> None:
         for key in sorted(context.pending | context.leaving):
-            self.session.cluster_state.put_back(key)
+            self.session.cluster_state.restore_pod(key)
 
     def _touched(self) -> set[int]:
         """Rows of nodes that are not as they were at the last look."""
         cluster_state = self.session.cluster_state
-        rows, cluster_state.touched = cluster_state.touched, set()
+        rows, cluster_state.changed_nodes = cluster_state.changed_nodes, set()
         return rows - {NOWHERE}
 
     def _guarded(self) -> set[int]:
         """Rows of nodes with pods whose budgets have shut since the last look."""
         cluster_state, pods = self.session.cluster_state, self.session.cluster_state.snapshot.pods
-        budgets, cluster_state.tightened = cluster_state.tightened, set()
+        budgets, cluster_state.closed_pdbs = cluster_state.closed_pdbs, set()
         covered = self.session.pdb_source.covered(budgets) if budgets else ()
         return {int(pods.node_of[pods.rows[key]]) for key in covered if key in pods.rows} - {NOWHERE}
 
@@ -175,7 +175,7 @@ class DisruptionController:
                 self._dropped(command, error.reason)
                 continue
             for observer in session.observers:
-                observer.began(command)
+                observer.command_started(command)
             session.execute(actions, in_order=True)
             session.state = nominate(session.state, sorted(destinations(command)), now, session.execution)
         self._resting = self._poll / 2
@@ -200,4 +200,4 @@ class DisruptionController:
 
     def _dropped(self, command: Command, reason: Reason) -> None:
         for observer in self.session.observers:
-            observer.dropped(command, reason)
+            observer.command_dropped(command, reason)

@@ -27,23 +27,23 @@ from karpool.wire.objects import condition
 class LifecycleController:
     """Runs `lifecycle` for claims that changed, and `advance` for those that are marked."""
 
-    def __init__(self, session: Session, *, tends: bool = True) -> None:
+    def __init__(self, session: Session, *, manages_lifecycle: bool = True) -> None:
         self.session = session
         self.store = session.store
         self.clock = session.clock
-        self._tends = tends
+        self._manages = manages_lifecycle
         self.marked: set[str] = set()
         """Names of claims that a command is about, or that are being deleted, and of nodes without a claim that are."""
         self._changed: dict[str, None] = {}
-        self._events: dict[str, datetime] = {}
-        self._tending = False
-        self._advancing = False
-        self._wakes: dict[str, datetime] = {}
+        self._pod_events: dict[str, datetime] = {}
+        self._reconcile_queued = False
+        self._advance_queued = False
+        self._requeue_at: dict[str, datetime] = {}
         self._next_advance: datetime | None = None
 
     def start(self) -> None:
         """Look at everything once."""
-        if self._tends:
+        if self._manages:
             for pool in self.store.pools.listed():
                 self.pool(None, pool)
             self.session.execute(missed_pod_events(self.store.objects(), self.clock.moment))
@@ -56,10 +56,10 @@ class LifecycleController:
 
     def pod(self, old: Pod | None, new: Pod | None) -> None:
         """Note pod events, and what happens on nodes that are going."""
-        name = pod_event(old, new) if self._tends else None
+        name = pod_event(old, new) if self._manages else None
         if name is not None:
-            self._events[name] = self.clock.moment
-            self._tend_soon()
+            self._pod_events[name] = self.clock.moment
+            self._reconcile_soon()
         pod = new if new is not None else old
         if (
             self.marked
@@ -75,7 +75,7 @@ class LifecycleController:
         if claim is None:
             return
         self._changed[claim.name] = None
-        self._tend_soon()
+        self._reconcile_soon()
         node = self.store.nodes.get(claim.status.node_name)
         self._mark(claim.name, marked=new is not None and (_is_marked(new) or self._leaves(node)))
 
@@ -87,13 +87,13 @@ class LifecycleController:
         claim = self.session.cluster_state.claim_of(node)
         if claim is not None:
             self._changed[claim.name] = None
-            self._tend_soon()
+            self._reconcile_soon()
         name = node.name if claim is None else claim.name
         self._mark(name, marked=self._leaves(new) or (claim is not None and _is_marked(claim)))
 
     def pool(self, old: NodePool | None, new: NodePool | None) -> None:
         """Note a pool that changed: it gets the hash of its template, and its nodes are looked at again."""
-        if new is None or not self._tends:
+        if new is None or not self._manages:
             return
         stamps = [Annotate("NodePool", new.name, key, value) for key, value in hash_annotations(new).items()]
         if stamps:
@@ -102,7 +102,7 @@ class LifecycleController:
             for claim in self.store.claims:
                 if claim.metadata.labels.get(NODEPOOL) == new.name:
                     self._changed[claim.name] = None
-            self._tend_soon()
+            self._reconcile_soon()
 
     def _stamp(self, stamps: list[Annotate]) -> None:
         if self.session.alive:
@@ -134,16 +134,16 @@ class LifecycleController:
 
     # -- lives of claims -----------------------------------------------------------------------------------------
 
-    def _tend_soon(self) -> None:
-        if self._tends and not self._tending:
-            self._tending = True
-            self.clock.after(self.session.intervals.latency, self._tend)
+    def _reconcile_soon(self) -> None:
+        if self._manages and not self._reconcile_queued:
+            self._reconcile_queued = True
+            self.clock.after(self.session.intervals.latency, self._reconcile)
 
-    def _tend(self) -> None:
-        self._tending = False
+    def _reconcile(self) -> None:
+        self._reconcile_queued = False
         if not self.session.alive:
             return
-        events, self._events = self._events, {}
+        events, self._pod_events = self._pod_events, {}
         for name, moment in events.items():
             claim = self.store.claims.get(self._claim_name(name))
             action = None if claim is None else note_pod_event(claim, moment)
@@ -151,23 +151,23 @@ class LifecycleController:
                 self.session.execute((action,))
         changed, self._changed = self._changed, {}
         for name in changed:
-            self._look_after(name)
+            self._reconcile_claim(name)
 
-    def _look_after(self, name: str) -> None:
+    def _reconcile_claim(self, name: str) -> None:
         claim = self.store.claims.get(name)
         if claim is None or not self.session.alive:
-            self._wakes.pop(name, None)
+            self._requeue_at.pop(name, None)
             return
         found = lifecycle(self._around(claim), self.clock.moment, self.session.execution)
         self.session.execute(found.actions)
-        if found.requeue_at is not None and self._wakes.get(name) != found.requeue_at:
-            self._wakes[name] = found.requeue_at
-            self.clock.when(found.requeue_at, partial(self._woken, name, found.requeue_at))
+        if found.requeue_at is not None and self._requeue_at.get(name) != found.requeue_at:
+            self._requeue_at[name] = found.requeue_at
+            self.clock.when(found.requeue_at, partial(self._requeued, name, found.requeue_at))
 
-    def _woken(self, name: str, requeue_at: datetime) -> None:
-        if self.session.alive and self._wakes.get(name) == requeue_at:
-            del self._wakes[name]
-            self._look_after(name)
+    def _requeued(self, name: str, requeue_at: datetime) -> None:
+        if self.session.alive and self._requeue_at.get(name) == requeue_at:
+            del self._requeue_at[name]
+            self._reconcile_claim(name)
 
     def _around(self, claim: NodeClaim) -> Objects:
         """A claim with its node and its pool."""
@@ -186,12 +186,12 @@ class LifecycleController:
 
     def advance_soon(self) -> None:
         """Look at what is under way in a moment."""
-        if not self._advancing:
-            self._advancing = True
+        if not self._advance_queued:
+            self._advance_queued = True
             self.clock.after(self.session.intervals.latency, self._advance)
 
     def _advance(self) -> None:
-        self._advancing = False
+        self._advance_queued = False
         session = self.session
         if not session.alive:
             return
@@ -209,7 +209,7 @@ class LifecycleController:
             self._next_advance = requeue_at
             self.clock.when(requeue_at, partial(self._due, requeue_at))
         for observer in session.observers:
-            observer.acts(actions)
+            observer.actions_requested(actions)
         session.execute(actions)
 
     def _due(self, requeue_at: datetime) -> None:

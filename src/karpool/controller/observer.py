@@ -1,4 +1,4 @@
-"""What others may want to know of the controller's decisions: the base of every observer, which knows nothing."""
+"""What others may be told of the controller's decisions: the base of every observer, which does nothing."""
 
 from collections.abc import Sequence
 
@@ -10,22 +10,22 @@ from karpool.provisioning.provision import ProvisioningResult
 
 
 class DecisionObserver:
-    """Is told of decisions as they are made; override what you want to hear of."""
+    """Is told of decisions as they are made; override what you want to be told of."""
 
-    def looking(self) -> None:
-        """A pass, or a look at pods that wait, begins."""
+    def pass_started(self) -> None:
+        """A decision pass or a round of provisioning starts."""
 
-    def looked(self, look: DecisionPass, commands: Sequence[Command]) -> None:
-        """A pass was made, and found these commands; only during this call can `look` be asked for reasons."""
+    def pass_finished(self, decision_pass: DecisionPass, commands: Sequence[Command]) -> None:
+        """A pass decided on these commands; only during this call can `decision_pass` be asked for reasons."""
 
-    def dropped(self, command: Command, reason: Reason) -> None:
-        """A command no longer stood when it was to begin."""
+    def command_dropped(self, command: Command, reason: Reason) -> None:
+        """A command was no longer valid when it was to start."""
 
-    def began(self, command: Command) -> None:
-        """A command begins."""
+    def command_started(self, command: Command) -> None:
+        """A command starts."""
 
-    def acts(self, actions: Sequence[Action]) -> None:
-        """Commands and departures under way ask for these actions."""
+    def actions_requested(self, actions: Sequence[Action]) -> None:
+        """Commands and terminations in progress request these actions."""
 
-    def provisioned(self, found: ProvisioningResult) -> None:
-        """Pods that wait were looked at."""
+    def pods_provisioned(self, result: ProvisioningResult) -> None:
+        """A round of provisioning found places for pending pods, or reasons why there are none."""

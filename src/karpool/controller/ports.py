@@ -75,5 +75,5 @@ class Duties:
 
     disrupts: bool = True
     provisions: bool = True
-    tends: bool = True
+    manages_lifecycle: bool = True
     """Follows NodeClaims from launch to readiness, marks them, and gives them up."""

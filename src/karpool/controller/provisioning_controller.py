@@ -76,14 +76,14 @@ class ProvisioningController:
         if not wanted:
             return
         for observer in session.observers:
-            observer.looking()
+            observer.pass_started()
         engine = session.engine()
         engine.snapshot.objects = objects
         found = provision_on(engine, objects, wanted, now)
         expected = {*found.nominations, *(claim.name for claim in found.claims)}
         session.state = nominate(session.state, sorted(expected), now, session.execution)
         for observer in session.observers:
-            observer.provisioned(found)
+            observer.pods_provisioned(found)
         session.execute([CreateClaim(claim) for claim in found.claims])
 
     def _moving(self, now: datetime) -> frozenset[str]:

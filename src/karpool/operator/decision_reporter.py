@@ -58,13 +58,13 @@ class DecisionReporter(DecisionObserver):
         self._rolled_back: set[str] = set()
         self._requested: tuple[NodeClaimSpec, ...] = ()
 
-    def looking(self) -> None:
+    def pass_started(self) -> None:
         """Remember when a pass starts."""
         self._pass_started = time.perf_counter()
 
     # -- passes --------------------------------------------------------------------------------------------------
 
-    def looked(self, decision_pass: DecisionPass, commands: Sequence[Command]) -> None:
+    def pass_finished(self, decision_pass: DecisionPass, commands: Sequence[Command]) -> None:
         """Measure a pass, and explain it unless it repeats the last one."""
         self._metrics.decision_pass(time.perf_counter() - self._pass_started)
         now = self._clock()
@@ -103,13 +103,13 @@ class DecisionReporter(DecisionObserver):
 
     # -- commands ------------------------------------------------------------------------------------------------
 
-    def dropped(self, command: Command, reason: Reason) -> None:
+    def command_dropped(self, command: Command, reason: Reason) -> None:
         """Report a command whose validation failed."""
         self._metrics.command_invalidated(str(command.method))
         self._journal.dropped(self._clock(), command, reason)
         _log.info("command dropped", **_summary(command), code=reason.code, why=reason.message, about=reason.object)
 
-    def began(self, command: Command) -> None:
+    def command_started(self, command: Command) -> None:
         """Report a command that starts; in a dry run none does."""
         if self._dry_run:
             return
@@ -122,7 +122,7 @@ class DecisionReporter(DecisionObserver):
             self._record(RecordEvent("Node", name, "DisruptionBegan", message))
         _log.info("command started", **_summary(command))
 
-    def acts(self, actions: Sequence[Action]) -> None:
+    def actions_requested(self, actions: Sequence[Action]) -> None:
         """Report each command that is rolled back, once."""
         for action in actions:
             if isinstance(action, RecordEvent) and action.reason == ROLLED_BACK:
@@ -139,7 +139,7 @@ class DecisionReporter(DecisionObserver):
 
     # -- provisioning --------------------------------------------------------------------------------------------
 
-    def provisioned(self, result: ProvisioningResult) -> None:
+    def pods_provisioned(self, result: ProvisioningResult) -> None:
         """Report nodes for pending pods, and pods without a place; a dry run repeats its requests."""
         self._metrics.scheduling_pass(time.perf_counter() - self._pass_started, unschedulable=len(result.unschedulable))
         requested, previous = tuple(claim.spec for claim in result.claims), self._requested

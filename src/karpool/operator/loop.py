@@ -148,7 +148,7 @@ class Loop:
             if now - self._retries_at > 2 * LAST_RETRY:
                 self._retry = FIRST_RETRY
             self._retries_at = now + self._retry
-            self._queue.after(self._retry, self._controller.look_again)
+            self._queue.after(self._retry, self._controller.resync)
             self._retry = min(2 * self._retry, LAST_RETRY)
 
     async def _in_thread(self, task: Callable[[], object]) -> None:

@@ -266,7 +266,7 @@ class Operator:
         while True:
             try:
                 self._update_gauges()
-                if self._may_write() and self.provider.duties.tends:
+                if self._may_write() and self.provider.duties.manages_lifecycle:
                     await self._pools.reconcile()
                 if launcher is None or self.controller is None or not self.controller.running:
                     collected = time.monotonic()

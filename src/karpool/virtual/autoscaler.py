@@ -192,7 +192,7 @@ class Autoscaler:
             return True
         finally:
             for key in moved:
-                self.cluster_state.put_back(key)
+                self.cluster_state.restore_pod(key)
 
     def _cordon(self, name: str) -> None:
         node = self.world.store.nodes.get(name)

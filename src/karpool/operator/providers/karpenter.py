@@ -19,7 +19,7 @@ def provider(context: ProviderContext) -> Provider:
     """The provider for a cluster that Karpenter runs."""
     return Provider(
         catalog_source=ObservedCatalog(context.caches.store, context.catalog_for),
-        duties=Duties(provisions=False, tends=False),
+        duties=Duties(provisions=False, manages_lifecycle=False),
         execution=replace(context.execution, taint_key=TAINT, terminates=False),
         annotated_budgets=True,
     )
