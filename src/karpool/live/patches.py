@@ -3,30 +3,19 @@
 They are computed on plain JSON, because a list is written as a whole, and fields that Karpool does not know must stay.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from karpool.execution import actions as a
 from karpool.model.scheduling import Taint
 
 Json = dict[str, Any]
-MetadataEdit = a.SetLabel | a.Annotate | a.AddFinalizer | a.RemoveFinalizer
+ValueEdit = a.SetLabel | a.Annotate | a.SetClaimNode | a.SetPodEventTime
 TaintEdit = a.AddTaint | a.RemoveTaint
-StatusEdit = a.SetClaimCondition | a.ClearClaimCondition | a.SetClaimNode | a.SetPodEventTime
-Edit = MetadataEdit | TaintEdit | StatusEdit
-EDITS: Final = (
-    a.SetLabel,
-    a.Annotate,
-    a.AddFinalizer,
-    a.RemoveFinalizer,
-    a.AddTaint,
-    a.RemoveTaint,
-    a.SetClaimCondition,
-    a.ClearClaimCondition,
-    a.SetClaimNode,
-    a.SetPodEventTime,
-)
+FinalizerEdit = a.AddFinalizer | a.RemoveFinalizer
+ConditionEdit = a.SetClaimCondition | a.ClearClaimCondition
+Edit = ValueEdit | TaintEdit | FinalizerEdit | ConditionEdit
 
 
 def target(edit: Edit) -> tuple[a.Kind, str, str]:
@@ -44,21 +33,11 @@ def merge_patch(current: Json, edits: Iterable[Edit], now: datetime) -> Json:
     """The merge patch for all edits; empty if nothing changes."""
     patch: Json = {}
     for edit in edits:
-        match edit:
-            case a.AddTaint() | a.RemoveTaint():
-                _edit_list(current, patch, ("spec", "taints"), _taints(edit))
-            case a.AddFinalizer() | a.RemoveFinalizer():
-                _edit_list(current, patch, ("metadata", "finalizers"), _finalizers(edit))
-            case a.SetLabel(key=key, value=value):
-                _edit_value(current, patch, ("metadata", "labels", key), value)
-            case a.Annotate(key=key, value=value):
-                _edit_value(current, patch, ("metadata", "annotations", key), value)
-            case a.SetClaimNode(node=node):
-                _edit_value(current, patch, ("status", "nodeName"), node)
-            case a.SetPodEventTime(time=time):
-                _edit_value(current, patch, ("status", "lastPodEventTime"), timestamp(time))
-            case a.SetClaimCondition() | a.ClearClaimCondition():
-                _edit_list(current, patch, ("status", "conditions"), _conditions(edit, now))
+        path = _path(edit)
+        before = _value_at(patch, path, _value_at(current, path))
+        after = _edited(edit, before, now)
+        if after != ([] if before is None and isinstance(after, list) else before):
+            _put(patch, path, after)
     return patch
 
 
@@ -67,10 +46,50 @@ def timestamp(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _value_at(tree: Json, path: tuple[str, ...]) -> Any:
+def _path(edit: Edit) -> tuple[str, ...]:
+    """Where an edit changes the object."""
+    match edit:
+        case a.SetLabel():
+            return "metadata", "labels", edit.key
+        case a.Annotate():
+            return "metadata", "annotations", edit.key
+        case a.AddFinalizer() | a.RemoveFinalizer():
+            return "metadata", "finalizers"
+        case a.AddTaint() | a.RemoveTaint():
+            return "spec", "taints"
+        case a.SetClaimNode():
+            return "status", "nodeName"
+        case a.SetPodEventTime():
+            return "status", "lastPodEventTime"
+        case _:
+            return "status", "conditions"
+
+
+def _edited(edit: Edit, before: Any, now: datetime) -> list[Any] | str | None:
+    """The new value at the path of an edit."""
+    match edit:
+        case a.SetLabel() | a.Annotate():
+            return edit.value
+        case a.SetClaimNode():
+            return edit.node
+        case a.SetPodEventTime():
+            return timestamp(edit.time)
+        case a.AddTaint() | a.RemoveTaint():
+            return _taints(edit, before or [])
+        case a.AddFinalizer() | a.RemoveFinalizer():
+            return _finalizers(edit, before or [])
+        case a.SetClaimCondition():
+            return set_condition(before or [], edit.type, edit.status, edit.reason, edit.message, now)
+        case a.ClearClaimCondition():
+            return [entry for entry in before or [] if entry.get("type") != edit.type]
+
+
+def _value_at(tree: Json, path: tuple[str, ...], default: Any = None) -> Any:
     value: Any = tree
     for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
+        if not isinstance(value, dict) or step not in value:
+            return default
+        value = value[step]
     return value
 
 
@@ -80,30 +99,12 @@ def _put(tree: Json, path: tuple[str, ...], value: Any) -> None:
     tree[path[-1]] = value
 
 
-def _edit_value(current: Json, patch: Json, path: tuple[str, ...], value: str | None) -> None:
-    if _value_at(current, path) != value or _value_at(patch, path) not in (None, value):
-        _put(patch, path, value)
-
-
-def _edit_list(current: Json, patch: Json, path: tuple[str, ...], change: Callable[[list[Any]], list[Any]]) -> None:
-    before = _value_at(patch, path)
-    if before is None:
-        before = _value_at(current, path) or []
-    after = change(before)
-    if after != before:
-        _put(patch, path, after)
-
-
-def _taints(edit: TaintEdit) -> Callable[[list[Any]], list[Any]]:
-    def same(entry: Json) -> bool:
-        return (entry.get("key"), entry.get("effect")) == (edit.taint.key, edit.taint.effect)
-
-    def changed(taints: list[Any]) -> list[Any]:
-        if isinstance(edit, a.RemoveTaint):
-            return [entry for entry in taints if not same(entry)]
-        return taints if any(map(same, taints)) else [*taints, _taint(edit.taint)]
-
-    return changed
+def _taints(edit: TaintEdit, taints: list[Any]) -> list[Any]:
+    identity = (edit.taint.key, edit.taint.effect)
+    others = [entry for entry in taints if (entry.get("key"), entry.get("effect")) != identity]
+    if isinstance(edit, a.RemoveTaint):
+        return others
+    return taints if len(others) < len(taints) else [*taints, _taint(edit.taint)]
 
 
 def _taint(taint: Taint) -> Json:
@@ -111,22 +112,11 @@ def _taint(taint: Taint) -> Json:
     return {name: text for name, text in fields.items() if text}
 
 
-def _finalizers(edit: a.AddFinalizer | a.RemoveFinalizer) -> Callable[[list[Any]], list[Any]]:
-    def changed(finalizers: list[Any]) -> list[Any]:
-        if isinstance(edit, a.RemoveFinalizer):
-            return [name for name in finalizers if name != edit.finalizer]
-        return finalizers if edit.finalizer in finalizers else [*finalizers, edit.finalizer]
-
-    return changed
-
-
-def _conditions(edit: a.SetClaimCondition | a.ClearClaimCondition, now: datetime) -> Callable[[list[Any]], list[Any]]:
-    def changed(conditions: list[Any]) -> list[Any]:
-        if isinstance(edit, a.ClearClaimCondition):
-            return [entry for entry in conditions if entry.get("type") != edit.type]
-        return set_condition(conditions, edit.type, edit.status, edit.reason, edit.message, now)
-
-    return changed
+def _finalizers(edit: FinalizerEdit, finalizers: list[Any]) -> list[Any]:
+    others = [name for name in finalizers if name != edit.finalizer]
+    if isinstance(edit, a.RemoveFinalizer):
+        return others
+    return finalizers if len(others) < len(finalizers) else [*finalizers, edit.finalizer]
 
 
 def set_condition(  # noqa: PLR0917

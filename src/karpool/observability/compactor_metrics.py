@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from prometheus_client import Gauge, generate_latest
+from prometheus_client import Gauge
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from karpool.compaction.decide import CompactionDecision
 from karpool.compaction.metrics import HELP, PREFIX, GaugeSample, measure
-from karpool.observability.metrics import EventResult, new_counters, new_registry
+from karpool.observability.metrics import ProcessMetrics
 from karpool.observability.series import PREFIX as OWN_PREFIX
 
 
@@ -33,20 +33,15 @@ class _DecisionGauges(Collector):
             yield family
 
 
-class CompactorMetrics:
-    """All metrics of one compactor."""
+class CompactorMetrics(ProcessMetrics):
+    """All metrics of `karpool compact`."""
 
     def __init__(self) -> None:
-        self.registry = new_registry()
+        super().__init__(("api_requests_total", "watch_restarts_total", "events_total"))
         self._decision = _DecisionGauges()
         self.registry.register(self._decision)
-        self._counters = new_counters(self.registry, ("api_requests_total", "watch_restarts_total", "events_total"))
         self._config_valid = self._gauge("config_valid", "1 if the configuration as it is written now is in use.")
         self._decided_at = self._gauge("last_look_timestamp_seconds", "When the last decision was made.")
-
-    def page(self) -> bytes:
-        """All metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
 
     def decided(self, decision: CompactionDecision, now: datetime) -> None:
         """A decision was made; its figures replace those of the last one."""
@@ -56,18 +51,6 @@ class CompactorMetrics:
     def config(self, *, valid: bool) -> None:
         """Whether the configuration as it is written now can be used."""
         self._config_valid.set(valid)
-
-    def api_request(self, verb: str, resource: str, code: int, _seconds: float) -> None:
-        """The response to a request has arrived; that to a watch has begun."""
-        self._counters["api_requests_total"].labels(verb, resource, str(code)).inc()
-
-    def watch_restarted(self, resource: str) -> None:
-        """A watch was cut or refused, and starts again."""
-        self._counters["watch_restarts_total"].labels(resource).inc()
-
-    def event(self, result: EventResult) -> None:
-        """A Kubernetes Event was sent, repeated, dropped or failed."""
-        self._counters["events_total"].labels(result).inc()
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(name, text, namespace=OWN_PREFIX, subsystem="compactor", registry=self.registry)

@@ -47,32 +47,48 @@ class PoolSample:
     """By disruption reason: how many more nodes may be disrupted now."""
 
 
-def new_registry() -> CollectorRegistry:
-    """A registry with the version, and with the figures of the process."""
-    # The time at which each counter was made doubles the number of lines, and is of no use here.
-    disable_created_metrics()  # type: ignore[no-untyped-call]
-    registry = CollectorRegistry()
-    Info("build", "The version of Karpool.", namespace=PREFIX, registry=registry).info({"version": __version__})
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
-    return registry
+class ProcessMetrics:
+    """The metrics of any program that talks to an API server, in a registry of its own."""
+
+    def __init__(self, counters: Iterable[str]) -> None:
+        """`counters` names those that the program has."""
+        # The time at which each counter was made doubles the number of lines, and is of no use here.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = registry = CollectorRegistry()
+        Info("build", "The version of Karpool.", namespace=PREFIX, registry=registry).info({"version": __version__})
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+        self._counters = {
+            name: Counter(name, COUNTERS[name].help, COUNTERS[name].labels, namespace=PREFIX, registry=registry)
+            for name in counters
+        }
+
+    def page(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def api_request(self, verb: str, resource: str, code: int, _seconds: float) -> None:
+        """The response to a request has arrived; that to a watch has begun."""
+        self._count("api_requests_total", verb, resource, str(code))
+
+    def watch_restarted(self, resource: str) -> None:
+        """A watch was cut or refused, and starts again."""
+        self._count("watch_restarts_total", resource)
+
+    def event(self, result: EventResult) -> None:
+        """A Kubernetes Event was sent, repeated, dropped or failed."""
+        self._count("events_total", result)
+
+    def _count(self, name: str, *labels: str) -> None:
+        counter = self._counters[name]
+        (counter.labels(*labels) if labels else counter).inc()
 
 
-def new_counters(registry: CollectorRegistry, names: Iterable[str]) -> dict[str, Counter]:
-    """The counters of these names, as declared."""
-    return {
-        name: Counter(name, COUNTERS[name].help, COUNTERS[name].labels, namespace=PREFIX, registry=registry)
-        for name in names
-    }
-
-
-class Metrics:
-    """All metrics of one process."""
+class Metrics(ProcessMetrics):
+    """All metrics of `karpool run`."""
 
     def __init__(self) -> None:
-        self.registry = new_registry()
-        self._counters = new_counters(self.registry, COUNTERS)
+        super().__init__(COUNTERS)
         self._histograms = {
             name: Histogram(name, series.help, series.labels, namespace=PREFIX, registry=self.registry, buckets=buckets)
             for name, (series, buckets) in HISTOGRAMS.items()
@@ -82,10 +98,6 @@ class Metrics:
             for name, series in GAUGES.items()
         }
         self._pools: set[str] = set()
-
-    def page(self) -> bytes:
-        """All metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
 
     # -- nodes and pods ------------------------------------------------------------------------------------------
 
@@ -193,20 +205,12 @@ class Metrics:
         self._gauges["leading"].set(leads)
         self._count("leader_transitions_total")
 
-    def api_request(self, verb: str, resource: str, code: str | int, seconds: float) -> None:
+    def api_request(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """The response to a request has arrived; that to a watch has begun."""
-        self._count("api_requests_total", verb, resource, str(code))
+        super().api_request(verb, resource, code, seconds)
         self._observe("api_request_duration_seconds", seconds, verb, resource)
         if verb == "evict":
             self._count("pods_eviction_requests_total", str(code))
-
-    def watch_restarted(self, resource: str) -> None:
-        """A watch was cut or refused, and starts again."""
-        self._count("watch_restarts_total", resource)
-
-    def event(self, result: EventResult) -> None:
-        """A Kubernetes Event was sent, repeated, dropped or failed."""
-        self._count("events_total", result)
 
     def journal_failed(self) -> None:
         """A line of the decision journal could not be written."""
@@ -217,10 +221,6 @@ class Metrics:
     def _pool(self, name: str) -> str:
         self._pools.add(name)
         return name
-
-    def _count(self, name: str, *labels: str) -> None:
-        counter = self._counters[name]
-        (counter.labels(*labels) if labels else counter).inc()
 
     def _observe(self, name: str, seconds: float, *labels: str) -> None:
         histogram = self._histograms[name]

@@ -14,7 +14,7 @@ import structlog
 
 from karpool.execution import actions as a
 from karpool.kube.errors import ApiError, NotLeadingError
-from karpool.live.patches import EDITS, target
+from karpool.live.patches import Edit, target
 from karpool.live.writer import Writer
 from karpool.observability.events import EventSink
 
@@ -116,7 +116,7 @@ class ApiActuator:
 
     async def _write(self, actions: list[a.Action]) -> None:
         """Write edits of one part of an object, or carry out other actions on it."""
-        await self._writer.edit([action for action in actions if isinstance(action, EDITS)])
+        await self._writer.edit([action for action in actions if isinstance(action, Edit)])
         for action in actions:
             match action:
                 case a.CreateClaim() | a.DeleteClaim() | a.DeleteNode() | a.DeletePod() | a.EvictPod():
@@ -154,4 +154,4 @@ def _object_of(action: a.Action) -> tuple[str, str]:
 
 def _edited_part(action: a.Action) -> str | None:
     """The part of an object that an edit is about; None for actions that are not edits."""
-    return target(action)[2] if isinstance(action, EDITS) else None
+    return target(action)[2] if isinstance(action, Edit) else None
