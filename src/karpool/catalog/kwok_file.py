@@ -16,13 +16,13 @@ from karpool.catalog.instance_types import InstanceType, Offering
 from karpool.catalog.kwok import kwok_type
 from karpool.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, RESERVATION_ID, RESERVED, ZONE, canonical
 from karpool.model.requirements import Requirement, Requirements, one_of, requirement
+from karpool.wire.fields import explain
 from karpool.wire.problems import InputError, Problem
 from karpool.wire.quantity import ZERO, Quantity, parse_quantity
 
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_KEY: Final = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _RESOURCE: Final = _LABEL_KEY
-_PLACE: Final = re.compile(r"(?s)(?P<what>.*?)(?: - at `\$\.?(?P<field>.*)`)?")
 
 
 class FileRequirement(msgspec.Struct, frozen=True):
@@ -109,9 +109,8 @@ def _decoded(entry: Any) -> FileType:
     try:
         return msgspec.convert(entry, FileType)
     except msgspec.ValidationError as error:
-        match = _PLACE.fullmatch(str(error))
-        what, field = (match["what"], match["field"] or "") if match else (str(error), "")
-        raise _FieldError(field, what[0].lower() + what[1:]) from None
+        flaw = explain(error, FileType, entry)
+        raise _FieldError(flaw.field, flaw.message) from None
 
 
 def _instance_type(written: FileType, others: Container[str]) -> InstanceType:

@@ -20,7 +20,7 @@ from karpool.model.labels import INITIALIZED, REGISTERED
 from karpool.model.requirements import Requirements
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.journal import remove, uncount, undo
-from karpool.packing.kernels.memory import Memory
+from karpool.packing.kernels.memory import Memory, ragged_arrays
 from karpool.packing.kernels.place import place, prepare_candidates
 from karpool.packing.options import Options
 from karpool.packing.placement import Placement
@@ -71,7 +71,7 @@ class Engine:
         self.limits = pools.usage.left()
         memory.put(**self.cluster_columns(), **self.tables.columns())
         self._fitted = self._extents()
-        rules = int(memory["owned_length"].max() + memory["kept_off_length"].max()) + 1
+        rules = int(memory["owned_length"].max() + memory["kept_off_by_length"].max()) + 1
         room = {"nodes": len(memory["live"]), "host_rows": len(memory["by_host"])}
         self.space.fit({**self._fitted, **room, "rules": rules, "values": pools.value_count}, pools.reservations)
         memory.check(self._fitted)
@@ -95,7 +95,7 @@ class Engine:
         sizes = np.zeros(c.SIZES, dtype=np.int64)
         sizes[c.RESOURCES] = len(names)
         sizes[c.ORDINARY] = next((i for i, name in enumerate(names) if name.startswith(ATTACH)), len(names))
-        sizes[c.TEMPLATES], sizes[c.TYPES] = len(pools.templates), len(pools.types.types)
+        sizes[c.TEMPLATES] = len(pools.templates)
         sizes[c.RESERVED_OFFERINGS] = len(pools.types.reserved)
         sizes[c.RESERVATION_IDS] = len(pools.reservation_ids)
         sizes[c.FILTERS] = len(snapshot.topology.filters)
@@ -135,7 +135,7 @@ class Engine:
         """The snapshot's columns as the kernels take them."""
         snapshot = self.snapshot
         nodes, pods, classes, topology = snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology
-        return dict(  # noqa: C408 - names of columns, not keys
+        return dict(
             live=nodes.live,
             shape=nodes.shape,
             free=nodes.free,
@@ -151,28 +151,10 @@ class Engine:
             class_refused=classes.refused,
             class_requests=classes.requests,
             class_ports=classes.ports_id,
-            owned_start=classes.owned.start,
-            owned_length=classes.owned.length,
-            owned=classes.owned.items,
-            declared_start=classes.declared.start,
-            declared_length=classes.declared.length,
-            declared=classes.declared.items,
-            blocked_start=classes.blocked_rows.start,
-            blocked_length=classes.blocked_rows.length,
-            blocked=classes.blocked_rows.items,
-            taken_start=classes.taken_rows.start,
-            taken_length=classes.taken_rows.length,
-            taken=classes.taken_rows.items,
             shared_start=classes.shared_rows.start,
             shared_length=classes.shared_rows.length,
             shared_row=classes.shared_rows.items,
             shared_column=classes.shared_columns.items,
-            counted_start=topology.counted_by.start,
-            counted_length=topology.counted_by.length,
-            counted_by=topology.counted_by.items,
-            kept_off_start=topology.kept_off_by.start,
-            kept_off_length=topology.kept_off_by.length,
-            kept_off_by=topology.kept_off_by.items,
             suits=snapshot.shapes.suits,
             seen_by=snapshot.shapes.seen_by,
             group_kind=topology.kind,
@@ -188,6 +170,14 @@ class Engine:
             rank=topology.domains.rank,
             domains=np.array([len(values) for values in topology.domains.values], dtype=np.int32),
             sizes=self._sizes(),
+            **ragged_arrays(
+                owned=classes.owned,
+                declared=classes.declared,
+                blocked=classes.blocked_rows,
+                taken=classes.taken_rows,
+                counted_by=topology.counted_by,
+                kept_off_by=topology.kept_off_by,
+            ),
         )
 
     @memoized

@@ -17,6 +17,7 @@ from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import ANY, Requirement, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.kernels.columns import UNSET
+from karpool.packing.kernels.memory import ragged_arrays
 from karpool.packing.options import Options
 from karpool.packing.pool_tables import PoolTables
 from karpool.packing.requirement_table import RequirementTable
@@ -171,13 +172,10 @@ class TableCache:
         rows = max(1, len(pools.minimums))
         ids = {name: number for number, name in enumerate(pools.reservation_ids)}
         reserved = pools.types.reserved
-        return dict(  # noqa: C408 - names of columns, not keys
+        return dict(
             signature_incoming=self.incoming,
             signature_host=self.host,
             signature_new_host=self.new_host,
-            volumes_start=self.volumes.start,
-            volumes_length=self.volumes.length,
-            volumes=self.volumes.items,
             tolerates=self.tolerates,
             class_strict=self.class_strict,
             strict_mask=self.strict_mask,
@@ -187,9 +185,7 @@ class TableCache:
             type_room=pools.room,
             type_capacity=pools.capacity,
             template_requirement=self.template_requirements,
-            template_start=pools.usable.start,
-            template_length=pools.usable.length,
-            template_types=pools.usable.items,
+            **ragged_arrays(volumes=self.volumes, template_types=pools.usable),
             template_limited=pools.limited,
             template_most=pools.most,
             template_largest=pools.largest,

@@ -8,7 +8,7 @@ for words in these arrays.
 import numpy as np
 
 from karpool.cluster.codes import GroupKind
-from karpool.packing.kernels.memory import column, family, growing, scratch
+from karpool.packing.kernels.memory import column, family, growing, ragged, scratch
 
 UNPLACED = -1
 UNSET = -1
@@ -32,28 +32,16 @@ class_next = column("class_next", np.int32, "classes")
 class_refused = column("class_refused", np.uint8, "classes")
 class_requests = column("class_requests", np.int64, "classes", "resources")
 class_ports = column("class_ports", np.int32, "classes")
-owned_start = column("owned_start", np.int32, "classes")
-owned_length = column("owned_length", np.int32, "classes")
-owned = column("owned", np.int32, "items")
-declared_start = column("declared_start", np.int32, "classes")
-declared_length = column("declared_length", np.int32, "classes")
-declared = column("declared", np.int32, "items")
-blocked_start = column("blocked_start", np.int32, "classes")
-blocked_length = column("blocked_length", np.int32, "classes")
-blocked = column("blocked", np.int32, "items")
-taken_start = column("taken_start", np.int32, "classes")
-taken_length = column("taken_length", np.int32, "classes")
-taken = column("taken", np.int32, "items")
+owned_start, owned_length, owned = ragged("owned", "classes")
+declared_start, declared_length, declared = ragged("declared", "classes")
+blocked_start, blocked_length, blocked = ragged("blocked", "classes")
+taken_start, taken_length, taken = ragged("taken", "classes")
 shared_start = column("shared_start", np.int32, "classes")
 shared_length = column("shared_length", np.int32, "classes")
 shared_row = column("shared_row", np.int32, "items")
 shared_column = column("shared_column", np.int32, "items")
-counted_start = column("counted_start", np.int32, "labels")
-counted_length = column("counted_length", np.int32, "labels")
-counted_by = column("counted_by", np.int32, "items")
-kept_off_start = column("kept_off_start", np.int32, "labels")
-kept_off_length = column("kept_off_length", np.int32, "labels")
-kept_off_by = column("kept_off_by", np.int32, "items")
+counted_start, counted_length, counted_by = ragged("counted_by", "labels")
+kept_off_start, kept_off_length, kept_off_by = ragged("kept_off_by", "labels")
 suits = column("suits", np.uint8, "signatures", "shapes")
 seen_by = column("seen_by", np.uint8, "filters", "shapes")
 group_kind = column("group_kind", np.int32, "groups")
@@ -75,9 +63,7 @@ signature_incoming = column("signature_incoming", np.int32, "signatures")
 signature_host = column("signature_host", np.int32, "signatures")
 signature_new_host = column("signature_new_host", np.uint8, "signatures")
 host_ok = column("host_ok", np.uint8, "items", "items")
-volumes_start = column("volumes_start", np.int32, "signatures")
-volumes_length = column("volumes_length", np.int32, "signatures")
-volumes = column("volumes", np.int32, "items")
+volumes_start, volumes_length, volumes = ragged("volumes", "signatures")
 tolerates = column("tolerates", np.uint8, "signatures", "templates")
 intersections = growing("intersections", np.int32, "requirements", "incoming", fill=UNCOMPUTED)
 types_of = growing("types_of", np.uint8, "requirements", "types")
@@ -100,9 +86,7 @@ template_seen = column("template_seen", np.uint8, "filters", "templates")
 type_room = column("type_room", np.int64, "templates", "types", "resources")
 type_capacity = column("type_capacity", np.int64, "types", "resources")
 template_requirement = column("template_requirement", np.int32, "templates")
-template_start = column("template_start", np.int32, "templates")
-template_length = column("template_length", np.int32, "templates")
-template_types = column("template_types", np.int32, "items")
+template_start, template_length, template_types = ragged("template_types", "templates")
 template_most = column("template_most", np.int64, "templates", "resources")
 template_largest = column("template_largest", np.int64, "templates", "resources")
 template_limited = column("template_limited", np.uint8, "templates")
@@ -207,11 +191,10 @@ NODES = 0
 RESOURCES = 1
 ORDINARY = 2
 TEMPLATES = 3
-TYPES = 4
-RESERVED_OFFERINGS = 5
-RESERVATION_IDS = 6
-FILTERS = 7
-SIZES = 8
+RESERVED_OFFERINGS = 4
+RESERVATION_IDS = 5
+FILTERS = 6
+SIZES = 7
 
 # Answers of kernels. After one named NEED_, Python adds what is missing and calls the kernel again. NO may change with
 # the next placement, NEVER holds until the run ends, for all pods that are alike.

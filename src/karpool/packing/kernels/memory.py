@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from karpool.cluster.arrays import Array, grown
+from karpool.cluster.arrays import Array, Ragged, grown
 from karpool.packing.kernels import inner
 
 _WORDS: Final = 4
@@ -86,6 +86,23 @@ def column(name: str, dtype: type[np.generic], *axes: str, fill: int = 0, family
 
     view.__name__ = view.__qualname__ = f"column_{name}"
     return inner(view)
+
+
+def ragged(name: str, rows: str) -> tuple[Any, Any, Any]:
+    """Declare rows of whole numbers of any length: where each begins, how long it is, and the numbers."""
+    return (
+        column(f"{name}_start", np.int32, rows),
+        column(f"{name}_length", np.int32, rows),
+        column(name, np.int32, "items"),
+    )
+
+
+def ragged_arrays(**rows: Ragged) -> dict[str, Array]:
+    """The arrays of ragged columns, by name."""
+    arrays: dict[str, Array] = {}
+    for name, row in rows.items():
+        arrays |= {f"{name}_start": row.start, f"{name}_length": row.length, name: row.items}
+    return arrays
 
 
 growing = partial(column, family="growing")
