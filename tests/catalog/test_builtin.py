@@ -17,9 +17,9 @@ AWS = Catalog(aws_types())
 
 
 def price(name: str, capacity_type: str = ON_DEMAND, catalog: Catalog = AWS) -> float:
-    found = node_price(catalog, {INSTANCE_TYPE: name, ZONE: "us-east-1a", CAPACITY_TYPE: capacity_type})
-    assert found is not None
-    return found
+    hourly = node_price(catalog, {INSTANCE_TYPE: name, ZONE: "us-east-1a", CAPACITY_TYPE: capacity_type})
+    assert hourly is not None
+    return hourly
 
 
 @pytest.mark.parametrize(

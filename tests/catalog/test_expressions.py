@@ -16,7 +16,7 @@ AWS = Catalog(aws_types())
 GIB = 1024**3
 
 
-def found(*texts: str, catalog: Catalog = AWS) -> list[InstanceType]:
+def selected(*texts: str, catalog: Catalog = AWS) -> list[InstanceType]:
     return select(catalog, parse_expressions(texts))
 
 
@@ -55,28 +55,28 @@ def test_an_expression_selects_the_types_for_which_it_holds(
     texts: list[str], holds: Callable[[InstanceType], bool]
 ) -> None:
     expected = {entry.name for entry in AWS.types if holds(entry)}
-    assert {entry.name for entry in found(*texts)} == expected
+    assert {entry.name for entry in selected(*texts)} == expected
 
 
 def test_only_offerings_that_meet_the_expressions_are_listed() -> None:
-    (entry,) = found("type=m5.large", "zone!=us-east-1a", "capacity-type=spot")
+    (entry,) = selected("type=m5.large", "zone!=us-east-1a", "capacity-type=spot")
     assert [(o.zone[-1], o.capacity_type) for o in entry.offerings] == [("b", SPOT), ("c", SPOT), ("d", SPOT)]
 
 
 def test_price_counts_the_fee() -> None:
     catalog = Catalog(AWS.types, node_fee=0.03)
-    assert found("price<0.03", catalog=catalog) == []
-    (entry,) = found("price<0.0339", catalog=catalog)
+    assert selected("price<0.03", catalog=catalog) == []
+    (entry,) = selected("price<0.0339", catalog=catalog)
     assert (entry.name, {o.capacity_type for o in entry.offerings}) == ("t3a.micro", {SPOT})
 
 
 def test_short_names_mean_what_the_catalogue_calls_them() -> None:
-    names = [entry.name for entry in found("family=c", "cpu=256", "os=linux", catalog=Catalog(kwok_types()))]
+    names = [entry.name for entry in selected("family=c", "cpu=256", "os=linux", catalog=Catalog(kwok_types()))]
     assert names == ["c-256x-amd64-linux", "c-256x-arm64-linux"]
 
 
 def test_the_cheapest_comes_first() -> None:
-    prices = [offering.price for entry in found("arch=amd64") if (offering := cheapest_launch(entry))]
+    prices = [offering.price for entry in selected("arch=amd64") if (offering := cheapest_launch(entry))]
     assert len(prices) > 100
     assert prices == sorted(prices)
 

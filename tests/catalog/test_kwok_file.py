@@ -48,8 +48,8 @@ def capitalised(value: Any) -> Any:
 
 
 def test_a_type_is_read_with_its_labels_and_overhead() -> None:
-    (found,) = read(entry(resources={"cpu": "2", "memory": "8Gi", "nvidia.com/gpu": 1}))
-    assert found.allocatable == amounts({"cpu": "1900m", "memory": "8182Mi", "pods": 110, "nvidia.com/gpu": 1})
+    (made,) = read(entry(resources={"cpu": "2", "memory": "8Gi", "nvidia.com/gpu": 1}))
+    assert made.allocatable == amounts({"cpu": "1900m", "memory": "8182Mi", "pods": 110, "nvidia.com/gpu": 1})
     expected = {
         "node.kubernetes.io/instance-type": "m5.large",
         "kubernetes.io/arch": "amd64",
@@ -61,8 +61,8 @@ def test_a_type_is_read_with_its_labels_and_overhead() -> None:
         "karpenter.sh/capacity-type": "on-demand",
         "topology.kubernetes.io/zone": "z1",
     }
-    assert dict(found.requirements) == {key: one_of(value) for key, value in expected.items()}
-    (sold,) = found.offerings
+    assert dict(made.requirements) == {key: one_of(value) for key, value in expected.items()}
+    (sold,) = made.offerings
     assert (sold.price, sold.available, sold.zone, sold.capacity_type) == (0.1, True, "z1", "on-demand")
 
 
@@ -77,44 +77,44 @@ def test_field_names_may_be_written_in_either_case() -> None:
     [("m5.large", "large", "m5"), ("c-4x-amd64", "2", "c"), ("n2-standard-2", "2", "n2"), ("big", "2", "b")],
 )
 def test_size_and_family_come_from_the_name(name: str, size: str, family: str) -> None:
-    (found,) = read(entry(name))
-    assert found.requirements["karpenter.kwok.sh/instance-size"] == one_of(size)
-    assert found.requirements["karpenter.kwok.sh/instance-family"] == one_of(family)
+    (made,) = read(entry(name))
+    assert made.requirements["karpenter.kwok.sh/instance-size"] == one_of(size)
+    assert made.requirements["karpenter.kwok.sh/instance-family"] == one_of(family)
 
 
 def test_several_operating_systems_are_alternatives() -> None:
-    (found,) = read(entry(operatingSystems=["linux", "windows"]))
-    assert found.requirements["kubernetes.io/os"] == one_of("linux", "windows")
+    (made,) = read(entry(operatingSystems=["linux", "windows"]))
+    assert made.requirements["kubernetes.io/os"] == one_of("linux", "windows")
 
 
 def test_a_missing_price_is_unknown_and_not_zero() -> None:
     without = offering()
     del without["Price"]
-    (found,) = read(entry(offerings=[without, offering(None)]))
-    assert [sold.price for sold in found.offerings] == [None, None]
+    (made,) = read(entry(offerings=[without, offering(None)]))
+    assert [sold.price for sold in made.offerings] == [None, None]
 
 
 def test_a_type_may_have_no_offerings() -> None:
     for nothing in ([], None):
-        (found,) = read(entry(offerings=nothing))
-        assert found.offerings == ()
-        assert "topology.kubernetes.io/zone" not in found.requirements
+        (made,) = read(entry(offerings=nothing))
+        assert made.offerings == ()
+        assert "topology.kubernetes.io/zone" not in made.requirements
 
 
 def test_an_offering_of_several_zones_is_several_offerings() -> None:
     sold = {"Price": 1, "Requirements": [rule("topology.kubernetes.io/zone", "z1", "z2")]}
-    (found,) = read(entry(offerings=[sold]))
-    assert [(each.zone, each.price, each.available) for each in found.offerings] == [("z1", 1, True), ("z2", 1, True)]
+    (made,) = read(entry(offerings=[sold]))
+    assert [(each.zone, each.price, each.available) for each in made.offerings] == [("z1", 1, True), ("z2", 1, True)]
 
 
 @pytest.mark.parametrize(("capacity", "available"), [(3, True), (0, False)])
 def test_reserved_capacity_costs_nothing_and_is_there_while_it_lasts(capacity: int, *, available: bool) -> None:
     sold = offering(0.7, kind="reserved", ReservationCapacity=capacity)
     sold["Requirements"].append(rule("karpenter.sh/reservation-id", "r-1"))
-    (found,) = read(entry(offerings=[sold]))
-    (made,) = found.offerings
-    assert (made.price, made.available, made.reserved) == (0.0, available, True)
-    assert (made.reservation_id, made.reservation_capacity) == ("r-1", capacity)
+    (made,) = read(entry(offerings=[sold]))
+    (reserved,) = made.offerings
+    assert (reserved.price, reserved.available, reserved.reserved) == (0.0, available, True)
+    assert (reserved.reservation_id, reserved.reservation_capacity) == ("r-1", capacity)
 
 
 def price_of(value: Any) -> dict[str, Any]:

@@ -73,8 +73,8 @@ def test_a_node_is_priced_by_an_offering_that_is_no_longer_available() -> None:
     ],
 )
 def test_the_cheapest_launch_is_within_the_requirements(wanted: Requirements, place: tuple[str, str] | None) -> None:
-    found = cheapest_launch(MACHINE, wanted)
-    assert (None if found is None else (found.capacity_type, found.zone)) == place
+    offering = cheapest_launch(MACHINE, wanted)
+    assert (None if offering is None else (offering.capacity_type, offering.zone)) == place
 
 
 def test_what_is_not_available_is_not_launched() -> None:
@@ -116,9 +116,9 @@ def unpriced(entry: InstanceType, kind: str) -> InstanceType:
 
 def test_an_unknown_price_is_never_the_cheapest_and_always_the_worst() -> None:
     entry = unpriced(MACHINE, SPOT)
-    found = cheapest_launch(entry)
-    assert found is not None
-    assert found.price == 1.0
+    offering = cheapest_launch(entry)
+    assert offering is not None
+    assert offering.price == 1.0
     assert worst_launch_price(entry, NO_REQUIREMENTS, Catalog((entry,))) == math.inf
 
 

@@ -51,8 +51,8 @@ class Case:
             pods=(*self.bound, self.pod), nodes=tuple(self.nodes), node_pools=tuple(self.pools), **self.others
         )
         engine = Engine(Snapshot(objects), self.catalog, self.options)
-        found = explained(engine, [self.pod.key], self.closed, **self.asked)
-        return found[self.pod.key]
+        refusals = explained(engine, [self.pod.key], self.closed, **self.asked)
+        return refusals[self.pod.key]
 
 
 def explained(

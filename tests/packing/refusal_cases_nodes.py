@@ -194,7 +194,7 @@ NODE_CASES = [
         closed=["n1"],
     ),
     on_nodes(
-        "wishes are no reason",
+        "preferences are no reason",
         pod=replace(BIG, spec=pod(memory="20Gi", prefer=[(1, node_term((ARCH, "In", "arm64")))]).spec),
         nodes=[N1],
         rule=Rule.NOT_ENOUGH,

@@ -221,7 +221,7 @@ MIXED_CASES = [
         "pool light: no type has 64 cpu (15.9 at most)",
     ),
     Case(
-        name="a pod that waits for reserved capacity keeps its wishes",
+        name="a pod that waits for reserved capacity keeps its preferences",
         pod=pod(prefer=[(1, node_term((ZONE, "In", Z1)))]),
         nodes=[N2],
         pools=[node_pool()],

@@ -368,16 +368,16 @@ ANTI = [
         "a wish to be apart is given up", [], 2, prefer_anti=[(1, AWAY)], nodes=[node("n1")], pools=[], new_nodes=0
     ),
     with_others(
-        "wishes ignored",
+        "preferences ignored",
         [],
         2,
         prefer_anti=[(1, AWAY)],
         new_nodes=1,
         asked={"options": Options(preferences=Preferences.IGNORE)},
     ),
-    with_others("wishes respected", [], 2, prefer_anti=[(1, AWAY)], new_nodes=2),
+    with_others("preferences respected", [], 2, prefer_anti=[(1, AWAY)], new_nodes=2),
     with_others(
-        "a wish for a zone and one to be apart",
+        "a preference for a zone and another to be apart",
         [],
         2,
         prefer=[(1, node_term((ZONE, "In", Z1)))],

@@ -24,24 +24,24 @@ from karpool.packing.refusals import NODES, Refusal, Rule, refusals, sentence
 
 @pytest.mark.parametrize("case", [*NODE_CASES, *POOL_CASES, *MIXED_CASES], ids=lambda case: case.name)
 def test_a_pod_without_a_place_is_told_which_rule_refused_it(case: Case) -> None:
-    found = case.ask()
-    assert [(entry.count, entry.what, entry.rule) for entry in found] == list(case.expect)
-    assert sentence(found) == case.says
+    refusals = case.ask()
+    assert [(entry.count, entry.what, entry.rule) for entry in refusals] == list(case.expect)
+    assert sentence(refusals) == case.says
 
 
 def test_limits_that_this_run_used_up_are_named() -> None:
     wanted = [pod(f"web-{i}", cpu=3) for i in range(3)]
     objects = Objects(pods=tuple(wanted), node_pools=(node_pool(limits={"cpu": 8}),))
     engine = Engine(Snapshot(objects), Catalog((instance_type("small", 4, "16Gi"),)))
-    (found,) = explained(engine, [one.key for one in wanted]).values()
-    assert sentence(found) == "pool default: limit cpu 8 reached (0 left, the smallest type that fits has 4)"
+    (refusals,) = explained(engine, [pod.key for pod in wanted]).values()
+    assert sentence(refusals) == "pool default: limit cpu 8 reached (0 left, the smallest type that fits has 4)"
 
 
 def test_pods_that_moved_in_during_the_run_count() -> None:
     wanted = [pod(f"web-{i}", cpu=3) for i in range(2)]
     engine = Engine(Snapshot(Objects(pods=tuple(wanted), nodes=(N1,))), TYPES)
-    (found,) = explained(engine, [one.key for one in wanted], existing_only=True).values()
-    assert sentence(found) == "1 node: not enough cpu (3 wanted, at most 1 free)"
+    (refusals,) = explained(engine, [pod.key for pod in wanted], existing_only=True).values()
+    assert sentence(refusals) == "1 node: not enough cpu (3 wanted, at most 1 free)"
 
 
 def test_rules_that_only_together_leave_no_zone_are_named_together() -> None:

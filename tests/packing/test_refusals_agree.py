@@ -40,17 +40,17 @@ def twin_levels(rules: Constraints) -> list[Level]:
     ]
 
 
-def twin_rules(here: Any, rider: Any, level: Level, topology: Any, *, shut: bool) -> list[tuple[bool, Rule]]:
+def twin_rules(node: Any, rider: Any, level: Level, topology: Any, *, shut: bool) -> list[tuple[bool, Rule]]:
     """Every check of a node in order, with whether it passes."""
-    labels, rules = here.state.labels, rider.constraints
+    labels, rules = node.state.labels, rider.constraints
     checks = [
-        (untolerated(here.state.taints, level.tolerations) is None, Rule.TAINT),
+        (untolerated(node.state.taints, level.tolerations) is None, Rule.TAINT),
         (labels_satisfy(labels, level.requirements.without(HOSTNAME)), Rule.LABEL),
         (not rules.volumes or any(labels_satisfy(labels, wanted) for wanted in rules.volumes), Rule.VOLUME),
-        (here._attaches(rules.attached), Rule.ATTACH_LIMIT),
-        (not clash(rules.ports, here.ports), Rule.PORT),
-        (min(here.free.values()) >= 0, Rule.NOT_ENOUGH),
-        (all(amount <= here.free[name] for name, amount in rider.requests.items()), Rule.NOT_ENOUGH),
+        (node._attaches(rules.attached), Rule.ATTACH_LIMIT),
+        (not clash(rules.ports, node.ports), Rule.PORT),
+        (min(node.free.values()) >= 0, Rule.NOT_ENOUGH),
+        (all(amount <= node.free[name] for name, amount in rider.requests.items()), Rule.NOT_ENOUGH),
         (labels_satisfy(labels, level.requirements), Rule.LABEL),
     ]
     for group in topology.constraining(rider.pod, level):
@@ -59,15 +59,15 @@ def twin_rules(here: Any, rider: Any, level: Level, topology: Any, *, shut: bool
     return [*checks, (not shut, Rule.CLOSED)]
 
 
-def twin_refusals(objects: Objects, catalog: Catalog, one: Pod, gone: Collection[str], closed: Collection[str]) -> Any:
+def twin_refusals(objects: Objects, catalog: Catalog, pod: Pod, gone: Collection[str], closed: Collection[str]) -> Any:
     """How many nodes refuse a pod by which rule, found out by walking objects."""
-    scene = twin._Scene(objects, catalog, [one], gone, Options())
+    scene = twin._Scene(objects, catalog, [pod], gone, Options())
     (rider,), topology = scene.riders(), scene.topology()
     counts: Counter[Rule] = Counter()
-    for here in scene.destinations():
+    for node in scene.destinations():
         failed = []
         for level in twin_levels(rider.constraints):
-            checks = twin_rules(here, rider, level, topology, shut=here.state.name in closed)
+            checks = twin_rules(node, rider, level, topology, shut=node.state.name in closed)
             failed.append(next(at for at, (passes, _) in enumerate(checks) if not passes))
         counts[checks[max(failed)][1]] += 1
     return counts
@@ -82,13 +82,13 @@ def test_the_kernel_blames_the_same_rules_as_a_walk_over_objects(data: st.DataOb
     closed = data.draw(st.sets(st.sampled_from(names), max_size=3), label="closed")
     engine = Engine(Snapshot(objects), catalog)
     nodes, pods = engine.snapshot.nodes, engine.snapshot.pods
-    moving = [one for one in objects.pods if one.reschedulable and (not one.bound or one.spec.node_name in gone)]
+    moving = [pod for pod in objects.pods if pod.reschedulable and (not pod.bound or pod.spec.node_name in gone)]
     shut = np.zeros(len(nodes.live), dtype=np.uint8)
     shut[[nodes.rows[name] for name in closed]] = 1
     with engine.what_if() as trial:
         trial.remove([nodes.rows[name] for name in sorted(gone)])
-        placement = trial.place([pods.rows[one.key] for one in moving], closed=shut, existing_only=True)
-        found = {row: refusals(engine, row) for row in placement.unplaced}
+        placement = trial.place([pods.rows[pod.key] for pod in moving], closed=shut, existing_only=True)
+        refused = {row: refusals(engine, row) for row in placement.unplaced}
         placed = {
             pods.get(row).key: nodes.get(target).name
             for row, target in zip(placement.pods, placement.targets, strict=True)
@@ -97,11 +97,11 @@ def test_the_kernel_blames_the_same_rules_as_a_walk_over_objects(data: st.DataOb
     after = replace(
         objects,
         pods=tuple(
-            replace(one, spec=replace(one.spec, node_name=placed[one.key])) if one.key in placed else one
-            for one in objects.pods
+            replace(pod, spec=replace(pod.spec, node_name=placed[pod.key])) if pod.key in placed else pod
+            for pod in objects.pods
         ),
     )
-    for row, listed in found.items():
+    for row, listed in refused.items():
         if listed[:1] and listed[0].rule is Rule.REFUSED:
             continue
         counts: Counter[Rule] = Counter()
@@ -115,23 +115,23 @@ def test_the_kernel_blames_the_same_rules_as_a_walk_over_objects(data: st.DataOb
 def test_every_live_node_and_every_pool_has_exactly_one_reason(cluster: Cluster) -> None:
     engine = Engine(Snapshot(cluster.objects), cluster.catalog)
     nodes, pods = engine.snapshot.nodes, engine.snapshot.pods
-    gone = [nodes.rows[one.name] for one in cluster.objects.nodes[:2]]
+    gone = [nodes.rows[node.name] for node in cluster.objects.nodes[:2]]
     moving = [row for row in pods.rows.values() if pods.get(row).reschedulable and pods.node_of[row] in (-1, *gone)]
     with engine.what_if() as trial:
         trial.remove(gone)
         placement = trial.place(moving)
         for row in placement.unplaced:
-            found = refusals(engine, row)
-            if found[0].rule is Rule.REFUSED:
+            listed = refusals(engine, row)
+            if listed[0].rule is Rule.REFUSED:
                 continue
             live = np.flatnonzero(engine.memory["live"][: len(nodes.states)])
             levels = essential_levels(engine, int(pods.class_of[row]))
             codes = node_codes(engine, levels, int(pods.labels_of[row]), exempt=False)
             assert np.flatnonzero(codes).tolist() == live.tolist()
             assert (codes < FITS * STEP).all()
-            assert sum(entry.count for entry in found if entry.what == NODES) == len(live)
-            told = [entry for entry in found if entry.what != NODES]
-            assert sorted(entry.what for entry in told) == sorted(
+            assert sum(entry.count for entry in listed if entry.what == NODES) == len(live)
+            by_pools = [entry for entry in listed if entry.what != NODES]
+            assert sorted(entry.what for entry in by_pools) == sorted(
                 f"pool {pool.name}" for pool in cluster.objects.node_pools
             )
-            assert {entry.rule for entry in told}.isdisjoint({Rule.REFUSED, Rule.RESERVED})
+            assert {entry.rule for entry in by_pools}.isdisjoint({Rule.REFUSED, Rule.RESERVED})

@@ -24,7 +24,7 @@ MANY = Catalog(tuple(instance_type(f"t{i:03}", price=1 + i) for i in range(601))
 
 def leaving(cluster: Cluster, gone: list[str]) -> list[Pod]:
     pods = cluster.objects.pods
-    return [one for one in pods if one.reschedulable and (not one.bound or one.spec.node_name in gone)]
+    return [pod for pod in pods if pod.reschedulable and (not pod.bound or pod.spec.node_name in gone)]
 
 
 @given(clusters(max_nodes=6, max_pods=20), st.randoms(use_true_random=False))
@@ -50,7 +50,7 @@ def test_every_pod_is_either_in_one_place_or_in_none(cluster: Cluster) -> None:
     gone = [node.name for node in cluster.objects.nodes[:2]]
     moving = leaving(cluster, gone)
     answer = twin.place(cluster.objects, cluster.catalog, pods=moving, gone=gone)
-    assert sorted([*answer.placed, *answer.unplaced]) == sorted(one.key for one in moving)
+    assert sorted([*answer.placed, *answer.unplaced]) == sorted(pod.key for pod in moving)
     on_new = {key: index for index, new in enumerate(answer.new_nodes) for key in new.pods}
     assert on_new == {key: place for key, place in answer.placed.items() if isinstance(place, int)}
     assert all(place not in gone for place in answer.placed.values())
@@ -77,7 +77,7 @@ def test_three_alike_pods_share_a_node_and_fit_every_type_it_may_become(engine: 
     catalog = Catalog(tuple(instance_type(f"{c}x{m}", c, f"{m}Gi") for c in (1, 4, 16, 64) for m in (2, 16, 128)))
     alike = pods(3, cpu=cpu, memory=memory)
     (new,) = engine(Objects(node_pools=(node_pool(),)), catalog, pods=alike).new_nodes
-    assert new.pods == tuple(one.key for one in alike)
+    assert new.pods == tuple(pod.key for pod in alike)
     wanted = alike[0].spec.containers[0].resources.requests
     for entry in (catalog.by_name[name] for name in new.instance_types):
         assert all(3 * amount.nano <= entry.allocatable[name].nano for name, amount in wanted.items())

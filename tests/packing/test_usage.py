@@ -20,8 +20,8 @@ LIMITS = {"small": 20, "large": 50}
 
 
 def made(chance: Random, name: str) -> StateNode:
-    one = node(name, chance.choice(["small", "medium", "large"]), pool=chance.choice(POOLS))
-    return StateNode(one.node, one.claim)
+    made = node(name, chance.choice(["small", "medium", "large"]), pool=chance.choice(POOLS))
+    return StateNode(made.node, made.claim)
 
 
 def cpus(states: list[StateNode], pool: str) -> int:

@@ -186,18 +186,18 @@ class _Scene:
         return [self._existing(state) for state in ordered]
 
     def _existing(self, state: StateNode) -> _Existing:
-        here = [pod for pod, node in self.bound if node is state]
+        pods = [pod for pod, node in self.bound if node is state]
         expected = total(taken(d.requests) for d in self.daemons if d.runs_on(state.labels, state.taints))
-        expected.subtract(total(taken(effective_requests(pod)) for pod in here if pod.is_daemon))
+        expected.subtract(total(taken(effective_requests(pod)) for pod in pods if pod.is_daemon))
         free = room(state.allocatable)
-        free.subtract(total(taken(effective_requests(pod)) for pod in here))
+        free.subtract(total(taken(effective_requests(pod)) for pod in pods))
         free.subtract(+expected)
         drivers = [d for entry in self.objects.csi_nodes if entry.name == state.name for d in entry.spec.drivers]
         return _Existing(
             state=state,
             free=free,
-            ports=[port for pod in here for port in host_ports(pod)],
-            attached={volume for pod in here for volume in self.volumes.needs(pod).attached},
+            ports=[port for pod in pods for port in host_ports(pod)],
+            attached={volume for pod in pods for volume in self.volumes.needs(pod).attached},
             attachable={d.name: d.allocatable.count for d in drivers if d.allocatable.count is not None},
         )
 

@@ -92,8 +92,8 @@ def total(parts: Iterable[Mapping[str, int]]) -> Counter[str]:
 def clash(some: Iterable[Port], others: Sequence[Port]) -> bool:
     """Whether two sets of host ports get in each other's way."""
     return any(
-        one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))
-        for one in some
+        port[1:] == other[1:] and (port[0] == other[0] or ANY_ADDRESS in (port[0], other[0]))
+        for port in some
         for other in others
     )
 
@@ -156,9 +156,9 @@ class Supply:
             if reachable is None:
                 continue
             for requirements in topology.choices(rider.pod, level, reachable, claim.host):
-                found = self._typed(claim, rider, requirements)
-                if found is not None:
-                    return replace(found, reservations=self._reserved(claim, found))
+                fit = self._typed(claim, rider, requirements)
+                if fit is not None:
+                    return replace(fit, reservations=self._reserved(claim, fit))
         return None
 
     def _joined(self, held: Requirements, wanted: Requirements) -> Requirements | None:
@@ -199,13 +199,13 @@ class Supply:
     def _can_be_had(self, offering: Offering, requirements: Requirements) -> bool:
         return can_be_had(offering, requirements, self.catalog)
 
-    def _reserved(self, claim: Claim, found: Fit) -> frozenset[str]:
+    def _reserved(self, claim: Claim, fit: Fit) -> frozenset[str]:
         """The reservations a claim takes or keeps."""
         usable = {
             offering.reservation_id
-            for entry in found.types
+            for entry in fit.types
             for offering in entry.offerings
-            if offering.reserved and offering.reservation_id and self._can_be_had(offering, found.requirements)
+            if offering.reserved and offering.reservation_id and self._can_be_had(offering, fit.requirements)
         }
         got = frozenset(name for name in usable if name in claim.reservations or self.units[name] > 0)
         if self.strict and not got and (usable or claim.reservations):
@@ -271,8 +271,8 @@ def _reservations(catalog: Catalog) -> Counter[str]:
     units: Counter[str] = Counter()
     for offering in (offering for entry in catalog.types for offering in entry.offerings):
         if offering.reserved and offering.reservation_id:
-            said = offering.reservation_capacity
-            units[offering.reservation_id] = min(units.get(offering.reservation_id, said), said)
+            capacity = offering.reservation_capacity
+            units[offering.reservation_id] = min(units.get(offering.reservation_id, capacity), capacity)
     return units
 
 

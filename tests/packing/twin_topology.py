@@ -179,23 +179,23 @@ def _admits(group: Group, domain: str) -> bool:
 
 def _domains_of_pools(group: Group, templates: Sequence[NodeTemplate]) -> set[str]:
     """The domains in which pools could make nodes: what offerings say, else their types, else the pool itself."""
-    found: set[str] = set()
+    domains: set[str] = set()
     for template in templates:
         tolerations = group.nodes.tolerations
         if tolerations is not None and untolerated(hard(template.taints), tolerations) is not None:
             continue
         allowed = template.requirements.get(group.key, ANY)
-        said = [held for entry in template.types for held in _said(entry, template, group.key)]
-        if not said and template.types and not allowed.complement:
-            found |= allowed.values
-        for held in said:
+        requirements = [held for entry in template.types for held in _requirements_of(entry, template, group.key)]
+        if not requirements and template.types and not allowed.complement:
+            domains |= allowed.values
+        for held in requirements:
             if not held.complement:
-                found |= {value for value in held.values if allowed.has(value)}
-    return found
+                domains |= {value for value in held.values if allowed.has(value)}
+    return domains
 
 
-def _said(entry: InstanceType, template: NodeTemplate, key: str) -> Iterator[Requirement]:
-    """What is said of a key by the offerings that can be had now, or by the type where they are silent."""
+def _requirements_of(entry: InstanceType, template: NodeTemplate, key: str) -> Iterator[Requirement]:
+    """The requirements on a key of the offerings that can be had now, or of the type where they have none."""
     for offering in entry.offerings:
         if can_be_had(offering, template.requirements, template.catalog):
             held = offering.requirements.get(key, entry.requirements.get(key))

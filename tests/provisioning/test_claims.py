@@ -31,10 +31,10 @@ def test_a_claim_says_everything_its_node_must_be() -> None:
     )
     request = NodeRequest(requirements, ("small", "default"), (pod("web-1"), pod("web-2")))
     claim = new_claim(pool, request, name="default-1")
-    said = {entry.key: entry for entry in claim.spec.requirements}
-    assert said[names.INSTANCE_TYPE] == PoolRequirement(names.INSTANCE_TYPE, "In", ("default", "small"))
-    assert said[names.ZONE].values == (Z1, Z2)
-    assert not {names.HOSTNAME, names.REGISTERED, names.INITIALIZED} & set(said)
+    written = {entry.key: entry for entry in claim.spec.requirements}
+    assert written[names.INSTANCE_TYPE] == PoolRequirement(names.INSTANCE_TYPE, "In", ("default", "small"))
+    assert written[names.ZONE].values == (Z1, Z2)
+    assert not {names.HOSTNAME, names.REGISTERED, names.INITIALIZED} & set(written)
     assert claim.metadata.labels == {
         "team": "a",
         "custom": "a",
@@ -77,7 +77,7 @@ def test_only_daemons_that_certainly_come_are_counted(
 
 
 @pytest.mark.parametrize(
-    ("one", "spelled"),
+    ("rule", "spelled"),
     [
         (one_of("b", "a"), [("In", ("a", "b"))]),
         (requirement("NotIn", ["a"]), [("NotIn", ("a",))]),
@@ -90,12 +90,12 @@ def test_only_daemons_that_certainly_come_are_counted(
     ],
 )
 def test_requirements_are_written_so_that_they_read_the_same(
-    one: Requirement, spelled: list[tuple[str, tuple[str, ...]]]
+    rule: Requirement, spelled: list[tuple[str, tuple[str, ...]]]
 ) -> None:
-    written = tuple(listed(Requirements([("key", one)])))
+    written = tuple(listed(Requirements([("key", rule)])))
     assert [(entry.operator, entry.values) for entry in written] == spelled
     again = as_requirements(written)["key"]
-    assert [again.has(value) for value in SAMPLES] == [one.has(value) for value in SAMPLES]
+    assert [again.has(value) for value in SAMPLES] == [rule.has(value) for value in SAMPLES]
 
 
 def test_any_whole_number_is_written_as_any_value() -> None:
@@ -104,8 +104,8 @@ def test_any_whole_number_is_written_as_any_value() -> None:
 
 
 def test_a_minimum_is_written_once() -> None:
-    one = requirement("Exists", min_values=3).intersect(requirement("NotIn", ["a"]))
-    assert [entry.min_values for entry in listed(Requirements([("key", one)]))] == [3, None]
+    rule = requirement("Exists", min_values=3).intersect(requirement("NotIn", ["a"]))
+    assert [entry.min_values for entry in listed(Requirements([("key", rule)]))] == [3, None]
 
 
 def test_names_are_the_same_for_the_same_parts_and_short_enough() -> None:

@@ -44,8 +44,8 @@ def test_the_same_question_gets_the_same_answer() -> None:
 def test_nodes_that_exist_are_filled_first() -> None:
     made = node("n1")
     objects = Objects(pods=PENDING, nodes=(made,), node_claims=(claim_for(made),), node_pools=(node_pool(),))
-    found = provision(objects, CATALOG, NOW)
-    assert (found.claims, found.nominations) == ((), {"n1"})
+    result = provision(objects, CATALOG, NOW)
+    assert (result.claims, result.nominations) == ((), {"n1"})
 
 
 @pytest.mark.parametrize("launched", [False, True])
@@ -54,8 +54,8 @@ def test_a_node_on_its_way_is_counted_on(*, launched: bool) -> None:
     (claim,) = provision(objects, CATALOG, NOW).claims
     if launched:
         claim = as_launched(claim, CATALOG)
-    found = provision(replace_claims(objects, claim), CATALOG, NOW)
-    assert (found.claims, found.nominations) == ((), {claim.name})
+    result = provision(replace_claims(objects, claim), CATALOG, NOW)
+    assert (result.claims, result.nominations) == ((), {claim.name})
 
 
 def replace_claims(objects: Objects, *claims: NodeClaim) -> Objects:
@@ -81,16 +81,16 @@ def test_pods_of_nodes_that_go_get_a_node_too() -> None:
     moving = pod("api-1", node="n1", cpu="2", memory="2Gi")
     objects = Objects(pods=(moving,), nodes=(made,), node_claims=(claim_for(made),), node_pools=(node_pool(),))
     assert provision(objects, CATALOG, NOW).claims == ()
-    found = provision(objects, CATALOG, NOW, moving={"default/api-1"})
-    assert len(found.claims) == 1
-    assert found.nominations == frozenset()
+    result = provision(objects, CATALOG, NOW, moving={"default/api-1"})
+    assert len(result.claims) == 1
+    assert result.nominations == frozenset()
 
 
 def test_a_pod_that_fits_nowhere_says_why() -> None:
     huge = pod("huge-1", cpu="500", pending=True)
-    found = provision(Objects(pods=(huge,), node_pools=(node_pool(),)), CATALOG, NOW)
-    assert found.claims == ()
-    ((key, reason),) = found.unschedulable
+    result = provision(Objects(pods=(huge,), node_pools=(node_pool(),)), CATALOG, NOW)
+    assert result.claims == ()
+    ((key, reason),) = result.unschedulable
     assert key == "default/huge-1"
     assert reason.code == "PodsWouldNotFit"
     assert "cpu" in reason.message.lower()
@@ -99,10 +99,10 @@ def test_a_pod_that_fits_nowhere_says_why() -> None:
 def test_limits_bound_what_is_asked_for() -> None:
     many = tuple(pod(f"web-{number}", cpu="3", memory="1Gi", pending=True) for number in range(4))
     limited = node_pool(limits={"nodes": 2}, requirements=[(names.ARCH, "In", "amd64")])
-    found = provision(Objects(pods=many, node_pools=(limited,)), CATALOG, NOW)
-    assert len(found.claims) == 2
-    assert len({claim.name for claim in found.claims}) == 2
-    assert len(found.unschedulable) == 2
+    result = provision(Objects(pods=many, node_pools=(limited,)), CATALOG, NOW)
+    assert len(result.claims) == 2
+    assert len({claim.name for claim in result.claims}) == 2
+    assert len(result.unschedulable) == 2
 
 
 def test_hashes_are_copied_from_the_pool() -> None:
