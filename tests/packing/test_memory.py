@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from karpool.packing.kernels.memory import LayoutError, Memory
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.arrays import ColumnTable
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.objects import Objects
+from karpool.packing.engine import Engine
+from karpool.packing.kernels.memory import COLUMNS, LayoutError, Memory
 
 
 def test_an_array_of_another_type_or_shape_is_refused() -> None:
@@ -34,3 +39,18 @@ def test_a_shorter_array_is_noticed_also_after_a_check_that_passed() -> None:
     memory.put(free=np.zeros((4, 4), dtype=np.int64))
     with pytest.raises(LayoutError, match="free has room for 4 nodes, but there are 5"):
         memory.check({"nodes": 5, "resources": 4})
+
+
+def test_kernels_and_the_tables_of_the_snapshot_agree_on_what_each_axis_counts() -> None:
+    engine = Engine(Snapshot(Objects()), Catalog(()))
+    snapshot = engine.snapshot
+    tables: list[ColumnTable] = [snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology, snapshot.shapes]
+    given = {id(array): name for name, array in engine.cluster_columns().items()}
+    compared = 0
+    for table in tables:
+        for attribute, declared in table.declared_columns.items():
+            name = given.get(id(getattr(table, attribute)))
+            if name is not None:
+                assert (COLUMNS[name].axes, COLUMNS[name].dtype) == (declared.axes, declared.dtype), name
+                compared += 1
+    assert compared > 20

@@ -41,7 +41,7 @@ def _pointer(_context: Any, address: Any) -> Any:
     return types.voidptr(address), generate
 
 
-class Column(NamedTuple):
+class KernelColumn(NamedTuple):
     """A declared array: its place in the table, its type, what its axes count, and what a new entry contains."""
 
     number: int
@@ -56,10 +56,10 @@ class Column(NamedTuple):
         return np.full(shape, self.fill, dtype=self.dtype) if array is None else grown(array, shape, self.fill)
 
 
-COLUMNS: Final[dict[str, Column]] = {}
+COLUMNS: Final[dict[str, KernelColumn]] = {}
 
 
-def family(name: str) -> dict[str, Column]:
+def family(name: str) -> dict[str, KernelColumn]:
     """The columns that were declared as one family, by name."""
     return {key: column for key, column in COLUMNS.items() if column.family == name}
 
@@ -67,7 +67,7 @@ def family(name: str) -> dict[str, Column]:
 def column(name: str, dtype: type[np.generic], *axes: str, fill: int = 0, family: str = "given") -> Any:
     """Declare an array; the result looks it up in a memory table, inside kernels."""
     number, dimensions = len(COLUMNS), len(axes)
-    COLUMNS[name] = Column(number, np.dtype(dtype), axes, fill, family)
+    COLUMNS[name] = KernelColumn(number, np.dtype(dtype), axes, fill, family)
     at = number * _WORDS
     if dimensions == 1:
 
