@@ -70,5 +70,5 @@ def test_offline_prints_all_the_same(control_plane: ControlPlane) -> None:
 def test_somebody_who_may_not_look_gets_a_warning(control_plane: ControlPlane) -> None:
     result = run(control_plane.user_kubeconfig("nobody-in-particular"))
     assert (result.exit_code, result.stdout) == (0, definitions())
-    assert result.stderr.startswith("karpool: warning: printed without a look at the cluster: ")
+    assert result.stderr.startswith("karpool: warning: printed without a check of the cluster: ")
     assert "nobody-in-particular" in result.stderr
