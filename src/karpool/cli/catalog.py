@@ -130,19 +130,16 @@ def _offering(offering: Offering, catalog: Catalog) -> OfferingDocument:
 
 
 def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
-    from karpool.report.terminal import Column, Screen
+    from karpool.report.terminal import Screen, right, wrapped
 
     screen = Screen(file)
     reserved = any(offering.reserved for entry in types for offering in entry.offerings)
     kinds = [ON_DEMAND, SPOT] + [RESERVED] * reserved
-    columns = [
-        *(Column(title) for title in ("type", "arch", "os")),
-        *(Column(title, "right") for title in ("cpu", "memory", "gpu", "pods", "cpu for pods", "memory for pods")),
-        *(Column(f"{kind} $/h", "right") for kind in kinds),
-        Column("zones", wraps=True),
-    ]
+    numbers = map(right, ("cpu", "memory", "gpu", "pods", "cpu for pods", "memory for pods"))
+    prices = (right(f"{kind} $/h") for kind in kinds)
     if types:
-        screen.table(columns, [_row(catalog, entry, kinds) for entry in types])
+        rows = [_row(catalog, entry, kinds) for entry in types]
+        screen.table(("type", "arch", "os", *numbers, *prices, wrapped("zones")), rows)
     fee = f", {amount(catalog.node_fee)} $/h of it a fee for the node" if catalog.node_fee else ""
     screen.line(f"{count(len(types), 'instance type')}. Prices are the cheapest of the zones{fee}.")
 

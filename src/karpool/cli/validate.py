@@ -103,12 +103,12 @@ def _costly_weights(loaded: Loaded) -> Iterator[Problem]:
 
 
 def show(validation: Validation, file: TextIO) -> None:
-    from karpool.report.terminal import Column, Screen
+    from karpool.report.terminal import Screen, right
 
     screen = Screen(file)
     if validation.kinds:
         rows = [(kind, f"{number:,}") for kind, number in validation.kinds.items()]
-        screen.table([Column("kind"), Column("objects", "right")], rows)
+        screen.table(["kind", right("objects")], rows)
     else:
         screen.line("Nothing of what was read is needed.")
     if validation.skipped:

@@ -81,9 +81,7 @@ def placement_parts(command: Command, names: Sequence[str]) -> tuple[document.Pl
     """Where a command moves pods; `names` are those of its replacements."""
     return tuple(
         document.PlacementPart(
-            pod=move.pod,
-            source=move.source,
-            target=names[move.target] if isinstance(move.target, int) else move.target,
+            pod=move.pod, source=move.source, target=names[move.target] if isinstance(move.target, int) else move.target
         )
         for move in command.moves
         if not move.leaving

@@ -7,7 +7,7 @@ from karpool.compaction.reasons import CompactionReasonCode, clock
 from karpool.report.compaction_node_document import CompactionNode, ExplainedPart, PodPart, UsePart, WaitsPart
 from karpool.report.formatting import age, count, ratio, resource
 from karpool.report.reason_table import sentence
-from karpool.report.terminal import Cell, Column, Screen
+from karpool.report.terminal import Cell, Screen, right, wrapped
 
 
 def print_compaction_node(document: CompactionNode, screen: Screen) -> None:
@@ -53,8 +53,7 @@ def _uses(node: ExplainedPart, screen: Screen) -> None:
     screen.heading(f"Under-used: {_judged(node)} (requests, not usage)")
     numbers = ("requested", "allocatable", "ratio", "limit")
     screen.table(
-        (Column("resource"), *(Column(title, "right") for title in numbers)),
-        (_use("cpu", node.cpu), _use("memory", node.memory)),
+        ("resource", *(right(title) for title in numbers)), (_use("cpu", node.cpu), _use("memory", node.memory))
     )
 
 
@@ -105,7 +104,7 @@ def _reasons(node: ExplainedPart, screen: Screen) -> None:
         return
     title = "It is under way" if node.in_progress else f"{count(len(node.reasons), 'reason')} why it stays"
     screen.heading(title)
-    columns = (Column("reason"), Column("why", wraps=True))
+    columns = ("reason", wrapped("why"))
     screen.table(columns, ((reason.code, sentence(reason, node.name)) for reason in node.reasons))
 
 
@@ -114,7 +113,7 @@ def _pods(pods: tuple[PodPart, ...], screen: Screen) -> None:
         screen.heading("No pods")
         return
     screen.heading(f"Its {count(len(pods), 'pod')}, if it is drained")
-    columns = (Column("pod"), Column("does"), Column("to"), Column("why", wraps=True))
+    columns = ("pod", "does", "to", wrapped("why"))
     screen.table(columns, (_pod(pod, screen) for pod in pods))
 
 

@@ -3,7 +3,7 @@
 from karpool.report.compaction_document import ChosenPart, Compaction, NodePart
 from karpool.report.formatting import count, ratio
 from karpool.report.reason_table import print_reasons, reason_lines, sentence
-from karpool.report.terminal import Column, Screen
+from karpool.report.terminal import Screen, right, wrapped
 
 
 def print_compaction(compaction: Compaction, screen: Screen, *, every_node: bool) -> None:
@@ -13,7 +13,7 @@ def print_compaction(compaction: Compaction, screen: Screen, *, every_node: bool
     )
     numbers = ("nodes", "under-used", "marked", "in progress")
     screen.table(
-        (Column("pool"), Column("enabled"), *(Column(title, "right") for title in numbers)),
+        ("pool", "enabled", *(right(title) for title in numbers)),
         (
             (name or "no pool", "yes" if pool.enabled else "no", *map(str, counts))
             for name, pool in compaction.pools.items()
@@ -33,7 +33,7 @@ def _chosen(chosen: tuple[ChosenPart, ...], screen: Screen) -> None:
         screen.heading("No node would be drained now.")
         return
     screen.heading(f"{count(len(chosen), 'node')} would be cordoned and drained")
-    columns = (Column("node"), Column("pool"), Column("pods moved", "right"), Column("where to", wraps=True))
+    columns = ("node", "pool", right("pods moved"), wrapped("where to"))
     rows = []
     for node in chosen:
         lines = [f"{placement.pod} {screen.arrow} {placement.target or 'nowhere'}" for placement in node.placements]
@@ -44,9 +44,9 @@ def _chosen(chosen: tuple[ChosenPart, ...], screen: Screen) -> None:
 
 def _nodes(nodes: tuple[NodePart, ...], screen: Screen) -> None:
     screen.heading(f"All {count(len(nodes), 'node')}")
-    columns = (Column("node"), Column("pool"), Column("cpu", "right"), Column("memory", "right"), Column("marked"))
+    columns = ("node", "pool", right("cpu"), right("memory"), "marked")
     screen.table(
-        (*columns, Column("change"), Column("why it stays", wraps=True)),
+        (*columns, "change", wrapped("why it stays")),
         (
             (
                 node.name,

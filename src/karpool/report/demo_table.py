@@ -4,7 +4,7 @@ from typing import Final
 
 from karpool.report.formatting import amount, count, per_hour, per_month
 from karpool.report.simulation_plots import clock, measured_from
-from karpool.report.terminal import Cell, Column, Screen
+from karpool.report.terminal import Cell, Screen, right
 from karpool.virtual.compare import Comparison
 from karpool.virtual.recorder import ClusterSample
 
@@ -45,13 +45,13 @@ def _hours(comparison: Comparison, screen: Screen, samples: dict[str, tuple[Clus
     for at, sample in enumerate(samples[FIRST]):
         if sample.time % (_HOUR / 2):
             continue
-        nodes = samples[KARPOOL][at]
+        packed = samples[KARPOOL][at]
         counts = [str(entries[at].nodes) for entries in samples.values()]
         rows.append(
-            [clock(begin, sample.time), str(sample.pods), *counts, _percent(nodes), screen.bar(nodes.nodes / most)]
+            [clock(begin, sample.time), str(sample.pods), *counts, _percent(packed), screen.bar(packed.nodes / most)]
         )
-    columns = [Column("time"), Column("pods", "right"), *(Column(f"nodes: {name}", "right") for name in samples)]
-    screen.table([*columns, Column("CPU", "right"), Column("with Karpool")], rows)
+    nodes = (right(f"nodes: {name}") for name in samples)
+    screen.table(("time", right("pods"), *nodes, right("CPU"), "with Karpool"), rows)
 
 
 def _saved(comparison: Comparison, screen: Screen, report: str) -> None:

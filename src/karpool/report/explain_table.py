@@ -6,7 +6,7 @@ from typing import Final
 from karpool.report.document import AllowedUntil, ExplanationDocument, PodDestination, RuleResult, Unblock
 from karpool.report.formatting import age, amount, count, per_hour, ratio, resource
 from karpool.report.reason_table import sentence
-from karpool.report.terminal import Cell, Column, Screen
+from karpool.report.terminal import Cell, Screen, right, wrapped
 
 _VERDICTS: Final = {"keep": "stays", "delete": "can go", "replace": "can be replaced"}
 
@@ -27,7 +27,7 @@ def _facts(explanation: ExplanationDocument, screen: Screen) -> None:
     screen.line(screen.text(f"Node {node.name} {_VERDICTS[explanation.verdict]}", "bold"))
     screen.line(f"as of {explanation.time:%Y-%m-%d %H:%M:%S} UTC")
     screen.table(
-        (Column("price", "right"), Column("pool"), Column("type"), Column("zone"), Column("capacity"), Column("age")),
+        (right("price"), "pool", "type", "zone", "capacity", "age"),
         (
             (
                 per_hour(node.price_per_hour),
@@ -49,18 +49,12 @@ def _calendar(windows: tuple[AllowedUntil, ...], screen: Screen) -> None:
         (f"{start:%a %d %b %H:%M}", f"{end:%a %d %b %H:%M}", "any" if allowed is None else str(allowed))
         for start, end, allowed in ((entry.start, entry.end, entry.allowed) for entry in windows)
     ]
-    screen.table((Column("from"), Column("to"), Column("nodes at once", "right")), rows)
+    screen.table(("from", "to", right("nodes at once")), rows)
 
 
 def _utilisation(explanation: ExplanationDocument, screen: Screen) -> None:
     screen.heading(f"{count(explanation.node.pods, 'pod')}: requests, not usage")
-    columns = (
-        Column("resource"),
-        Column("requested", "right"),
-        Column("allocatable", "right"),
-        Column("ratio", "right"),
-        Column(""),
-    )
+    columns = ("resource", right("requested"), right("allocatable"), right("ratio"), "")
     rows = (
         (name, resource(name, use.requested), resource(name, use.allocatable), ratio(use.ratio), screen.bar(use.ratio))
         for name, use in explanation.utilisation.items()
@@ -72,7 +66,7 @@ def _rules(explanation: ExplanationDocument, screen: Screen) -> None:
     rules, node = explanation.rules, explanation.node.name
     failed = sum(not rule.passed for rule in rules)
     screen.heading(f"Rules: {len(rules) - failed} of {len(rules)} let it go")
-    columns = (Column(""), Column("rule"), Column("why", wraps=True))
+    columns = ("", "rule", wrapped("why"))
     screen.table(columns, (_rule(rule, node, screen) for rule in rules))
 
 
@@ -86,7 +80,7 @@ def _pods(pods: tuple[PodDestination, ...], screen: Screen) -> None:
         screen.heading("No pod would have to move")
         return
     screen.heading(f"Where {count(len(pods), 'pod')} would go")
-    screen.table((Column("pod"), Column("to"), Column("why", wraps=True)), _pod_rows(pods, screen))
+    screen.table(("pod", "to", wrapped("why")), _pod_rows(pods, screen))
 
 
 def _pod_rows(pods: tuple[PodDestination, ...], screen: Screen) -> Iterator[tuple[Cell, ...]]:
@@ -110,4 +104,4 @@ def _unblock(conditions: tuple[Unblock, ...], screen: Screen) -> None:
         return
     screen.heading("What would let it go")
     rows = ((f"if {entry.condition}", amount(entry.savings_per_hour)) for entry in conditions)
-    screen.table((Column("", wraps=True), Column("would save $/h", "right")), rows)
+    screen.table((wrapped(""), right("would save $/h")), rows)

@@ -5,7 +5,7 @@ from typing import Final
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
 from karpool.report.formatting import amount, count, per_hour, per_month, percent, ratio
 from karpool.report.reason_table import print_reasons, reason_lines, sentence
-from karpool.report.terminal import Cell, Column, Screen
+from karpool.report.terminal import Cell, Screen, right, wrapped
 
 _NAMES_SHOWN: Final = 3
 _PODS_SHOWN: Final = 20
@@ -26,7 +26,7 @@ def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
 def _summary(plan: PlanDocument, screen: Screen) -> None:
     before, after, arrow = plan.before, plan.after, screen.arrow
     screen.line(screen.text("Plan", "bold"), f" as of {plan.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage")
-    columns = (Column(""), Column("before", "right"), Column(""), Column("after", "right"), Column("saved", "right"))
+    columns = ("", right("before"), "", right("after"), right("saved"))
     saved = f"{per_hour(plan.savings.price_per_hour)} ({percent(plan.savings.percent)})"
     screen.table(
         columns,
@@ -51,13 +51,7 @@ def _steps(commands: tuple[PlannedCommand, ...], screen: Screen) -> None:
         screen.heading("Nothing to do: no node can go, or be replaced by a cheaper one, at this time.")
         return
     screen.heading(count(len(commands), "step"))
-    columns = (
-        Column("step", "right"),
-        Column("method"),
-        Column("pods moved", "right"),
-        Column("saved $/h", "right"),
-        Column("what happens", wraps=True),
-    )
+    columns = (right("step"), "method", right("pods moved"), right("saved $/h"), wrapped("what happens"))
     screen.table(columns, (_step(command, screen) for command in commands))
 
 
@@ -93,7 +87,7 @@ def _total(nodes: list[NodeVerdict]) -> float | None:
 
 def _each_node(nodes: tuple[NodeVerdict, ...], screen: Screen) -> None:
     screen.heading(f"All {count(len(nodes), 'node')}")
-    columns = (Column("node"), Column("verdict"), Column("why", wraps=True))
+    columns = ("node", "verdict", wrapped("why"))
     screen.table(columns, (_node(node, screen) for node in nodes))
 
 
@@ -115,6 +109,6 @@ def _unschedulable(plan: PlanDocument, screen: Screen, *, every_pod: bool) -> No
     screen.heading(f"{count(len(pods), 'pending pod')} that no node of today can take")
     shown = pods if every_pod else pods[:_PODS_SHOWN]
     rows = ((entry.pod, screen.lines(sentence(reason) for reason in entry.reasons)) for entry in shown)
-    screen.table((Column("pod"), Column("why", wraps=True)), rows)
+    screen.table(("pod", wrapped("why")), rows)
     if len(shown) < len(pods):
         screen.line(f"and {len(pods) - len(shown):,} more")

@@ -5,7 +5,7 @@ from typing import Final, Protocol, TypeVar
 
 from karpool.model.reasons import Reason
 from karpool.report.formatting import amount, count
-from karpool.report.terminal import Cell, Column, Screen
+from karpool.report.terminal import Cell, Screen, right, wrapped
 
 _EXAMPLES: Final = 2
 
@@ -49,9 +49,9 @@ def print_reasons(staying: Sequence[N], screen: Screen, price: Callable[[list[N]
     screen.heading(f"Why {count(len(staying), 'node')} stay" + ("s" if len(staying) == 1 else ""))
     if any(len({reason.code for reason in node.reasons}) > 1 for node in staying):
         screen.line("A node with several reasons is counted under each.")
-    prices = [] if price is None else [Column("$/h", "right")]
+    prices = [] if price is None else [right("$/h")]
     screen.table(
-        (Column("reason"), Column("nodes", "right"), *prices, Column("for example", wraps=True)),
+        ("reason", right("nodes"), *prices, wrapped("for example")),
         (
             (
                 code,

@@ -92,7 +92,7 @@ def headline(document: Simulation) -> str:
 
 def print_simulation(document: Simulation, screen: "Screen") -> None:
     """The comparison of the policies."""
-    from karpool.report.terminal import Column
+    from karpool.report.terminal import right
 
     screen.line(screen.text(headline(document), "bold"))
     if document.description:
@@ -103,9 +103,6 @@ def print_simulation(document: Simulation, screen: "Screen") -> None:
         return
     names = list(document.policies)
     base = document.policies[names[0]]
-    columns = [Column(""), Column(names[0], "right")]
-    for name in names[1:]:
-        columns += [Column(name, "right"), Column("", "right")]
     rows = []
     for row in shown_rows(document):
         cells = [row.title, _cell(written(row, base), plain=screen.plain)]
@@ -113,7 +110,8 @@ def print_simulation(document: Simulation, screen: "Screen") -> None:
             policy = document.policies[name]
             cells += [_cell(written(row, policy), plain=screen.plain), difference(row, policy, base)]
         rows.append(cells)
-    screen.table(columns, rows)
+    compared = (column for name in names[1:] for column in (right(name), right("")))
+    screen.table(("", right(names[0]), *compared), rows)
     screen.line("")
     screen.line(_note(document, names[0]))
 

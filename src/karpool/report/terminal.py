@@ -22,12 +22,22 @@ Cell = str | Text
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column's heading, its side, and whether long cells may break into lines."""
 
     title: str
     justify: Justify = "left"
     wraps: bool = False
+
+
+def right(title: str) -> TableColumn:
+    """A column aligned to the right."""
+    return TableColumn(title, "right")
+
+
+def wrapped(title: str) -> TableColumn:
+    """A column whose long cells break into lines."""
+    return TableColumn(title, wraps=True)
 
 
 def is_plain(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
@@ -60,10 +70,11 @@ class Screen:
         """One line of text, wrapped at words where it is too long."""
         self._console.print(Text().join(self.text(part) if isinstance(part, str) else part for part in parts))
 
-    def table(self, columns: Iterable[Column], rows: Iterable[Iterable[Cell]]) -> None:
-        """A table without a frame."""
+    def table(self, columns: Iterable[str | TableColumn], rows: Iterable[Iterable[Cell]]) -> None:
+        """A table without a frame; a column that is only a title is aligned to the left."""
         table = Table(box=box.ASCII2 if self.plain else box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for column in columns:
+        for entry in columns:
+            column = TableColumn(entry) if isinstance(entry, str) else entry
             table.add_column(
                 column.title, justify=column.justify, no_wrap=not column.wraps, overflow="fold", header_style="bold"
             )
