@@ -37,7 +37,7 @@ WAITING = replace(IN_PROGRESS, drained_at=ago(minutes=1))
 
 
 def step(*nodes: Any, given: Config | None = None, now: datetime = NOW, **others: Any) -> CompactionStep:
-    return advance(cluster(nodes, **others), given or config(), now)
+    return advance(cluster(nodes, **others), given or config(), now, DEFAULTS)
 
 
 def states(actions: tuple[CompactionAction, ...]) -> dict[str, tuple[Mark, bool | None]]:
@@ -282,21 +282,21 @@ def test_a_drain_that_a_budget_first_refuses_goes_on_after_a_restart_until_the_n
     now, asked = NOW, []
     for refused in ((), ("default/a-1",), ("default/a-1",), (), ()):
         # Nothing is carried from step to step but the objects: every step is one after a restart.
-        actions = advance(objects, config(), now).actions
+        actions = advance(objects, config(), now, DEFAULTS).actions
         asked.append(evicted(actions))
         objects, now = carried_out(objects, actions, refused), now + DEFAULTS.drain_interval
     assert asked == [[], ["default/a-0", "default/a-1"], ["default/a-1"], ["default/a-1"], []]
     (emptied, _) = objects.nodes
     assert emptied.spec.unschedulable
     assert decode_mark(emptied.metadata.annotations).drained_at is not None
-    assert advance(objects, config(), now).actions == ()
+    assert advance(objects, config(), now, DEFAULTS).actions == ()
 
 
 def test_a_stalled_drain_is_undone_and_not_tried_again_for_a_while() -> None:
     objects, now = cluster([pool_node("a", pods=["1"]), ROOMY]), NOW
     tried = []
     while now < NOW + timedelta(hours=2, minutes=30):
-        actions = advance(objects, config(), now).actions
+        actions = advance(objects, config(), now, DEFAULTS).actions
         tried += [(now - NOW, reason) for _, reason in events(actions)]
         objects, now = carried_out(objects, actions, ("default/a-0",)), now + timedelta(minutes=5)
     assert [reason for _, reason in tried] == ["ScaleDownStarted", "DrainStalled"] * 2
@@ -308,7 +308,7 @@ def test_in_off_hours_a_pool_shrinks_node_by_node_to_what_it_needs() -> None:
     objects, now = cluster([pool_node(f"n{i}", pods=["500m", "500m"], mark=None) for i in range(6)]), NOW
     given = config(main=pool_config(limit=0.75, required=2))
     for _ in range(60):
-        actions = advance(objects, given, now).actions
+        actions = advance(objects, given, now, DEFAULTS).actions
         before = {each.key: each for each in objects.pods}
         objects = carried_out(objects, actions)
         moved = [before[key] for key in evicted(actions)]
@@ -328,7 +328,7 @@ def test_however_often_it_is_looked_at_a_pool_gives_away_one_node_in_each_interv
     given = config(main=pool_config(max_in_progress=most))
     began: list[datetime] = []
     while now < NOW + timedelta(minutes=14):
-        result = advance(objects, given, now)
+        result = advance(objects, given, now, DEFAULTS)
         began += [now for _, reason in events(result.actions) if reason == "ScaleDownStarted"]
         objects = carried_out(objects, result.actions, refused=("default/n0-0",))
         now = result.requeue_at or now + DEFAULTS.sleep

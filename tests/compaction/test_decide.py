@@ -1,4 +1,4 @@
-"""The algorithm, situation by situation: marks, states of nodes, counts and order."""
+"""The algorithm, case by case: marks, states of nodes, counts and order."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -22,11 +22,12 @@ from tests.factories import pdb, pod, taint
 from karpool.compaction.config import Config, TimeWindow
 from karpool.compaction.explain import CompactionExplanation, Waits, explain
 from karpool.compaction.marks import Mark
+from karpool.compaction.settings import DEFAULTS
 from karpool.wire.duration import parse_duration
 
 
 def explained(name: str, *nodes: Any, given: Config | None = None, **others: Any) -> CompactionExplanation:
-    return explain(cluster(nodes, **others), given or config(), NOW, name)
+    return explain(cluster(nodes, **others), given or config(), NOW, name, DEFAULTS)
 
 
 def codes(explanation: CompactionExplanation) -> list[str]:

@@ -18,6 +18,7 @@ from karpool.kube.resources import Unreadable
 from karpool.live.crds import NAMES, definition
 from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES
 from karpool.model.nodepool import NodePool
+from karpool.operator.pool_nodes import PoolNodes
 from karpool.operator.pool_status_controller import PoolStatusController
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -50,7 +51,9 @@ class Cluster:
         self.before_write: Callable[[Cluster], None] = lambda _: None
         self._asked = 0
         client.on_request = self._heard
-        self.controller = PoolStatusController(client, self.store, node_classes=self._class_ready, clock=self._clock)
+        self.controller = PoolStatusController(
+            client, self.store, PoolNodes(self.store), node_classes=self._class_ready, clock=self._clock
+        )
 
     def _clock(self) -> datetime:
         """The time; it is asked for once before anything is read, and once between reading and writing a pool."""

@@ -36,7 +36,7 @@ def look() -> DecisionPass:
 
 
 class Told:
-    """A witness, its clock, and all that it told."""
+    """A reporter, its clock, and all that it reported."""
 
     def __init__(self, path: Path | None = None, *, dry_run: bool = False) -> None:
         self.metrics = Metrics()

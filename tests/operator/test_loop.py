@@ -162,12 +162,12 @@ def test_who_does_not_lead_does_nothing() -> None:
     play(story)
 
 
-@pytest.mark.parametrize("where", ["a deed", "a change"])
+@pytest.mark.parametrize("where", ["a task", "a change"])
 def test_a_mistake_ends_one_life_and_not_the_process(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "_RESTART_DELAY", 0.05)
 
     async def story(stage: Stage) -> None:
-        if where == "a deed":
+        if where == "a task":
             stage.queue.after(0, mistaken)
         else:
             stage.changes.add(mistaken)

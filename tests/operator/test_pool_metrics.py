@@ -13,6 +13,7 @@ from karpool.model.node import Node
 from karpool.model.nodepool import Budget, NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.observability.metrics import PoolSample
+from karpool.operator.pool_nodes import PoolNodes
 from karpool.operator.pool_statistics import PoolStatistics
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -49,7 +50,7 @@ def test_figures_of_a_pool() -> None:
         pod("d", node="one", cpu="1", phase="Succeeded"),
         pod("e", node="elsewhere", cpu="1"),
     )
-    [sample] = samples(PoolStatistics(store, DISRUPTED_TAINT))
+    [sample] = samples(PoolStatistics(store, PoolNodes(store), DISRUPTED_TAINT))
     price = next(offer.price for offer in entry.offerings if offer.capacity_type == "on-demand")
     assert price is not None
     assert (sample.name, sample.nodes, sample.unpriced) == ("default", 3, 1)
@@ -64,7 +65,7 @@ def test_figures_of_a_pool() -> None:
 
 def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
     store = stored(node_pool(), node("a", pool=None), node("b", pool="gone"))
-    pools = samples(PoolStatistics(store, DISRUPTED_TAINT))
+    pools = samples(PoolStatistics(store, PoolNodes(store), DISRUPTED_TAINT))
     assert [(sample.name, sample.nodes, dict(sample.allowed)) for sample in pools] == [
         ("default", 0, {"Empty": 0, "Drifted": 0, "Underutilized": 0}),
         ("", 2, {}),
@@ -73,7 +74,7 @@ def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
 
 def test_figures_follow_pods_that_change() -> None:
     store = stored(node_pool(), node("a"), pod("p", node="a", cpu="1"))
-    statistics = PoolStatistics(store, DISRUPTED_TAINT)
+    statistics = PoolStatistics(store, PoolNodes(store), DISRUPTED_TAINT)
     before = samples(statistics)[0].requested["cpu"]
     store.pods.put(pod("p", node="a", cpu="2"))
     store.pods.put(pod("q", node="a", cpu="500m"))
@@ -101,12 +102,12 @@ def test_figures_follow_pods_that_change() -> None:
 def test_what_budgets_leave(budgets: list[Any], busy: dict[str, Any], expected: dict[str, float]) -> None:
     nodes = [node("a", **busy), node("b"), node("c"), node("d")]
     store = stored(node_pool(budgets=budgets), *nodes, *map(claim_for, nodes))
-    assert samples(PoolStatistics(store, "karpool.sh/disrupted"))[0].allowed == expected
+    assert samples(PoolStatistics(store, PoolNodes(store), "karpool.sh/disrupted"))[0].allowed == expected
 
 
 def test_budgets_of_the_annotation_count_where_they_are_asked_for() -> None:
     pool = node_pool(budgets=["0"], annotations={"karpool.sh/budgets": '[{"nodes": "1"}]'})
     store = stored(pool, node("a"), claim_for(node("a")))
-    statistics = PoolStatistics(store, DISRUPTED_TAINT)
+    statistics = PoolStatistics(store, PoolNodes(store), DISRUPTED_TAINT)
     assert samples(statistics)[0].allowed["Empty"] == 0
     assert samples(statistics, annotated=True)[0].allowed["Empty"] == 1

@@ -10,6 +10,7 @@ from tests.kube.scripted_server import ScriptedServer, refuses, says
 
 from karpool.controller.store import ClusterStore
 from karpool.kube.transport import Timeouts
+from karpool.operator.pool_nodes import PoolNodes
 from karpool.operator.pool_status_controller import PoolStatusController
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -32,7 +33,10 @@ def methods_asked(*answers: Any, calls: int = 1) -> list[str]:
 
     async def story() -> list[str]:
         async with ScriptedServer(*answers) as server, server.client(timeouts=QUICK) as client:
-            controller = PoolStatusController(client, one_pool(), node_classes=lambda _: True, clock=lambda: NOW)
+            store = one_pool()
+            controller = PoolStatusController(
+                client, store, PoolNodes(store), node_classes=lambda _: True, clock=lambda: NOW
+            )
             for _ in range(calls):
                 await controller.reconcile()
             return [request.method for request in server.requests]

@@ -1,4 +1,4 @@
-"""The agenda of a live controller: deeds by a clock that nobody sets."""
+"""The task queue of a live controller: tasks by a clock that nobody sets."""
 
 from datetime import UTC, datetime, timedelta
 

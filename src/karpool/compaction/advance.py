@@ -18,7 +18,7 @@ from karpool.compaction.nodes import NodeView, is_deleting
 from karpool.compaction.pacing import paced_pools
 from karpool.compaction.pods import eviction_blocker, must_leave
 from karpool.compaction.reasons import CompactionReasonCode
-from karpool.compaction.settings import DEFAULTS, CompactionSettings
+from karpool.compaction.settings import CompactionSettings
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
@@ -36,7 +36,7 @@ class CompactionStep:
     requeue_at: datetime | None
 
 
-def advance(objects: Objects, config: Config, now: datetime, settings: CompactionSettings = DEFAULTS) -> CompactionStep:
+def advance(objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> CompactionStep:
     """The next step; the objects must show the effect of all earlier actions."""
     decision = decide(objects, config, now, settings)
     views = [verdict.view for verdict in decision.nodes]

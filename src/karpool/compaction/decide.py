@@ -14,9 +14,8 @@ from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.nodes import NodeView, blockers, view_node, warnings
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import needs_new_node
-from karpool.compaction.pools import pool_of
 from karpool.compaction.reasons import CompactionReasonCode, clock
-from karpool.compaction.settings import DEFAULTS, CompactionSettings
+from karpool.compaction.settings import CompactionSettings
 from karpool.model.cron import parse_schedule
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
@@ -77,9 +76,7 @@ class CompactionDecision:
     chosen: tuple[ChosenNode, ...]
 
 
-def decide(
-    objects: Objects, config: Config, now: datetime, settings: CompactionSettings = DEFAULTS
-) -> CompactionDecision:
+def decide(objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> CompactionDecision:
     """Evaluate every node, and choose at most one of each pool."""
     return _Decider(objects, config, now, settings).decide()
 
@@ -106,12 +103,8 @@ class _Decider:
         self.objects, self.now, self.settings = objects, now, settings
         self.pdbs = EvictionBudgets(objects.pod_disruption_budgets)
         pods = _pods_by_node(objects.pods)
-        self.views = [
-            view_node(
-                node, pods[node.name], config.pool(pool_of(node.metadata.labels, settings.pool_label)), now, settings
-            )
-            for node in sorted(objects.nodes, key=lambda node: node.name)
-        ]
+        nodes = sorted(objects.nodes, key=lambda node: node.name)
+        self.views = [view_node(node, pods[node.name], config, now, settings) for node in nodes]
         self.reasons: dict[str, tuple[Reason, ...]] = {view.name: view.exclusions for view in self.views}
         self.chosen: list[ChosenNode] = []
         self.receivers: dict[str, str] = {}

@@ -31,7 +31,7 @@ from karpool.compaction.nodes import (
 from karpool.compaction.pacing import next_start
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import must_leave, needs_new_node, why_stays
-from karpool.compaction.settings import DEFAULTS, CompactionSettings
+from karpool.compaction.settings import CompactionSettings
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -84,7 +84,7 @@ class CompactionExplanation:
 
 
 def explain(
-    objects: Objects, config: Config, now: datetime, name: str, settings: CompactionSettings = DEFAULTS
+    objects: Objects, config: Config, now: datetime, name: str, settings: CompactionSettings
 ) -> CompactionExplanation:
     """Everything about a node of the cluster."""
     decision, pdbs = decide(objects, config, now, settings), EvictionBudgets(objects.pod_disruption_budgets)

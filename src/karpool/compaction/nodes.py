@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from karpool.compaction.config import PoolConfig
+from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.marks import Mark, decode_mark, updated_mark
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import autoscaler_blocker, eviction_blocker, needs_new_node
@@ -60,12 +60,11 @@ class NodeView:
         return self.usage.cpu_ratio or 0.0, self.name
 
 
-def view_node(
-    node: Node, pods: Sequence[Pod], pool: PoolConfig, now: datetime, settings: CompactionSettings
-) -> NodeView:
+def view_node(node: Node, pods: Sequence[Pod], config: Config, now: datetime, settings: CompactionSettings) -> NodeView:
     """Evaluate whether a node is under-used."""
     stored, used = decode_mark(node.metadata.annotations), usage(node, pods)
     name = pool_of(node.metadata.labels, settings.pool_label)
+    pool = config.pool(name)
     excluded = _not_enabled(node, name, pool) or _not_available(node, stored) or _too_full(node, used, pool)
     exclusions = tuple(excluded or _too_young(node, now, settings))
     return NodeView(

@@ -14,7 +14,7 @@ LABELS: Final = (
 )
 
 
-def pool_of(labels: Mapping[str, str], label: str | None = None) -> str:
+def pool_of(labels: Mapping[str, str], label: str | None) -> str:
     """The name of a node's pool, by a given label or by the first well-known one it has; empty without one."""
     keys = LABELS if label is None else (label,)
     return next((labels[key] for key in keys if key in labels), "")

@@ -7,11 +7,11 @@ it may be stopped and started at any moment.
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,15 +73,13 @@ class Compactor:
         settings: CompactorSettings,
         target: Target,
         *,
-        wall: Callable[[], datetime] = utc_now,
-        make_client: Callable[..., Client] = Client,
         pages: Sequence[Page] = (),
     ) -> None:
         """`pages` are served beside metrics and probes."""
         self.settings = settings
         self._pages = pages
         self.metrics = CompactorMetrics()
-        self.client = make_client(
+        self.client = Client(
             target,
             user_agent=USER_AGENT,
             write_gate=lambda: not settings.dry_run,
@@ -91,12 +89,11 @@ class Compactor:
         self.caches = ClusterCaches(self.client, self.metrics.watch_restarted)
         self.last_iteration = time.monotonic()
         """When the loop last made progress, on the monotonic clock."""
-        self._wall = wall
         self._config_key = f"{config_namespace(target, settings.namespace)}/{settings.config_map}"
         self._config_maps: Store[ConfigMap] = Store(Versions())
         self.config = self._configuration()
         self._recorder = EventRecorder(
-            self.client, uid_of=self._uid, instance=new_identity(), on_result=self.metrics.event, wall=wall
+            self.client, uid_of=self._uid, instance=new_identity(), on_result=self.metrics.event
         )
         self._actuator: CompactionActuator = (
             DryRunActuator()
@@ -164,7 +161,7 @@ class Compactor:
         return self._interval(step, succeeded=succeeded).total_seconds()
 
     async def _decide(self, config: Config) -> CompactionStep:
-        now, settings = self._wall(), self.settings.compaction
+        now, settings = utc_now(), self.settings.compaction
         objects = self._actuator.with_marks(self.caches.store.objects())
         loop = asyncio.get_running_loop()
         step = await loop.run_in_executor(self._thread, advance, objects, config, now, settings)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -17,18 +17,11 @@ from karpool.kube.errors import ApiError, NotLeadingError
 from karpool.live.patches import Edit, target
 from karpool.live.writer import Writer
 from karpool.observability.events import EventSink
+from karpool.operator.instance_launcher import Alive, InstanceLauncher
 
 _log = structlog.get_logger()
 CONCURRENT_WRITES: Final = 20
 """How many objects are written at the same time."""
-Alive = Callable[[], bool]
-
-
-class InstanceTerminator(Protocol):
-    """Terminates instances."""
-
-    def terminate(self, action: a.TerminateInstance) -> None:
-        """Start the termination of an instance; its claim shows the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class ApiActuator:
         self,
         writer: Writer,
         recorder: EventSink,
-        terminator: InstanceTerminator | None,
+        launcher: InstanceLauncher | None,
         *,
         stopping: Callable[[], bool],
         dry_run: bool = False,
@@ -53,7 +46,7 @@ class ApiActuator:
         """`stopping`: whether a stop was asked for; then no further write starts."""
         self._writer = writer
         self._recorder = recorder
-        self._terminator = terminator
+        self._launcher = launcher
         self._stopping = stopping
         self._dry_run = dry_run
         self._batches: list[_Batch] = []
@@ -122,8 +115,8 @@ class ApiActuator:
                 case a.CreateClaim() | a.DeleteClaim() | a.DeleteNode() | a.DeletePod() | a.EvictPod():
                     await self._writer.apply(action)
                 case a.TerminateInstance():
-                    if self._terminator is not None:
-                        self._terminator.terminate(action)
+                    if self._launcher is not None:
+                        self._launcher.terminate(action)
                 case a.RecordEvent():
                     self._recorder.record(action)
                 case _:

@@ -39,6 +39,7 @@ from karpool.operator.lifecycle_reporter import LifecycleReporter
 from karpool.operator.loop import Loop
 from karpool.operator.observed_catalog import CatalogFor
 from karpool.operator.pdb_source import StorePdbSource
+from karpool.operator.pool_nodes import PoolNodes
 from karpool.operator.pool_statistics import PoolStatistics
 from karpool.operator.pool_status_controller import PoolStatusController
 from karpool.operator.providers import provider_maker
@@ -103,10 +104,12 @@ class Operator:
         self.loop: Loop | None = None
         self.controller: Controller | None = None
         self._elector: LeaderElector | None = None
+        store = self.caches.store
+        nodes = PoolNodes(store)
         self._pools = PoolStatusController(
-            self.client, self.caches.store, node_classes=self.provider.node_class_ready, clock=self._now
+            self.client, store, nodes, node_classes=self.provider.node_class_ready, clock=self._now
         )
-        self._pool_statistics = PoolStatistics(self.caches.store, self.provider.execution.taint_key)
+        self._pool_statistics = PoolStatistics(store, nodes, self.provider.execution.taint_key)
         self._engine_loaded = False
         self._always_leads = settings.lease.name is None or settings.dry_run
 

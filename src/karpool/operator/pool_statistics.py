@@ -26,11 +26,11 @@ Amounts = Mapping[str, Quantity]
 class PoolStatistics:
     """Computes samples; requests per node are kept and updated by the pods that changed."""
 
-    def __init__(self, store: ClusterStore, taint: str) -> None:
+    def __init__(self, store: ClusterStore, nodes: PoolNodes, taint: str) -> None:
         """`taint` marks disrupted nodes, besides Karpenter's own taint."""
         self._store = store
         self._taints = frozenset({DISRUPTED_TAINT, taint})
-        self._nodes = PoolNodes(store)
+        self._nodes = nodes
         self._pods: dict[int, Pod] = {}
         self._requested: dict[str, dict[str, int]] = {}
 

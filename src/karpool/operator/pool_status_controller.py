@@ -44,7 +44,13 @@ class PoolStatusController:
     """
 
     def __init__(
-        self, client: Client, store: ClusterStore, *, node_classes: NodeClasses, clock: Callable[[], datetime]
+        self,
+        client: Client,
+        store: ClusterStore,
+        nodes: PoolNodes,
+        *,
+        node_classes: NodeClasses,
+        clock: Callable[[], datetime],
     ) -> None:
         """`node_classes` says whether the node class of a pool can be used; None: unknown."""
         self._client = client
@@ -54,7 +60,7 @@ class PoolStatusController:
         self._registrations = RegistrationHealth()
         self._unreadable: dict[str, Unreadable] = {}
         self._written: dict[str, _Written] = {}
-        self._nodes = PoolNodes(store)
+        self._nodes = nodes
         self._totals: tuple[ByPool, Mapping[str, Mapping[str, Quantity]]] = ({}, {})
 
     def unreadable(self, unreadable: Unreadable) -> None:
