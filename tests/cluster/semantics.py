@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.constraints import TOLERATE_WISHES, Constraints, Level
+from karpool.cluster.constraints import TOLERATE_PREFER_NO_SCHEDULE, Constraints, Level
 from karpool.cluster.pod_classes import NO_CLASS
 from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
@@ -84,7 +84,7 @@ def _chain(snapshot: Snapshot, number: int) -> Iterator[int]:
 
 def _hard(level: Level) -> tuple[Any, ...]:
     """A level but for tolerating PreferNoSchedule: pods go on to do so after the last taint of this kind went."""
-    tolerations = tuple(entry for entry in level.tolerations if entry != TOLERATE_WISHES)
+    tolerations = tuple(entry for entry in level.tolerations if entry != TOLERATE_PREFER_NO_SCHEDULE)
     return level.requirements, level.strict, tolerations, level.groups
 
 

@@ -97,5 +97,5 @@ class Ragged:
     def row(self, row: int) -> list[int]:
         """The values of a row."""
         begin = int(self.start[row])
-        found: list[int] = self.items[begin : begin + int(self.length[row])].tolist()
-        return found
+        values: list[int] = self.items[begin : begin + int(self.length[row])].tolist()
+        return values

@@ -1,7 +1,7 @@
 """Did this change matter: for each kind, what columns and decisions read of an object, stated once.
 
-Every function compares two versions of one object. Writers of status fields that nobody reads (heartbeats, resource
-versions, managed fields) cost nothing then.
+Every function compares two versions of one object. So writes of fields that are not read
+(heartbeats, resource versions) cost nothing.
 """
 
 from enum import IntEnum
@@ -24,11 +24,11 @@ class Impact(IntEnum):
     """How far a change of a pod or a node reaches; each level includes the ones before."""
 
     NONE = 0
-    """Nobody reads what changed, except perhaps the clock of the last pod event."""
+    """What changed is not read, except perhaps the time of the last pod event."""
     FACTS = 1
     """The columns stay, but decisions may come out differently: annotations, conditions."""
     BINDING = 2
-    """A pod is on another node, or on its way out; its class stays."""
+    """A pod is on another node, or is being deleted; its class stays."""
     COLUMNS = 3
     """The columns of the object are written anew."""
 
@@ -39,9 +39,9 @@ class PdbChange(NamedTuple):
     covers_others: bool
     """It may cover other pods than before."""
     opened: bool
-    """It lets somebody go that it did not let go."""
+    """It allows evictions that it did not allow."""
     closed: bool
-    """It keeps pods that it did not keep."""
+    """It blocks evictions that it did not block."""
 
 
 def pod_change(old: Pod, new: Pod) -> Impact:

@@ -1,4 +1,4 @@
-"""Numbers that stand for words in columns. Kernels compile them in, so a change here compiles the kernels again."""
+"""Numbers for words in columns. Kernels compile them in, so a change here compiles the kernels again."""
 
 from enum import IntEnum
 from typing import Final

@@ -1,7 +1,7 @@
-"""A pod's rules about nodes and other pods, and the order in which its wishes are given up.
+"""A pod's rules about nodes and other pods, and the order in which its preferences are relaxed.
 
-Wishes are demands until they cannot be met. `ladder` lists the steps: the first level holds everything, each further
-level gives up one thing, the last ones hold only what the pod insists on.
+Preferences are requirements until they cannot be met. `ladder` lists the levels: the first holds everything, each
+further one relaxes one preference, the last ones hold only what is required.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from karpool.model.workloads import Namespace
 
 
 class Preferences(StrEnum):
-    """What to make of wishes: demands until they cannot be met, or nothing at all."""
+    """The preference policy: preferences are required until they cannot be met, or ignored."""
 
     RESPECT = "respect"
     IGNORE = "ignore"
@@ -29,12 +29,12 @@ class Preferences(StrEnum):
 
 Port = tuple[str, int, str]
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - how a pod spells "every address"; nothing is bound here
-TOLERATE_WISHES: Final = Toleration(operator="Exists", effect="PreferNoSchedule")
+TOLERATE_PREFER_NO_SCHEDULE: Final = Toleration(operator="Exists", effect="PreferNoSchedule")
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The rules of a pod at one step of giving up wishes."""
+    """The rules of a pod at one step of relaxing its preferences."""
 
     requirements: Requirements
     strict: Requirements
@@ -116,7 +116,7 @@ def host_ports(pod: Pod) -> tuple[Port, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _SoftConstraints:
-    """What is left of a pod's wishes and alternatives while they are given up one by one."""
+    """What is left of a pod's preferences and alternatives while they are relaxed one by one."""
 
     terms: tuple[Requirements, ...]
     near: tuple[Group, ...]
@@ -127,7 +127,7 @@ class _SoftConstraints:
 
 
 class _Reader:
-    """Reads one pod; wishes come heaviest first."""
+    """Reads the rules of a pod; preferences come heaviest first."""
 
     def __init__(self, pod: Pod, namespaces: Mapping[str, Namespace]) -> None:
         self.pod = pod
@@ -137,36 +137,36 @@ class _Reader:
         node = self.affinity.node_affinity if self.affinity else None
         required = node.required.node_selector_terms if node and node.required else ()
         self.terms = tuple(term.requirements for term in required)
-        preferred = sorted(node.preferred, key=lambda wish: -wish.weight) if node else []
-        self.wishes = tuple(wish.preference.requirements for wish in preferred)
+        preferred = sorted(node.preferred, key=lambda term: -term.weight) if node else []
+        self.preferences = tuple(term.preference.requirements for term in preferred)
 
     def ladder(self, preferences: Preferences, *, soft_taints: bool) -> tuple[Level, ...]:
         respect = preferences is Preferences.RESPECT
-        soft = [c for c in self.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "ScheduleAnyway"]
-        wishes = _SoftConstraints(
+        spread = [c for c in self.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "ScheduleAnyway"]
+        soft = _SoftConstraints(
             terms=self.terms,
             near=self._preferred(GroupKind.AFFINITY) if respect else (),
             far=self._preferred(GroupKind.ANTI) if respect else (),
-            nodes=self.wishes if respect else (),
-            spread=tuple(self._spread(c) for c in soft) if respect else (),
+            nodes=self.preferences if respect else (),
+            spread=tuple(self._spread(c) for c in spread) if respect else (),
             tolerant=False,
         )
-        steps = [wishes]
-        while (wishes := _give_up_one(wishes, soft_taints=soft_taints)) != steps[-1]:
-            steps.append(wishes)
-        # Giving up alternatives first can leave a pod on a term that no node meets although another one would do.
+        steps = [soft]
+        while (soft := _relax(soft, soft_taints=soft_taints)) != steps[-1]:
+            steps.append(soft)
+        # Relaxing alternatives first can leave a pod with a term that no node meets although another term would do.
         steps += [_SoftConstraints((term,), (), (), (), (), soft_taints) for term in self.terms[:-1]]
         return tuple(dict.fromkeys(self._level(step) for step in steps))
 
-    def _level(self, wishes: _SoftConstraints) -> Level:
-        strict = self.selector.intersect(wishes.terms[0]) if wishes.terms else self.selector
-        full = strict.intersect(wishes.nodes[0]) if wishes.nodes else strict
-        groups = (*self._hard_groups(), *wishes.near, *wishes.far, *wishes.spread)
+    def _level(self, soft: _SoftConstraints) -> Level:
+        strict = self.selector.intersect(soft.terms[0]) if soft.terms else self.selector
+        full = strict.intersect(soft.nodes[0]) if soft.nodes else strict
+        groups = (*self._hard_groups(), *soft.near, *soft.far, *soft.spread)
         tolerations = self.pod.spec.tolerations
         return Level(
             requirements=full,
             strict=strict,
-            tolerations=(*tolerations, TOLERATE_WISHES) if wishes.tolerant else tolerations,
+            tolerations=(*tolerations, TOLERATE_PREFER_NO_SCHEDULE) if soft.tolerant else tolerations,
             groups=tuple(dict.fromkeys(groups)),
         )
 
@@ -188,10 +188,10 @@ class _Reader:
             return ()
         affinity = self.affinity.pod_affinity if kind is GroupKind.AFFINITY else self.affinity.pod_anti_affinity
         meta = self.pod.metadata
-        heaviest = sorted(affinity.preferred, key=lambda wish: -wish.weight) if affinity else []
+        heaviest = sorted(affinity.preferred, key=lambda term: -term.weight) if affinity else []
         return tuple(
-            affinity_group(kind, wish.pod_affinity_term, meta.namespace, meta.labels, self.namespaces)
-            for wish in heaviest
+            affinity_group(kind, weighted.pod_affinity_term, meta.namespace, meta.labels, self.namespaces)
+            for weighted in heaviest
         )
 
     def _spread(self, constraint: SpreadConstraint) -> Group:
@@ -205,15 +205,15 @@ class _Reader:
         return spread_group(constraint, meta.namespace, meta.labels, nodes)
 
 
-def _give_up_one(wishes: _SoftConstraints, *, soft_taints: bool) -> _SoftConstraints:
-    if len(wishes.terms) > 1:
-        return replace(wishes, terms=wishes.terms[1:])
-    if wishes.near:
-        return replace(wishes, near=wishes.near[1:])
-    if wishes.far:
-        return replace(wishes, far=wishes.far[1:])
-    if wishes.nodes:
-        return replace(wishes, nodes=wishes.nodes[1:])
-    if wishes.spread:
-        return replace(wishes, spread=wishes.spread[1:])
-    return replace(wishes, tolerant=wishes.tolerant or soft_taints)
+def _relax(soft: _SoftConstraints, *, soft_taints: bool) -> _SoftConstraints:
+    if len(soft.terms) > 1:
+        return replace(soft, terms=soft.terms[1:])
+    if soft.near:
+        return replace(soft, near=soft.near[1:])
+    if soft.far:
+        return replace(soft, far=soft.far[1:])
+    if soft.nodes:
+        return replace(soft, nodes=soft.nodes[1:])
+    if soft.spread:
+        return replace(soft, spread=soft.spread[1:])
+    return replace(soft, tolerant=soft.tolerant or soft_taints)

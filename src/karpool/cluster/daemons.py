@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from karpool.cluster.constraints import TOLERATE_WISHES, Port, host_ports
+from karpool.cluster.constraints import TOLERATE_PREFER_NO_SCHEDULE, Port, host_ports
 from karpool.cluster.groups import labels_satisfy
 from karpool.model.pod import Pod, PodSpec
 from karpool.model.requests import effective_requests
@@ -29,7 +29,7 @@ class Daemon:
 
     def tolerates(self, taints: tuple[Taint, ...]) -> bool:
         """Whether the daemon tolerates taints; PreferNoSchedule never stops a daemon."""
-        return untolerated(taints, (*self.tolerations, TOLERATE_WISHES)) is None
+        return untolerated(taints, (*self.tolerations, TOLERATE_PREFER_NO_SCHEDULE)) is None
 
 
 class DaemonIndex:

@@ -1,7 +1,7 @@
 """Topology groups: sets of pods that a rule counts per domain of a label key.
 
-Spread, affinity and anti-affinity all ask the same thing, "how many pods that this selector finds run in that
-domain?", so each distinct rule is one group, however many pods declare it. An anti-affinity also holds for the pods it
+Spread, affinity and anti-affinity all need the number of pods that a selector matches in a domain, so each distinct
+rule is one group, however many pods declare it. An anti-affinity also holds for the pods it
 points at; that side is an inverse group, which counts the pods that declare the rule.
 """
 
@@ -32,16 +32,16 @@ class PodSelector:
 
 @dataclass(frozen=True, slots=True)
 class NodeFilter:
-    """Which nodes a spread rule looks at: those its pods may use, by labels and perhaps by taints."""
+    """Which nodes a spread rule counts: those its pods may use, by labels and perhaps by taints."""
 
     alternatives: tuple[Requirements, ...] = ()
     tolerations: tuple[Toleration, ...] | None = None
 
     def accepts(self, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> bool:
-        """Whether a node with these labels and taints is looked at."""
+        """Whether a node with these labels and taints counts."""
         if self.tolerations is not None and untolerated(hard(taints), self.tolerations) is not None:
             return False
-        return not self.alternatives or any(labels_satisfy(labels, wanted) for wanted in self.alternatives)
+        return not self.alternatives or any(labels_satisfy(labels, terms) for terms in self.alternatives)
 
 
 ALL_NODES = NodeFilter()
@@ -52,9 +52,9 @@ def hard(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     return tuple(taint for taint in taints if taint.effect != "PreferNoSchedule")
 
 
-def labels_satisfy(labels: Mapping[str, str], wanted: Requirements) -> bool:
+def labels_satisfy(labels: Mapping[str, str], requirements: Requirements) -> bool:
     """Whether a node with exactly these labels meets requirements."""
-    for key, allowed in wanted.items():
+    for key, allowed in requirements.items():
         value = labels.get(key)
         if not (allowed.absent if value is None else allowed.has(value)):
             return False
@@ -171,5 +171,6 @@ def _term_namespaces(
         return frozenset(term.namespaces or (namespace,))
     if not term.namespace_selector.match_labels and not term.namespace_selector.match_expressions:
         return None
-    found = {name for name, entry in namespaces.items() if term.namespace_selector.matches(entry.metadata.labels)}
-    return frozenset(found | set(term.namespaces))
+    selector = term.namespace_selector
+    selected = {name for name, entry in namespaces.items() if selector.matches(entry.metadata.labels)}
+    return frozenset(selected | set(term.namespaces))

@@ -1,4 +1,4 @@
-"""Node shapes: nodes whose labels and taints look the same to every rule are looked at once.
+"""Node shapes: nodes whose labels and taints are the same to every rule are evaluated once.
 
 Only labels that some rule mentions count, so that a serial number among a node's labels does not make it unique.
 """
@@ -49,8 +49,8 @@ class ShapeTable(ColumnTable):
         `hosts`: a hostname among them counts like any label, which gives every node a shape of its own.
         """
         before = len(self.keys)
-        for wanted in requirements:
-            for key in wanted:
+        for terms in requirements:
+            for key in terms:
                 if key not in self.keys and (hosts or key != HOSTNAME):
                     self.keys[key] = len(self.keys)
                     self.values.append({})
@@ -67,13 +67,13 @@ class ShapeTable(ColumnTable):
         labels = node.labels
         values = tuple(self._value(column, labels.get(key)) for key, column in self.keys.items())
         taints = self.taint_sets.setdefault(node.taints, len(self.taint_sets))
-        found = self.ids.get((values, taints))
-        if found is None:
-            found = self.ids[values, taints] = len(self.ids)
-            self.fit(shapes=found + 1, label_keys=len(self.keys))
-            self.columns[found, : len(values)] = values
-            self.taints[found] = taints
-        return found
+        shape = self.ids.get((values, taints))
+        if shape is None:
+            shape = self.ids[values, taints] = len(self.ids)
+            self.fit(shapes=shape + 1, label_keys=len(self.keys))
+            self.columns[shape, : len(values)] = values
+            self.taints[shape] = taints
+        return shape
 
     def _value(self, column: int, value: str | None) -> int:
         return ABSENT if value is None else self.values[column].setdefault(value, len(self.values[column]) + 1)
@@ -117,14 +117,14 @@ class ShapeTable(ColumnTable):
 
     def _meets_any(self, alternatives: Iterable[Requirements], first: int) -> Mask:
         mask = np.zeros(self.size - first, dtype=np.uint8)
-        for wanted in alternatives:
-            mask |= self._meets(wanted, first)
+        for requirements in alternatives:
+            mask |= self._meets(requirements, first)
         return mask
 
-    def _meets(self, wanted: Requirements, first: int) -> Mask:
+    def _meets(self, requirements: Requirements, first: int) -> Mask:
         mask = self._ones(first)
-        for key, allowed in wanted.items():
-            # Hosts that pods themselves ask for are looked at node by node, unless some other rule mentions hosts.
+        for key, allowed in requirements.items():
+            # Hostnames that pods ask for are evaluated node by node, unless some other rule mentions hostnames.
             if key in self.keys:
                 column = self.keys[key]
                 table = _lookup(allowed, self.values[column])

@@ -88,23 +88,23 @@ class NodeTable(ColumnTable):
             self.head[row] = END
             self.pods[row].clear()
             self.taken[row] = self.daemon_taken[row] = 0
-            self._seat(row, state)
-        self._settle(rows)
+            self._write(row, state)
+        self._derive(rows)
         return rows
 
     def replace(self, row: int, state: StateNode) -> None:
         """Put a node in the place of what it was; its pods stay, but must not be counted in domains meanwhile."""
         self._learn_resources(state)
         self.widen()
-        self._unseat(row)
-        self._seat(row, state)
-        self._settle((row,))
+        self._clear(row)
+        self._write(row, state)
+        self._derive((row,))
 
     def _learn_resources(self, state: StateNode) -> None:
         self.resources.learn(state.allocatable)
         self.resources.learn(state.capacity)
 
-    def _settle(self, rows: Iterable[int]) -> None:
+    def _derive(self, rows: Iterable[int]) -> None:
         self.judge()
         for row in rows:
             self._measure(row)
@@ -117,7 +117,7 @@ class NodeTable(ColumnTable):
         self.pods.append({})
         return len(self.states) - 1
 
-    def _seat(self, row: int, state: StateNode) -> None:
+    def _write(self, row: int, state: StateNode) -> None:
         self.states[row] = state
         self.rows[state.name] = row
         insort(self._queue, _place_in_queue(state, row))
@@ -134,12 +134,12 @@ class NodeTable(ColumnTable):
 
     def drop(self, row: int) -> None:
         """Take a node's row away; its pods must be unbound before."""
-        self._unseat(row)
+        self._clear(row)
         self.states[row] = None
         self.live[row] = GONE
         self._vacant.append(row)
 
-    def _unseat(self, row: int) -> None:
+    def _clear(self, row: int) -> None:
         state = self.get(row)
         self._see(row, -1)
         del self.rows[state.name]
@@ -183,8 +183,8 @@ class NodeTable(ColumnTable):
     def refresh_all(self) -> None:
         """Work out what is free on every node."""
         size, width = len(self.states), len(self.resources)
-        wanted = self.overhead[self.shape[:size], :width]
-        waiting = np.maximum(0, wanted - self.daemon_taken[:size, :width])
+        expected = self.overhead[self.shape[:size], :width]
+        waiting = np.maximum(0, expected - self.daemon_taken[:size, :width])
         self.free[:size, :width] = self.room[:size, :width] - self.taken[:size, :width] - waiting
         self._never_negative(slice(0, size))
 

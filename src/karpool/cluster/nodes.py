@@ -1,4 +1,4 @@
-"""State nodes: a Node and the NodeClaim behind it, seen as one thing."""
+"""State nodes: a Node and its NodeClaim as one object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class StateNode:
 
     @property
     def managed(self) -> bool:
-        """Whether a NodeClaim stands behind the node."""
+        """Whether the node has a NodeClaim."""
         return self.claim is not None
 
     @cached_property
@@ -70,7 +70,7 @@ class StateNode:
 
     @cached_property
     def deleting(self) -> bool:
-        """Whether the machine is on its way out."""
+        """Whether the machine is being deleted or terminated."""
         if self.claim is None:
             return self.node is not None and self.node.metadata.deletion_timestamp is not None
         return self.claim.metadata.deletion_timestamp is not None or self.claim.is_true("InstanceTerminating")
@@ -78,8 +78,8 @@ class StateNode:
     @cached_property
     def labels(self) -> Mapping[str, str]:
         """Labels under their current names, the hostname always among them."""
-        held = self.node.metadata.labels if self.registered and self.node else self._early_labels()
-        renamed = {names.canonical(key): value for key, value in held.items()}
+        own = self.node.metadata.labels if self.registered and self.node else self._early_labels()
+        renamed = {names.canonical(key): value for key, value in own.items()}
         renamed.setdefault(names.HOSTNAME, self.name)
         return renamed
 
@@ -100,9 +100,9 @@ class StateNode:
         if self.initialized and self.node is not None:
             return _with_cordon(self.node)
         claim = self._claim
-        held = _with_cordon(self.node) if self.registered and self.node else claim.spec.taints
+        taints = _with_cordon(self.node) if self.registered and self.node else claim.spec.taints
         startup = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
-        return tuple(t for t in held if (t.key, t.effect) not in startup and not is_ephemeral(t))
+        return tuple(t for t in taints if (t.key, t.effect) not in startup and not is_ephemeral(t))
 
     @cached_property
     def capacity(self) -> Mapping[str, Quantity]:

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets by the pods they cover, found without asking every budget."""
+"""PodDisruptionBudgets by the pods they cover, without matching every budget."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ Pair = tuple[str, str, str]
 
 
 class PdbIndex:
-    """PodDisruptionBudgets, found by namespace and by one label that a pod must have to be covered."""
+    """PodDisruptionBudgets by namespace and by a label that a pod must have to be covered."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         listed = sorted(budgets, key=lambda pdb: pdb.key)
@@ -29,11 +29,11 @@ class PdbIndex:
     def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
         """The budgets that cover a pod, by name."""
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
-        found = [pdb for pdb in self._by_namespace.get(namespace, ()) if pdb.matches(namespace, labels)]
+        covering = [pdb for pdb in self._by_namespace.get(namespace, ()) if pdb.matches(namespace, labels)]
         for key, value in labels.items():
             nearby = self._by_pair.get((namespace, key, value), ())
-            found += [pdb for pdb in nearby if pdb.matches(namespace, labels)]
-        return sorted(found, key=lambda pdb: pdb.key) if len(found) > 1 else found
+            covering += [pdb for pdb in nearby if pdb.matches(namespace, labels)]
+        return sorted(covering, key=lambda pdb: pdb.key) if len(covering) > 1 else covering
 
 
 def _handles(pdb: PodDisruptionBudget) -> Iterator[tuple[Pair, ...]]:

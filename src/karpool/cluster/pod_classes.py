@@ -1,6 +1,6 @@
-"""Pod classes: pods with the same requests and the same rules are looked at once.
+"""Pod classes: pods with the same requests and the same rules are evaluated once.
 
-A class is one level of giving up wishes; it points to the next one. What a class demands of nodes alone (labels,
+A class is one level of relaxing preferences; it points to the next one. What a class demands of nodes alone (labels,
 taints, volumes) is its signature, which many classes share.
 """
 
@@ -83,13 +83,13 @@ class ClassTable(ColumnTable):
                 resource = self.resources.column(ATTACH + driver)
                 taken[resource] = taken.get(resource, 0) + 1
         key = (id(rules), tuple(sorted(taken.items())), tuple(claim for _, claim in common))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self.size
+        first = self._known.get(key)
+        if first is None:
+            first = self._known[key] = self.size
             for level in rules.levels:
                 self._append(rules, level, taken, common)
             self.next[self.size - 1] = NO_CLASS
-        return found
+        return first
 
     def _append(self, rules: Constraints, level: Level, taken: dict[int, int], common: list[tuple[str, str]]) -> None:
         number = self.size
@@ -116,9 +116,9 @@ class ClassTable(ColumnTable):
 
     def _read(self, rules: Constraints, level: Level) -> _Demands:
         """The numbers behind a level of rules, worked out once."""
-        found = self._demands.get((id(rules), id(level)))
-        if found is None:
-            found = self._demands[id(rules), id(level)] = _Demands(
+        demands = self._demands.get((id(rules), id(level)))
+        if demands is None:
+            demands = self._demands[id(rules), id(level)] = _Demands(
                 signature=self._signature(Signature(level.requirements, level.tolerations, rules.volumes)),
                 ports=self.port_sets.setdefault(rules.ports, len(self.port_sets)),
                 owned=[self.topology.group(group) for group in level.groups],
@@ -126,25 +126,23 @@ class ClassTable(ColumnTable):
                 blocked=sorted({row for port in rules.ports for row in self._blocked_by(port)}),
                 taken=[row for port in rules.ports for row in self._taken_by(port)],
             )
-        return found
+        return demands
 
     def groups_of(self, number: int) -> frozenset[int]:
-        """The groups that pods of a class have a rule about, at any level of their wishes."""
-        found = self._groups.get(number)
-        if found is None:
+        """The groups that pods of a class have a rule about, at any level of their preferences."""
+        if number not in self._groups:
             level, groups = number, set[int]()
             while level != NO_CLASS:
                 groups.update(self.owned.row(level))
                 level = int(self.next[level])
-            found = self._groups[number] = frozenset(groups)
-        return found
+            self._groups[number] = frozenset(groups)
+        return self._groups[number]
 
     def _signature(self, signature: Signature) -> int:
-        found = self.signature_ids.get(signature)
-        if found is None:
-            found = self.signature_ids[signature] = len(self.signatures)
+        number = self.signature_ids.setdefault(signature, len(self.signatures))
+        if number == len(self.signatures):
             self.signatures.append(signature)
-        return found
+        return number
 
     def _blocked_by(self, port: Port) -> tuple[int, ...]:
         address, number, protocol = port
@@ -195,7 +193,7 @@ def _uses_own_labels(pod: Pod) -> bool:
         term
         for side in sides
         if side is not None
-        for term in (*side.required, *(wish.pod_affinity_term for wish in side.preferred))
+        for term in (*side.required, *(weighted.pod_affinity_term for weighted in side.preferred))
     ]
     return any(term.match_label_keys or term.mismatch_label_keys for term in terms)
 

@@ -1,4 +1,4 @@
-"""Pods as rows: each one's class, labels and place in the queue."""
+"""Pods as rows: class, labels and place in the queue."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -82,9 +82,9 @@ class PodTable(ColumnTable):
             self.objects.append(None)
             self.sort_keys.append((0, 0, 0.0, "", ""))
             self.fit(pods=row + 1)
-        seat = self._seat(pod, row)
+        entries = self._write(pod, row)
         self.ranking.add(self.sort_keys[row], row)
-        self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row] = seat
+        self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row] = entries
         self.node_of[row], self.next[row] = NOWHERE, END
         return row
 
@@ -94,14 +94,14 @@ class PodTable(ColumnTable):
         self.objects = [None] * count
         self.sort_keys = [(0, 0, 0.0, "", "")] * count
         self.fit(pods=count)
-        seats = [self._seat(pod, row) for row, pod in enumerate(pods)]
+        entries = [self._write(pod, row) for row, pod in enumerate(pods)]
         self.ranking.fill(zip(self.sort_keys, range(count), strict=True))
-        if seats:
-            columns = np.array(seats, dtype=np.int32)
+        if entries:
+            columns = np.array(entries, dtype=np.int32)
             self.class_of[:count], self.labels_of[:count] = columns[:, 0], columns[:, 1]
             self.counted[:count], self.daemon[:count] = columns[:, 2], columns[:, 3]
 
-    def _seat(self, pod: Pod, row: int) -> tuple[int, int, bool, bool]:
+    def _write(self, pod: Pod, row: int) -> tuple[int, int, bool, bool]:
         """Put a pod on a row; its class, its labels, whether rules about pods count it, whether it is a daemon."""
         meta, key = pod.metadata, pod.key
         number = self.class_number(pod)
@@ -147,17 +147,17 @@ class PodTable(ColumnTable):
         needs = needs.without_names(shared)
         rules, requests = rules_key(pod, pinned=pinned), requests_key(pod)
         key = (rules, requests) if needs is NO_VOLUMES else (rules, requests, needs, shared)
-        found = self._classes.get(key)
-        if found is None:
-            wanted = self.classes.resources.request(effective_requests(pod))
-            found = self._classes[key] = self.classes.add(self._read(pod, rules, needs), wanted, shared)
-        return found
+        number = self._classes.get(key)
+        if number is None:
+            amounts = self.classes.resources.request(effective_requests(pod))
+            number = self._classes[key] = self.classes.add(self._read(pod, rules, needs), amounts, shared)
+        return number
 
     def _read(self, pod: Pod, rules: bytes, needs: VolumeNeeds) -> Constraints:
         """A pod's rules, read once for all pods that have the same."""
-        found = self._rules.get((rules, needs))
-        if found is None:
-            found = self._rules[rules, needs] = constraints(
+        known = self._rules.get((rules, needs))
+        if known is None:
+            known = self._rules[rules, needs] = constraints(
                 pod,
                 namespaces=self.namespaces,
                 volumes=needs,
@@ -165,7 +165,7 @@ class PodTable(ColumnTable):
                 soft_taints=self.soft_taints,
                 pinned=pod.is_daemon or pod.is_mirror,
             )
-        return found
+        return known
 
     def forget_classes(self) -> None:
         """Class pods from scratch when they are next added."""

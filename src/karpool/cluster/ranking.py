@@ -1,4 +1,4 @@
-"""An order of rows kept as one whole number a row, so that any of them are sorted without looking at their keys.
+"""An order of rows kept as one whole number a row, so that any of them are sorted without reading their keys.
 
 A row that comes gets a number between those of its neighbours. Where there is none left, all rows are numbered anew.
 """

@@ -34,13 +34,12 @@ class ResourceTable:
 
     def column(self, name: str) -> int:
         """The column of a resource, made if need be."""
-        found = self.index.get(name)
-        if found is None:
-            found = self.index[name] = len(self.names)
+        number = self.index.setdefault(name, len(self.names))
+        if number == len(self.names):
             self.names.append(name)
             if name.startswith(ATTACH):
-                self.attach.append(found)
-        return found
+                self.attach.append(number)
+        return number
 
     def learn(self, amounts: Mapping[str, Quantity]) -> None:
         """Make columns for all resources of a map."""
@@ -49,9 +48,9 @@ class ResourceTable:
 
     def request(self, amounts: Mapping[str, Quantity]) -> dict[int, int]:
         """What a pod takes, by column, rounded up; every pod takes one place for a pod."""
-        wanted = {self.column(name): _rounded_up(name, amount) for name, amount in amounts.items()}
-        wanted[PODS] = 1
-        return wanted
+        taken = {self.column(name): _rounded_up(name, amount) for name, amount in amounts.items()}
+        taken[PODS] = 1
+        return taken
 
     def room(self, amounts: Mapping[str, Quantity]) -> Vector:
         """What a node or a type holds, rounded down."""

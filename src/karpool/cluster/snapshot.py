@@ -138,9 +138,9 @@ class Snapshot:
 
     def _unlink(self, row: int) -> None:
         node = int(self.pods.node_of[row])
-        here = self.nodes.pods[node]
+        rows = self.nodes.pods[node]
         before = END
-        for at in reversed(here):
+        for at in reversed(rows):
             if at == row:
                 break
             before = at
@@ -148,7 +148,7 @@ class Snapshot:
             self.nodes.head[node] = self.pods.next[row]
         else:
             self.pods.next[before] = self.pods.next[row]
-        del here[row]
+        del rows[row]
         self.pods.node_of[row], self.pods.next[row] = NOWHERE, END
 
     def pods_on(self, node: int) -> list[int]:
@@ -158,7 +158,7 @@ class Snapshot:
     # -- counts --------------------------------------------------------------------------------------------------
 
     def _count_new_groups(self) -> None:
-        """Count the pods of groups that nobody has counted yet."""
+        """Count the pods of groups that are new."""
         pods, topology = self.pods, self.topology
         fresh = range(self._counted_groups, len(topology.groups))
         if not fresh:
@@ -167,15 +167,15 @@ class Snapshot:
         size = len(pods.objects)
         rows = np.flatnonzero((pods.node_of[:size] >= 0) & (pods.counted[:size] == 1))
         by_labels = _rows_by(pods.labels_of[rows], rows)
-        for number, found in by_labels.items():
+        for number, members in by_labels.items():
             for group in topology.counted_by.row(number):
                 if group in fresh:
-                    self._tally(group, found)
+                    self._tally(group, members)
         by_class = _rows_by(pods.class_of[rows], rows)
-        for number, found in by_class.items():
+        for number, members in by_class.items():
             for group in self.classes.declared.row(number):
                 if group in fresh:
-                    self._tally(group, found)
+                    self._tally(group, members)
 
     def _tally(self, group: int, rows: "np.typing.NDArray[np.int64]") -> None:
         topology, nodes = self.topology, self.nodes
@@ -473,9 +473,9 @@ def _rows_by(
     if not len(rows):
         return {}
     order = np.argsort(keys, kind="stable")
-    found, starts = np.unique(keys[order], return_index=True)
+    distinct, starts = np.unique(keys[order], return_index=True)
     parts = np.split(rows[order], starts[1:])
-    return dict(zip(found.tolist(), parts, strict=True))
+    return dict(zip(distinct.tolist(), parts, strict=True))
 
 
 def _soft_taints(objects: Objects, states: list[StateNode]) -> bool:

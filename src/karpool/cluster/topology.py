@@ -46,20 +46,18 @@ class Domains:
 
     def key(self, name: str) -> int:
         """The number of a topology key, made if need be."""
-        found = self.keys.get(name)
-        if found is None:
-            found = self.keys[name] = len(self.values)
+        number = self.keys.setdefault(name, len(self.values))
+        if number == len(self.values):
             self.values.append({})
-        return found
+        return number
 
     def domain(self, key: int, value: str) -> int:
         """The number of a domain of a key, made if need be."""
         known = self.values[key]
-        found = known.get(value)
-        if found is None:
-            found = known[value] = len(known)
+        if value not in known:
+            known[value] = len(known)
             self._unranked.add(key)
-        return found
+        return known[value]
 
 
 class Topology(ColumnTable):
@@ -94,8 +92,8 @@ class Topology(ColumnTable):
 
     def group(self, group: Group) -> int:
         """The number of a group, made if need be; its counts start at zero and `recount` is the caller's."""
-        found = self.group_ids.get(group)
-        return self._add_group(group) if found is None else found
+        number = self.group_ids.get(group)
+        return self._add_group(group) if number is None else number
 
     def _add_group(self, group: Group) -> int:
         number = self.group_ids[group] = len(self.groups)
@@ -118,32 +116,29 @@ class Topology(ColumnTable):
         self.fit(filters=len(self.filters), keys=keys, domains=domains)
 
     def _filter(self, nodes: NodeFilter) -> int:
-        found = self.filter_ids.get(nodes)
-        if found is None:
-            found = self.filter_ids[nodes] = len(self.filters)
+        number = self.filter_ids.setdefault(nodes, len(self.filters))
+        if number == len(self.filters):
             self.filters.append(nodes)
-        return found
+        return number
 
-    def host_row(self, thing: object) -> int:
+    def host_row(self, item: object) -> int:
         """The row of counts per node of something that is counted per node."""
-        found = self.host_rows.get(thing)
-        if found is None:
-            found = self.host_rows[thing] = len(self.host_rows)
-            self.fit(host_rows=found + 1)
-        return found
+        row = self.host_rows.setdefault(item, len(self.host_rows))
+        self.fit(host_rows=len(self.host_rows))
+        return row
 
     def domain(self, key: int, value: str) -> int:
         """The number of a domain, with room for its counts."""
-        found = self.domains.domain(key, value)
+        number = self.domains.domain(key, value)
         self._make_room()
-        return found
+        return number
 
     def labels(self, namespace: str, labels: Mapping[str, str]) -> int:
         """The number of a set of pod labels, matched against all groups when it is new."""
         label_set = (namespace, tuple(sorted(labels.items())))
-        found = self.label_ids.get(label_set)
-        if found is not None:
-            return found
+        known = self.label_ids.get(label_set)
+        if known is not None:
+            return known
         number = self.label_ids[label_set] = len(self.label_sets)
         self.label_sets.append(label_set)
         for pair in label_set[1]:

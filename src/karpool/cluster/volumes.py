@@ -146,8 +146,8 @@ def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
     local = volume.spec.local is not None or volume.spec.host_path is not None
     terms = []
     for term in affinity.required.node_selector_terms:
-        found = Requirements((e.key, requirement(e.operator, e.values)) for e in term.match_expressions)
-        terms.append(found.without(HOSTNAME) if local else found)
+        places = Requirements((e.key, requirement(e.operator, e.values)) for e in term.match_expressions)
+        terms.append(places.without(HOSTNAME) if local else places)
     return tuple(terms)
 
 
@@ -174,7 +174,7 @@ def _combine(choices: list[tuple[Requirements, ...]]) -> tuple[Requirements, ...
     """What satisfies one choice of every volume; volumes that exclude each other leave one that nothing satisfies."""
     combined: tuple[Requirements, ...] = ()
     for terms in choices:
-        both = [one.intersect(other) for one, other in product(combined, terms)] if combined else list(terms)
+        both = [places.intersect(more) for places, more in product(combined, terms)] if combined else list(terms)
         possible = tuple(dict.fromkeys(entry for entry in both if entry.satisfiable))
         combined = possible or (both[0],)
     return combined

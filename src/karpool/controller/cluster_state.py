@@ -1,7 +1,7 @@
 """One snapshot for all decisions, kept in step with the store by its changes.
 
 Changes are written into the columns as they come. What changes the meaning of all pods (storage classes, namespaces)
-makes the snapshot stale; it is built anew when somebody asks for it next. So is one that mostly holds what is dead.
+makes the snapshot stale; it is built anew when it is next asked for. So is one that mostly holds rules of dead pods.
 """
 
 from collections.abc import Callable, Iterable
@@ -45,11 +45,11 @@ class ClusterState:
         self._preferences = preferences
         self._pairing = Pairing(store.nodes, map(expected_launch, store.claims))
         self.stale = False
-        """Whether the columns no longer show everything, until somebody asks for the `current` ones."""
+        """Whether the columns miss a change, until `current` builds them anew."""
         self.opportunities = 0
-        """Counts changes that may let decisions find something that they did not find before."""
+        """Counts changes that may make new commands possible."""
         self.closed_pdbs: set[str] = set()
-        """Keys of PodDisruptionBudgets that keep pods now that they did not keep, since somebody asked."""
+        """Keys of PodDisruptionBudgets that began to block evictions; whoever reads them empties the set."""
         self._pools: tuple[NodePool, ...] = store.pools.listed()
         self._rebuild()
         store.pods.watch(self._pod)
@@ -85,7 +85,7 @@ class ClusterState:
         self.snapshot.objects = objects
         self._most_interned = 2 * self.snapshot.interned + _SPARE
         self.changed_nodes: set[int] = set()
-        """Rows of nodes that changed, or whose pods did, since somebody asked."""
+        """Rows of nodes that changed, or whose pods did; whoever reads them empties the set."""
         self.open: Array = np.zeros(self.snapshot.nodes.live.shape, dtype=np.uint8)
         for row, state in enumerate(self.snapshot.nodes.states):
             self.open[row] = state is not None and _takes_pods(state)
@@ -156,7 +156,7 @@ class ClusterState:
                 self._node_changed(pod.spec.node_name)
         if new is not None:
             impact = snapshot.put_pod(new)
-            # A pod that has just come takes room, so it lets nobody go.
+            # A new pod only takes room, so it makes nothing possible.
             self.opportunities += old is not None and impact is not Impact.NONE
         elif old is not None:
             snapshot.remove_pod(old.key)
@@ -166,7 +166,7 @@ class ClusterState:
             self.opportunities += 1
 
     def restore_pod(self, key: str) -> None:
-        """Show a pod as the store has it, after somebody moved it in the snapshot."""
+        """Show a pod as the store has it, after it was moved in the snapshot."""
         pods = self.snapshot.pods
         row = pods.rows[key]
         self.changed_nodes.add(int(pods.node_of[row]))
@@ -233,6 +233,6 @@ class ClusterState:
 
 
 def _takes_pods(state: StateNode) -> bool:
-    """Whether the node is ready, and none of its taints is one that decisions overlook because it will go away."""
+    """Whether the node is ready and has none of the taints that decisions ignore because they will go away."""
     node = state.node
     return node is not None and node.ready and not state.deleting and set(node.spec.taints) <= set(state.taints)

@@ -1,6 +1,6 @@
-"""The controller: looks after nodes, provisions, and disrupts; whose cluster it is, it does not know.
+"""The controller: runs the lifecycle, provisioning and disruption controllers on one store.
 
-It can be stopped and started at any moment. A stop loses all that it had in memory; the objects stay as they are.
+It can be stopped and started at any moment. A stop loses what is in memory; the objects stay as they are.
 """
 
 from karpool.controller.cluster_state import ClusterState
@@ -21,7 +21,7 @@ from karpool.packing.options import Options
 
 
 class Controller:
-    """Starts and stops sessions, and tells the living one what changes."""
+    """Starts and stops sessions, and passes changes of the store on to the running one."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Controller:
 
     @property
     def running(self) -> bool:
-        """Whether the controller lives."""
+        """Whether a session runs."""
         return self.session is not None
 
     def start(self) -> None:
-        """Begin with nothing in memory."""
+        """Start with nothing in memory."""
         if self.session is not None:
             return
         self.session = session = Session(
@@ -90,14 +90,14 @@ class Controller:
             self._disruption.start()
 
     def stop(self) -> None:
-        """Die; what was in memory is gone."""
+        """Stop; what was in memory is gone."""
         if self.session is not None:
             self.session.alive = False
             self.session = None
             self.passes += self._disruption.passes
 
     def resync(self) -> None:
-        """Look at everything as after a start, because something that was asked for did not happen."""
+        """Reconcile everything as after a start, because an action failed."""
         if self.session is not None:
             self._lifecycle.start()
 

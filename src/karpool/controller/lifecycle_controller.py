@@ -1,7 +1,6 @@
-"""The controller's care for nodes: registration and the like, commands under way, drains and terminations.
+"""The lifecycle controller: registration and expiry of NodeClaims, commands in progress, drains and terminations.
 
-Execution looks at objects; here it is shown those that changed or whose time has come, so that a look costs what
-changed, not what the cluster holds.
+Only objects that changed, or whose time has come, are reconciled, so the cost follows the changes, not the cluster.
 """
 
 from datetime import datetime
@@ -42,7 +41,7 @@ class LifecycleController:
         self._next_advance: datetime | None = None
 
     def start(self) -> None:
-        """Look at everything once."""
+        """Reconcile everything once."""
         if self._manages:
             for pool in self.store.pools.listed():
                 self.pool(None, pool)
@@ -52,10 +51,10 @@ class LifecycleController:
         for node in self.store.nodes.listed():
             self.node(None, node)
 
-    # -- what is noticed -----------------------------------------------------------------------------------------
+    # -- changes -----------------------------------------------------------------------------------------
 
     def pod(self, old: Pod | None, new: Pod | None) -> None:
-        """Note pod events, and what happens on nodes that are going."""
+        """Note pod events, and changes on nodes that are being deleted."""
         name = pod_event(old, new) if self._manages else None
         if name is not None:
             self._pod_events[name] = self.clock.moment
@@ -92,7 +91,7 @@ class LifecycleController:
         self._mark(name, marked=self._leaves(new) or (claim is not None and _is_marked(claim)))
 
     def pool(self, old: NodePool | None, new: NodePool | None) -> None:
-        """Note a pool that changed: it gets the hash of its template, and its nodes are looked at again."""
+        """Note a pool that changed: it gets the hash of its template, and its claims are reconciled."""
         if new is None or not self._manages:
             return
         stamps = [Annotate("NodePool", new.name, key, value) for key, value in hash_annotations(new).items()]
@@ -109,7 +108,7 @@ class LifecycleController:
             self.session.execute(stamps)
 
     def budget(self) -> None:
-        """Note that a PodDisruptionBudget changed: a command may wait for it; drains ask again by themselves."""
+        """Note that a PodDisruptionBudget changed: a command may wait for it; drains retry by themselves."""
         if self.session.state.blocked_by_pdb:
             self.advance_soon()
 
@@ -132,7 +131,7 @@ class LifecycleController:
             node.metadata.deletion_timestamp is not None or any(taint.key == key for taint in node.spec.taints)
         )
 
-    # -- lives of claims -----------------------------------------------------------------------------------------
+    # -- claims -----------------------------------------------------------------------------------------
 
     def _reconcile_soon(self) -> None:
         if self._manages and not self._reconcile_queued:
@@ -158,11 +157,11 @@ class LifecycleController:
         if claim is None or not self.session.alive:
             self._requeue_at.pop(name, None)
             return
-        found = lifecycle(self._around(claim), self.clock.moment, self.session.execution)
-        self.session.execute(found.actions)
-        if found.requeue_at is not None and self._requeue_at.get(name) != found.requeue_at:
-            self._requeue_at[name] = found.requeue_at
-            self.clock.when(found.requeue_at, partial(self._requeued, name, found.requeue_at))
+        result = lifecycle(self._around(claim), self.clock.moment, self.session.execution)
+        self.session.execute(result.actions)
+        if result.requeue_at is not None and self._requeue_at.get(name) != result.requeue_at:
+            self._requeue_at[name] = result.requeue_at
+            self.clock.when(result.requeue_at, partial(self._requeued, name, result.requeue_at))
 
     def _requeued(self, name: str, requeue_at: datetime) -> None:
         if self.session.alive and self._requeue_at.get(name) == requeue_at:
@@ -185,7 +184,7 @@ class LifecycleController:
     # -- commands and departures ---------------------------------------------------------------------------------
 
     def advance_soon(self) -> None:
-        """Look at what is under way in a moment."""
+        """Advance commands and terminations in a moment."""
         if not self._advance_queued:
             self._advance_queued = True
             self.clock.after(self.session.intervals.latency, self._advance)

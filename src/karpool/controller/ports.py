@@ -1,4 +1,4 @@
-"""What the controller stands on, and what a cluster must offer so that it can work there."""
+"""What the controller needs of a cluster: a clock, an actuator, a catalog and budgets; and its settings."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,39 +13,39 @@ Task = Callable[[], object]
 
 
 class Clock(Protocol):
-    """A time, and things to do later. One deed at a time, none while the actions of another are carried out."""
+    """The time, and tasks to run later: one at a time, none while the actions of another are executed."""
 
     @property
     def moment(self) -> datetime:
         """The time now."""
 
     def after(self, delay: float, task: Task) -> None:
-        """Do something so many seconds from now."""
+        """Run a task so many seconds from now."""
 
     def when(self, moment: datetime, task: Task) -> None:
-        """Do something at a moment, or now if that is past."""
+        """Run a task at a moment, or now if that is past."""
 
 
 class Actuator(Protocol):
-    """Carries out actions as `execution.actions` describes them."""
+    """Executes actions as `execution.actions` describes them."""
 
     def execute(self, actions: Sequence[Action], *, alive: Callable[[], bool], in_order: bool = False) -> None:
-        """Have actions carried out as long as whoever asked for them lives; `in_order` ends with the first failure."""
+        """Execute actions as long as `alive()`; `in_order` stops at the first failure."""
 
 
 class CatalogSource(Protocol):
-    """Who launches machines."""
+    """The source of the catalog: whoever launches instances."""
 
     @property
     def catalog(self) -> Catalog:
-        """What can be had now; another object when something changed."""
+        """What can be launched now; another object when something changed."""
 
 
 class PdbSource(Protocol):
-    """Who knows which PodDisruptionBudgets cover which pods."""
+    """The source of PodDisruptionBudgets and of the pods they cover."""
 
     def pdbs(self) -> PdbLimits:
-        """The budgets as they stand now."""
+        """What the budgets allow now."""
 
     def covered(self, budgets: Collection[str]) -> Iterable[str]:
         """The keys of the pods that any of these budgets covers."""
@@ -53,20 +53,20 @@ class PdbSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """How often the controller looks, and how long it waits, in seconds."""
+    """How often the controller polls, and how long it waits, in seconds."""
 
     poll: float = 10.0
-    """How often to look for nodes that could go."""
+    """How often to look for nodes to disrupt."""
     patience: float = 10.0
-    """Up to how long to rest after looks that found nothing, each rest twice as long."""
+    """The longest wait after passes without a command; each wait is twice as long as the last."""
     refresh: float = 60.0
-    """How long "nothing to do" is believed when nothing seems to have changed: budgets open, ages grow."""
+    """How long a pass without a command holds when no object changes: budgets open and ages grow."""
     validation: float = 15.0
-    """How long a decision has to stand before it is carried out."""
+    """How long a decision has to stay valid before it is executed."""
     batch_idle: float = 1.0
     batch_most: float = 10.0
     latency: float = 0.1
-    """How long changes are gathered before somebody looks at them."""
+    """How long changes are gathered before they are reconciled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The controller's provisioning: pods without a node are gathered for a moment, then get NodeClaims."""
+"""The provisioning controller: batches pending pods and creates NodeClaims for them."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,7 +16,7 @@ from karpool.provisioning.provision import provision_on
 
 
 class ProvisioningController:
-    """Batches triggers and provisions when a batch is complete; whoever still waits asks again after a while."""
+    """Batches pending pods, provisions when a batch is complete, and retries those that still wait."""
 
     def __init__(self, session: Session, lifecycle: LifecycleController) -> None:
         self.session = session
@@ -30,22 +30,22 @@ class ProvisioningController:
         self._closing: datetime | None = None
 
     def start(self) -> None:
-        """Ask for everybody who waits, now and again."""
+        """Trigger for all pending pods, now and at every poll."""
         for pod in self.store.pods.listed():
             self.pod(None, pod)
-        self._ask_again()
+        self._retry()
 
-    def _ask_again(self) -> None:
+    def _retry(self) -> None:
         if not self.session.alive:
             return
         for uid in self._waiting.values():
             self._trigger(uid)
         for name in sorted(self.lifecycle.marked):
             self._trigger(name)
-        self.clock.after(self.session.intervals.poll, self._ask_again)
+        self.clock.after(self.session.intervals.poll, self._retry)
 
     def pod(self, old: Pod | None, new: Pod | None) -> None:
-        """Note a pod that needs a node, or does no more."""
+        """Note a pod that needs a node, or no longer does."""
         if new is not None and new.provisionable and new.active:
             if new.key not in self._waiting:
                 self._waiting[new.key] = new.metadata.uid
@@ -72,22 +72,22 @@ class ProvisioningController:
     def _provision(self, now: datetime) -> None:
         session = self.session
         objects = self.store.but_pods()
-        wanted = {*self._waiting, *self._moving(now)}
-        if not wanted:
+        pods = {*self._waiting, *self._moving(now)}
+        if not pods:
             return
         for observer in session.observers:
             observer.pass_started()
         engine = session.engine()
         engine.snapshot.objects = objects
-        found = provision_on(engine, objects, wanted, now)
-        expected = {*found.nominations, *(claim.name for claim in found.claims)}
+        result = provision_on(engine, objects, pods, now)
+        expected = {*result.nominations, *(claim.name for claim in result.claims)}
         session.state = nominate(session.state, sorted(expected), now, session.execution)
         for observer in session.observers:
-            observer.pods_provisioned(found)
-        session.execute([CreateClaim(claim) for claim in found.claims])
+            observer.pods_provisioned(result)
+        session.execute([CreateClaim(claim) for claim in result.claims])
 
     def _moving(self, now: datetime) -> frozenset[str]:
-        """The pods that leave nodes on their way out."""
+        """The pods that leave nodes that are being deleted."""
         if not self.lifecycle.marked:
             return frozenset()
         around = self.lifecycle.under_way()

@@ -1,4 +1,4 @@
-"""One life of the controller: what it has in memory, gone when it stops."""
+"""A session of the controller: what is in memory from its start to its stop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class Session:
         return self._engine
 
     def execute(self, actions: Sequence[Action], *, in_order: bool = False) -> None:
-        """Have actions carried out while the controller lives."""
+        """Execute actions while the session lasts."""
         if actions:
             self.actuator.execute(actions, alive=lambda: self.alive, in_order=in_order)
 

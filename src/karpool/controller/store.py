@@ -41,7 +41,7 @@ class ClusterStore:
         return self._built[1]
 
     def but_pods(self) -> Objects:
-        """Everything but the pods, for those who read them in columns: so many change that each list of them is new."""
+        """Everything but the pods: they are read from columns, and change so often that every list of them is new."""
         return self._build(())
 
     def _build(self, pods: tuple[Pod, ...]) -> Objects:
