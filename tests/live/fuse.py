@@ -37,7 +37,7 @@ class Fuse:
         self._under_way += 1
         try:
             if not self._dead and self._lives_on(request):
-                return await client.send(request)
+                return await client.really_send(request)
         finally:
             self._under_way -= 1
             if self._dead and not self._under_way:
@@ -60,8 +60,8 @@ class _Fused(Client):
         super().__init__(target, **options)
         self._fuse = fuse
 
-    async def send(self, request: Request) -> bytes:
-        return await super()._ask(request)
+    async def really_send(self, request: Request) -> bytes:
+        return await super()._send(request)
 
-    async def _ask(self, request: Request) -> bytes:
+    async def _send(self, request: Request) -> bytes:
         return await self._fuse.pass_on(self, request)
