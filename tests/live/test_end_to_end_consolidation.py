@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.live.aftermath import Onlooker, settles
 from tests.live.control_plane import ControlPlane
+from tests.live.invariants import RuleMonitor, wait_until_settled
 from tests.live.trial import SETTINGS, Trial, budget, deployment, journal, machines, play, pool, with_journal
 
 from karpool.model.labels import INSTANCE_TYPE
@@ -33,11 +33,11 @@ def test_half_empty_nodes_become_fewer_while_the_budget_of_their_pods_holds(
         await trial.until_running(3)
         # Nodes that pods were sent to a moment ago would take no part.
         await asyncio.sleep(SETTINGS.execution.nomination.total_seconds() + 0.5)
-        async with Onlooker(trial, healthy={"web": 2}, leaving={}) as onlooker:
+        async with RuleMonitor(trial, healthy={"web": 2}, leaving={}) as monitor:
             await trial.change("NodePool", "default", {"spec": {"disruption": {"consolidateAfter": "0s"}}})
-            await settles(trial, {"default": 1})
+            await wait_until_settled(trial, {"default": 1})
             await trial.until_running(3)
-        assert not onlooker.broken
+        assert not monitor.broken
         (begun,) = journal(tmp_path / "journal", "Begun")
         assert begun["method"] == "MultiNodeConsolidation"
         assert begun["savingsPerHour"] > 0
@@ -54,12 +54,12 @@ def test_a_node_that_is_too_large_is_replaced_by_a_cheaper_one(running_cluster: 
         await trial.make(deployment("web", 7))
         await trial.until_running(7)
         (large,) = await trial.until_nodes(1)
-        async with Onlooker(trial, healthy={"web": 1}, leaving={"default": 1}) as onlooker:
+        async with RuleMonitor(trial, healthy={"web": 1}, leaving={"default": 1}) as monitor:
             await trial.scale("web", 2)
             await trial.until_running(2)
             await trial.until("the large node is gone", lambda: _gone(trial, large.name))
-            await settles(trial, {"default": 1})
-        assert not onlooker.broken
+            await wait_until_settled(trial, {"default": 1})
+        assert not monitor.broken
         (small,) = await trial.nodes()
         assert (large.metadata.labels[INSTANCE_TYPE], small.metadata.labels[INSTANCE_TYPE]) == (
             "c-8x-amd64-linux",
@@ -86,13 +86,13 @@ def test_a_budget_keeps_nodes_while_its_window_is_open_and_lets_them_go_one_by_o
         trial.start()
         await trial.make(deployment("web", 3))
         await trial.until_running(3)
-        async with Onlooker(trial, healthy={}, leaving={"default": 0}) as shut:
+        async with RuleMonitor(trial, healthy={}, leaving={"default": 0}) as shut:
             await trial.scale("web", 0)
             await trial.until_running(0)
             await asyncio.sleep(3)
             assert len(await trial.nodes()) == 3
             assert not shut.broken
-        async with Onlooker(trial, healthy={}, leaving={"default": 1}) as opened:
+        async with RuleMonitor(trial, healthy={}, leaving={"default": 1}) as opened:
             budgets = [one_node, _no_disruption(now + timedelta(hours=12))]
             await trial.change("NodePool", "default", {"spec": {"disruption": {"budgets": budgets}}})
             await trial.until_nodes(0)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from tests.live.aftermath import own, settles
 from tests.live.control_plane import ControlPlane
+from tests.live.invariants import in_pool, wait_until_settled
 from tests.live.trial import NODE_CLASS, SETTINGS, Trial, deployment, machines, play, pool
 
 from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
@@ -24,7 +24,7 @@ def test_a_machine_that_cannot_be_had_gives_way_to_the_next_cheapest(running_clu
         only = {"template": {"spec": {"requirements": machines("c-2x")}}}
         await trial.make(pool("free"), pool("narrow", **only))
         trial.start()
-        await trial.make(deployment("web", 1, **own("free")), deployment("picky", 1, **own("narrow")))
+        await trial.make(deployment("web", 1, **in_pool("free")), deployment("picky", 1, **in_pool("narrow")))
         await trial.until_running(1)
         (node,) = await trial.nodes()
         assert node.metadata.labels[INSTANCE_TYPE] == "s-2x-amd64-linux"
@@ -75,10 +75,10 @@ def test_a_launch_that_hangs_stalls_only_itself_and_leaves_nothing_behind(runnin
         ref = {"template": {"spec": {"nodeClassRef": {"name": "slow"}}}}
         await trial.make(slow, pool("slow", **ref), pool("quick"))
         trial.start()
-        await trial.make(deployment("waits", 1, **own("slow")))
+        await trial.make(deployment("waits", 1, **in_pool("slow")))
         await trial.until("the slow claim is there", lambda: _has_claims(trial, "slow"))
         (stuck,) = await trial.claims()
-        await trial.make(deployment("web", 2, **own("quick")))
+        await trial.make(deployment("web", 2, **in_pool("quick")))
         await trial.until_running(2, seconds=10)
         assert stuck.name in {claim.name for claim in await trial.claims()}
 
@@ -88,7 +88,7 @@ def test_a_launch_that_hangs_stalls_only_itself_and_leaves_nothing_behind(runnin
         await trial.until("the stuck claim is given up", given_up)
         await trial.until("its pod asks again", lambda: _has_claims(trial, "slow"))
         await trial.scale("waits", 0)
-        await settles(trial, {"slow": 0, "quick": 1})
+        await wait_until_settled(trial, {"slow": 0, "quick": 1})
 
     play(running_cluster, scenario, IMPATIENT)
 

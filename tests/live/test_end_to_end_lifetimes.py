@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.live.aftermath import Onlooker, settles
 from tests.live.control_plane import ControlPlane
+from tests.live.invariants import RuleMonitor, wait_until_settled
 from tests.live.trial import Trial, budget, deployment, machines, play, pool
 
 from karpool.model.labels import TERMINATION_TIMESTAMP
@@ -25,7 +25,7 @@ def test_nodes_of_an_old_template_are_replaced_one_by_one(running_cluster: Contr
         await trial.make(deployment("web", 2))
         await trial.until_running(2)
         old = {claim.name: claim.metadata.annotations[HASH] for claim in await trial.claims()}
-        async with Onlooker(trial, healthy={"web": 1}, leaving={"default": 1}) as onlooker:
+        async with RuleMonitor(trial, healthy={"web": 1}, leaving={"default": 1}) as monitor:
             labels = {"metadata": {"labels": {"generation": "two"}}}
             await trial.change("NodePool", "default", {"spec": {"template": labels}})
 
@@ -33,8 +33,8 @@ def test_nodes_of_an_old_template_are_replaced_one_by_one(running_cluster: Contr
                 return not any(claim.name in old for claim in await trial.claims())
 
             await trial.until("all nodes are new", renewed)
-            await settles(trial, {"default": 2})
-        assert not onlooker.broken
+            await wait_until_settled(trial, {"default": 2})
+        assert not monitor.broken
         assert {node.metadata.labels["generation"] for node in await trial.nodes()} == {"two"}
         assert not {claim.metadata.annotations[HASH] for claim in await trial.claims()} & set(old.values())
 
@@ -72,7 +72,7 @@ def test_pods_that_stay_are_deleted_when_the_termination_grace_period_ends(runni
         trial.start()
         before = {pod.name for pod in await trial.until_running(2)}
         (claim,) = await trial.claims()
-        async with Onlooker(trial, healthy={"guarded": 1}, leaving={}) as onlooker:
+        async with RuleMonitor(trial, healthy={"guarded": 1}, leaving={}) as monitor:
             await trial.delete("NodeClaim", claim.name)
             deleted = datetime.now(UTC)
 
@@ -81,7 +81,7 @@ def test_pods_that_stay_are_deleted_when_the_termination_grace_period_ends(runni
 
             await trial.until("half of the time is over", half_way)
             assert before <= {pod.name for pod in await trial.running()}
-            assert not onlooker.broken
+            assert not monitor.broken
         ends = datetime.fromisoformat(await _deadline(trial, claim))
         assert abs(ends - deleted - timedelta(seconds=5)) <= timedelta(seconds=1.5)
         await trial.until("the node is gone", lambda: _gone(trial, claim.name))
@@ -99,14 +99,14 @@ def test_what_people_delete_takes_its_counterpart_along(running_cluster: Control
         await trial.make(deployment("web", 2))
         await trial.until_running(2)
         first, second = await trial.until_nodes(2)
-        async with Onlooker(trial, healthy={"web": 1}, leaving={}) as onlooker:
+        async with RuleMonitor(trial, healthy={"web": 1}, leaving={}) as monitor:
             await trial.delete("Node", first.name)
             await trial.until("the first node is gone", lambda: _gone(trial, first.name))
-            await settles(trial, {"default": 2})
+            await wait_until_settled(trial, {"default": 2})
             await trial.delete("NodeClaim", second.name)
             await trial.until("the second node is gone", lambda: _gone(trial, second.name))
-            await settles(trial, {"default": 2})
-        assert not onlooker.broken
+            await wait_until_settled(trial, {"default": 2})
+        assert not monitor.broken
 
     play(running_cluster, scenario)
 

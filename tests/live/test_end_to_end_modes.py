@@ -8,9 +8,9 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
-from tests.live.aftermath import Onlooker, own
 from tests.live.control_plane import ControlPlane
-from tests.live.karpenter_part import karpenter
+from tests.live.fake_karpenter import karpenter
+from tests.live.invariants import RuleMonitor, in_pool
 from tests.live.programs import free_port
 from tests.live.trial import (
     DEPLOYMENTS,
@@ -53,13 +53,13 @@ def test_a_dry_run_decides_and_writes_nothing(running_cluster: ControlPlane, tmp
         await trial.make(pool(template={"spec": {"requirements": machines("c-2x")}}))
         await trial.make(pool("large", template={"spec": {"requirements": machines("c-8x")}}))
         task = trial.start()
-        await trial.make(deployment("web", 2, **own("default")))
+        await trial.make(deployment("web", 2, **in_pool("default")))
         await trial.until_running(2)
         names = {node.name for node in await trial.until_nodes(2)}
         await trial.until_initialized()
         await trial.stop(task)
         await trial.scale("web", 0)
-        await trial.make(deployment("waits", 1, **own("large")))
+        await trial.make(deployment("waits", 1, **in_pool("large")))
         await trial.until_running(0)
         await trial.until("the scheduler has looked", lambda: _has_waiting_pod(trial))
         await asyncio.sleep(1)
@@ -85,11 +85,11 @@ def test_beside_karpenter_only_what_is_there_is_replaced(running_cluster: Contro
     """Budgets from the annotation, an own taint, no node for pods that wait, and no hash of its own making."""
 
     async def scenario(trial: Trial) -> None:
-        await trial.make(_karpenters_pool(), budget("web", minAvailable=1), deployment("web", 2, **own("default")))
+        await trial.make(_karpenters_pool(), budget("web", minAvailable=1), deployment("web", 2, **in_pool("default")))
         old = await _made_by_karpenter(trial)
         await trial.make(deployment("waits", 1, cpu="16"))
         trial.start()
-        async with Onlooker(trial, healthy={"web": 1}, leaving={}) as onlooker:
+        async with RuleMonitor(trial, healthy={"web": 1}, leaving={}) as monitor:
             await asyncio.sleep(2.5)
             assert [claim.name for claim in await trial.claims()] == [old.name]
             annotations = {BUDGETS: json.dumps([{"nodes": "1"}])}
@@ -106,7 +106,7 @@ def test_beside_karpenter_only_what_is_there_is_replaced(running_cluster: Contro
             async with karpenter(trial):
                 await trial.until("the old node is gone", lambda: _only(trial, new.name))
                 await trial.until_running(2)
-        assert not onlooker.broken
+        assert not monitor.broken
         (claim,) = await trial.claims()
         assert claim.metadata.labels[INSTANCE_TYPE] == "c-4x-amd64-linux"
         assert HASH not in claim.metadata.annotations

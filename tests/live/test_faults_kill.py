@@ -5,10 +5,10 @@ import os
 from dataclasses import replace
 from datetime import timedelta
 
-from tests.live.aftermath import Onlooker, expect_nothing_left_behind, settles
 from tests.live.control_plane import ControlPlane
-from tests.live.fuse import Fuse
-from tests.live.stories import prepare, replaced, shrink
+from tests.live.fault_scenarios import prepare, replaced, shrink
+from tests.live.invariants import RuleMonitor, expect_nothing_left_behind, wait_until_settled
+from tests.live.kill_switch import KillSwitch
 from tests.live.trial import SETTINGS, Trial, play
 
 from karpool.operator.settings import LeaseSettings
@@ -31,7 +31,7 @@ def _kills(writes: int) -> list[tuple[int, bool]]:
 
 
 class _Lives:
-    """One operator after the other, each with a fuse."""
+    """One operator after the other, each with a kill switch."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
@@ -40,22 +40,22 @@ class _Lives:
         """Begin with a node for each Deployment."""
         await prepare(self._trial, *names)
         self._begin()
-        await settles(self._trial, dict.fromkeys(names, 1), 120)
-        self.fuse.arm(0, sent=False)
+        await wait_until_settled(self._trial, dict.fromkeys(names, 1), 120)
+        self.kill_switch.arm(0, sent=False)
 
     async def end(self) -> None:
         await self._trial.kill(self._task)
 
     def _begin(self) -> None:
-        self.fuse = Fuse()
-        self._task = self._trial.start(ALONE, make_client=self.fuse.client)
+        self.kill_switch = KillSwitch()
+        self._task = self._trial.start(ALONE, make_client=self.kill_switch.client)
 
     async def die_during(self, name: str) -> bool:
-        """Play a whole command, begin anew when the fuse blows; whether it did."""
+        """Play a whole command, start another operator when this one is killed; returns whether it was."""
         command = asyncio.create_task(_command(self._trial, name))
-        end = asyncio.create_task(self.fuse.blown.wait())
+        end = asyncio.create_task(self.kill_switch.killed.wait())
         await asyncio.wait((end, command), return_when=asyncio.FIRST_COMPLETED)
-        self.fuse.arm(0, sent=False)
+        self.kill_switch.arm(0, sent=False)
         died = end.done()
         if died:
             await self.end()
@@ -69,7 +69,7 @@ async def _command(trial: Trial, name: str) -> None:
     """A Deployment shrinks, and its node is replaced by a smaller one."""
     await shrink(trial, name)
     await replaced(trial, name)
-    await settles(trial, {name: 1})
+    await wait_until_settled(trial, {name: 1})
 
 
 async def _count_writes(trial: Trial, lives: _Lives) -> int:
@@ -77,7 +77,7 @@ async def _count_writes(trial: Trial, lives: _Lives) -> int:
     await lives.start("undisturbed")
     await _command(trial, "undisturbed")
     await lives.end()
-    return len(lives.fuse.writes)
+    return len(lives.kill_switch.writes)
 
 
 def test_killed_at_each_call_of_a_command_the_next_controller_leaves_nothing_behind(
@@ -86,16 +86,17 @@ def test_killed_at_each_call_of_a_command_the_next_controller_leaves_nothing_beh
     async def scenario(trial: Trial) -> None:
         lives = _Lives(trial)
         kills = _kills(await _count_writes(trial, lives))
+        assert len(kills) > 2
         names = [f"killed-{write}-{'after' if sent else 'before'}" for write, sent in kills]
         limits = dict.fromkeys(names, 1)
         await lives.start(*names)
-        async with Onlooker(trial, healthy=limits, leaving=limits) as onlooker:
+        async with RuleMonitor(trial, healthy=limits, leaving=limits) as monitor:
             died = []
             for name, (write, sent) in zip(names, kills, strict=True):
-                lives.fuse.arm(write, sent=sent)
+                lives.kill_switch.arm(write, sent=sent)
                 died.append(await lives.die_during(name))
             # The last calls of a command come in no fixed number.
             assert all(died[: -max(1, len(died) // 8)]), died
-            await expect_nothing_left_behind(trial, onlooker, limits)
+            await expect_nothing_left_behind(trial, monitor, limits)
 
     play(running_cluster, scenario, ALONE)

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.live.aftermath import Onlooker, expect_nothing_left_behind
 from tests.live.control_plane import ControlPlane
-from tests.live.stories import prepare
+from tests.live.fault_scenarios import prepare
+from tests.live.invariants import RuleMonitor, expect_nothing_left_behind
 from tests.live.trial import Trial, play
 
 from karpool.kube.errors import NotFoundError
@@ -54,12 +54,12 @@ def test_a_process_that_is_killed_or_stopped_leaves_nothing_behind(
         first = _run(kubeconfig, "first", tmp_path / "log")
         second = None
         try:
-            async with Onlooker(trial, healthy={"one": 1}, leaving={"one": 1}) as onlooker:
+            async with RuleMonitor(trial, healthy={"one": 1}, leaving={"one": 1}) as monitor:
                 await trial.until("a node is asked for", lambda: _any_claim(trial))
                 first.send_signal(signal.SIGKILL)
                 second = _run(kubeconfig, "second", tmp_path / "log")
                 await _leads(trial, "second")
-                await expect_nothing_left_behind(trial, onlooker, {"one": 1})
+                await expect_nothing_left_behind(trial, monitor, {"one": 1})
                 await _stops(trial, second, "second")
         finally:
             for process in (first, second):

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.live.aftermath import Onlooker, settles
 from tests.live.control_plane import ControlPlane
+from tests.live.fault_scenarios import ONE_EACH, command_begins, expect_replaced_and_clean, grown, prepare, shrink
+from tests.live.invariants import RuleMonitor, wait_until_settled
 from tests.live.proxy import Proxy
-from tests.live.stories import ONE_EACH, command_begins, expect_replaced_and_clean, grown, prepare, shrink
 from tests.live.trial import Trial, play
 
 from karpool.kube.resources import LEASES
@@ -30,7 +30,7 @@ async def _leads(trial: Trial) -> asyncio.Task[None]:
 
 def test_another_replica_goes_on_when_the_leader_is_killed_or_stopped(running_cluster: ControlPlane) -> None:
     async def scenario(trial: Trial) -> None:
-        async with grown(trial) as onlooker:
+        async with grown(trial) as monitor:
             for name, end in (("one", trial.kill), ("two", trial.stop)):
                 trial.start()
                 await shrink(trial, name)
@@ -38,7 +38,7 @@ def test_another_replica_goes_on_when_the_leader_is_killed_or_stopped(running_cl
                 await end(await _leads(trial))
             await _leads(trial)
             await shrink(trial, "three")
-            await expect_replaced_and_clean(trial, onlooker)
+            await expect_replaced_and_clean(trial, monitor)
 
     play(running_cluster, scenario)
 
@@ -46,10 +46,10 @@ def test_another_replica_goes_on_when_the_leader_is_killed_or_stopped(running_cl
 def test_a_leader_that_slept_through_the_end_of_its_lease_writes_nothing(running_cluster: ControlPlane) -> None:
     async def scenario(trial: Trial) -> None:
         await prepare(trial, *ONE_EACH)
-        async with Proxy(trial.target) as proxy, Onlooker(trial, healthy=ONE_EACH, leaving=ONE_EACH) as onlooker:
+        async with Proxy(trial.target) as proxy, RuleMonitor(trial, healthy=ONE_EACH, leaving=ONE_EACH) as monitor:
             sleeper = _replica(proxy.url)
             try:
-                await settles(trial, ONE_EACH)
+                await wait_until_settled(trial, ONE_EACH)
                 sleeper.send_signal(signal.SIGSTOP)
                 lease = await trial.client.get(LEASES, "karpool", namespace="karpool")
                 written = len(proxy.writes)
@@ -57,7 +57,7 @@ def test_a_leader_that_slept_through_the_end_of_its_lease_writes_nothing(running
                 trial.start()
                 await _leads(trial)
                 sleeper.send_signal(signal.SIGCONT)
-                await expect_replaced_and_clean(trial, onlooker)
+                await expect_replaced_and_clean(trial, monitor)
                 assert lease.spec.holder_identity
                 assert proxy.writes[written:] == []
                 assert sleeper.poll() is None

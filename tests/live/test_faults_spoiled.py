@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.live.aftermath import Onlooker, expect_nothing_left_behind, settles
 from tests.live.control_plane import ControlPlane
-from tests.live.stories import prepare, replaced, shrink
+from tests.live.fault_scenarios import prepare, replaced, shrink
+from tests.live.invariants import RuleMonitor, expect_nothing_left_behind, wait_until_settled
 from tests.live.trial import Trial, play
 
 from karpool.execution import actions as a
@@ -26,8 +26,8 @@ def test_a_spoiled_action_shows_and_a_sound_controller_mends_it(
         limits = dict.fromkeys(names.values(), 1)
         await prepare(trial, *limits)
         sound = trial.start()
-        async with Onlooker(trial, healthy=limits, leaving=limits) as onlooker:
-            await settles(trial, limits)
+        async with RuleMonitor(trial, healthy=limits, leaving=limits) as monitor:
+            await wait_until_settled(trial, limits)
             await trial.stop(sound)
             for kind, name in names.items():
                 with monkeypatch.context() as patch:
@@ -35,7 +35,7 @@ def test_a_spoiled_action_shows_and_a_sound_controller_mends_it(
                     await _gets_nowhere(trial, name)
             trial.start()
             await replaced(trial, *limits)
-            await expect_nothing_left_behind(trial, onlooker, limits)
+            await expect_nothing_left_behind(trial, monitor, limits)
 
     play(running_cluster, scenario)
 

@@ -10,7 +10,7 @@ import yaml
 from tests.live import audit, manifests
 from tests.live.audit import AuditedRequest, Right
 from tests.live.control_plane import ControlPlane
-from tests.live.karpenter_part import karpenter
+from tests.live.fake_karpenter import karpenter
 from tests.live.trial import SETTINGS, Trial, budget, deployment, pool
 
 from karpool.kube.kubeconfig import find_target

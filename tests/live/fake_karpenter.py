@@ -1,4 +1,4 @@
-"""Karpenter's part in a trial: launches what NodeClaims ask for, and drains and ends what is deleted."""
+"""Stands for Karpenter in a trial: launches NodeClaims, and drains and terminates those that are deleted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,8 +22,8 @@ LAUNCHED = ("Launched",)
 READY = ("Launched", "Registered", "Initialized", "Consolidatable")
 
 
-class KarpenterPart:
-    """Does for each NodeClaim what is due; its machines are Node objects."""
+class FakeKarpenter:
+    """Reconciles NodeClaims; its instances are Node objects."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
@@ -33,14 +33,14 @@ class KarpenterPart:
         self._machines = Kwok(trial.client, ClusterStore(), classes, trial.catalog, lambda: datetime.now(UTC))
 
     async def run(self) -> None:
-        """Play until cancelled."""
+        """Reconcile until cancelled."""
         while True:
             for claim in await self._trial.claims():
                 with suppress(NotFoundError, ConflictError, TooManyRequestsError):
-                    await self._look_after(claim)
+                    await self._reconcile(claim)
             await asyncio.sleep(0.2)
 
-    async def _look_after(self, claim: NodeClaim) -> None:
+    async def _reconcile(self, claim: NodeClaim) -> None:
         if claim.metadata.deletion_timestamp is not None:
             await self._end(claim)
         elif not claim.is_true("Launched"):
@@ -84,7 +84,7 @@ class KarpenterPart:
 @asynccontextmanager
 async def karpenter(trial: Trial) -> AsyncIterator[None]:
     """Karpenter works while the block lasts."""
-    task = asyncio.create_task(KarpenterPart(trial).run())
+    task = asyncio.create_task(FakeKarpenter(trial).run())
     try:
         yield
     finally:

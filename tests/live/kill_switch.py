@@ -1,4 +1,4 @@
-"""A client that dies at a certain write, as a process does that is killed there: nothing is sent after that."""
+"""A client that stops at a certain write, as if its process were killed there."""
 
 import asyncio
 from typing import Any
@@ -8,15 +8,15 @@ from karpool.kube.target import Target
 from karpool.kube.transport import Request
 
 
-class Fuse:
-    """Counts the writes of one operator, and ends it at the one it was armed for.
+class KillSwitch:
+    """Counts the writes of one operator, and kills it at the write it is armed for.
 
-    Events and the status of pools are told beside everything else, whenever there is time, and are not counted.
+    Events and the status of pools are written in the background, and are not counted.
     """
 
     def __init__(self) -> None:
-        self.blown = asyncio.Event()
-        """Set when the operator is dead and whatever it sent is answered, though nobody hears that."""
+        self.killed = asyncio.Event()
+        """Set when the operator is dead and all its requests are answered, though it gets no answers."""
         self.writes: list[str] = []
         self._dead = False
         self._fatal = 0
@@ -24,16 +24,16 @@ class Fuse:
         self._under_way = 0
 
     def arm(self, write: int, *, sent: bool) -> None:
-        """Die at a write from now, the first being 1: after it was carried out, or just before it is sent."""
+        """Kill at the n-th write from now: after the server has acted on it, or just before it is sent."""
         self.writes.clear()
         self._fatal, self._sends = write, sent
 
     def client(self, target: Target, **options: Any) -> Client:
         """The client to give to an operator as `make_client`."""
-        return _Fused(self, target, **options)
+        return _KillableClient(self, target, **options)
 
-    async def pass_on(self, client: "_Fused", request: Request) -> bytes:
-        """Send a request; whoever waits for an answer after the end waits for ever."""
+    async def pass_on(self, client: "_KillableClient", request: Request) -> bytes:
+        """Send a request; after the kill it never returns."""
         self._under_way += 1
         try:
             if not self._dead and self._lives_on(request):
@@ -41,10 +41,10 @@ class Fuse:
         finally:
             self._under_way -= 1
             if self._dead and not self._under_way:
-                self.blown.set()
+                self.killed.set()
             if self._dead:
                 await asyncio.Event().wait()
-        raise AssertionError("the dead do not return")
+        raise AssertionError("a killed client does not return")
 
     def _lives_on(self, request: Request) -> bool:
         """Whether a request is still sent; it may be the last one."""
@@ -55,13 +55,13 @@ class Fuse:
         return self._sends or not self._dead
 
 
-class _Fused(Client):
-    def __init__(self, fuse: Fuse, target: Target, **options: Any) -> None:
+class _KillableClient(Client):
+    def __init__(self, kill_switch: KillSwitch, target: Target, **options: Any) -> None:
         super().__init__(target, **options)
-        self._fuse = fuse
+        self._switch = kill_switch
 
     async def really_send(self, request: Request) -> bytes:
         return await super()._send(request)
 
     async def _send(self, request: Request) -> bytes:
-        return await self._fuse.pass_on(self, request)
+        return await self._switch.pass_on(self, request)

@@ -1,4 +1,4 @@
-"""What must hold whatever went wrong: nothing is left behind, no rule was broken, and the controller goes on."""
+"""What must hold after any fault: nothing is left behind, no rule was broken, and the controller still works."""
 
 import asyncio
 from collections import Counter
@@ -25,13 +25,13 @@ PROBE = "probe"
 _MARKS = (DISRUPTED_TAINT, UNREGISTERED_TAINT)
 
 
-def own(name: str) -> dict[str, Any]:
+def in_pool(name: str) -> dict[str, Any]:
     """What is merged into a pod's spec so that it runs in one pool only."""
     return {"nodeSelector": {NODEPOOL: name}}
 
 
 class _Seen(Generic[T]):
-    """Keeps what a watch brings, and has every change looked at."""
+    """Keeps the objects of a watch, and checks after every change."""
 
     def __init__(self, look: Callable[[], None]) -> None:
         self.objects: dict[str, T] = {}
@@ -50,8 +50,8 @@ class _Seen(Generic[T]):
         self._look()
 
 
-class Onlooker:
-    """Watches from outside: how many pods of an app are healthy, and how many nodes of a pool are on their way out."""
+class RuleMonitor:
+    """Watches how many pods of an app are healthy, and how many nodes of a pool are being disrupted."""
 
     def __init__(self, trial: Trial, *, healthy: Mapping[str, int], leaving: Mapping[str, int]) -> None:
         """`healthy`: the fewest pods by app, once there were as many; `leaving`: the most nodes by pool."""
@@ -144,7 +144,7 @@ def _of_claim(claim: NodeClaim, machines: set[str]) -> list[str]:
     return complaints
 
 
-async def settles(trial: Trial, pools: Mapping[str, int], seconds: float = 40.0) -> float:
+async def wait_until_settled(trial: Trial, pools: Mapping[str, int], seconds: float = 40.0) -> float:
     """Wait until pools have so many nodes and nothing is left behind; how long that took."""
     complaints: list[str] = []
 
@@ -160,19 +160,19 @@ async def settles(trial: Trial, pools: Mapping[str, int], seconds: float = 40.0)
         raise AssertionError("; ".join(complaints) + f"\n{error}") from None
 
 
-async def expect_nothing_left_behind(trial: Trial, onlooker: Onlooker, pools: Mapping[str, int]) -> None:
-    """The check at the end of every story: at rest with so many nodes, no rule broken on the way, and it goes on."""
-    await settles(trial, pools)
-    await goes_on(trial)
-    await settles(trial, pools)
-    assert not onlooker.broken, onlooker.broken
+async def expect_nothing_left_behind(trial: Trial, monitor: RuleMonitor, pools: Mapping[str, int]) -> None:
+    """The check at the end of every fault test."""
+    await wait_until_settled(trial, pools)
+    await expect_still_working(trial)
+    await wait_until_settled(trial, pools)
+    assert not monitor.broken, monitor.broken
 
 
-async def goes_on(trial: Trial) -> None:
+async def expect_still_working(trial: Trial) -> None:
     """A pod that needs a node of its own gets one, and that goes again when the pod is gone."""
     with suppress(ConflictError):
         await trial.make(pool(PROBE, disruption={"consolidateAfter": "0s"}))
-        await trial.make(deployment(PROBE, 0, **own(PROBE)))
+        await trial.make(deployment(PROBE, 0, **in_pool(PROBE)))
     await trial.scale(PROBE, 1)
 
     async def count() -> int:

@@ -1,11 +1,11 @@
-"""What the stories of faults have in common: three Deployments, each in a pool of its own, that grow and shrink."""
+"""The scenario of the fault tests: three Deployments, each in a pool of its own, that grow and shrink."""
 
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tests.live.aftermath import Onlooker, expect_nothing_left_behind, own, settles
+from tests.live.invariants import RuleMonitor, expect_nothing_left_behind, in_pool, wait_until_settled
 from tests.live.trial import Trial, budget, deployment, pool
 
 from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
@@ -14,7 +14,7 @@ NAMES = ("one", "two", "three")
 ONE_EACH = dict.fromkeys(NAMES, 1)
 MANY, FEW = 6, 2
 SMALL = "c-4x-amd64-linux"
-PATIENCE = 150.0
+SECONDS = 150.0
 """Kubernetes lets an eviction that was cut short count against its budget for two minutes."""
 
 
@@ -22,24 +22,24 @@ async def prepare(trial: Trial, *names: str) -> None:
     """Pools that lose one node at a time, and Deployments that lose one pod at a time, while no controller runs."""
     for name in names:
         await trial.make(pool(name, disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "1"}]}))
-        await trial.make(deployment(name, MANY, **own(name)), budget(name, minAvailable=1))
+        await trial.make(deployment(name, MANY, **in_pool(name)), budget(name, minAvailable=1))
 
     async def all_wait() -> bool:
         pods_by_app = Counter(pod.metadata.labels["app"] for pod in await trial.pods() if pod.provisionable)
         return all(pods_by_app[name] == MANY for name in names)
 
-    # Whoever provisions for the pods that there are so far makes two nodes where one would do.
+    # A controller that provisions for some of the pods would make two nodes where one is enough.
     await trial.until("all pods wait for nodes", all_wait)
 
 
 @contextlib.asynccontextmanager
-async def grown(trial: Trial, **options: Any) -> AsyncIterator[Onlooker]:
-    """A controller, with these options, that has a node for each Deployment; somebody watches that rules hold."""
+async def grown(trial: Trial, **options: Any) -> AsyncIterator[RuleMonitor]:
+    """A controller, with these options, that has a node for each Deployment; a monitor checks that rules hold."""
     await prepare(trial, *NAMES)
     trial.start(**options)
-    async with Onlooker(trial, healthy=ONE_EACH, leaving=ONE_EACH) as onlooker:
-        await settles(trial, ONE_EACH)
-        yield onlooker
+    async with RuleMonitor(trial, healthy=ONE_EACH, leaving=ONE_EACH) as monitor:
+        await wait_until_settled(trial, ONE_EACH)
+        yield monitor
 
 
 async def shrink(trial: Trial, *names: str) -> None:
@@ -57,7 +57,7 @@ async def command_begins(trial: Trial, name: str) -> None:
     await trial.until(f"a command is about a node of {name}", tainted)
 
 
-async def replaced(trial: Trial, *names: str, seconds: float = PATIENCE) -> None:
+async def replaced(trial: Trial, *names: str, seconds: float = SECONDS) -> None:
     """Wait until the nodes of some pools, or of all, are replaced by smaller ones."""
     expected = sorted((name, SMALL) for name in names or NAMES)
 
@@ -69,7 +69,7 @@ async def replaced(trial: Trial, *names: str, seconds: float = PATIENCE) -> None
     await trial.until(f"smaller nodes for {', '.join(names or NAMES)}", holds, seconds)
 
 
-async def expect_replaced_and_clean(trial: Trial, onlooker: Onlooker) -> None:
+async def expect_replaced_and_clean(trial: Trial, monitor: RuleMonitor) -> None:
     """All nodes are replaced, and nothing is left behind."""
     await replaced(trial)
-    await expect_nothing_left_behind(trial, onlooker, ONE_EACH)
+    await expect_nothing_left_behind(trial, monitor, ONE_EACH)
