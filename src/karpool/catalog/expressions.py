@@ -67,17 +67,17 @@ class TypeExpression:
         if self.keys == (PRICE,):
             price = catalog.price(offering)
             return price is not None and self._compares(price)
-        held = next((offering.requirements[key] for key in self.keys if key in offering.requirements), None)
-        return held is None or self.wanted is None or held.overlaps(self.wanted)
+        offered = next((offering.requirements[key] for key in self.keys if key in offering.requirements), None)
+        return offered is None or self.wanted is None or offered.overlaps(self.wanted)
 
     def type_matches(self, entry: InstanceType) -> bool:
-        """Whether the type itself meets the condition; what its offerings say is asked of them."""
+        """Whether the type itself meets the condition; its offerings are checked by themselves."""
         if self.wanted is None:
             return bool(entry.offerings) if self.keys == (PRICE,) else self._compares(_amount(entry, self.keys[0]))
         if any(key in offering.requirements for offering in entry.offerings for key in self.keys):
             return True
-        held = next((entry.requirements[key] for key in self.keys if key in entry.requirements), None)
-        return self.wanted.absent if held is None else held.overlaps(self.wanted)
+        label = next((entry.requirements[key] for key in self.keys if key in entry.requirements), None)
+        return self.wanted.absent if label is None else label.overlaps(self.wanted)
 
     def _compares(self, value: float) -> bool:
         match self.operator:

@@ -71,7 +71,7 @@ class Catalog:
 
     types: tuple[InstanceType, ...]
     node_fee: float = 0.0
-    asked: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    price_overrides: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Prices set by the user, by type and capacity type; they hold for types that are observed later, too."""
     by_name: Mapping[str, InstanceType] = field(init=False, repr=False, compare=False)
 

@@ -176,13 +176,13 @@ def _each(wanted: Mapping[str, Requirement], key: str) -> list[tuple[str, str]]:
 
 def _offering(written: FileOffering, wanted: Requirements) -> Offering:
     reserved = CAPACITY_TYPE in wanted and wanted[CAPACITY_TYPE] == one_of(RESERVED)
-    held = wanted.get(RESERVATION_ID)
+    reservation = wanted.get(RESERVATION_ID)
     return Offering(
         requirements=wanted,
         # Reserved capacity is paid for whether it is used or not, so using it costs nothing more.
         price=0.0 if reserved else written.price,
         available=written.available and (not reserved or written.reservation_capacity > 0),
-        reservation_id=next(iter(held.values), None) if held is not None and not held.complement else None,
+        reservation_id=next(iter(reservation.values), None) if reservation and not reservation.complement else None,
         reservation_capacity=written.reservation_capacity if reserved else 0,
     )
 

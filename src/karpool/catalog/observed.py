@@ -1,4 +1,4 @@
-"""Instance types that only the nodes know: seen in the cluster, missing in the catalogue.
+"""Instance types of nodes in the cluster that the catalogue does not have.
 
 Such a type can be kept and priced if a label or the user gives its price. It is never launched, because nodes show what
 is there and not what can be had.
@@ -58,8 +58,8 @@ def observed(nodes: Iterable[Node], claims: Iterable[NodeClaim] = ()) -> tuple[I
 
 
 def with_observed(catalog: Catalog, nodes: Iterable[Node], claims: Iterable[NodeClaim] = ()) -> Catalog:
-    """The catalogue with the types that only nodes and claims know, at the prices the user asked for."""
-    changes = PriceChanges(asked=catalog.asked)
+    """The catalogue with the types that only nodes and claims know, at the prices that the user set."""
+    changes = PriceChanges(overrides=catalog.price_overrides)
     new = [repriced(entry, changes) for entry in observed(nodes, claims) if entry.name not in catalog.by_name]
     return replace(catalog, types=(*catalog.types, *new)) if new else catalog
 

@@ -1,7 +1,7 @@
 """Prices that the user knows better: per type, per type and capacity type, by a factor, or spot as a share.
 
-The order is fixed: the factor changes the source's prices; a price asked for replaces that; a spot fraction is taken of
-the on-demand price that came out; a spot price asked for replaces that.
+The order is fixed: the factor changes the source's prices; an override replaces that; a spot fraction is taken of the
+on-demand price that came out; a spot override replaces that.
 """
 
 import math
@@ -14,17 +14,17 @@ from karpool.catalog.instance_types import Catalog, InstanceType, Offering, chea
 from karpool.model.labels import CAPACITY_TYPES, RESERVED, SPOT
 from karpool.wire.problems import InputError
 
-Asked = Mapping[tuple[str, str], float]
+PriceOverrides = Mapping[tuple[str, str], float]
 _MARKET: Final = (SPOT, RESERVED)
 
 
 @dataclass(frozen=True)
 class PriceChanges:
-    """All changes to a source's prices; a price asked for without a capacity type is not for spot or reserved."""
+    """All changes to a source's prices; an override without a capacity type is not for spot or reserved."""
 
     factor: float = 1.0
     spot_fraction: float | None = None
-    asked: Asked = field(default_factory=dict)
+    overrides: PriceOverrides = field(default_factory=dict)
 
 
 def parse_price(text: str) -> tuple[tuple[str, str], float]:
@@ -69,35 +69,35 @@ def repriced(entry: InstanceType, changes: PriceChanges) -> InstanceType:
     """The type with changed prices."""
     first = [_listed(entry.name, offering, changes) for offering in entry.offerings]
     if changes.spot_fraction is not None:
-        first = _spot_as_share(entry.name, first, changes.spot_fraction, changes.asked)
+        first = _spot_as_share(entry.name, first, changes.spot_fraction, changes.overrides)
     return replace(entry, offerings=tuple(first))
 
 
 def _listed(name: str, offering: Offering, changes: PriceChanges) -> Offering:
-    asked = asked_price(name, offering, changes.asked)
-    price = scaled(offering.price, changes.factor) if asked is None else asked
+    override = override_for(name, offering, changes.overrides)
+    price = scaled(offering.price, changes.factor) if override is None else override
     return offering if price == offering.price else replace(offering, price=price)
 
 
-def _spot_as_share(name: str, offerings: list[Offering], fraction: float, asked: Asked) -> list[Offering]:
+def _spot_as_share(name: str, offerings: list[Offering], fraction: float, overrides: PriceOverrides) -> list[Offering]:
     regular = [offering for offering in offerings if offering.capacity_type not in _MARKET]
     by_zone = {offering.zone: offering.price for offering in regular}
     anywhere = cheapest(offering.price for offering in regular)
 
     def changed(offering: Offering) -> Offering:
         price = scaled(by_zone.get(offering.zone, anywhere), fraction)
-        keep = offering.capacity_type != SPOT or price is None or (name, SPOT) in asked
+        keep = offering.capacity_type != SPOT or price is None or (name, SPOT) in overrides
         return offering if keep else replace(offering, price=price)
 
     return [changed(offering) for offering in offerings]
 
 
-def asked_price(name: str, offering: Offering, asked: Asked) -> float | None:
-    """The price that the user asked for an offering, if any."""
-    exact = asked.get((name, offering.capacity_type))
-    return asked.get((name, "")) if exact is None and offering.capacity_type not in _MARKET else exact
+def override_for(name: str, offering: Offering, overrides: PriceOverrides) -> float | None:
+    """The price that the user set for an offering, if any."""
+    exact = overrides.get((name, offering.capacity_type))
+    return overrides.get((name, "")) if exact is None and offering.capacity_type not in _MARKET else exact
 
 
 def unknown_types(catalog: Catalog) -> list[str]:
-    """Types that a price was asked for and that the catalogue does not have: misspelt, most likely."""
-    return sorted({name for name, _ in catalog.asked if name not in catalog.by_name})
+    """Types with an override that the catalogue does not have: misspelt, most likely."""
+    return sorted({name for name, _ in catalog.price_overrides if name not in catalog.by_name})

@@ -41,12 +41,12 @@ def open_catalog(
     """
     listed = _types(AWS if source is None else source)
     share = listed.spot_fraction if spot_fraction is None else checked_amount("--spot-fraction", spot_fraction)
-    asked = dict(overrides or {})
-    changes = PriceChanges(factor=checked_amount("--price-factor", factor), spot_fraction=share, asked=asked)
+    prices = dict(overrides or {})
+    changes = PriceChanges(factor=checked_amount("--price-factor", factor), spot_fraction=share, overrides=prices)
     types = listed.types
     if changes != PriceChanges(spot_fraction=listed.spot_fraction):
         types = tuple(repriced(entry, changes) for entry in types)
-    return Catalog(types, node_fee=checked_amount("--node-fee", node_fee), asked=asked)
+    return Catalog(types, node_fee=checked_amount("--node-fee", node_fee), price_overrides=prices)
 
 
 def _types(source: str) -> _Types:

@@ -63,14 +63,15 @@ def _compared(
 ) -> tuple[float, str] | None:
     """How many times as much the preferred pool costs, and a warning, where that is many times."""
     for arch in sorted(expensive.keys() & cheap.keys()):
-        mine, other = expensive[arch], cheap[arch]
-        if not other.ordinary or mine.price < SEVERAL_TIMES * other.price:
+        preferred, other = expensive[arch], cheap[arch]
+        if not other.ordinary or preferred.price < SEVERAL_TIMES * other.price:
             continue
-        times = mine.price / other.price if other.price else float("inf")
+        times = preferred.price / other.price if other.price else float("inf")
         warning = (
             f"{heavy.weight} puts it before NodePool {light.name} ({light.weight}), yet its cheapest node, "
-            f"{mine.name}, costs {mine.price:.4g} $/h and that of {light.name}, {other.name}, {other.price:.4g}: every "
-            "small pod that needs a new node gets the expensive one; give the pool a taint, limits, or smaller types"
+            f"{preferred.name}, costs {preferred.price:.4g} $/h and that of {light.name}, {other.name}, "
+            f"{other.price:.4g}: every small pod that needs a new node gets the expensive one; give the pool a taint, "
+            "limits, or smaller types"
         )
         return times, warning
     return None

@@ -61,8 +61,8 @@ class Placement:
         ids = self.engine.tables.pools.reservation_ids
         if not ids:
             return ()
-        held = self.engine.memory["claim_held"][claim]
-        return tuple(name for number, name in enumerate(ids) if held[number])
+        holds = self.engine.memory["claim_held"][claim]
+        return tuple(name for number, name in enumerate(ids) if holds[number])
 
     def claim_types(self, claim: int) -> Array:
         """The types a new node may have, as numbers."""

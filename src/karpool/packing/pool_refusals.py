@@ -187,21 +187,21 @@ class _Check:
         return suitable, Rule.MIN_VALUES, "the types that can be had now are too few for its minValues"
 
     def _label(self) -> tuple[Mask, Rule, str] | None:
-        wanted, held = self._signature.requirements, self.template.requirements
+        wanted, own = self._signature.requirements, self.template.requirements
         host = wanted.get(HOSTNAME)
         if host is not None and not (host.complement and not host.bounded):
             return self.usable, Rule.LABEL, f"requires {HOSTNAME} {host}, which no new node has"
-        key = self._conflict(held, wanted.without(HOSTNAME))
+        key = self._conflict(own, wanted.without(HOSTNAME))
         if key is None:
             return None
-        own = f"has {held[key]}" if key in held else "does not set it"
-        return self.usable, Rule.LABEL, f"requires {key} {wanted[key]}, the pool {own}"
+        has = f"has {own[key]}" if key in own else "does not set it"
+        return self.usable, Rule.LABEL, f"requires {key} {wanted[key]}, the pool {has}"
 
-    def _conflict(self, held: Requirements, wanted: Requirements) -> str | None:
+    def _conflict(self, own: Requirements, wanted: Requirements) -> str | None:
         """The first key on which two requirements conflict."""
-        both = held.intersect(wanted)
+        both = own.intersect(wanted)
         unsatisfiable = next((key for key, allowed in both.items() if not allowed.satisfiable), None)
-        return held.conflict(wanted, undefined=self._free) or unsatisfiable
+        return own.conflict(wanted, undefined=self._free) or unsatisfiable
 
     # -- its types ---------------------------------------------------------------------------------------------------
 
@@ -269,12 +269,12 @@ class _Check:
             name, wanted = self.names[column], int(self.wanted[column])
             best = amount(name, max(0, int(most[column])))
             return left, Rule.NOT_ENOUGH, f"no type has {with_unit(name, wanted)}{after} ({best} at most)"
-        asked = [
+        requests = [
             with_unit(name, int(wanted))
             for name, wanted in zip(self.names, self.wanted, strict=True)
             if wanted and name != "pods" and not name.startswith(ATTACH)
         ]
-        return left, Rule.NOT_ENOUGH, f"no type has {listing(asked)}{after}"
+        return left, Rule.NOT_ENOUGH, f"no type has {listing(requests)}{after}"
 
     # -- what is left in this run ------------------------------------------------------------------------------------
 
@@ -319,9 +319,9 @@ class _Check:
         zoned = [view for view in views if view.key != HOSTNAME]
         keys = list(dict.fromkeys(view.key for view in zoned))
         options = [_choices_of_key([view for view in zoned if view.key == key]) for key in keys]
-        for held, chosen in islice(product(self._alternatives, product(*options)), _MOST_CHOICES):
-            restricted = held.intersect(Requirements(zip(keys, chosen, strict=True)))
-            if restricted.satisfiable and all(key in held or key in self._free for key in keys):
+        for base, chosen in islice(product(self._alternatives, product(*options)), _MOST_CHOICES):
+            restricted = base.intersect(Requirements(zip(keys, chosen, strict=True)))
+            if restricted.satisfiable and all(key in base or key in self._free for key in keys):
                 left = self._allowed & self.types.suitable(restricted)
                 if left.any():
                     yield left

@@ -81,15 +81,15 @@ class TableCache:
 
     def judge_hosts(self) -> None:
         """Mark the nodes that pods ask for by host name."""
-        nodes, asked = self.snapshot.nodes, self._asked_hosts
-        if not asked:
+        nodes, hosts = self.snapshot.nodes, self._host_requirements
+        if not hosts:
             return
-        self.host_ok = np.zeros((len(asked), max(1, len(nodes.states))), dtype=np.uint8)
+        self.host_ok = np.zeros((len(hosts), max(1, len(nodes.states))), dtype=np.uint8)
         rows = [(nodes.get(row).labels[HOSTNAME], row) for row in nodes.rows.values()]
         by_host: dict[str, list[int]] = {}
         for host, row in rows:
             by_host.setdefault(host, []).append(row)
-        for number, wanted in enumerate(asked):
+        for number, wanted in enumerate(hosts):
             if wanted.complement:
                 self.host_ok[number, [row for host, row in rows if wanted.has(host)]] = 1
             else:
@@ -102,15 +102,15 @@ class TableCache:
         self.new_host = np.ones(size, dtype=np.uint8)
         self.tolerates = np.zeros((size, max(1, len(pools))), dtype=np.uint8)
         self.volumes = Ragged()
-        self._asked_hosts: list[Requirement] = []
+        self._host_requirements: list[Requirement] = []
         for number, signature in enumerate(signatures):
             self.incoming[number] = self.requirements.incoming_number(signature.requirements.without(HOSTNAME))
             self.volumes.append([self.requirements.incoming_number(alternative) for alternative in signature.volumes])
             wanted = signature.requirements.get(HOSTNAME)
             if wanted is not None:
-                self.host[number] = len(self._asked_hosts)
+                self.host[number] = len(self._host_requirements)
                 self.new_host[number] = wanted.complement and not wanted.bounded
-                self._asked_hosts.append(wanted)
+                self._host_requirements.append(wanted)
             for pool, template in enumerate(pools):
                 self.tolerates[number, pool] = untolerated(template.taints, signature.tolerations) is None
 

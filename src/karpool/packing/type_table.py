@@ -49,7 +49,7 @@ class RequirementColumns:
         mask: Mask = np.ones(self.size, dtype=np.bool_)
         for key, allowed in wanted.items():
             if key in self.columns:
-                table = [held is None or held.overlaps(allowed) for held in self.sets[key]]
+                table = [rule is None or rule.overlaps(allowed) for rule in self.sets[key]]
                 mask &= np.array(table, dtype=np.bool_)[self.columns[key]]
         return mask
 

@@ -157,8 +157,8 @@ def _certain(daemons: Sequence[Daemon], pool: NodePool, requirements: Requiremen
     ]
 
 
-def _implied(held: Requirements, wanted: Requirements) -> bool:
+def _implied(own: Requirements, wanted: Requirements) -> bool:
     return all(
-        rule.absent if key not in held else not held[key].complement and all(map(rule.has, held[key].values))
+        rule.absent if key not in own else not own[key].complement and all(map(rule.has, own[key].values))
         for key, rule in wanted.items()
     )
