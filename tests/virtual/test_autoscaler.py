@@ -1,7 +1,7 @@
 """The stand-in for Cluster Autoscaler: what the compactor's story rests on."""
 
 import pytest
-from tests.virtual.worlds import CATALOG, HOUR, cluster, scenario
+from tests.virtual.worlds import CATALOG, HOUR, scenario, virtual_cluster
 
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.scenario import Policy, ScenarioError
@@ -22,10 +22,10 @@ COMPACTED = """policies:
 
 
 def nodes(text: str, hours: float = 1.0) -> int:
-    made = cluster(GROUP + text, pools="")
-    made.run(hours * HOUR)
-    assert all(pod.bound for pod in made.store.pods)
-    return len(list(made.store.nodes))
+    cluster = virtual_cluster(GROUP + text, pools="")
+    cluster.run(hours * HOUR)
+    assert all(pod.bound for pod in cluster.store.pods)
+    return len(list(cluster.store.nodes))
 
 
 def test_nodes_under_half_used_go_until_the_rest_is_full() -> None:
@@ -37,24 +37,24 @@ def test_nodes_at_sixty_percent_all_stay() -> None:
 
 
 def test_nothing_goes_within_ten_minutes() -> None:
-    made = cluster(GROUP, pools="")
-    made.run(590.0)
-    assert len(list(made.store.nodes)) == 4
-    made.run(1200.0)
-    assert len(list(made.store.nodes)) == 1
+    cluster = virtual_cluster(GROUP, pools="")
+    cluster.run(590.0)
+    assert len(list(cluster.store.nodes)) == 4
+    cluster.run(1200.0)
+    assert len(list(cluster.store.nodes)) == 1
 
 
 def test_a_policy_may_leave_the_groups_out() -> None:
-    made = VirtualCluster(scenario(GROUP, pools=""), CATALOG, policy=Policy(node_groups=False))
-    made.run(HOUR)
-    assert not list(made.store.nodes)
+    cluster = VirtualCluster(scenario(GROUP, pools=""), CATALOG, policy=Policy(node_groups=False))
+    cluster.run(HOUR)
+    assert not list(cluster.store.nodes)
 
 
 def test_a_policy_may_bring_a_compactor() -> None:
     compacted = scenario(GROUP + SIXTY_PERCENT + COMPACTED, pools="")
-    made = VirtualCluster(compacted, CATALOG, policy=compacted.policies["compacted"])
-    made.run(3 * HOUR)
-    assert len(list(made.store.nodes)) < 4
+    cluster = VirtualCluster(compacted, CATALOG, policy=compacted.policies["compacted"])
+    cluster.run(3 * HOUR)
+    assert len(list(cluster.store.nodes)) < 4
 
 
 def test_pending_pods_bring_nodes_up_to_the_most() -> None:
@@ -63,5 +63,5 @@ def test_pending_pods_bring_nodes_up_to_the_most() -> None:
 
 def test_a_type_that_is_not_offered_is_refused() -> None:
     with pytest.raises(ScenarioError, match="offers no on-demand x-1"):
-        cluster("nodeGroups: [{name: pool, instanceType: x-1}]", pools="")
+        virtual_cluster("nodeGroups: [{name: pool, instanceType: x-1}]", pools="")
     assert CATALOG.by_name

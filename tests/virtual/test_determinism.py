@@ -18,9 +18,9 @@ workloads:
 
 
 def run(seed: int, policy: Policy | None = None) -> VirtualCluster:
-    made = VirtualCluster(scenario(BUSY), CATALOG, policy=policy, seed=seed)
-    made.run(2 * HOUR)
-    return made
+    cluster = VirtualCluster(scenario(BUSY), CATALOG, policy=policy, seed=seed)
+    cluster.run(2 * HOUR)
+    return cluster
 
 
 def encoded(recorder: RunRecorder) -> bytes:
@@ -38,11 +38,11 @@ def test_another_seed_gives_another_run() -> None:
 def test_policies_meet_the_same_workload() -> None:
     wanted = []
     for policy in (Policy(), Policy(disruption=False)):
-        made = VirtualCluster(scenario(BUSY), CATALOG, policy=policy, seed=5)
+        cluster = VirtualCluster(scenario(BUSY), CATALOG, policy=policy, seed=5)
         seen = []
         for minute in range(1, 120):
-            made.run(minute * 60.0)
-            seen.append(made.controller_manager.controllers[0].replicas)
+            cluster.run(minute * 60.0)
+            seen.append(cluster.controller_manager.controllers[0].replicas)
         wanted.append(seen)
     assert wanted[0] == wanted[1]
     assert len(set(wanted[0])) > 3

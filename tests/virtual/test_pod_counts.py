@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tests.virtual.worlds import HOUR, cluster
+from tests.virtual.worlds import HOUR, virtual_cluster
 
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.deployment_controller import REVISION, DeploymentController
@@ -15,21 +15,21 @@ workloads:
 """
 
 
-def check_counts(made: VirtualCluster) -> None:
-    for controller in made.controller_manager.controllers:
+def check_counts(cluster: VirtualCluster) -> None:
+    for controller in cluster.controller_manager.controllers:
         if isinstance(controller, DeploymentController):
             pods = controller.pods.values()
             assert +controller._of_revision == Counter(pod.metadata.labels[REVISION] for pod in pods)
             assert +controller._ready == Counter(pod.metadata.labels[REVISION] for pod in pods if ready(pod))
-    on = {(pod.spec.node_name, pod.key) for pod in made.store.pods if pod.bound}
-    assert {(name, key) for name, keys in made.kubelets._pods_on.items() for key in keys} == on
-    arrivals = made.kubelets._arrivals
-    assert sorted(arrivals, key=arrivals.__getitem__) == [pod.key for pod in made.store.pods]
+    on = {(pod.spec.node_name, pod.key) for pod in cluster.store.pods if pod.bound}
+    assert {(name, key) for name, keys in cluster.kubelets._pods_on.items() for key in keys} == on
+    arrivals = cluster.kubelets._arrivals
+    assert sorted(arrivals, key=arrivals.__getitem__) == [pod.key for pod in cluster.store.pods]
 
 
 def test_counts_kept_by_changes_are_those_of_a_fresh_look() -> None:
-    made = cluster(TEXT)
-    made.queue.observers.append(lambda: check_counts(made))
-    made.run(HOUR)
-    assert made.controller_manager.controllers[0].revision == 4
-    assert len(made.store.nodes) > 0
+    cluster = virtual_cluster(TEXT)
+    cluster.queue.observers.append(lambda: check_counts(cluster))
+    cluster.run(HOUR)
+    assert cluster.controller_manager.controllers[0].revision == 4
+    assert len(cluster.store.nodes) > 0

@@ -23,11 +23,11 @@ def duration(seconds: int) -> Duration:
 
 @st.composite
 def workloads(draw: st.DrawFn) -> tuple[Workload, ...]:
-    made = []
+    drawn = []
     for number in range(draw(st.integers(1, 3))):
         times = sorted(draw(st.lists(st.integers(60, int(BUSY)), max_size=3)))
         steps = [CurveStep(after=duration(at), value=draw(st.integers(0, 8))) for at in (0, *times)]
-        made.append(
+        drawn.append(
             Workload(
                 name=f"app{number}",
                 kind=draw(st.sampled_from(["Deployment", "Deployment", "StatefulSet"])),
@@ -40,7 +40,7 @@ def workloads(draw: st.DrawFn) -> tuple[Workload, ...]:
                 deploys=tuple(duration(at) for at in draw(st.lists(st.integers(300, int(BUSY)), max_size=1))),
             )
         )
-    return (*made, Workload(name="agent", kind="DaemonSet", cpu=parse_quantity("50m")))
+    return (*drawn, Workload(name="agent", kind="DaemonSet", cpu=parse_quantity("50m")))
 
 
 @st.composite
@@ -90,12 +90,12 @@ class Killer:
 
 
 @examples(12)
-@given(made=scenarios(), seed=st.integers(0, 3), gaps=st.lists(st.integers(1, 60), max_size=12))
-def test_no_rule_is_broken_and_nothing_is_left_over(made: Scenario, seed: int, gaps: list[int]) -> None:
-    cluster = VirtualCluster(made, CATALOG, seed=seed)
-    rules = Invariants(cluster)
+@given(drawn=scenarios(), seed=st.integers(0, 3), gaps=st.lists(st.integers(1, 60), max_size=12))
+def test_no_rule_is_broken_and_nothing_is_left_over(drawn: Scenario, seed: int, gaps: list[int]) -> None:
+    cluster = VirtualCluster(drawn, CATALOG, seed=seed)
+    invariants = Invariants(cluster)
     cluster.actuator.observers.append(Killer(cluster, gaps))
     cluster.run(BUSY)
-    if not any(isinstance(fault, Interruptions) for fault in made.faults):
+    if not any(isinstance(fault, Interruptions) for fault in drawn.faults):
         cluster.run(QUIET)
-        rules.expect_nothing_left_over()
+        invariants.expect_nothing_left_over()

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.virtual.invariants import BrokenInvariantError
-from tests.virtual.worlds import HOUR, watched
+from tests.virtual.worlds import HOUR, checked_cluster
 
 from karpool.execution import actions as a
 
@@ -14,15 +14,15 @@ STORY = (
 
 def ends_well(spoiled: type | None) -> bool:
     """Whether the evening's pods end up on cheap nodes with no rule broken and nothing left over."""
-    made, rules = watched(STORY)
-    execute = made.actuator._do
-    made.actuator._do = lambda action: None if type(action) is spoiled else execute(action)  # type: ignore[method-assign]
+    cluster, invariants = checked_cluster(STORY)
+    execute = cluster.actuator._do
+    cluster.actuator._do = lambda action: None if type(action) is spoiled else execute(action)  # type: ignore[method-assign]
     try:
-        made.run(1.5 * HOUR)
-        rules.expect_nothing_left_over()
+        cluster.run(1.5 * HOUR)
+        invariants.expect_nothing_left_over()
     except BrokenInvariantError:
         return False
-    return made.recorder.samples[-1].price_per_hour < 0.2 and made.recorder.summary().evictions > 0
+    return cluster.recorder.samples[-1].price_per_hour < 0.2 and cluster.recorder.summary().evictions > 0
 
 
 def test_nothing_spoiled_ends_well() -> None:

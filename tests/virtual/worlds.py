@@ -27,18 +27,18 @@ def scenario(text: str, *, pools: str = POOL) -> Scenario:
     return read_scenario(pools + text)
 
 
-def cluster(text: str, *, pools: str = POOL, seed: int = 0) -> VirtualCluster:
+def virtual_cluster(text: str, *, pools: str = POOL, seed: int = 0) -> VirtualCluster:
     return VirtualCluster(scenario(text, pools=pools), CATALOG, seed=seed)
 
 
-def watched(text: str, *, pools: str = POOL, seed: int = 0) -> tuple[VirtualCluster, Invariants]:
-    made = cluster(text, pools=pools, seed=seed)
-    return made, Invariants(made)
+def checked_cluster(text: str, *, pools: str = POOL, seed: int = 0) -> tuple[VirtualCluster, Invariants]:
+    cluster = virtual_cluster(text, pools=pools, seed=seed)
+    return cluster, Invariants(cluster)
 
 
-def pods_of(made: VirtualCluster, app: str) -> list[str]:
-    return [pod.name for pod in made.store.pods if pod.metadata.labels.get("app.kubernetes.io/name") == app]
+def pods_of(cluster: VirtualCluster, app: str) -> list[str]:
+    return [pod.name for pod in cluster.store.pods if pod.metadata.labels.get("app.kubernetes.io/name") == app]
 
 
-def changed(made: Scenario, **fields: object) -> Scenario:
-    return msgspec.structs.replace(made, **fields)
+def changed(original: Scenario, **fields: object) -> Scenario:
+    return msgspec.structs.replace(original, **fields)

@@ -1,8 +1,8 @@
-"""What is kept by changes must be what a look from scratch finds: columns, situations, places."""
+"""What is kept up to date by changes equals what is built anew: columns, decision contexts, placements."""
 
 import numpy as np
 import pytest
-from tests.virtual.worlds import CATALOG, HOUR, cluster, scenario
+from tests.virtual.worlds import CATALOG, HOUR, scenario, virtual_cluster
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.context import DecisionContext
@@ -35,23 +35,23 @@ def rows_by_name(snapshot: Snapshot) -> dict[str, tuple[list[int], list[int], in
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_mirror_shows_what_a_new_snapshot_shows(seed: int) -> None:
-    made = cluster(BUSY, seed=seed)
+def test_the_cluster_state_shows_what_a_new_snapshot_shows(seed: int) -> None:
+    cluster = virtual_cluster(BUSY, seed=seed)
     for minute in range(7, 120, 7):
-        made.run(minute * 60.0)
-        fresh = Snapshot(with_claims_launched(made.store.objects(), made.cloud.catalog))
-        assert rows_by_name(made.cluster_state.snapshot) == rows_by_name(fresh)
+        cluster.run(minute * 60.0)
+        fresh = Snapshot(with_claims_launched(cluster.store.objects(), cluster.cloud.catalog))
+        assert rows_by_name(cluster.cluster_state.snapshot) == rows_by_name(fresh)
 
 
 class Compared(VirtualCluster):
-    """Asks a situation from scratch at every pass, too."""
+    """Builds a decision context anew at every pass, too."""
 
     compared = 0
 
     def compare(self) -> None:
-        made = self.controller
-        assert made.session is not None
-        disruption, session = made._disruption, made.session
+        controller = self.controller
+        assert controller.session is not None
+        disruption, session = controller._disruption, controller.session
         now, objects = self.now, with_claims_launched(self.store.objects(), self.cloud.catalog)
         snapshot = Snapshot(objects)
         fresh = DecisionContext(
@@ -66,19 +66,19 @@ class Compared(VirtualCluster):
         with disruption._context() as living:
             commands = DecisionPass(living, disruption._recalled(living)).decide()
         if not nodes_in_commands(objects):
-            # A living situation also counts nodes that wait in a command as busy and their pods as moving.
+            # A living context also counts nodes that wait in a command as busy and their pods as moving.
             assert [command.nodes for command in commands] == [command.nodes for command in expected]
             self.compared += 1
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_living_situation_decides_as_a_new_one(seed: int) -> None:
-    made = Compared(scenario(BUSY), CATALOG, seed=seed)
-    assert isinstance(made, Compared)
+def test_a_living_context_decides_as_a_new_one(seed: int) -> None:
+    cluster = Compared(scenario(BUSY), CATALOG, seed=seed)
+    assert isinstance(cluster, Compared)
     for step in range(12, 240):
-        made.run(step * 30.0 + 3.0)
-        made.compare()
-    assert made.compared > 30
+        cluster.run(step * 30.0 + 3.0)
+        cluster.compare()
+    assert cluster.compared > 30
 
 
 RULES = """
@@ -113,10 +113,10 @@ workloads:
 
 def test_the_scheduler_knows_every_place_that_the_engine_knows() -> None:
     """The engine also minds zones without nodes, so it may refuse more; what it allows, the scheduler must find."""
-    made = cluster(RULES)
-    made.run(HOUR)
-    assert all(pod.bound for pod in made.store.pods)
-    snapshot = made.cluster_state.snapshot
+    cluster = virtual_cluster(RULES)
+    cluster.run(HOUR)
+    assert all(pod.bound for pod in cluster.store.pods)
+    snapshot = cluster.cluster_state.snapshot
     engine = Engine(snapshot, CATALOG)
     asked = 0
     for row, pod in enumerate(list(snapshot.pods.objects)):
@@ -127,15 +127,15 @@ def test_the_scheduler_knows_every_place_that_the_engine_knows() -> None:
             (target,) = trial.place([row], exempt=[True], existing_only=True).targets
         home = pod.spec.node_name
         snapshot.remove_pod(pod.key)
-        unbound = made.cluster_state.store.pods.get(pod.key)
+        unbound = cluster.cluster_state.store.pods.get(pod.key)
         assert unbound is not None
         snapshot.put_pod(unbound)
         at = snapshot.pods.rows[pod.key]
         snapshot._unbind(at)
-        mask = feasible_nodes(snapshot, at, np.asarray(made.cluster_state.open))
+        mask = feasible_nodes(snapshot, at, np.asarray(cluster.cluster_state.open))
         snapshot._bind(at, home)
         assert mask[snapshot.nodes.rows[home]], f"{pod.key} no longer fits where it is"
-        if target != UNPLACED and made.cluster_state.open[target]:
+        if target != UNPLACED and cluster.cluster_state.open[target]:
             assert mask[target]
             asked += 1
     assert asked > 5
