@@ -40,8 +40,8 @@ def pool_node(
 ) -> tuple[Node, tuple[Pod, ...]]:
     """A node of four CPUs, marked ten minutes ago, with a pod for each amount of CPU; keywords as of `node`."""
     text = encode_mark(mark) if isinstance(mark, Mark) else mark
-    held = {**(annotations or {}), **({} if text is None else {ANNOTATION: text})}
-    made = node(name, pool=None, cpu=cpu, labels=labels or ({GKE: pool} if pool else {}), annotations=held, **rest)
+    written = {**(annotations or {}), **({} if text is None else {ANNOTATION: text})}
+    made = node(name, pool=None, cpu=cpu, labels=labels or ({GKE: pool} if pool else {}), annotations=written, **rest)
     bound = tuple(
         spec if isinstance(spec, Pod) else pod(f"{name}-{number}", cpu=spec, memory="64Mi", node=name)
         for number, spec in enumerate(pods)

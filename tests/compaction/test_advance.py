@@ -97,33 +97,33 @@ def test_the_chosen_node_is_cordoned_in_one_change_with_its_state() -> None:
 
 
 @table(
-    row("ten seconds after the last", began=ago(seconds=10), most=None, begins=False, requeue_at=ago(seconds=-290)),
+    row("ten seconds after the last", started=ago(seconds=10), most=None, starts=False, requeue_at=ago(seconds=-290)),
     row(
         "a second before the interval is over",
-        began=ago(seconds=299),
+        started=ago(seconds=299),
         most=None,
-        begins=False,
+        starts=False,
         requeue_at=ago(seconds=-1),
     ),
-    row("the interval is over", began=ago(seconds=300), most=None, begins=True, requeue_at=ago(seconds=-10)),
-    row("ten seconds, but two at once", began=ago(seconds=10), most=2, begins=True, requeue_at=ago(seconds=-10)),
-    row("the interval is over, but one at once", began=ago(seconds=300), most=1, begins=False, requeue_at=None),
-    row("the time of the last is unknown", began=None, most=None, begins=True, requeue_at=ago(seconds=-10)),
+    row("the interval is over", started=ago(seconds=300), most=None, starts=True, requeue_at=ago(seconds=-10)),
+    row("ten seconds, but two at once", started=ago(seconds=10), most=2, starts=True, requeue_at=ago(seconds=-10)),
+    row("the interval is over, but one at once", started=ago(seconds=300), most=1, starts=False, requeue_at=None),
+    row("the time of the last is unknown", started=None, most=None, starts=True, requeue_at=ago(seconds=-10)),
     row(
         "the time of the last is in the future",
-        began=ago(hours=-9),
+        started=ago(hours=-9),
         most=None,
-        begins=False,
+        starts=False,
         requeue_at=ago(seconds=-300),
     ),
 )
 def test_a_pool_begins_one_scale_down_in_each_regular_interval_unless_it_says_how_many_at_once(
-    began: datetime | None, most: int | None, *, begins: bool, requeue_at: datetime | None
+    started: datetime | None, most: int | None, *, starts: bool, requeue_at: datetime | None
 ) -> None:
-    waiting = draining("x", mark=Mark(in_progress=True, updated=began, drained_at=ago(seconds=5)))
+    waiting = draining("x", mark=Mark(in_progress=True, updated=started, drained_at=ago(seconds=5)))
     given = config(main=pool_config(max_in_progress=most))
     result = step(pool_node("a", pods=["1"]), pool_node("b", pods=["1"]), waiting, ROOMY, given=given)
-    assert events(result.actions) == ([("a", "ScaleDownStarted")] if begins else [])
+    assert events(result.actions) == ([("a", "ScaleDownStarted")] if starts else [])
     assert result.requeue_at == requeue_at
 
 
@@ -272,7 +272,7 @@ def test_a_pool_that_gets_a_node_back_gives_none_away_in_the_same_step() -> None
     assert {name: cordon for name, (_, cordon) in states(result.actions).items()} == {"a": False}
 
 
-# -- whole stories -----------------------------------------------------------------------------------------------------
+# -- whole scale-downs ---------------------------------------------------------------------------------------------
 
 
 def test_a_drain_that_a_budget_first_refuses_goes_on_after_a_restart_until_the_node_is_empty() -> None:
@@ -326,13 +326,13 @@ def test_however_often_it_is_looked_at_a_pool_gives_away_one_node_in_each_interv
 ) -> None:
     objects, now = cluster([*(pool_node(f"n{i}", pods=["100m"]) for i in range(9)), ROOMY]), NOW
     given = config(main=pool_config(max_in_progress=most))
-    began: list[datetime] = []
+    started: list[datetime] = []
     while now < NOW + timedelta(minutes=14):
         result = advance(objects, given, now, DEFAULTS)
-        began += [now for _, reason in events(result.actions) if reason == "ScaleDownStarted"]
+        started += [now for _, reason in events(result.actions) if reason == "ScaleDownStarted"]
         objects = carried_out(objects, result.actions, refused=("default/n0-0",))
         now = result.requeue_at or now + DEFAULTS.sleep
-    assert [(after - before).total_seconds() for before, after in pairwise(began)] == apart
+    assert [(after - before).total_seconds() for before, after in pairwise(started)] == apart
 
 
 def _scheduled(objects: Objects, moved: list[Any]) -> list[Any]:

@@ -102,7 +102,7 @@ WINDOW = {"schedule": "0 20 * * *", "duration": "10h"}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is empty"),
         ("{", "cut short"),
@@ -129,9 +129,9 @@ WINDOW = {"schedule": "0 20 * * *", "duration": "10h"}
         (json.dumps({"kind": "ConfigMap", "data": {KEY: "{"}}), f"data[{KEY}]: the JSON is cut short"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(text: str, said: str) -> None:
+def test_what_is_wrong_is_said_in_one_line(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_config(text, file="compactor.json")
     assert str(caught.value).startswith("compactor.json: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -172,7 +172,7 @@ def test_nodes_are_counted_by_reason_and_each_once_for_every_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("required", "nodes", "said"),
+    ("required", "nodes", "message"),
     [
         (2, (pool_node("a", pods=["1"]),), "1 node of pool main is under-used; 2 are needed"),
         (
@@ -182,6 +182,6 @@ def test_nodes_are_counted_by_reason_and_each_once_for_every_code() -> None:
         ),
     ],
 )
-def test_one_is_and_two_are(required: int, nodes: Any, said: str) -> None:
+def test_one_is_and_two_are(required: int, nodes: Any, message: str) -> None:
     decision = decided(*nodes, given=config(main=pool_config(required=required)))
-    assert said in [reason.message for reason in decision.nodes[0].reasons]
+    assert message in [reason.message for reason in decision.nodes[0].reasons]

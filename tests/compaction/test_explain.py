@@ -44,7 +44,7 @@ def outcomes(explanation: CompactionExplanation) -> dict[str, tuple[bool, str | 
 def test_every_reason_is_told_not_only_the_first_kind() -> None:
     alone = pod("alone", cpu="3500m", node="a", owner=None)
     covered = pod("web-1", cpu="100m", node="a", labels={"app": "web"})
-    held = pool_node(
+    blocked = pool_node(
         "a",
         pods=[alone, covered],
         created=ago(minutes=5),
@@ -53,7 +53,7 @@ def test_every_reason_is_told_not_only_the_first_kind() -> None:
         mark=Mark(retry_after=NOW + timedelta(minutes=9)),
     )
     budgets = (pdb("web", {"app": "web"}, allowed=0),)
-    explanation = explained("a", held, given=config(main=pool_config(required=3)), pod_disruption_budgets=budgets)
+    explanation = explained("a", blocked, given=config(main=pool_config(required=3)), pod_disruption_budgets=budgets)
     assert codes(explanation) == [
         "NodeNotReady",
         "CPUOverLimit",

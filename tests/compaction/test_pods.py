@@ -60,8 +60,8 @@ def test_which_pods_keep_a_node(rest: dict[str, Any], code: str | None) -> None:
 
 def test_every_pod_that_keeps_a_node_is_named() -> None:
     alone = pod("alone", node="n1", owner=None)
-    held = pod("held-1", node="n1", volumes=[SCRATCH])
-    (verdict, _) = decided(pool_node("n1", pods=[alone, held]), ROOMY).nodes
+    scratch = pod("held-1", node="n1", volumes=[SCRATCH])
+    (verdict, _) = decided(pool_node("n1", pods=[alone, scratch]), ROOMY).nodes
     assert [reason.object for reason in verdict.reasons] == ["Pod default/alone", "Pod default/held-1"]
     assert "scratch" in verdict.reasons[1].message
 

@@ -17,7 +17,7 @@ NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("mark", "cordon", "said"),
+    ("mark", "cordon", "action"),
     [
         (Mark(marked=True, marked_at=NOW), None, "mark"),
         (Mark(updated=NOW), None, "unmark"),
@@ -27,9 +27,9 @@ NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
         (abandoned_mark(NOW, NOW), False, "uncordon"),
     ],
 )
-def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None, said: str) -> None:  # noqa: FBT001
+def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None, action: str) -> None:  # noqa: FBT001
     actuator = DryRunActuator()
     actuator.with_marks(Objects(nodes=(make_node("a"),)))
     with capture_logs() as logs:
         asyncio.run(actuator.execute((SetNodeState("a", ANNOTATION, encode_mark(mark), cordon),)))
-    assert [(line["event"], line["action"]) for line in logs] == [("action skipped in a dry run", said)]
+    assert [(line["event"], line["action"]) for line in logs] == [("action skipped in a dry run", action)]

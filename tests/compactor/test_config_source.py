@@ -44,8 +44,8 @@ def test_a_file_may_go_come_back_and_be_broken_and_each_is_said_once(tmp_path: P
         "cannot",
         None,
     ]
-    said = [line["so"] for line in logs if line["log_level"] == "error"]
-    assert said == ["nothing is done without one", *["the last good one is kept"] * 2]
+    consequences = [line["so"] for line in logs if line["log_level"] == "error"]
+    assert consequences == ["nothing is done without one", *["the last good one is kept"] * 2]
     assert config.current is not None
     assert list(config.current.node_pools) == ["large"]
 

@@ -82,7 +82,7 @@ class Run:
     def start(self, command: Command) -> None:
         self.execute(start(self.world, command), starting=True)
 
-    def look(self) -> tuple[bool, datetime | None]:
+    def reconcile(self) -> tuple[bool, datetime | None]:
         """One look: whether something was to be done, and when to look again."""
         state = ExecutionState() if self.forgetful else self.state
         self.state, actions = advanced(self.world.objects(), state, self.world.now)
@@ -99,14 +99,14 @@ class Run:
     def until_quiet(self, most: timedelta = timedelta(hours=3)) -> None:
         """Go on until nothing is to be done and nothing is to come."""
         for _ in range(20_000):
-            acted, next_look = self.look()
+            acted, next_run = self.reconcile()
             if acted:
                 # Actions may have brought what the next stage waits for; a clock that moves makes time-outs real.
                 self.world.pass_time(self.world.now + timedelta(milliseconds=50))
-            elif next_look is None or next_look > START + most:
+            elif next_run is None or next_run > START + most:
                 return
             else:
-                self.world.pass_time(next_look)
+                self.world.pass_time(next_run)
         message = "the run does not come to rest"
         raise AssertionError(message)
 

@@ -42,7 +42,7 @@ def started(make: Callable[[World], Command], **options: bool) -> tuple[World, R
     return world, run
 
 
-def look(
+def reconcile(
     world: World, state: ExecutionState | None = None, settings: ExecutionSettings = SETTINGS
 ) -> tuple[Action, ...]:
     return advanced(world.objects(), state or ExecutionState(), world.now, settings)[1]
@@ -146,11 +146,11 @@ def test_a_pool_that_is_not_ready_starts_no_replacement() -> None:
 
 def test_candidates_are_deleted_only_after_all_of_them_say_that_there_is_no_way_back() -> None:
     world, run = started(delete_command)
-    assert kinds(look(world)) == ["Annotate", "Annotate"]
-    run.look()
+    assert kinds(reconcile(world)) == ["Annotate", "Annotate"]
+    run.reconcile()
     tickets = [ticket_of(world.claims[name]) for name in "ab"]
     assert all(ticket is not None and ticket.committed for ticket in tickets)
-    assert [a for a in look(world) if isinstance(a, DeleteClaim)] == [
+    assert [a for a in reconcile(world) if isinstance(a, DeleteClaim)] == [
         DeleteClaim("a", "claim-a"),
         DeleteClaim("b", "claim-b"),
     ]
@@ -159,10 +159,10 @@ def test_candidates_are_deleted_only_after_all_of_them_say_that_there_is_no_way_
 def test_candidates_wait_for_their_replacement() -> None:
     world, run = started(replace_command)
     name = replacement_of(world)
-    assert kinds(look(world)) == []
-    assert events(look(world)) == [(name, "DisruptionLaunching")]
+    assert kinds(reconcile(world)) == []
+    assert events(reconcile(world)) == [(name, "DisruptionLaunching")]
     world.pass_time(START + 5 * SECOND)
-    assert events(look(world)) == [(name, "DisruptionWaitingReadiness")]
+    assert events(reconcile(world)) == [(name, "DisruptionWaitingReadiness")]
     run.until_quiet()
     assert name in world.claims
     assert not {"a", "b"} & set(world.claims)
@@ -176,7 +176,7 @@ def test_a_replacement_that_was_ready_once_counts_as_ready() -> None:
         run.execute(run_lifecycle(world))
     status = replace(world.nodes[name].status, conditions=(Condition(type="Ready", status="False"),))
     world.nodes[name] = replace(world.nodes[name], status=status)
-    assert kinds(look(world)) == ["Annotate", "Annotate"]
+    assert kinds(reconcile(world)) == ["Annotate", "Annotate"]
 
 
 def run_lifecycle(world: World) -> tuple[Action, ...]:
@@ -188,14 +188,14 @@ def run_lifecycle(world: World) -> tuple[Action, ...]:
 def test_a_taint_that_somebody_took_off_is_put_on_again_before_anything_is_deleted() -> None:
     world, _ = started(delete_command)
     world.apply(RemoveTaint("a", ExecutionSettings().taint))
-    assert kinds(look(world)) == ["AddTaint"]
+    assert kinds(reconcile(world)) == ["AddTaint"]
 
 
 def test_a_node_that_could_not_be_drained_now_is_not_deleted() -> None:
     world, _ = started(delete_command)
     budget = world.pdbs["default/web"]
     world.pdbs["default/web"] = replace(budget, status=replace(budget.status, disruptions_allowed=0))
-    actions = look(world)
+    actions = reconcile(world)
     assert kinds(actions) == []
     assert events(actions) == [("a", "DisruptionBlocked")]
 
@@ -210,8 +210,8 @@ def test_it_is_remembered_whether_a_command_waits_for_a_budget(allowed: int) -> 
 
 def test_a_pod_that_must_not_be_disturbed_holds_a_command_until_its_time_is_over() -> None:
     world, _ = started(delete_command)
-    held = pod("web-a1", node="a", started=START, annotations={"karpenter.sh/do-not-disrupt": "1m"})
-    world.pods[held.key] = replace(held, status=replace(held.status, start_time=START - 10 * SECOND))
+    protected = pod("web-a1", node="a", started=START, annotations={"karpenter.sh/do-not-disrupt": "1m"})
+    world.pods[protected.key] = replace(protected, status=replace(protected.status, start_time=START - 10 * SECOND))
     state, actions = advanced(world.objects(), ExecutionState(), world.now)
     assert kinds(actions) == []
     assert state.requeue_at == START + 50 * SECOND
@@ -239,10 +239,10 @@ def test_a_roll_back_deletes_the_replacement_before_it_forgets_the_command() -> 
     world, _ = started(replace_command, launches=False)
     name = replacement_of(world)
     world.pass_time(START + timedelta(minutes=11))
-    assert look(world) == (DeleteClaim(name, f"claim-{name}"),)
-    assert kinds(look(world)) == ["DeleteClaim"]
-    world.execute(look(world))
-    assert kinds(look(world))[:1] == ["RemoveTaint"]
+    assert reconcile(world) == (DeleteClaim(name, f"claim-{name}"),)
+    assert kinds(reconcile(world)) == ["DeleteClaim"]
+    world.execute(reconcile(world))
+    assert kinds(reconcile(world))[:1] == ["RemoveTaint"]
 
 
 def test_a_replacement_that_pods_use_survives_a_roll_back() -> None:
@@ -250,7 +250,7 @@ def test_a_replacement_that_pods_use_survives_a_roll_back() -> None:
     name = replacement_of(world)
     run.state = nominate(ExecutionState(), [name], START + timedelta(minutes=11), SETTINGS)
     world.pass_time(START + timedelta(minutes=11))
-    run.look()
+    run.reconcile()
     assert world.claims[name].metadata.deletion_timestamp is None
     assert REPLACES not in world.claims[name].metadata.annotations
 
@@ -259,29 +259,29 @@ def test_a_replacement_that_pods_use_survives_a_roll_back() -> None:
 def test_a_command_has_ten_minutes(minutes: int, *, ended: bool) -> None:
     world, _ = started(replace_command, launches=False)
     world.pass_time(START + timedelta(minutes=minutes))
-    assert ("DeleteClaim" in kinds(look(world))) is ended
+    assert ("DeleteClaim" in kinds(reconcile(world))) is ended
 
 
 def test_many_candidates_have_more_time() -> None:
     world, _ = started(replace_command, launches=False)
     world.pass_time(START + timedelta(minutes=11))
     slow = ExecutionSettings(timeout_per_node=timedelta(minutes=6))
-    assert kinds(look(world, settings=slow)) == []
+    assert kinds(reconcile(world, settings=slow)) == []
 
 
 def test_a_pod_that_slipped_in_takes_the_command_back() -> None:
     world, _ = started(delete_command)
     world.pods["default/late-1"] = pod("late-1", node="a", created=START + SECOND)
     world.pass_time(START + 2 * SECOND)
-    assert kinds(look(world)) == [*["RemoveTaint", "ClearClaimCondition"] * 2, *["Annotate"] * 2]
+    assert kinds(reconcile(world)) == [*["RemoveTaint", "ClearClaimCondition"] * 2, *["Annotate"] * 2]
 
 
 def test_after_the_point_of_no_return_nothing_takes_a_command_back() -> None:
     world, run = started(delete_command)
-    run.look()
+    run.reconcile()
     world.pods["default/late-1"] = pod("late-1", node="a", created=START + SECOND)
     world.pass_time(START + timedelta(hours=2))
-    assert kinds(look(world)) == ["DeleteClaim", "DeleteClaim"]
+    assert kinds(reconcile(world)) == ["DeleteClaim", "DeleteClaim"]
 
 
 @pytest.mark.parametrize("first", ["a", "b"])
@@ -310,14 +310,14 @@ def test_marks_without_a_command_are_removed() -> None:
     world.apply(SetClaimCondition("a", "DisruptionReason", "True", "Empty"))
     world.apply(Annotate("NodeClaim", "b", COMMAND, "not json"))
     world.apply(Annotate("NodeClaim", "c", REPLACES, "long-gone"))
-    assert set(look(world)) == {
+    assert set(reconcile(world)) == {
         RemoveTaint("a", ExecutionSettings().taint),
         ClearClaimCondition("a", "DisruptionReason"),
         Annotate("NodeClaim", "b", COMMAND, None),
         Annotate("NodeClaim", "c", REPLACES, None),
     }
-    world.execute(look(world))
-    assert look(world) == ()
+    world.execute(reconcile(world))
+    assert reconcile(world) == ()
 
 
 # -- who is busy -------------------------------------------------------------------------------------------------------

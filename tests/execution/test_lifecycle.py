@@ -29,7 +29,9 @@ from karpool.wire.objects import Condition
 MINUTE = timedelta(minutes=1)
 
 
-def look(claim: NodeClaim, *nodes: Node, at: datetime = START, **pool: str) -> tuple[list[Action], datetime | None]:
+def reconcile(
+    claim: NodeClaim, *nodes: Node, at: datetime = START, **pool: str
+) -> tuple[list[Action], datetime | None]:
     objects = Objects(nodes=nodes, node_claims=(claim,), node_pools=(node_pool(**pool),))
     result = lifecycle(objects, at, SETTINGS)
     return list(result.actions), result.requeue_at
@@ -49,7 +51,7 @@ def stranger() -> Node:
 
 
 def test_a_claim_without_a_node_waits_for_it() -> None:
-    actions, requeue_at = look(node_claim("n1", created=START))
+    actions, requeue_at = reconcile(node_claim("n1", created=START))
     assert note(actions, "Registered") == ("Unknown", "NodeNotFound")
     assert requeue_at == START + 15 * MINUTE
 
@@ -57,13 +59,13 @@ def test_a_claim_without_a_node_waits_for_it() -> None:
 def test_a_machine_with_two_nodes_is_not_registered() -> None:
     other = node("n2", registered=False)
     twin = replace(other, spec=replace(other.spec, provider_id="fake://n1"))
-    actions, _ = look(node_claim("n1", created=START), stranger(), twin)
+    actions, _ = reconcile(node_claim("n1", created=START), stranger(), twin)
     assert note(actions, "Registered") == ("False", "MultipleNodesFound")
 
 
 def test_a_node_gets_everything_of_its_claim_before_pods_may_come() -> None:
     claim = node_claim("n1", created=START, taints=["team=a"], startup_taints=["cni"], labels={"tier": "web"})
-    actions, _ = look(claim, stranger())
+    actions, _ = reconcile(claim, stranger())
     assert AddFinalizer("Node", "n1", TERMINATION_FINALIZER) in actions
     assert SetLabel("Node", "n1", "tier", "web") in actions
     assert SetClaimNode("n1", "n1") in actions
@@ -102,8 +104,8 @@ def test_a_new_node_ends_up_initialized() -> None:
 )
 def test_what_a_node_lacks_is_said(made: Node, reason: str) -> None:
     claim = claim_for(made, created=START, startup_taints=["cni"], taints=())
-    wanted = replace(claim.spec, resources=ClaimResources(requests=amounts({"cpu": "1"})))
-    actions, _ = look(replace(claim, spec=wanted), made)
+    spec = replace(claim.spec, resources=ClaimResources(requests=amounts({"cpu": "1"})))
+    actions, _ = reconcile(replace(claim, spec=spec), made)
     assert note(actions, "Initialized") == ("Unknown", reason)
 
 
@@ -124,7 +126,7 @@ def test_what_a_node_lacks_is_said(made: Node, reason: str) -> None:
 )
 def test_a_claim_is_given_up_in_time(claim: NodeClaim, minutes: int, *, ends: bool) -> None:
     made = (node("n1"),) if claim.status.node_name else ()
-    actions, requeue_at = look(claim, *made, at=START + minutes * MINUTE)
+    actions, requeue_at = reconcile(claim, *made, at=START + minutes * MINUTE)
     assert (actions == [DeleteClaim("n1", "claim-n1")]) is ends
     assert ends or requeue_at is None or requeue_at > START + minutes * MINUTE
 
@@ -135,12 +137,12 @@ def test_a_claim_whose_machine_is_gone_goes_unless_its_node_is_well(*, ready: bo
     claim = claim_for(made)
     gone = Condition(type="InstanceTerminating", status="True", reason=TERMINATED)
     claim = replace(claim, status=replace(claim.status, conditions=(*claim.status.conditions, gone)))
-    assert (DeleteClaim("n1", "claim-n1") in look(claim, made)[0]) is ends
+    assert (DeleteClaim("n1", "claim-n1") in reconcile(claim, made)[0]) is ends
 
 
 def test_deleted_claims_are_left_to_termination() -> None:
     claim = claim_for(node("n1"), created=START, deleted=START, expire_after="1s")
-    assert look(claim, node("n1"), at=START + MINUTE) == ([], None)
+    assert reconcile(claim, node("n1"), at=START + MINUTE) == ([], None)
 
 
 # -- marks -------------------------------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ def test_deleted_claims_are_left_to_termination() -> None:
 def test_a_quiet_node_becomes_consolidatable(after: str, quiet: int, expected: tuple[str, str] | None) -> None:
     made = node("n1")
     claim = claim_for(made, last_pod_event=START - quiet * MINUTE)
-    actions, requeue_at = look(claim, made, consolidate_after=after)
+    actions, requeue_at = reconcile(claim, made, consolidate_after=after)
     assert note(actions, "Consolidatable") == expected
     assert requeue_at == (START + MINUTE if (after, quiet) == ("5m", 4) else None)
 
@@ -175,18 +177,18 @@ def test_the_mark_says_what_decisions_find(after: str, quiet: int | None, up: in
     }
     claim = claim_for(made, **moments)
     closed = source_closed(claim, node_pool(consolidate_after=after), START)
-    actions, _ = look(claim, made, consolidate_after=after)
+    actions, _ = reconcile(claim, made, consolidate_after=after)
     assert (note(actions, "Consolidatable") is not None) == (closed is None and up is not None)
 
 
 def test_a_node_with_a_new_pod_is_no_longer_consolidatable() -> None:
     made = node("n1")
     claim = claim_for(made, last_pod_event=START, consolidatable=True)
-    assert ClearClaimCondition("n1", "Consolidatable") in look(claim, made, consolidate_after="5m")[0]
+    assert ClearClaimCondition("n1", "Consolidatable") in reconcile(claim, made, consolidate_after="5m")[0]
 
 
 @pytest.mark.parametrize(
-    ("hashes", "held", "expected"),
+    ("hashes", "reason", "expected"),
     [
         (("1", "2"), None, ("True", "NodePoolDrifted")),
         (("1", "1"), None, None),
@@ -195,12 +197,12 @@ def test_a_node_with_a_new_pod_is_no_longer_consolidatable() -> None:
         (("1", "2"), "NodePoolDrifted", None),
     ],
 )
-def test_drift_is_marked_and_taken_back(hashes: tuple[str, str], held: str | None, expected: object) -> None:
+def test_drift_is_marked_and_taken_back(hashes: tuple[str, str], reason: str | None, expected: object) -> None:
     stamps = [{"karpenter.sh/nodepool-hash": h, "karpenter.sh/nodepool-hash-version": "v3"} for h in hashes]
     made = node("n1")
     claim = claim_for(made, annotations=stamps[0])
-    if held is not None:
-        drifted = Condition(type="Drifted", status="True", reason=held, last_transition_time=START)
+    if reason is not None:
+        drifted = Condition(type="Drifted", status="True", reason=reason, last_transition_time=START)
         claim = replace(claim, status=replace(claim.status, conditions=(*claim.status.conditions, drifted)))
     objects = Objects(nodes=(made,), node_claims=(claim,), node_pools=(node_pool(annotations=stamps[1]),))
     actions = list(lifecycle(objects, START, SETTINGS).actions)

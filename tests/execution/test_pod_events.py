@@ -72,5 +72,5 @@ def test_what_happened_meanwhile_is_noted_when_it_happened() -> None:
 
 def test_a_pod_that_finished_meanwhile_is_noted() -> None:
     done = pod("job-1", node="n1", phase="Succeeded")
-    said = tuple(replace(entry, last_transition_time=START + 90 * SECOND) for entry in done.status.conditions)
-    assert missed(replace(done, status=replace(done.status, conditions=said))) == [90]
+    conditions = tuple(replace(entry, last_transition_time=START + 90 * SECOND) for entry in done.status.conditions)
+    assert missed(replace(done, status=replace(done.status, conditions=conditions))) == [90]

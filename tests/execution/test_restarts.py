@@ -93,7 +93,7 @@ def test_a_cut_roll_back_is_taken_up_again() -> None:
         going = Run(world, crash=crash)
         going.start(replace_command(world))
         world.pass_time(world.now + timedelta(seconds=10))
-        going.look()
+        going.reconcile()
         world.claims = {name: claim for name, claim in world.claims.items() if name in "abc"}
         going.until_quiet()
         return going

@@ -51,7 +51,7 @@ def leaving(*, deadline: str | None = None, drained: str | None = "Unknown", sin
     return made, replace(claim, status=replace(claim.status, conditions=conditions))
 
 
-def look(
+def reconcile(
     pair: tuple[Node | None, NodeClaim | None],
     *pods: Pod,
     at: timedelta = 6 * SECOND,
@@ -74,17 +74,17 @@ def evicted(actions: list[Action]) -> list[str]:
 
 def test_a_deleted_claim_takes_its_node_along() -> None:
     made = node("n1")
-    _, actions = look((made, claim_for(made, deleted=START)))
+    _, actions = reconcile((made, claim_for(made, deleted=START)))
     assert actions == [DeleteNode("n1", "node-n1")]
 
 
 def test_the_end_of_the_grace_period_is_written_once() -> None:
     made = node("n1")
     claim = claim_for(made, deleted=START, termination_grace_period="10m")
-    _, actions = look((made, claim))
+    _, actions = reconcile((made, claim))
     assert actions[0] == Annotate("NodeClaim", "n1", TERMINATION_TIMESTAMP, "2026-06-01T12:10:00Z")
     written = replace(claim.metadata, annotations={TERMINATION_TIMESTAMP: "2026-06-01T12:01:00Z"})
-    _, actions = look((made, replace(claim, metadata=written)))
+    _, actions = reconcile((made, replace(claim, metadata=written)))
     assert actions == [DeleteNode("n1", "node-n1")]
 
 
@@ -99,18 +99,18 @@ def test_a_deadline_that_cannot_be_read_forces_nobody(text: str | None, expected
 
 def test_a_claim_whose_node_never_came_ends_its_machine_and_goes() -> None:
     claim = claim_for(node("n1"), deleted=START)
-    state, actions = look((None, claim))
+    state, actions = reconcile((None, claim))
     assert actions == [TerminateInstance("n1", "claim-n1")]
     assert state.requeue_at == START + 11 * SECOND
-    assert look((None, claim), state=state, at=7 * SECOND)[1] == []
-    assert look((None, claim), state=state, at=11 * SECOND)[1] == actions
+    assert reconcile((None, claim), state=state, at=7 * SECOND)[1] == []
+    assert reconcile((None, claim), state=state, at=11 * SECOND)[1] == actions
     _, gone = leaving(gone=True)
-    assert look((None, gone))[1] == [RemoveFinalizer("NodeClaim", "n1", TERMINATION_FINALIZER)]
+    assert reconcile((None, gone))[1] == [RemoveFinalizer("NodeClaim", "n1", TERMINATION_FINALIZER)]
 
 
 def test_a_claim_that_never_launched_simply_goes() -> None:
     claim = claim_for(node("n1"), deleted=START, launched=False, registered=False)
-    assert look((None, claim))[1] == [RemoveFinalizer("NodeClaim", "n1", TERMINATION_FINALIZER)]
+    assert reconcile((None, claim))[1] == [RemoveFinalizer("NodeClaim", "n1", TERMINATION_FINALIZER)]
 
 
 def test_where_another_controller_terminates_nothing_is_done() -> None:
@@ -124,11 +124,11 @@ def test_where_another_controller_terminates_nothing_is_done() -> None:
 
 def test_a_deleted_node_takes_its_claim_along() -> None:
     made = node("n1", deleted=START, taints=[TAINT], labels=EXCLUDED)
-    assert DeleteClaim("n1", "claim-n1") in look((made, claim_for(made)))[1]
+    assert DeleteClaim("n1", "claim-n1") in reconcile((made, claim_for(made)))[1]
 
 
 def test_a_node_whose_machine_is_gone_is_not_drained() -> None:
-    _, actions = look(leaving(ready=False, gone=True), pod("web-1", node="n1"))
+    _, actions = reconcile(leaving(ready=False, gone=True), pod("web-1", node="n1"))
     assert actions == [RemoveFinalizer("Node", "n1", TERMINATION_FINALIZER)]
 
 
@@ -136,21 +136,21 @@ def test_a_taint_of_the_same_key_with_another_effect_is_replaced() -> None:
     wrong = taint("karpenter.sh/disrupted:NoExecute")
     made, claim = leaving()
     made = replace(made, spec=replace(made.spec, taints=(wrong,)))
-    assert look((made, claim))[1][:2] == [RemoveTaint("n1", wrong), AddTaint("n1", TAINT)]
+    assert reconcile((made, claim))[1][:2] == [RemoveTaint("n1", wrong), AddTaint("n1", TAINT)]
 
 
 @pytest.mark.parametrize(
     ("drained", "at", "done"), [(None, 0, False), ("Unknown", 4, False), ("Unknown", 5, True), ("True", 0, True)]
 )
 def test_a_drain_takes_five_seconds_at_least(drained: str | None, at: int, *, done: bool) -> None:
-    _, actions = look(leaving(drained=drained), at=at * SECOND)
+    _, actions = reconcile(leaving(drained=drained), at=at * SECOND)
     assert (TerminateInstance("n1", "claim-n1") in actions) is done
 
 
 def test_a_node_without_a_claim_is_drained_and_goes() -> None:
     made, _ = leaving()
-    assert evicted(look((made, None), pod("web-1", node="n1"))[1]) == ["web-1"]
-    assert look((made, None))[1] == [RemoveFinalizer("Node", "n1", TERMINATION_FINALIZER)]
+    assert evicted(reconcile((made, None), pod("web-1", node="n1"))[1]) == ["web-1"]
+    assert reconcile((made, None))[1] == [RemoveFinalizer("Node", "n1", TERMINATION_FINALIZER)]
 
 
 # -- tiers -------------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ MIRROR = pod("static-1", node="n1", owner="Node")
     ],
 )
 def test_pods_leave_tier_by_tier(pods: tuple[Pod, ...], asked: list[str]) -> None:
-    assert evicted(look(leaving(), *pods)[1]) == asked
+    assert evicted(reconcile(leaving(), *pods)[1]) == asked
 
 
 def test_the_four_tiers() -> None:
@@ -196,7 +196,7 @@ def test_the_four_tiers() -> None:
 
 @pytest.mark.parametrize("only", [TOLERANT, FINISHED, MIRROR, STUCK])
 def test_pods_that_nobody_waits_for_do_not_hold_a_node(only: Pod) -> None:
-    assert TerminateInstance("n1", "claim-n1") in look(leaving(), only)[1]
+    assert TerminateInstance("n1", "claim-n1") in reconcile(leaving(), only)[1]
 
 
 # -- back-off ----------------------------------------------------------------------------------------------------------
@@ -205,25 +205,27 @@ def test_pods_that_nobody_waits_for_do_not_hold_a_node(only: Pod) -> None:
 def test_a_pod_that_stays_is_asked_again_later_and_later() -> None:
     gaps, state, at = [], ExecutionState(), 6 * SECOND
     for _ in range(12):
-        state, actions = look(leaving(), ORDINARY, at=at, state=state)
+        state, actions = reconcile(leaving(), ORDINARY, at=at, state=state)
         assert evicted(actions) == ["web-1"]
         assert state.requeue_at is not None
         gaps.append((state.requeue_at - START - at) / SECOND)
-        just_before = look(leaving(), ORDINARY, at=state.requeue_at - START - timedelta(milliseconds=1), state=state)
+        just_before = reconcile(
+            leaving(), ORDINARY, at=state.requeue_at - START - timedelta(milliseconds=1), state=state
+        )
         assert evicted(just_before[1]) == []
         at = state.requeue_at - START
     assert gaps == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, *[10.0] * 5]
 
 
 def test_the_next_attempt_wakes_the_controller() -> None:
-    state, _ = look(leaving(), ORDINARY)
+    state, _ = reconcile(leaving(), ORDINARY)
     assert state.evictions == {"default/web-1": Attempt(1, START + timedelta(seconds=6.1))}
     assert state.requeue_at == START + timedelta(seconds=6.1)
 
 
 def test_attempts_of_pods_that_are_gone_are_forgotten() -> None:
-    state, _ = look(leaving(), ORDINARY)
-    after, _ = look(leaving(), DAEMON, state=state)
+    state, _ = reconcile(leaving(), ORDINARY)
+    after, _ = reconcile(leaving(), DAEMON, state=state)
     assert list(after.evictions) == ["default/agent-1"]
 
 
@@ -250,29 +252,29 @@ AT_TWO_MINUTES = "2026-06-01T12:02:00Z"
     ],
 )
 def test_pods_are_forced_when_their_grace_would_pass_the_deadline(at: float, grace: int, expected: int | None) -> None:
-    held = pod("held-1", node="n1", grace_seconds=grace, annotations={"karpenter.sh/do-not-disrupt": "true"})
-    _, actions = look(leaving(deadline=AT_TWO_MINUTES), held, at=timedelta(seconds=at))
+    protected = pod("held-1", node="n1", grace_seconds=grace, annotations={"karpenter.sh/do-not-disrupt": "true"})
+    _, actions = reconcile(leaving(deadline=AT_TWO_MINUTES), protected, at=timedelta(seconds=at))
     forced = [action.grace_seconds for action in actions if isinstance(action, DeletePod)]
     assert forced == ([] if expected is None else [expected])
 
 
 def test_force_does_not_wait_for_the_tiers() -> None:
     pair = leaving(deadline=AT_TWO_MINUTES)
-    _, actions = look(pair, ORDINARY, DAEMON, CRITICAL, at=timedelta(seconds=100))
+    _, actions = reconcile(pair, ORDINARY, DAEMON, CRITICAL, at=timedelta(seconds=100))
     assert sum(isinstance(action, DeletePod) for action in actions) == 3
 
 
 def test_a_pod_that_takes_its_time_is_cut_short_at_the_deadline() -> None:
     slow = pod("slow-1", node="n1", deleted=START + timedelta(minutes=30))
-    _, actions = look(leaving(deadline=AT_TWO_MINUTES), slow)
+    _, actions = reconcile(leaving(deadline=AT_TWO_MINUTES), slow)
     assert [a for a in actions if isinstance(a, DeletePod)] == [
         DeletePod("default/slow-1", "default/slow-1", "n1", 114)
     ]
 
 
 def test_the_controller_wakes_when_force_begins() -> None:
-    held = pod("held-1", node="n1", grace_seconds=30, annotations={"karpenter.sh/do-not-disrupt": "true"})
-    state, _ = look(leaving(deadline=AT_TWO_MINUTES), held)
+    protected = pod("held-1", node="n1", grace_seconds=30, annotations={"karpenter.sh/do-not-disrupt": "true"})
+    state, _ = reconcile(leaving(deadline=AT_TWO_MINUTES), protected)
     assert state.requeue_at == START + timedelta(seconds=90)
 
 
@@ -301,7 +303,7 @@ def test_volumes_are_detached_before_the_machine_ends(
     volume: str, to: str, pods: tuple[Pod, ...], at: int, *, waits: bool
 ) -> None:
     claim = pvc("data", volume="vol-2")
-    _, actions = look(
+    _, actions = reconcile(
         leaving(deadline=AT_TWO_MINUTES),
         *pods,
         at=timedelta(seconds=at),

@@ -128,8 +128,8 @@ class World:
     def _change_node(self, action: do.Action) -> None:
         match action:
             case do.AddTaint(name, taint) if name in self.nodes:
-                held = self.nodes[name].spec.taints
-                self._taint(name, held if taint in held else (*held, taint))
+                taints = self.nodes[name].spec.taints
+                self._taint(name, taints if taint in taints else (*taints, taint))
             case do.RemoveTaint(name, taint) if name in self.nodes:
                 self._taint(name, tuple(t for t in self.nodes[name].spec.taints if t != taint))
             case do.DeleteNode(name, uid):
@@ -182,50 +182,50 @@ class World:
         return self.nodes if kind == "Node" else self.claims
 
     def _metadata(self, kind: str, name: str, **field: tuple[str, str | None]) -> None:
-        held = self._kind(kind)
-        if name not in held:
+        objects = self._kind(kind)
+        if name not in objects:
             return
         for part, (key, value) in field.items():
-            entries = {k: v for k, v in getattr(held[name].metadata, part).items() if k != key}
+            entries = {k: v for k, v in getattr(objects[name].metadata, part).items() if k != key}
             if value is not None:
                 entries[key] = value
-            metadata = replace(held[name].metadata, **{part: entries})
-            held[name] = replace(held[name], metadata=metadata)
+            metadata = replace(objects[name].metadata, **{part: entries})
+            objects[name] = replace(objects[name], metadata=metadata)
 
     def _finalizers(self, kind: str, name: str, *, add: str = "", remove: str = "") -> None:
-        held = self._kind(kind)
-        if name not in held:
+        objects = self._kind(kind)
+        if name not in objects:
             return
-        kept = {*held[name].metadata.finalizers, add} - {"", remove}
-        if not kept and held[name].metadata.deletion_timestamp is not None:
-            del held[name]
+        kept = {*objects[name].metadata.finalizers, add} - {"", remove}
+        if not kept and objects[name].metadata.deletion_timestamp is not None:
+            del objects[name]
             return
-        metadata = replace(held[name].metadata, finalizers=tuple(sorted(kept)))
-        held[name] = replace(held[name], metadata=metadata)
+        metadata = replace(objects[name].metadata, finalizers=tuple(sorted(kept)))
+        objects[name] = replace(objects[name], metadata=metadata)
 
-    def _condition(self, name: str, said: Condition) -> None:
+    def _condition(self, name: str, new: Condition) -> None:
         if name not in self.claims:
             return
-        held = {c.type: c for c in self.claims[name].status.conditions}
-        before = held.get(said.type)
-        same = before is not None and before.status == said.status
+        conditions = {c.type: c for c in self.claims[name].status.conditions}
+        before = conditions.get(new.type)
+        same = before is not None and before.status == new.status
         since = before.last_transition_time if before is not None and same else self.now
-        held[said.type] = replace(said, last_transition_time=since)
-        self._set_conditions(name, list(held.values()))
+        conditions[new.type] = replace(new, last_transition_time=since)
+        self._set_conditions(name, list(conditions.values()))
 
     def _set_conditions(self, name: str, conditions: list[Condition]) -> None:
         claim = self.claims[name]
         self.claims[name] = replace(claim, status=replace(claim.status, conditions=tuple(conditions)))
 
-    def _delete(self, held: dict[str, Node] | dict[str, NodeClaim], name: str, uid: str) -> None:
-        current: Object | None = held.get(name)
+    def _delete(self, objects: dict[str, Node] | dict[str, NodeClaim], name: str, uid: str) -> None:
+        current: Object | None = objects.get(name)
         if current is None or current.metadata.uid != uid or current.metadata.deletion_timestamp is not None:
             return
         if not current.metadata.finalizers:
-            del held[name]
+            del objects[name]
         else:
             metadata = replace(current.metadata, deletion_timestamp=self.now)
-            held[name] = replace(current, metadata=metadata)  # type: ignore[assignment]
+            objects[name] = replace(current, metadata=metadata)  # type: ignore[assignment]
 
     def _evict(self, key: str, uid: str) -> None:
         pod = self.pods.get(key)

@@ -1,4 +1,4 @@
-"""What is told of decisions: every pass is measured, explained when there is something new to say."""
+"""What is reported of decisions: every pass is measured, explained when there is something new to say."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ REPLACE = Command(
 )
 
 
-def look() -> DecisionPass:
+def decision_pass() -> DecisionPass:
     """A pass over one node that is too full to go."""
     objects = cluster([node("a", "tiny", pods=[{"cpu": "900m"}])], pools=(POOL,))
     return DecisionPass(
@@ -35,7 +35,7 @@ def look() -> DecisionPass:
     )
 
 
-class Told:
+class Reported:
     """A reporter, its clock, and all that it reported."""
 
     def __init__(self, path: Path | None = None, *, dry_run: bool = False) -> None:
@@ -52,11 +52,11 @@ class Told:
             explain_every=timedelta(minutes=1),
         )
 
-    def look(self, *commands: Command, after: float = 0.0) -> None:
+    def make_pass(self, *commands: Command, after: float = 0.0) -> None:
         """Make a pass so many seconds later."""
         self.now += timedelta(seconds=after)
         self.reporter.pass_started()
-        made = look()
+        made = decision_pass()
         assert made.decide() == ()
         self.reporter.pass_finished(made, commands)
 
@@ -65,42 +65,42 @@ class Told:
 
 
 def test_every_pass_is_measured_and_a_fruitless_one_explained_once_a_minute() -> None:
-    told = Told()
-    told.look()
-    assert sum(_rejections(told).values()) >= 1
-    assert [(event.kind, event.name, event.reason) for event in told.events] == [("Node", "a", "Unconsolidatable")]
-    told.metrics.rejections(rejections={}, eligible={})
-    told.look(after=10)
-    assert _rejections(told) == {}
-    told.look(after=50)
-    assert _rejections(told) != {}
-    assert told.value("decision_seconds_count") == 3
+    reported = Reported()
+    reported.make_pass()
+    assert sum(_rejections(reported).values()) >= 1
+    assert [(event.kind, event.name, event.reason) for event in reported.events] == [("Node", "a", "Unconsolidatable")]
+    reported.metrics.rejections(rejections={}, eligible={})
+    reported.make_pass(after=10)
+    assert _rejections(reported) == {}
+    reported.make_pass(after=50)
+    assert _rejections(reported) != {}
+    assert reported.value("decision_seconds_count") == 3
 
 
 def test_a_dry_run_that_decides_the_same_again_tells_it_once(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    told = Told(path, dry_run=True)
-    told.look(REPLACE)
-    told.look(REPLACE, after=10)
+    reported = Reported(path, dry_run=True)
+    reported.make_pass(REPLACE)
+    reported.make_pass(REPLACE, after=10)
     assert path.read_text().count('"kind":"Decision"') == 1
-    assert told.value("decision_seconds_count") == 2
+    assert reported.value("decision_seconds_count") == 2
 
 
 def test_replacements_are_counted_as_created_for_the_reason_of_their_command() -> None:
-    told = Told()
-    told.reporter.command_started(REPLACE)
-    assert told.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 2
-    assert told.value("saved_dollars_per_hour_total") == 0.4 - 2 * 0.1
-    assert [event.reason for event in told.events] == ["DisruptionBegan"]
+    reported = Reported()
+    reported.reporter.command_started(REPLACE)
+    assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 2
+    assert reported.value("saved_dollars_per_hour_total") == 0.4 - 2 * 0.1
+    assert [event.reason for event in reported.events] == ["DisruptionBegan"]
 
 
 def test_a_dry_run_begins_nothing() -> None:
-    told = Told(dry_run=True)
-    told.reporter.command_started(REPLACE)
-    assert told.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
-    assert told.events == []
+    reported = Reported(dry_run=True)
+    reported.reporter.command_started(REPLACE)
+    assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
+    assert reported.events == []
 
 
-def _rejections(told: Told) -> dict[str, float]:
-    families = {family.name: family for family in told.metrics.registry.collect()}
+def _rejections(reported: Reported) -> dict[str, float]:
+    families = {family.name: family for family in reported.metrics.registry.collect()}
     return {sample.labels["code"]: sample.value for sample in families["karpool_rejections"].samples}

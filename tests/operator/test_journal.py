@@ -116,16 +116,16 @@ def test_what_becomes_of_a_command_is_told(tmp_path: Path) -> None:
     journal.started(NOW, REPLACE)
     journal.dropped(NOW, DELETE, DEAR)
     journal.rolled_back(NOW, ticket, "a replacement never registered")
-    begun, dropped, back = lines(path)
-    assert (begun["kind"], begun["id"], begun["nodes"]) == ("Begun", command_id(REPLACE, NOW), ["a"])
+    started, dropped, back = lines(path)
+    assert (started["kind"], started["id"], started["nodes"]) == ("Begun", command_id(REPLACE, NOW), ["a"])
     assert (dropped["kind"], dropped["nodes"], dropped["reasons"][0]["code"]) == ("Dropped", ["d", "e"], "NotCheaper")
     assert (back["kind"], back["id"], back["message"]) == ("RolledBack", "x", "a replacement never registered")
 
 
 def test_new_nodes_for_waiting_pods_are_told_with_what_they_may_be(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    wanted = PoolRequirement(INSTANCE_TYPE, "In", ("m6i.large", "m5.large"))
-    claim = NodeClaim(Metadata("general-1", labels={NODEPOOL: "general"}), NodeClaimSpec(requirements=(wanted,)))
+    requirement = PoolRequirement(INSTANCE_TYPE, "In", ("m6i.large", "m5.large"))
+    claim = NodeClaim(Metadata("general-1", labels={NODEPOOL: "general"}), NodeClaimSpec(requirements=(requirement,)))
     Journal(path).provisioned(NOW, [claim], [("shop/web-0", DEAR)])
     (line,) = lines(path)
     assert line["newNodes"] == [
@@ -157,8 +157,8 @@ def test_a_full_file_makes_room_and_the_oldest_goes(tmp_path: Path) -> None:
         journal.write(rolled_back(f"{number:0100d}"))
     names = sorted(file.name for file in tmp_path.iterdir())
     assert names == ["journal.jsonl", "journal.jsonl.1", "journal.jsonl.2"]
-    told = [int(line["message"]) for name in reversed(names) for line in lines(tmp_path / name)]
-    assert told == list(range(12))[-len(told) :]
+    numbers = [int(line["message"]) for name in reversed(names) for line in lines(tmp_path / name)]
+    assert numbers == list(range(12))[-len(numbers) :]
     assert all(file.stat().st_size <= 400 for file in tmp_path.iterdir())
 
 

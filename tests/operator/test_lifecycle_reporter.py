@@ -40,8 +40,8 @@ def spot_claim(**rest: Any) -> NodeClaim:
 
 
 def with_condition(claim: NodeClaim, kind: str, status: str, reason: str) -> NodeClaim:
-    said = Condition(type=kind, status=status, reason=reason)
-    return replace(claim, status=replace(claim.status, conditions=(*claim.status.conditions, said)))
+    added = Condition(type=kind, status=status, reason=reason)
+    return replace(claim, status=replace(claim.status, conditions=(*claim.status.conditions, added)))
 
 
 @pytest.mark.parametrize(

@@ -45,15 +45,15 @@ class Silent:
 class Counted(Controller):
     """A controller that has nothing to do, and counts how often it begins and looks again."""
 
-    begun = 0
-    looked = 0
+    started = 0
+    resyncs = 0
 
     def start(self) -> None:
-        self.begun += 1
+        self.started += 1
         super().start()
 
     def resync(self) -> None:
-        self.looked += 1
+        self.resyncs += 1
         super().resync()
 
 
@@ -124,7 +124,7 @@ def mistaken() -> None:
 def test_everything_is_looked_at_again_after_a_write_that_failed() -> None:
     async def story(stage: Stage) -> None:
         stage.queue.after(0, lambda: failing(stage))
-        await stage.expect(lambda: stage.controller.looked > 0)
+        await stage.expect(lambda: stage.controller.resyncs > 0)
 
     play(story)
 
@@ -135,9 +135,9 @@ def test_also_when_another_life_of_the_controller_began_meanwhile(monkeypatch: p
     async def story(stage: Stage) -> None:
         for life in (1, 2, 3):
             stage.queue.after(0, lambda: failing(stage))
-            await stage.expect(lambda life=life: stage.controller.looked == life)  # type: ignore[misc]
+            await stage.expect(lambda life=life: stage.controller.resyncs == life)  # type: ignore[misc]
             stage.term += 1
-            await stage.expect(lambda life=life: stage.controller.begun == life + 1)  # type: ignore[misc]
+            await stage.expect(lambda life=life: stage.controller.started == life + 1)  # type: ignore[misc]
 
     play(story)
 
@@ -145,7 +145,7 @@ def test_also_when_another_life_of_the_controller_began_meanwhile(monkeypatch: p
 def test_who_lost_the_lead_and_got_it_back_begins_a_new_life() -> None:
     async def story(stage: Stage) -> None:
         stage.term += 1
-        await stage.expect(lambda: stage.controller.begun == 2)
+        await stage.expect(lambda: stage.controller.started == 2)
 
     play(story)
 
@@ -171,7 +171,7 @@ def test_a_mistake_ends_one_life_and_not_the_process(where: str, monkeypatch: py
             stage.queue.after(0, mistaken)
         else:
             stage.changes.add(mistaken)
-        await stage.expect(lambda: stage.controller.begun == 2)
+        await stage.expect(lambda: stage.controller.started == 2)
 
     play(story)
 

@@ -24,7 +24,7 @@ def samples(statistics: PoolStatistics, *, annotated: bool = False) -> list[Pool
     return statistics.samples(TYPES, NOW, annotated_budgets=annotated)
 
 
-def stored(*things: Any) -> ClusterStore:
+def stored(*objects: Any) -> ClusterStore:
     store = ClusterStore()
     by_kind: dict[type, Store[Any]] = {
         Node: store.nodes,
@@ -32,8 +32,8 @@ def stored(*things: Any) -> ClusterStore:
         NodePool: store.pools,
         Pod: store.pods,
     }
-    for thing in things:
-        by_kind[type(thing)].put(thing)
+    for item in objects:
+        by_kind[type(item)].put(item)
     return store
 
 

@@ -31,8 +31,8 @@ def status(pool: NodePool | None = None, **known: Any) -> DesiredPoolStatus:
     return pool_status(pool or node_pool(), **{**judged, **known})
 
 
-def said(wanted: DesiredPoolStatus) -> dict[str, str]:
-    return {entry.type: entry.status for entry in wanted.conditions}
+def statuses(desired: DesiredPoolStatus) -> dict[str, str]:
+    return {entry.type: entry.status for entry in desired.conditions}
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def said(wanted: DesiredPoolStatus) -> dict[str, str]:
     ],
 )
 def test_a_pool_is_ready_if_it_is_valid_and_has_a_node_class(known: dict[str, Any], expected: dict[str, str]) -> None:
-    assert said(status(**known)) == expected
+    assert statuses(status(**known)) == expected
 
 
-@pytest.mark.parametrize("held", ["False", "Unknown"])
-def test_what_another_says_of_the_node_class_counts_where_nobody_here_can_judge(held: str) -> None:
+@pytest.mark.parametrize("node_class", ["False", "Unknown"])
+def test_what_another_says_of_the_node_class_counts_where_nobody_here_can_judge(node_class: str) -> None:
     pool = node_pool()
-    pool = replace(pool, status=PoolStatus(conditions=(Condition("NodeClassReady", held, "AmiGone", "no AMI"),)))
-    wanted = status(pool, node_class_ready=None)
-    assert said(wanted) == {"ValidationSucceeded": "True", "Ready": held}
-    assert wanted.conditions[-1].message == "no AMI"
+    pool = replace(pool, status=PoolStatus(conditions=(Condition("NodeClassReady", node_class, "AmiGone", "no AMI"),)))
+    desired = status(pool, node_class_ready=None)
+    assert statuses(desired) == {"ValidationSucceeded": "True", "Ready": node_class}
+    assert desired.conditions[-1].message == "no AMI"
 
 
 def test_conditions_say_what_is_wrong() -> None:
@@ -100,30 +100,30 @@ def machines(nodes: list[Node], claims: list[NodeClaim], pool: str = "default") 
     return [state for state in join(nodes, claims) if state.pool == pool]
 
 
-def held(**fields: Any) -> dict[str, Any]:
+def pool_with(**fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": "p", "generation": 3}, "status": fields}
 
 
-def applied(wanted: DesiredPoolStatus, before: dict[str, Any]) -> dict[str, Any]:
+def applied(desired: DesiredPoolStatus, before: dict[str, Any]) -> dict[str, Any]:
     """The status after the patch."""
-    merged = {**before["status"], **status_patch(before, wanted, NOW).get("status", {})}
+    merged = {**before["status"], **status_patch(before, desired, NOW).get("status", {})}
     return {**before, "status": merged}
 
 
 def test_a_status_that_is_written_needs_no_patch() -> None:
-    wanted = status(resources=total_resources(machines([A], [])))
-    assert status_patch(applied(wanted, held()), wanted, NOW + timedelta(hours=1)) == {}
+    desired = status(resources=total_resources(machines([A], [])))
+    assert status_patch(applied(desired, pool_with()), desired, NOW + timedelta(hours=1)) == {}
 
 
 def test_the_same_amount_in_other_words_needs_no_patch() -> None:
-    wanted = status(resources={"cpu": parse_quantity("8"), "nodes": parse_quantity("1")})
-    before = applied(wanted, held())
+    desired = status(resources={"cpu": parse_quantity("8"), "nodes": parse_quantity("1")})
+    before = applied(desired, pool_with())
     before["status"]["resources"] = {"cpu": "8000m", "nodes": 1}
-    assert status_patch(before, wanted, NOW) == {}
+    assert status_patch(before, desired, NOW) == {}
 
 
 def test_resources_that_no_machine_has_any_more_are_taken_out() -> None:
-    before = held(resources={"example.com/gpu": "8", "cpu": "?"})
+    before = pool_with(resources={"example.com/gpu": "8", "cpu": "?"})
     patch = status_patch(before, status(resources={"cpu": parse_quantity("4"), "nodes": parse_quantity("1")}), NOW)
     assert patch["status"]["resources"] == {"example.com/gpu": None, "cpu": "4", "nodes": "1"}
     assert patch["status"]["nodes"] == 1
@@ -132,7 +132,7 @@ def test_resources_that_no_machine_has_any_more_are_taken_out() -> None:
 def test_conditions_of_others_and_unknown_fields_survive_a_patch() -> None:
     theirs = {"type": "Theirs", "status": "True", "colour": "red"}
     ours = {"type": "Ready", "status": "True", "lastTransitionTime": THEN, "since": "ever"}
-    before = held(conditions=[theirs, ours])
+    before = pool_with(conditions=[theirs, ours])
     after = status_patch(before, status(), NOW)["status"]["conditions"]
     assert after[0] == theirs
     assert after[1]["since"] == "ever"
@@ -147,7 +147,7 @@ def test_conditions_of_others_and_unknown_fields_survive_a_patch() -> None:
 )
 def test_how_nodes_register_is_forgotten_when_the_pool_changes(observed: int | None, expected: str) -> None:
     entry = {"type": "NodeRegistrationHealthy", "status": "False", "lastTransitionTime": THEN}
-    before = held(conditions=[entry if observed is None else {**entry, "observedGeneration": observed}])
+    before = pool_with(conditions=[entry if observed is None else {**entry, "observedGeneration": observed}])
     after = {entry["type"]: entry["status"] for entry in applied(status(), before)["status"]["conditions"]}
     assert after["NodeRegistrationHealthy"] == expected
 
@@ -157,16 +157,16 @@ def test_how_nodes_register_is_forgotten_when_the_pool_changes(observed: int | N
 MINUTE = timedelta(minutes=1)
 
 
-def outcome(name: str, fate: str) -> NodeClaim | None:
+def outcome(name: str, ending: str) -> NodeClaim | None:
     """A claim as it is after its fate."""
-    if fate == "gone":
+    if ending == "gone":
         return None
-    deleted = {"late": NOW, "early": NOW - 18 * MINUTE}.get(fate)
-    return node_claim(name, registered=fate == "good", created=NOW - 20 * MINUTE, deleted=deleted)
+    deleted = {"late": NOW, "early": NOW - 18 * MINUTE}.get(ending)
+    return node_claim(name, registered=ending == "good", created=NOW - 20 * MINUTE, deleted=deleted)
 
 
 @pytest.mark.parametrize(
-    ("fates", "healthy"),
+    ("endings", "healthy"),
     [
         ([], None),
         (["good"], True),
@@ -179,13 +179,13 @@ def outcome(name: str, fate: str) -> NodeClaim | None:
         (["waits"], None),
     ],
 )
-def test_two_failures_among_four_are_too_many(fates: list[str], healthy: object) -> None:
+def test_two_failures_among_four_are_too_many(endings: list[str], healthy: object) -> None:
     registrations, pools = RegistrationHealth(), [node_pool()]
     registrations.observe(pools, [node_claim("old", registered=True)], NOW)
-    for number, fate in enumerate(fates):
+    for number, ending in enumerate(endings):
         name = f"c{number}"
         registrations.observe(pools, [node_claim(name, created=NOW - 20 * MINUTE)], NOW)
-        after = outcome(name, fate)
+        after = outcome(name, ending)
         registrations.observe(pools, [] if after is None else [after], NOW)
     assert registrations.healthy("default") is healthy
 
