@@ -169,7 +169,7 @@ def test_a_table_for_people_stops_at_fifty_lines() -> None:
 
 def test_the_real_program_refuses_without_a_traceback(tmp_path: Path) -> None:
     file = tmp_path / "deep.json"
-    file.write_text("[" * 200_000)
+    file.write_text("[" * 200_000 + "]" * 200_000)
     program = Path(sys.executable).parent / "karpool"
     result = subprocess.run([program, "validate", "-f", file], capture_output=True, text=True, check=False)  # noqa: S603 - our own program
     assert (result.returncode, result.stderr) == (

@@ -113,7 +113,7 @@ def test_quantities_are_exact() -> None:
         ("# nothing here\n", "is empty; expected at least one manifest in JSON or YAML"),
         ('{"kind": "Pod", "meta', "document 1: the JSON is cut short; copy or create the file again"),
         ('{"kind": "Pod" "a": 1}', "document 1: line 1, column 16: the JSON is malformed: expected ',' or '}'"),
-        ("[" * 100_000, "document 1: is nested too deeply; no manifest is"),
+        ("[" * 100_000 + "]" * 100_000, "document 1: is nested too deeply; no manifest is"),
         ('{"kind": "Pod", "kind": "Node"}', "document 1: the key 'kind' appears twice in one object; keep one"),
         ("just text", "document 1: expected an object with apiVersion, kind and metadata"),
         ("[1]", "document 1, item 1: expected an object with apiVersion, kind and metadata"),
