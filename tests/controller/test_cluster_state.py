@@ -148,6 +148,21 @@ def test_a_launch_that_is_given_up_leaves_no_trace_beside_nodes_without_a_machin
     assert cluster_state.current().nodes.rows.keys() == {"a", "bare"}
 
 
+def test_a_launch_is_expected_as_the_catalog_says_now() -> None:
+    store, size = filled(), "4"
+
+    def expected_launch(claim: NodeClaim) -> NodeClaim:
+        amount = {"cpu": parse_quantity(size)}
+        return replace(claim, status=replace(claim.status, provider_id="soon", allocatable=amount))
+
+    store.claims.put(node_claim("c", launched=False))
+    state = ClusterState(store, expected_launch)
+    before = free_cpu(state, "c")
+    size = "8"
+    state.catalog_changed()
+    assert free_cpu(state, "c") == before + 4000
+
+
 def every_row(cluster_state: ClusterState) -> set[int]:
     return set(cluster_state.snapshot.nodes.rows.values())
 

@@ -53,7 +53,7 @@ class Idle:
         """The world changes by chance alone."""
 
 
-def foreseen(claim: NodeClaim) -> NodeClaim:
+def expected_launch(claim: NodeClaim) -> NodeClaim:
     return as_launched(claim, CATALOG)
 
 
@@ -61,9 +61,9 @@ def controller(store: ClusterStore, idle: Idle, order: Order = Order.RATIO) -> C
     made = Controller(
         store,
         idle,
-        ClusterState(store, foreseen),
+        ClusterState(store, expected_launch),
         idle,
-        offers=idle,
+        catalog_source=idle,
         pdb_source=StorePdbSource(store),
         settings=DisruptionSettings(order=order),
         options=Options(),

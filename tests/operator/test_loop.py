@@ -75,7 +75,7 @@ class Stage:
             self.queue,
             ClusterState(store),
             self.actuator,
-            offers=Offered(),
+            catalog_source=Offered(),
             pdb_source=StorePdbSource(store),
             settings=DisruptionSettings(),
             options=Options(),

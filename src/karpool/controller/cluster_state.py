@@ -74,6 +74,12 @@ class ClusterState:
             self._rebuild()
         return self.snapshot
 
+    def catalog_changed(self) -> None:
+        """Expect claims that are not launched yet to become the nodes that the catalog says now."""
+        for claim in self.store.claims:
+            if not claim.status.provider_id:
+                self._claim(claim, claim)
+
     def pools(self) -> tuple[NodePool, ...]:
         """The pools; the same tuple until one changes in a way that matters for decisions."""
         return self._pools

@@ -30,7 +30,7 @@ class Controller:
         cluster_state: ClusterState,
         actuator: Actuator,
         *,
-        offers: CatalogSource,
+        catalog_source: CatalogSource,
         pdb_source: PdbSource,
         settings: DisruptionSettings,
         options: Options,
@@ -42,7 +42,7 @@ class Controller:
         self.clock = clock
         self.cluster_state = cluster_state
         self.actuator = actuator
-        self.offers = offers
+        self.catalog_source = catalog_source
         self.pdb_source = pdb_source
         self.settings = settings
         self.options = options
@@ -72,7 +72,7 @@ class Controller:
             clock=self.clock,
             cluster_state=self.cluster_state,
             actuator=self.actuator,
-            offers=self.offers,
+            catalog_source=self.catalog_source,
             pdb_source=self.pdb_source,
             settings=self.settings,
             options=self.options,

@@ -25,7 +25,7 @@ class Session:
     clock: Clock
     cluster_state: ClusterState
     actuator: Actuator
-    offers: CatalogSource
+    catalog_source: CatalogSource
     pdb_source: PdbSource
     settings: DisruptionSettings
     options: Options
@@ -39,11 +39,14 @@ class Session:
 
     def engine(self) -> Engine:
         """The engine on the current snapshot, made anew when pools, daemons or what the provider offers changed."""
+        catalog = self.catalog_source.catalog
+        if self._engine is not None and self._engine.catalog is not catalog:
+            self.cluster_state.catalog_changed()
         snapshot = self.cluster_state.current()
-        rests_on = (snapshot, snapshot.daemons, self.offers.catalog, self.cluster_state.pools())
+        rests_on = (snapshot, snapshot.daemons, catalog, self.cluster_state.pools())
         if self._engine is None or any(old is not new for old, new in zip(self._rests_on, rests_on, strict=True)):
             snapshot.objects = self.store.but_pods()
-            self._engine = Engine(snapshot, self.offers.catalog, self.options)
+            self._engine = Engine(snapshot, catalog, self.options)
             self._rests_on = rests_on
         return self._engine
 

@@ -233,15 +233,15 @@ class Operator:
     def _controller(self, actuator: ApiActuator, record: Record) -> Controller:
         store, settings, provider = self.caches.store, self.settings, self.provider
 
-        def foreseen(claim: NodeClaim) -> NodeClaim:
+        def expected_launch(claim: NodeClaim) -> NodeClaim:
             return as_launched(claim, provider.catalog_source.catalog)
 
         controller = Controller(
             store,
             self.queue,
-            ClusterState(store, foreseen, preferences=settings.options.preferences),
+            ClusterState(store, expected_launch, preferences=settings.options.preferences),
             actuator,
-            offers=provider.catalog_source,
+            catalog_source=provider.catalog_source,
             pdb_source=StorePdbSource(store),
             settings=replace(settings.decisions, annotated_budgets=provider.annotated_budgets),
             options=settings.options,

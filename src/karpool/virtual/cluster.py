@@ -62,7 +62,7 @@ class VirtualCluster:
         )
         self.api = Api(world, self.pdb_controller)
         manager.install(self.api)
-        self.cluster_state = ClusterState(self.store, self._foreseen)
+        self.cluster_state = ClusterState(self.store, self._expected_launch)
         self.cloud = VirtualCloud(
             world,
             self.api,
@@ -80,7 +80,7 @@ class VirtualCluster:
             self.queue,
             self.cluster_state,
             self.actuator,
-            offers=self.cloud,
+            catalog_source=self.cloud,
             pdb_source=self.pdb_controller,
             settings=decision_settings(policy.decisions),
             options=Options(seed=seed),
@@ -115,7 +115,7 @@ class VirtualCluster:
         if seconds(self.scenario.warm_up):
             self.queue.at(seconds(self.scenario.warm_up), self.recorder.begin)
 
-    def _foreseen(self, claim: NodeClaim) -> NodeClaim:
+    def _expected_launch(self, claim: NodeClaim) -> NodeClaim:
         return as_launched(claim, self.cloud.catalog)
 
     @property
