@@ -63,7 +63,7 @@ _OPTIONS: Final = (
 def catalog_options(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the catalogue options; it gets what they open as `catalog`."""
 
-    def opened(catalog_opener: Opener, **rest: Any) -> R:
+    def opened(catalog_opener: CatalogOpener, **rest: Any) -> R:
         return command(catalog=catalog_opener(), **rest)
 
     return catalog_opener_options(wraps(command)(opened))
@@ -82,7 +82,7 @@ def catalog_opener_options(command: Callable[..., R]) -> Callable[..., R]:
         spot_fraction: float | None,
         **rest: Any,
     ) -> R:
-        opener = Opener(
+        opener = CatalogOpener(
             catalog_source or AWS, catalog_source is not None, node_fee, prices, price_factor, spot_fraction
         )
         return command(*args, catalog_opener=opener, **rest)
@@ -91,7 +91,7 @@ def catalog_opener_options(command: Callable[..., R]) -> Callable[..., R]:
 
 
 @dataclass(frozen=True, slots=True)
-class Opener:
+class CatalogOpener:
     """Opens the catalogue that the options ask for."""
 
     source: str

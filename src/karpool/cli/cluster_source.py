@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace as changed
 
 from karpool.catalog.instance_types import Catalog
-from karpool.cli.catalog_options import Opener
+from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.decision_options import Choices
 from karpool.cli.input_options import ClusterInput
 from karpool.cli.live_cluster import Purpose, read_live
@@ -38,7 +38,9 @@ def read_objects(source: ClusterInput, report: ReportProgress, purpose: Purpose 
     return read_live(source.kube, report, purpose)
 
 
-def cluster_from(source: ClusterInput, opener: Opener, choices: Choices, report: ReportProgress) -> LoadedCluster:
+def cluster_from(
+    source: ClusterInput, opener: CatalogOpener, choices: Choices, report: ReportProgress
+) -> LoadedCluster:
     """Read a cluster; pools that a controller would not accept supply no nodes."""
     objects = read_objects(source, report)
     catalog = opener.for_cluster(objects.nodes, objects.node_claims)

@@ -1,17 +1,15 @@
 """`karpool crds`: the custom resource definitions, unless the cluster has others."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from karpool.cli.errors import say
 from karpool.cli.input_options import KubeContext, kube_options
+from karpool.cli.live_cluster import query_target
 from karpool.live.crds import definitions
 from karpool.model.labels import GRACE_PERIOD
 from karpool.wire.problems import InputError, Problem
-
-if TYPE_CHECKING:
-    from karpool.kube.target import Target
 
 EPILOG: Final = f"""\b
 WHEN KARPENTER IS INSTALLED
@@ -29,7 +27,8 @@ EXAMPLES
 \b
 EXIT STATUS
   0  printed; a warning on standard error says if the cluster could not be read
-  2  the cluster has definitions that Karpool did not install, or an option is wrong; nothing is printed
+  2  the cluster has definitions that Karpool did not install, or an option is wrong;
+     nothing is printed
 """
 _SECONDS_TO_CONNECT: Final = 3.0
 _SECONDS_TO_ANSWER: Final = 5.0
@@ -55,6 +54,8 @@ def _refuse_foreign(kube: KubeContext) -> None:
 
     from karpool.kube.errors import ApiError
     from karpool.kube.kubeconfig import find_target
+    from karpool.kube.transport import Timeouts
+    from karpool.live.crds.installed import foreign_definitions
 
     try:
         target = find_target(kube.context, kube.kubeconfig)
@@ -63,24 +64,14 @@ def _refuse_foreign(kube: KubeContext) -> None:
             raise
         _warn(error)
         return
+    timeouts = Timeouts(response=_SECONDS_TO_ANSWER, connect=_SECONDS_TO_CONNECT, retries=0)
     try:
-        foreign = asyncio.run(_foreign(target))
+        foreign = asyncio.run(query_target(target, foreign_definitions, timeouts))
     except ApiError as error:
         _warn(error)
         return
     if foreign:
         raise InputError(_overwriting(foreign[0], target.context))
-
-
-async def _foreign(target: "Target") -> tuple[str, ...]:
-    from karpool.kube.client import Client
-    from karpool.kube.transport import Timeouts
-    from karpool.live import USER_AGENT
-    from karpool.live.crds.installed import foreign_definitions
-
-    timeouts = Timeouts(response=_SECONDS_TO_ANSWER, connect=_SECONDS_TO_CONNECT, retries=0)
-    async with Client(target, timeouts=timeouts, user_agent=USER_AGENT) as client:
-        return await foreign_definitions(client)
 
 
 def _overwriting(name: str, context: str) -> Problem:

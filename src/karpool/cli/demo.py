@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from karpool.cli.catalog_options import Opener
+from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.progress import progress
 from karpool.cli.simulate import open_scenario
 from karpool.wire.problems import InputError
@@ -41,7 +41,7 @@ def demo(*, report: str) -> None:
     if not Path(report).absolute().parent.is_dir():
         raise InputError.at(report, "cannot be written; its folder does not exist")
     opened = open_scenario(
-        SCENARIO, Opener("aws", chosen=True, node_fee=0.0, prices=(), factor=1.0, spot_fraction=None)
+        SCENARIO, CatalogOpener("aws", chosen=True, node_fee=0.0, prices=(), factor=1.0, spot_fraction=None)
     )
     with progress() as report_progress:
         policies, seeds = list(opened.scenario.policies), [opened.scenario.seed]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.catalog_options import CatalogOpener, catalog_opener_options
 from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
@@ -37,7 +37,7 @@ EXIT STATUS
 @output_option("table", "json")
 @catalog_opener_options
 @decision_options
-def explain(node: str, source: ClusterInput, output: str, catalog_opener: Opener, choices: Choices) -> None:
+def explain(node: str, source: ClusterInput, output: str, catalog_opener: CatalogOpener, choices: Choices) -> None:
     """Show a node's price and use, every rule that keeps it or lets it go, and where each of its pods would land.
 
     If something keeps it, show what would have to be otherwise, and what that would save.

@@ -13,6 +13,7 @@ from karpool.wire.problems import InputError
 if TYPE_CHECKING:
     from karpool.kube.client import Client
     from karpool.kube.target import Target
+    from karpool.kube.transport import Timeouts
 
 T = TypeVar("T")
 
@@ -27,10 +28,12 @@ def query_cluster(kube: KubeContext, query: Callable[["Client"], Awaitable[T]]) 
     import asyncio
 
     from karpool.kube.errors import ApiError
+    from karpool.kube.transport import Timeouts
 
     target = _target(kube)
+    timeouts = Timeouts(response=_SECONDS_TO_ANSWER, retries=_SECONDS_OF_RETRIES)
     try:
-        return asyncio.run(_query(target, query))
+        return asyncio.run(query_target(target, query, timeouts))
     except ApiError as error:
         where = f"context {target.context}"
         error.about = f"{where}: {error.about}" if error.about else where
@@ -65,11 +68,10 @@ def _target(kube: KubeContext) -> "Target":
         raise InputError.at("-f", f"is missing, and {error.problem.message}") from error
 
 
-async def _query(target: "Target", query: Callable[["Client"], Awaitable[T]]) -> T:
+async def query_target(target: "Target", query: Callable[["Client"], Awaitable[T]], timeouts: "Timeouts") -> T:
+    """The answer of a cluster to a query."""
     from karpool.kube.client import Client
-    from karpool.kube.transport import Timeouts
     from karpool.live import USER_AGENT
 
-    timeouts = Timeouts(response=_SECONDS_TO_ANSWER, retries=_SECONDS_OF_RETRIES)
     async with Client(target, timeouts=timeouts, user_agent=USER_AGENT) as client:
         return await query(client)

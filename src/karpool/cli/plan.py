@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.catalog_options import CatalogOpener, catalog_opener_options
 from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
@@ -51,7 +51,13 @@ EXIT STATUS
 @catalog_opener_options
 @decision_options
 def plan(
-    *, source: ClusterInput, steps: int | None, output: str, every_node: bool, catalog_opener: Opener, choices: Choices
+    *,
+    source: ClusterInput,
+    steps: int | None,
+    output: str,
+    every_node: bool,
+    catalog_opener: CatalogOpener,
+    choices: Choices,
 ) -> None:
     """Show which nodes would go, what would replace them, where every pod would move, and what that saves.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.catalog_options import CatalogOpener, catalog_opener_options
 from karpool.cli.decision_options import Choices, rule_options
 from karpool.cli.input_options import KubeContext, kube_options, with_options
 from karpool.cli.service import LOG_OPTIONS, run_service
@@ -129,7 +129,7 @@ _OPTIONS: Final = (
 @kube_options
 @catalog_opener_options
 @rule_options
-def run(*, kube: KubeContext, catalog_opener: Opener, choices: Choices, **given: Any) -> NoReturn:
+def run(*, kube: KubeContext, catalog_opener: CatalogOpener, choices: Choices, **given: Any) -> NoReturn:
     """Run the controller: provision, consolidate, drain and terminate, until it is stopped."""
     from karpool.kube.kubeconfig import find_target
 
@@ -173,7 +173,7 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
     )
 
 
-def _run(settings: "RunSettings", target: "Target", opener: Opener) -> NoReturn:
+def _run(settings: "RunSettings", target: "Target", opener: CatalogOpener) -> NoReturn:
     from karpool.operator.operator import Operator
 
     operator = Operator(settings, target, opener.for_cluster)

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from karpool.catalog.builtin import is_region
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import AWS, KWOK
-from karpool.cli.catalog_options import Opener, catalog_opener_options
+from karpool.cli.catalog_options import CatalogOpener, catalog_opener_options
 from karpool.cli.input_options import output_option
 from karpool.cli.progress import progress
 from karpool.model.loading import load
@@ -91,7 +91,7 @@ def simulate(
     seeds: int,
     length: str | None,
     output: str,
-    catalog_opener: Opener,
+    catalog_opener: CatalogOpener,
 ) -> None:
     """Run a scenario on a virtual cluster and compare policies: what they cost, and how often they disturb pods.
 
@@ -120,7 +120,7 @@ class OpenedScenario:
             raise InputError.at(self.file, str(error), field=error.field) from error
 
 
-def open_scenario(name: str, opener: Opener, length: str | None = None) -> OpenedScenario:
+def open_scenario(name: str, opener: CatalogOpener, length: str | None = None) -> OpenedScenario:
     """A scenario by its file or its built-in name; the catalogue is the one of the command line, or its own."""
     if length is not None:
         _check_length(length)
@@ -141,7 +141,7 @@ def open_scenario(name: str, opener: Opener, length: str | None = None) -> Opene
     return OpenedScenario(file, source, scenario)
 
 
-def _opens(opener: Opener, files: tuple[str, ...]) -> Callable[[], Catalog]:
+def _opens(opener: CatalogOpener, files: tuple[str, ...]) -> Callable[[], Catalog]:
     return ClusterCatalog(opener, files) if files else opener
 
 
@@ -172,7 +172,7 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
 class ClusterCatalog:
     """Opens the catalogue for a cluster in files."""
 
-    opener: Opener
+    opener: CatalogOpener
     files: tuple[str, ...]
 
     def __call__(self) -> Catalog:
@@ -193,7 +193,7 @@ def _is_built_in(catalog: str) -> bool:
     return catalog == KWOK or catalog.partition(":")[0] == AWS
 
 
-def _with_own_catalog(opener: Opener, scenario: Scenario, beside: Path) -> Opener:
+def _with_own_catalog(opener: CatalogOpener, scenario: Scenario, beside: Path) -> CatalogOpener:
     """The scenario's catalogue, prices and fee, unless the command line names them."""
     if scenario.catalog is not None and not _given("catalog_source"):
         opener = replace(

@@ -121,11 +121,6 @@ def _annotation_flaws(pool: NodePool) -> Iterator[Flaw]:
             yield from error.flaws
 
 
-def label_path(key: str) -> str:
-    """A label as a field."""
-    return f"metadata.labels[{key}]"
-
-
 def controller_flaws(pool: NodePool) -> Iterator[Flaw]:
     """What makes a controller ignore a pool: labels, taints and schedules that can never work."""
     template = pool.spec.template

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator
 from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
-from karpool.model.rules.pools import label_path
 from karpool.wire.problems import Flaw
 
 
@@ -14,7 +13,7 @@ def claim_references(claim: NodeClaim, pools: Collection[str]) -> Iterator[Flaw]
     pool = claim.metadata.labels.get(NODEPOOL)
     if pool is not None and pool not in pools:
         message = f"there is no NodePool {pool[:60]!r} in the input; add it, or remove the label"
-        yield Flaw(label_path(NODEPOOL), "UnknownNodePool", message)
+        yield Flaw(f"metadata.labels[{NODEPOOL}]", "UnknownNodePool", message)
 
 
 def pod_references(pod: Pod, nodes: Collection[str]) -> Iterator[Flaw]:
