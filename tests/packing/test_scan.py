@@ -3,8 +3,9 @@
 from random import Random
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.factories import LONG_AGO, affinity_to, instance_type, node, node_pool, pod
 from tests.packing.scenarios import Scenario
 from tests.strategies import Cluster, clusters
@@ -15,7 +16,6 @@ from karpool.packing.candidate_pods import CandidatePods, CandidateSets
 from karpool.packing.engine import Engine
 from karpool.packing.scan import Scan
 
-CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 MOST_NEW_NODES = 4
 
 
@@ -53,7 +53,7 @@ def new_nodes(engine: Engine, nodes: list[int]) -> tuple[int, float, bool] | Non
         return placement.claims, price, exact
 
 
-@CALM
+@examples(60)
 @given(clusters(in_motion=True, choosy=True), st.randoms(use_true_random=False))
 def test_a_scan_accepts_every_set_whose_new_nodes_are_few_and_cheap_enough(cluster: Cluster, chance: Random) -> None:
     engine = Engine(Snapshot(cluster.objects), cluster.catalog)
