@@ -56,7 +56,7 @@ def diverse(count: int, seed: int = SEED) -> Workload:
 
 
 def preferring(count: int = PREFERENCE_PODS, seed: int = SEED) -> Workload:
-    """Equal pods whose wishes cannot all come true."""
+    """Equal pods whose preferences cannot all be met."""
     return _workload(tuple(preference_pods(count, Random(seed))))
 
 
@@ -151,17 +151,17 @@ def _lonely(number: int, random: Random) -> Pod:
 
 
 def preference_pods(count: int, random: Random) -> Iterator[Pod]:
-    """Pods that wish for one zone and to be alone: on their host, which can be, and in their zone, which cannot."""
+    """Pods that prefer one zone and to be alone: on their host, which is possible, and in their zone, which is not."""
     labels = {"app": "nginx"}
     container = _container(random)
     zone = NodeTerm(match_expressions=(NodeExpression(key=ZONE, operator="In", values=ZONES[:1]),))
-    wishes = tuple(
+    preferences = tuple(
         WeightedPodAffinityTerm(weight=weight, pod_affinity_term=_term(labels, key))
         for weight, key in ((10, ZONE), (1, HOSTNAME))
     )
     affinity = Affinity(
         node_affinity=NodeAffinity(preferred=(PreferredNodeTerm(weight=1, preference=zone),)),
-        pod_anti_affinity=PodAffinity(preferred=wishes),
+        pod_anti_affinity=PodAffinity(preferred=preferences),
     )
     for number in range(count):
         yield _pod(number, labels, container, affinity)

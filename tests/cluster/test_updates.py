@@ -31,6 +31,7 @@ from karpool.model.objects import Objects
 from karpool.model.pod import ContainerStatus, Pod
 from karpool.packing.engine import Engine
 from karpool.packing.kernels import columns as c
+from karpool.packing.layout import cluster_columns
 from karpool.wire.quantity import parse_quantity
 
 
@@ -103,7 +104,7 @@ def assert_sees_all(engine: Engine) -> None:
     engine.refresh()
     tables = engine.tables.columns() | {"order": engine.snapshot.nodes.order, "host_ok": engine.tables.host_ok}
     made_anew = {"sizes", "domains"}
-    for name, array in (engine.cluster_columns() | tables).items():
+    for name, array in (cluster_columns(engine.snapshot, engine.tables.pools) | tables).items():
         held = engine.memory[name]
         assert held is array or (name in made_anew and held[1:].tolist() == array[1:].tolist()), name
     assert engine.memory["sizes"][c.NODES] == len(engine.snapshot.nodes.rows)

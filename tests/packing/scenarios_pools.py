@@ -52,7 +52,10 @@ REQUIREMENTS = [
     one_pod("Exists does not widen In", fails=True, require=[(ZONE, "In", "nowhere"), (ZONE, "Exists")]),
     one_pod("contradictions on a custom key", fails=True, require=[("k", "In", "a"), ("k", "In", "b")]),
     one_pod(
-        "contradictions with a wish", require=[(ZONE, "In", Z1)], prefer=[(1, node_term((ZONE, "In", Z2)))], new_nodes=1
+        "contradictions with a preference",
+        require=[(ZONE, "In", Z1)],
+        prefer=[(1, node_term((ZONE, "In", Z2)))],
+        new_nodes=1,
     ),
     one_pod("old label names", selector={"failure-domain.beta.kubernetes.io/zone": Z1}, new_nodes=1),
     one_pod("the large size", catalog=FIVE, selector={"size": "large"}, launches="fake-it-4"),
@@ -75,7 +78,7 @@ REQUIREMENTS = [
     one_pod(
         "the second alternative will do", terms=[node_term(("k", "Exists")), node_term((ZONE, "In", Z1))], new_nodes=1
     ),
-    one_pod("a wish is given up", prefer=[(1, node_term(("k", "Exists")))], new_nodes=1),
+    one_pod("a preference is given up", prefer=[(1, node_term(("k", "Exists")))], new_nodes=1),
 ]
 
 POOLS = [

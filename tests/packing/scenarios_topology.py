@@ -98,7 +98,7 @@ SPREAD = [
         },
     ),
     skewed(
-        "a wish for even capacity types",
+        "a preference for even capacity types",
         count=5,
         per_domain=[1, 5],
         key=CAPACITY_TYPE,
@@ -233,7 +233,7 @@ AFFINITY = [
         check=together,
     ),
     with_others("affinity to a pod that is nowhere", [], near=[NEAR_DB], unplaced=1),
-    with_others("a wish to be near a pod that is nowhere", [], prefer_near=[(1, NEAR_DB)], new_nodes=1),
+    with_others("a preference to be near a pod that is nowhere", [], prefer_near=[(1, NEAR_DB)], new_nodes=1),
     Scenario(name="a chain of affinities", pods=chain("db", "web", "cache", "ui"), new_nodes=1),
     Scenario(name="a chain of affinities the other way round", pods=chain("ui", "cache", "web", "db"), new_nodes=1),
     skewed("the first of a group chooses a zone for all", count=5, per_domain=[5], near=[AWAY_BY_ZONE]),
@@ -365,7 +365,13 @@ ANTI = [
         new_nodes=1,
     ),
     with_others(
-        "a wish to be apart is given up", [], 2, prefer_anti=[(1, AWAY)], nodes=[node("n1")], pools=[], new_nodes=0
+        "a preference to be apart is given up",
+        [],
+        2,
+        prefer_anti=[(1, AWAY)],
+        nodes=[node("n1")],
+        pools=[],
+        new_nodes=0,
     ),
     with_others(
         "preferences ignored",

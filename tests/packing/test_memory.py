@@ -9,6 +9,7 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.memory import COLUMNS, LayoutError, Memory
+from karpool.packing.layout import cluster_columns
 
 
 def test_an_array_of_another_type_or_shape_is_refused() -> None:
@@ -45,7 +46,7 @@ def test_kernels_and_the_tables_of_the_snapshot_agree_on_what_each_axis_counts()
     engine = Engine(Snapshot(Objects()), Catalog(()))
     snapshot = engine.snapshot
     tables: list[ColumnTable] = [snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology, snapshot.shapes]
-    given = {id(array): name for name, array in engine.cluster_columns().items()}
+    given = {id(array): name for name, array in cluster_columns(snapshot, engine.tables.pools).items()}
     compared = 0
     for table in tables:
         for attribute, declared in table.declared_columns.items():

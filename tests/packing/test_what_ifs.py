@@ -15,6 +15,7 @@ from tests.strategies import Cluster, clusters
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.packing.engine import Engine
+from karpool.packing.layout import cluster_columns
 from karpool.packing.result import PlacementResult
 
 CLUSTERS = clusters(in_motion=True, choosy=True)
@@ -26,7 +27,9 @@ def engine_for(cluster: Cluster) -> Engine:
 
 def columns(engine: Engine) -> dict[str, bytes]:
     """Every array of the snapshot, bit by bit."""
-    return {name: engine.memory[name].tobytes() for name in sorted(engine.cluster_columns())}
+    return {
+        name: engine.memory[name].tobytes() for name in sorted(cluster_columns(engine.snapshot, engine.tables.pools))
+    }
 
 
 def removed(engine: Engine, nodes: list[int]) -> PlacementResult:

@@ -256,7 +256,7 @@ class _Run:
                 length_when_pushed[rider.pod.key] = len(queue)
 
     def _attempt(self, rider: Rider) -> bool:
-        """Find a place, giving up wishes one by one; a pod that should wait for reserved capacity gives up none."""
+        """Find a place, giving up preferences one by one; a pod that waits for reserved capacity gives up none."""
         try:
             return any(
                 self._on_node(rider, level) or self._on_claim(rider, level) for level in rider.constraints.levels

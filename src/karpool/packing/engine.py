@@ -14,14 +14,14 @@ import numpy as np
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array
-from karpool.cluster.resources import ATTACH
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import INITIALIZED, REGISTERED
 from karpool.model.requirements import Requirements
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.journal import remove, uncount, undo
-from karpool.packing.kernels.memory import Memory, ragged_arrays
+from karpool.packing.kernels.memory import Memory
 from karpool.packing.kernels.place import place, prepare_candidates
+from karpool.packing.layout import cluster_columns, extents
 from karpool.packing.options import Options
 from karpool.packing.placement import Placement
 from karpool.packing.runspace import RunSpace
@@ -53,7 +53,7 @@ class Engine:
             return
         self._type_names.clear()
         # Columns are replaced only when they are too small.
-        if self._extents() != self._fitted:
+        if extents(self.snapshot, self.tables) != self._fitted:
             self._fit()
         elif self.tables.pools.usage:
             self.limits = self.tables.pools.usage.left()
@@ -69,8 +69,8 @@ class Engine:
         self.tables.sync()
         pools, memory = self.tables.pools, self.memory
         self.limits = pools.usage.left()
-        memory.put(**self.cluster_columns(), **self.tables.columns())
-        self._fitted = self._extents()
+        memory.put(**cluster_columns(self.snapshot, self.tables.pools), **self.tables.columns())
+        self._fitted = extents(self.snapshot, self.tables)
         rules = int(memory["owned_length"].max() + memory["kept_off_by_length"].max()) + 1
         room = {"nodes": len(memory["live"]), "host_rows": len(memory["by_host"])}
         self.space.fit({**self._fitted, **room, "rules": rules, "values": pools.value_count}, pools.reservations)
@@ -87,98 +87,6 @@ class Engine:
             undo(self.memory.table, 0)
             if trial.runs > 1:
                 self.space.forget_candidates()
-
-    def _sizes(self) -> Array:
-        """How many there are of everything but nodes, which come and go."""
-        snapshot, pools = self.snapshot, self.tables.pools
-        names = snapshot.resources.names
-        sizes = np.zeros(c.SIZES, dtype=np.int64)
-        sizes[c.RESOURCES] = len(names)
-        sizes[c.ORDINARY] = next((i for i, name in enumerate(names) if name.startswith(ATTACH)), len(names))
-        sizes[c.TEMPLATES] = len(pools.templates)
-        sizes[c.RESERVED_OFFERINGS] = len(pools.types.reserved)
-        sizes[c.RESERVATION_IDS] = len(pools.reservation_ids)
-        sizes[c.FILTERS] = len(snapshot.topology.filters)
-        return sizes
-
-    def _extents(self) -> dict[str, int]:
-        """How long every axis of the kernels' arrays has to be, and how many domains all keys have together."""
-        snapshot, pools, table = self.snapshot, self.tables.pools, self.tables.requirements
-        topology, classes = snapshot.topology, snapshot.classes
-        keys, domains = topology.domains.size
-        return {
-            "nodes": len(snapshot.nodes.states),
-            "pods": len(snapshot.pods.objects),
-            "resources": len(snapshot.resources),
-            "limits": len(snapshot.resources) + 1,
-            "classes": classes.size,
-            "signatures": len(classes.signatures),
-            "port_sets": len(classes.port_sets),
-            "labels": len(topology.label_sets),
-            "shapes": snapshot.shapes.size,
-            "groups": len(topology.groups),
-            "filters": len(topology.filters),
-            "host_rows": len(topology.host_rows),
-            "keys": keys,
-            "domains": domains,
-            "known_domains": sum(map(len, topology.domains.values)),
-            "templates": len(pools.templates),
-            "types": len(pools.types.types),
-            "reserved": len(pools.types.reserved),
-            "reservations": len(pools.reservation_ids),
-            "minimums": int(pools.min_length.max()),
-            "requirements": len(table.requirements),
-            "incoming": len(table.incoming),
-        }
-
-    def cluster_columns(self) -> dict[str, Array]:
-        """The snapshot's columns as the kernels take them."""
-        snapshot = self.snapshot
-        nodes, pods, classes, topology = snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology
-        return dict(
-            live=nodes.live,
-            shape=nodes.shape,
-            free=nodes.free,
-            domain=nodes.domain,
-            head=nodes.head,
-            node_of=pods.node_of,
-            class_of=pods.class_of,
-            labels_of=pods.labels_of,
-            next_pod=pods.next,
-            counted=pods.counted,
-            class_signature=classes.signature,
-            class_next=classes.next,
-            class_refused=classes.refused,
-            class_requests=classes.requests,
-            class_ports=classes.ports_id,
-            shared_start=classes.shared_rows.start,
-            shared_length=classes.shared_rows.length,
-            shared_row=classes.shared_rows.items,
-            shared_column=classes.shared_columns.items,
-            suits=snapshot.shapes.suits,
-            seen_by=snapshot.shapes.seen_by,
-            group_kind=topology.kind,
-            group_key=topology.key,
-            group_skew=topology.skew,
-            group_min_domains=topology.min_domains,
-            group_filter=topology.filter,
-            group_row=topology.row,
-            group_total=topology.total,
-            by_domain=topology.by_domain,
-            by_host=topology.by_host,
-            nodes_seen=topology.nodes_seen,
-            rank=topology.domains.rank,
-            domains=np.array([len(values) for values in topology.domains.values], dtype=np.int32),
-            sizes=self._sizes(),
-            **ragged_arrays(
-                owned=classes.owned,
-                declared=classes.declared,
-                blocked=classes.blocked_rows,
-                taken=classes.taken_rows,
-                counted_by=topology.counted_by,
-                kept_off_by=topology.kept_off_by,
-            ),
-        )
 
     @memoized
     def prices(self, requirements: Requirements) -> Prices:

@@ -1,4 +1,4 @@
-"""Compile all kernels and keep them on disk: `python -m karpool.packing.kernels`."""
+"""Compile all kernels and cache them on disk: `python -m karpool.packing.kernels`."""
 
 import sys
 import time
@@ -7,11 +7,11 @@ from typing import Final
 from karpool.packing.kernels import FOLDER
 from karpool.packing.warmup import warm_up
 
-_WORTH_TELLING: Final = 5.0
+_LONG: Final = 5.0
 
 if __name__ == "__main__":
     start = time.perf_counter()
     warm_up()
     took = time.perf_counter() - start
-    if took > _WORTH_TELLING:
-        sys.stdout.write(f"kernels compiled in {took:.0f} s and kept in {FOLDER}\n")
+    if took > _LONG:
+        sys.stdout.write(f"kernels compiled in {took:.0f} s and cached in {FOLDER}\n")
