@@ -31,7 +31,7 @@ def test_a_spoiled_action_shows_and_a_sound_controller_mends_it(
             await trial.stop(sound)
             for kind, name in names.items():
                 with monkeypatch.context() as patch:
-                    patch.setattr(ApiActuator, "carry_out", _without(kind))
+                    patch.setattr(ApiActuator, "execute", _without(kind))
                     await _gets_nowhere(trial, name)
             trial.start()
             await replaced(trial, *limits)
