@@ -14,8 +14,9 @@ from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.nodes import NodeView, blockers, view_node, warnings
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import needs_new_node
-from karpool.compaction.reasons import CompactionReasonCode, clock
+from karpool.compaction.reasons import CompactionReasonCode
 from karpool.compaction.settings import CompactionSettings
+from karpool.disruption.reasons import clock
 from karpool.model.cron import parse_schedule
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod

@@ -10,9 +10,10 @@ from karpool.compaction.marks import Mark, decode_mark, updated_mark
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import autoscaler_blocker, eviction_blocker, needs_new_node
 from karpool.compaction.pools import pool_of
-from karpool.compaction.reasons import CompactionReasonCode, clock
+from karpool.compaction.reasons import CompactionReasonCode
 from karpool.compaction.settings import CompactionSettings
 from karpool.compaction.usage import NodeUsage, usage
+from karpool.disruption.reasons import clock
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import Node
 from karpool.model.pod import Pod

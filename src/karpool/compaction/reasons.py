@@ -1,6 +1,5 @@
 """The code of every reason for which the compactor does not drain a node, or gives up a drain."""
 
-from datetime import UTC, datetime
 from enum import StrEnum
 
 
@@ -47,10 +46,3 @@ class CompactionReasonCode(StrEnum):
     POOL_FILLED_UP = "PoolFilledUp"
     DRAIN_STALLED = "DrainStalled"
     NOT_REMOVED = "NotRemoved"
-
-
-def clock(moment: datetime, now: datetime) -> str:
-    """A moment as a person reads it: `14:30 UTC` today, with its date on other days."""
-    there = moment.astimezone(UTC)
-    time = f"{there:%H:%M:%S}" if there.second else f"{there:%H:%M}"
-    return f"{time} UTC" if there.date() == now.astimezone(UTC).date() else f"{there:%Y-%m-%d} {time} UTC"

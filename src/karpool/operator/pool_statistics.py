@@ -20,8 +20,6 @@ from karpool.operator.pool_status import total_resources
 from karpool.wire.objects import condition
 from karpool.wire.quantity import NANO, Quantity
 
-Amounts = Mapping[str, Quantity]
-
 
 class PoolStatistics:
     """Computes samples; requests per node are kept and updated by the pods that changed."""
@@ -76,7 +74,7 @@ class PoolStatistics:
 
 def _sample(  # noqa: PLR0917
     name: str,
-    limits: Amounts,
+    limits: Mapping[str, Quantity],
     states: Sequence[StateNode],
     requested: Mapping[str, Mapping[str, int]],
     catalog: Catalog,
@@ -102,7 +100,7 @@ def _sample(  # noqa: PLR0917
     )
 
 
-def _add(total: dict[str, int], more: Amounts, sign: int = 1) -> None:
+def _add(total: dict[str, int], more: Mapping[str, Quantity], sign: int = 1) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + sign * amount.nano
 

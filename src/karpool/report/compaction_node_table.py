@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from karpool.compaction.reasons import CompactionReasonCode, clock
+from karpool.compaction.reasons import CompactionReasonCode
+from karpool.disruption.reasons import clock
 from karpool.report.compaction_node_document import CompactionNode, ExplainedPart, PodPart, UsePart, WaitsPart
 from karpool.report.formatting import age, count, ratio, resource
 from karpool.report.reason_table import sentence

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from datetime import timedelta
 from enum import IntEnum
-from typing import Final
 
+from karpool.execution.drain import grace_seconds
 from karpool.kube.store import Store
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -13,8 +13,6 @@ from karpool.virtual.changes import T, with_metadata
 from karpool.virtual.pdb_controller import EvictionVerdict, PdbController
 from karpool.virtual.world import VirtualWorld
 from karpool.wire.objects import Object
-
-DEFAULT_GRACE: Final = 30
 
 
 class EvictionStatus(IntEnum):
@@ -62,9 +60,7 @@ class Api:
         if not pod.bound or pod.terminal:
             store.pods.remove(key)
             return True
-        own = pod.spec.termination_grace_period_seconds
-        length = grace if grace is not None else DEFAULT_GRACE if own is None else own
-        ends = now + timedelta(seconds=length)
+        ends = now + timedelta(seconds=grace_seconds(pod) if grace is None else grace)
         before = pod.metadata.deletion_timestamp
         if before is not None and before <= ends:
             return False
