@@ -46,16 +46,15 @@ def explain(node: str, source: ClusterInput, output: str, catalog_opener: Catalo
         cluster = cluster_from(source, catalog_opener, choices, report)
     # The engine takes half a second to load: bad input and --help should not wait for it.
     from karpool.disruption.decision_pass import DecisionPass
-    from karpool.disruption.explain import tell
+    from karpool.disruption.explain import explain_node
     from karpool.disruption.plan import context_of
-    from karpool.disruption.refusal_cache import RefusalCache
     from karpool.report.assemble import explanation
 
     context = context_of(
         cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
     )
     candidate = context.candidate(_row(context, node))
-    document = explanation(context, tell(DecisionPass(context, RefusalCache()), candidate))
+    document = explanation(context, explain_node(DecisionPass(context), candidate))
     if output == "json":
         click.echo(to_json(document))
     else:

@@ -5,7 +5,6 @@ Every function compares two versions of one object. So writes of fields that are
 """
 
 from enum import IntEnum
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -31,17 +30,6 @@ class Impact(IntEnum):
     """A pod is on another node, or is being deleted; its class stays."""
     COLUMNS = 3
     """The columns of the object are written anew."""
-
-
-class PdbChange(NamedTuple):
-    """What a change of a PodDisruptionBudget may do to decisions."""
-
-    covers_others: bool
-    """It may cover other pods than before."""
-    opened: bool
-    """It allows evictions that it did not allow."""
-    closed: bool
-    """It blocks evictions that it did not block."""
 
 
 def pod_change(old: Pod, new: Pod) -> Impact:
@@ -141,13 +129,11 @@ def pool_changed(old: NodePool, new: NodePool) -> bool:
     return old.spec != new.spec or old.ready is not new.ready or old.metadata.annotations != new.metadata.annotations
 
 
-def pdb_change(old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> PdbChange:
-    """What a change of a PodDisruptionBudget may do to decisions."""
+def pdb_opened(old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> bool:
+    """Whether a PodDisruptionBudget may let a pod go that it did not let go before."""
     if old is None or new is None or old.spec != new.spec:
-        return PdbChange(covers_others=True, opened=True, closed=False)
-    before, after = _allowances(old), _allowances(new)
-    opened = any(now and not then for then, now in zip(before, after, strict=True))
-    return PdbChange(covers_others=False, opened=opened, closed=after not in {before, (True, True)})
+        return True
+    return any(now and not then for then, now in zip(_allowances(old), _allowances(new), strict=True))
 
 
 def _allowances(budget: PodDisruptionBudget) -> tuple[bool, bool]:

@@ -22,6 +22,8 @@ class NodeTable(ColumnTable):
     """State nodes in columns; a node keeps its row until it goes."""
 
     live: Annotated[Array, column(np.uint8, "nodes")]
+    changed: Annotated[Array, column(np.int64, "nodes")]
+    """The number of the last change of each node or its pods: caches compare it, so that nobody has to tell them."""
     shape: Annotated[Array, column(np.int32, "nodes")]
     head: Annotated[Array, column(np.int32, "nodes", fill=END)]
     domain: Annotated[Array, column(np.int32, "nodes", "keys", fill=NOWHERE)]
@@ -53,6 +55,7 @@ class NodeTable(ColumnTable):
         self.pods: list[dict[int, None]] = []
         """The rows of the pods on each node, the latest last; `head` begins the same list the other way round."""
         width = len(resources)
+        self.changes = 0
         self.overhead_known = 0
         self._width = width
         self._widened: tuple[int, ...] = ()
@@ -123,6 +126,7 @@ class NodeTable(ColumnTable):
         insort(self._queue, _place_in_queue(state, row))
         self._order = None
         self.live[row] = GONE if state.deleting else EXPECTED if state.node is None else PRESENT
+        self.touch(row)
         self.shape[row] = self.shapes.shape(state)
 
     def judge(self) -> None:
@@ -132,11 +136,17 @@ class NodeTable(ColumnTable):
         if before != self.shapes.size:
             self._sum_daemons()
 
+    def touch(self, row: int) -> None:
+        """Note that a node or its pods changed."""
+        self.changes += 1
+        self.changed[row] = self.changes
+
     def drop(self, row: int) -> None:
         """Take a node's row away; its pods must be unbound before."""
         self._clear(row)
         self.states[row] = None
         self.live[row] = GONE
+        self.touch(row)
         self._vacant.append(row)
 
     def _clear(self, row: int) -> None:

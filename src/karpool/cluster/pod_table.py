@@ -12,6 +12,7 @@ from karpool.cluster.pod_classes import ClassTable, requests_key, rules_key
 from karpool.cluster.ranking import Ranking
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds, claims_of
+from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
 from karpool.model.workloads import Namespace
@@ -31,6 +32,8 @@ class PodTable(ColumnTable):
     next: Annotated[Array, column(np.int32, "pods", fill=END)]
     counted: Annotated[Array, column(np.uint8, "pods")]
     daemon: Annotated[Array, column(np.uint8, "pods")]
+    protected: Annotated[Array, column(np.uint8, "pods")]
+    """Whether a pod has the annotation do-not-disrupt, whatever it says."""
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class PodTable(ColumnTable):
             self.fit(pods=row + 1)
         entries = self._write(pod, row)
         self.ranking.add(self.sort_keys[row], row)
-        self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row] = entries
+        self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row], self.protected[row] = entries
         self.node_of[row], self.next[row] = NOWHERE, END
         return row
 
@@ -100,9 +103,10 @@ class PodTable(ColumnTable):
             columns = np.array(entries, dtype=np.int32)
             self.class_of[:count], self.labels_of[:count] = columns[:, 0], columns[:, 1]
             self.counted[:count], self.daemon[:count] = columns[:, 2], columns[:, 3]
+            self.protected[:count] = columns[:, 4]
 
-    def _write(self, pod: Pod, row: int) -> tuple[int, int, bool, bool]:
-        """Put a pod on a row; its class, its labels, whether rules about pods count it, whether it is a daemon."""
+    def _write(self, pod: Pod, row: int) -> tuple[int, int, bool, bool, bool]:
+        """Put a pod on a row; its class, its labels, and whether it is counted, a daemon, or do-not-disrupt."""
         meta, key = pod.metadata, pod.key
         number = self.class_number(pod)
         cpu, memory = self.classes.sizes[number]
@@ -110,12 +114,13 @@ class PodTable(ColumnTable):
         self.rows[key] = row
         self.sort_keys[row] = (-cpu, -memory, _seconds(meta.creation_timestamp), meta.uid, key)
         labels = self.topology.labels(meta.namespace, meta.labels)
-        return number, labels, meta.deletion_timestamp is None, pod.is_daemon
+        return number, labels, meta.deletion_timestamp is None, pod.is_daemon, DO_NOT_DISRUPT in meta.annotations
 
     def replace(self, row: int, pod: Pod) -> None:
         """Put a pod in the place of one with the same class, labels and age."""
         self.objects[row] = pod
         self.counted[row] = pod.metadata.deletion_timestamp is None
+        self.protected[row] = DO_NOT_DISRUPT in pod.metadata.annotations
 
     def reclass(self, row: int) -> None:
         """Class a pod anew, because its volumes or what taints ask of pods changed."""

@@ -241,7 +241,9 @@ class Snapshot:
         elif impact is Impact.BINDING:
             self._rebind(row, pod)
         else:
-            self.pods.objects[row] = pod
+            self.pods.replace(row, pod)
+            if impact is Impact.FACTS:
+                self._touch(row)
         if impact >= Impact.BINDING:
             self._note_daemon(old, pod)
         return impact
@@ -297,6 +299,7 @@ class Snapshot:
             self._count(row, -1)
             self.pods.replace(row, pod)
             self._count(row, 1)
+            self.nodes.touch(int(node))
         else:
             self._leave(row)
             self.pods.replace(row, pod)
@@ -375,16 +378,24 @@ class Snapshot:
     def _bind(self, row: int, name: str) -> None:
         node = self._link(row, name)
         if node != NOWHERE:
+            self.nodes.touch(node)
             self._occupy(int(self.pods.class_of[row]), node, 1)
             self._count(row, 1)
             self._take(row, node, 1)
 
     def _unbind(self, row: int) -> None:
         node = int(self.pods.node_of[row])
+        self.nodes.touch(node)
         self._occupy(int(self.pods.class_of[row]), node, -1)
         self._count(row, -1)
         self._unlink(row)
         self._take(row, node, -1)
+
+    def _touch(self, row: int) -> None:
+        """Note that a pod, and with it its node, changed in something that decisions read."""
+        node = int(self.pods.node_of[row])
+        if node != NOWHERE:
+            self.nodes.touch(node)
 
     def _take(self, row: int, node: int, sign: int) -> None:
         width, nodes = len(self.resources), self.nodes
@@ -425,6 +436,7 @@ class Snapshot:
         impact = Impact.COLUMNS if node is None else node_change(self.nodes.get(node), state)
         if node is not None and impact < Impact.COLUMNS:
             self.nodes.states[node] = state
+            self.nodes.touch(node)
             return impact
         if not self.pods.soft_taints and _is_soft(state.taints):
             self._soften()

@@ -16,7 +16,6 @@ from karpool.cluster.changes import Impact
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pairing import Pairing, PairingChange
-from karpool.cluster.pod_table import NOWHERE
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.store import ClusterStore
 from karpool.model.node import CSINode, Node
@@ -48,8 +47,6 @@ class ClusterState:
         """Whether the columns miss a change, until `current` builds them anew."""
         self.opportunities = 0
         """Counts changes that may make new commands possible."""
-        self.closed_pdbs: set[str] = set()
-        """Keys of PodDisruptionBudgets that began to block evictions; whoever reads them empties the set."""
         self._pools: tuple[NodePool, ...] = store.pools.listed()
         self._rebuild()
         store.pods.watch(self._pod)
@@ -90,8 +87,6 @@ class ClusterState:
         self.snapshot = Snapshot(replace(objects, node_claims=claims), preferences=self._preferences)
         self.snapshot.objects = objects
         self._most_interned = 2 * self.snapshot.interned + _SPARE
-        self.changed_nodes: set[int] = set()
-        """Rows of nodes that changed, or whose pods did; whoever reads them empties the set."""
         self.open: Array = np.zeros(self.snapshot.nodes.live.shape, dtype=np.uint8)
         for row, state in enumerate(self.snapshot.nodes.states):
             self.open[row] = state is not None and _takes_pods(state)
@@ -111,22 +106,12 @@ class ClusterState:
             self.opportunities += 1
 
     def _budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
-        change = changes.pdb_change(old, new)
-        if change.covers_others:
-            self._all_nodes_changed()
-        if change.opened:
-            self.opportunities += 1
-        if change.closed and new is not None:
-            self.closed_pdbs.add(new.key)
+        self.opportunities += changes.pdb_opened(old, new)
 
     def _daemon_set(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
         entry = old if new is None else new
         if entry is not None and self.snapshot.put_daemon_set(entry.key, new):
-            self._all_nodes_changed()
             self.opportunities += 1
-
-    def _all_nodes_changed(self) -> None:
-        self.changed_nodes.update(self.snapshot.nodes.rows.values())
 
     # -- volumes -------------------------------------------------------------------------------------------------
 
@@ -142,14 +127,12 @@ class ClusterState:
 
     def _users_changed(self, pods: Iterable[int]) -> None:
         rows = {int(self.snapshot.pods.node_of[pod]) for pod in pods}
-        self.changed_nodes |= rows - {NOWHERE}
         self.opportunities += bool(rows)
 
     def _csi_node(self, old: CSINode | None, new: CSINode | None) -> None:
         entry = old if new is None else new
         if entry is not None and changes.csi_node_changed(old, new):
             self.snapshot.put_csi_node(entry.name, new)
-            self._node_changed(entry.name)
             self.opportunities += 1
 
     # -- pods ----------------------------------------------------------------------------------------------------
@@ -157,9 +140,6 @@ class ClusterState:
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         snapshot = self.snapshot
         daemons = snapshot.daemons
-        for pod in (old, new):
-            if pod is not None:
-                self._node_changed(pod.spec.node_name)
         if new is not None:
             impact = snapshot.put_pod(new)
             # A new pod only takes room, so it makes nothing possible.
@@ -168,23 +148,7 @@ class ClusterState:
             snapshot.remove_pod(old.key)
             self.opportunities += 1
         if snapshot.daemons is not daemons:
-            self._all_nodes_changed()
             self.opportunities += 1
-
-    def restore_pod(self, key: str) -> None:
-        """Show a pod as the store has it, after it was moved in the snapshot."""
-        pods = self.snapshot.pods
-        row = pods.rows[key]
-        self.changed_nodes.add(int(pods.node_of[row]))
-        pod = self.store.pods.get(key)
-        if pod is None:
-            self.snapshot.remove_pod(key)
-            return
-        if pods.objects[row] is pod:
-            self.snapshot.restore(row)
-        else:
-            self.snapshot.put_pod(pod)
-        self.changed_nodes.add(int(pods.node_of[pods.rows[key]]))
 
     # -- machines ------------------------------------------------------------------------------------------------
 
@@ -220,7 +184,6 @@ class ClusterState:
         impact = self.snapshot.put_node(state)
         self.opportunities += impact is not Impact.NONE
         row = nodes.rows[state.name]
-        self.changed_nodes.add(row)
         self.open = grown(self.open, nodes.live.shape)
         self.open[row] = _takes_pods(state)
 
@@ -228,14 +191,8 @@ class ClusterState:
         row = self.snapshot.nodes.rows.get(name)
         if row is not None:
             self.open[row] = 0
-            self.changed_nodes.add(row)
             self.snapshot.remove_node(name)
             self.opportunities += 1
-
-    def _node_changed(self, node: str) -> None:
-        row = self.snapshot.nodes.rows.get(node)
-        if row is not None:
-            self.changed_nodes.add(row)
 
 
 def _takes_pods(state: StateNode) -> bool:

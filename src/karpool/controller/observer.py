@@ -1,22 +1,27 @@
-"""What others may be told of the controller's decisions: the base of every observer, which does nothing."""
+"""What others may want to know of the controller's decisions."""
 
 from collections.abc import Sequence
 
 from karpool.disruption.command import Command
-from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.decide import Decision
 from karpool.execution.actions import Action
 from karpool.model.reasons import Reason
 from karpool.provisioning.provision import ProvisioningResult
 
 
 class DecisionObserver:
-    """Is told of decisions as they are made; override what you want to be told of."""
+    """Is called with decisions as they are made; override what you want to hear of."""
 
     def pass_started(self) -> None:
-        """A decision pass or a round of provisioning starts."""
+        """A disruption pass, or a provisioning pass, starts."""
 
-    def pass_finished(self, decision_pass: DecisionPass, commands: Sequence[Command]) -> None:
-        """A pass decided on these commands; only during this call can `decision_pass` be asked for reasons."""
+    def wants_reasons(self, commands: Sequence[Command]) -> bool:
+        """Whether a pass that found these commands should also say why every other node stays."""
+        del commands
+        return False
+
+    def pass_finished(self, decision: Decision) -> None:
+        """A disruption pass decided; reasons are there if any observer wanted them."""
 
     def command_dropped(self, command: Command, reason: Reason) -> None:
         """A command was no longer valid when it was to start."""
@@ -25,7 +30,7 @@ class DecisionObserver:
         """A command starts."""
 
     def actions_requested(self, actions: Sequence[Action]) -> None:
-        """Commands and terminations in progress request these actions."""
+        """Commands and drains under way ask for these actions."""
 
     def pods_provisioned(self, result: ProvisioningResult) -> None:
-        """A round of provisioning found places for pending pods, or reasons why there are none."""
+        """A provisioning pass decided."""

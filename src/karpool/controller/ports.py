@@ -1,6 +1,6 @@
 """What the controller needs of a cluster: a clock, an actuator, a catalog and budgets; and its settings."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -46,9 +46,6 @@ class PdbSource(Protocol):
 
     def pdbs(self) -> PdbLimits:
         """What the budgets allow now."""
-
-    def covered(self, budgets: Collection[str]) -> Iterable[str]:
-        """The keys of the pods that any of these budgets covers."""
 
 
 @dataclass(frozen=True, slots=True)

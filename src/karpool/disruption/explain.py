@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from karpool.disruption.candidates import NODE_CHECKS
+from karpool.disruption.candidates import node_rules
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.drift import replaced
 from karpool.disruption.evaluate import Outcome
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode
@@ -48,114 +49,115 @@ class NodeExplanation:
     """What is to be said about one node."""
 
     candidate: Candidate
-    rulings: tuple[RuleOutcome, ...]
+    outcomes: tuple[RuleOutcome, ...]
     destinations: tuple[Destination, ...]
     command: Command | None
     drift: Command | None
-    ways: tuple[Alternative, ...]
+    alternatives: tuple[Alternative, ...]
 
 
-def tell(last: DecisionPass, candidate: Candidate) -> NodeExplanation:
-    """Look at one node with all rules, and as if nothing forbade touching it."""
-    context = last.context
-    blocking = [RuleOutcome(name, why := check(context, candidate), why is None) for name, check in NODE_CHECKS]
-    blocking += _pod_rulings(last, candidate)
-    policy = _policy_rulings(last, candidate)
-    whole = candidate._replace(movers=candidate.pods)
-    outcome = last.evaluator.consolidate([whole]) if candidate.pool is not None else None
-    drift, drifting = _drift_rulings(last, candidate)
-    rulings = (*blocking, *policy, *_money_rulings(last, candidate, outcome), *drifting)
+def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExplanation:
+    """Judge one node by all rules, and as if nothing forbade disrupting it."""
+    context = decision_pass.context
+    blocking = [RuleOutcome(rule, reason, reason is None) for rule, reason in node_rules(context, candidate)]
+    blocking += _pod_outcomes(decision_pass, candidate)
+    policy = _policy_outcomes(decision_pass, candidate)
+    outcome = decision_pass.evaluator.consolidate([candidate]) if candidate.pool is not None else None
+    drift, drifting = _drift_outcomes(decision_pass, candidate)
+    outcomes = (*blocking, *policy, *_money_outcomes(decision_pass, candidate, outcome), *drifting)
     return NodeExplanation(
         candidate=candidate,
-        rulings=rulings,
-        destinations=_destinations(last, whole),
+        outcomes=outcomes,
+        destinations=_destinations(decision_pass, candidate),
         command=outcome.command if outcome else None,
         drift=drift,
-        ways=() if drift else _ways(last, candidate, outcome, [ruling for ruling in rulings if not ruling.passed]),
+        alternatives=()
+        if drift
+        else _alternatives(decision_pass, candidate, outcome, [rule for rule in outcomes if not rule.passed]),
     )
 
 
-def _pod_rulings(last: DecisionPass, candidate: Candidate) -> list[RuleOutcome]:
+def _pod_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> list[RuleOutcome]:
     """One line for each pod that must not be disturbed, or one for all if there is none."""
-    held = sorted(last.context.holds(candidate.row), key=lambda one: one[0].key)
-    refused = [RuleOutcome("its pods may be moved", why, passed=False) for _, why in held]
+    blocking = sorted(decision_pass.context.blocking_pods(candidate.row), key=lambda entry: entry[0].key)
+    refused = [RuleOutcome("its pods may be moved", reason, passed=False) for _, reason in blocking]
     return refused or [RuleOutcome("its pods may be moved", None, passed=True)]
 
 
-def _policy_rulings(last: DecisionPass, candidate: Candidate) -> list[RuleOutcome]:
-    claim, pool, now = candidate.state.claim, candidate.pool, last.context.now
+def _policy_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> list[RuleOutcome]:
+    claim, pool, now = candidate.state.claim, candidate.pool, decision_pass.context.now
     if claim is None or pool is None:
         return []
     cause = Cause.EMPTY if candidate.empty else Cause.UNDERUTILIZED
     questions: list[tuple[str, Reason | None]] = [
         ("quiet for as long as consolidateAfter asks", source_closed(claim, pool, now)),
         ("outside its consolidationGracePeriod", in_grace(claim, pool, now)),
-        (f"a budget for {cause} is left", last.allowed(candidate, cause)),
+        (f"a budget for {cause} is left", decision_pass.over_budget(candidate, cause)),
     ]
     if not candidate.empty:
         questions.insert(0, ("its pool's policy looks at nodes with pods", keeps_used_nodes(pool)))
     return [RuleOutcome(rule, why, why is None) for rule, why in questions]
 
 
-def _drift_rulings(last: DecisionPass, candidate: Candidate) -> tuple[Command | None, list[RuleOutcome]]:
+def _drift_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Command | None, list[RuleOutcome]]:
     """The command that replaces a drifted node, if it may go now; and what each rule of drift says."""
-    drifted = last.drifted(candidate)
+    drifted = decision_pass.context.drift(candidate)
     if drifted is None or candidate.pool is None:
         return None, []
-    found = last.replaced(candidate)
-    unplaced = found if isinstance(found, Reason) else None
-    budget = last.allowed(candidate, Cause.DRIFTED)
-    refused = last.refusal(candidate, eventual=True)
-    rulings = [
+    outcome = replaced(decision_pass, candidate)
+    unplaced = outcome if isinstance(outcome, Reason) else None
+    budget = decision_pass.over_budget(candidate, Cause.DRIFTED)
+    refused = decision_pass.refusal(candidate, eventual=True)
+    outcomes = [
         RuleOutcome("drifted from its pool", drifted.reason, passed=True),
         RuleOutcome("drift may touch it", refused, refused is None),
         RuleOutcome("a budget for Drifted is left", budget, budget is None),
         RuleOutcome("its pods have a place to be, at any price", unplaced, unplaced is None),
     ]
-    goes = all(ruling.passed for ruling in rulings) and isinstance(found, Command)
-    return (found if goes and isinstance(found, Command) else None), rulings
+    goes = all(rule.passed for rule in outcomes) and isinstance(outcome, Command)
+    return (outcome if goes and isinstance(outcome, Command) else None), outcomes
 
 
-def _money_rulings(last: DecisionPass, candidate: Candidate, outcome: Outcome | None) -> list[RuleOutcome]:
+def _money_outcomes(decision_pass: DecisionPass, candidate: Candidate, outcome: Outcome | None) -> list[RuleOutcome]:
     if candidate.empty:
         return [RuleOutcome("empty", Reason(ReasonCode.EMPTY, "has no pod that needs another place"), passed=True)]
     if outcome is None:
         return []
     if outcome.command is None:
         return [RuleOutcome("its pods have a cheaper place to be", outcome.reason, passed=False)]
-    unworthy = last.unworthy(outcome.command, [candidate])
+    refused = decision_pass.not_worth_it(outcome.command, [candidate])
     return [
         RuleOutcome("its pods have a cheaper place to be", None, passed=True),
-        RuleOutcome("the saving is worth the disruption", unworthy, unworthy is None),
+        RuleOutcome("the saving is worth the disruption", refused, refused is None),
     ]
 
 
-def _destinations(last: DecisionPass, candidate: Candidate) -> tuple[Destination, ...]:
+def _destinations(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Destination, ...]:
     """Where the pods would go if the node were gone."""
-    context = last.context
+    context = decision_pass.context
     pods = list(candidate.pods)
     with context.engine.what_if() as trial:
         trial.remove([candidate.row])
-        found = trial.place(
+        placement = trial.place(
             pods,
             exempt=[context.exempt(context.snapshot.pods.get(row)) for row in pods],
             closed=context.closed,
         )
         placed = []
-        for row, target in zip(found.pods, found.targets, strict=True):
+        for row, target in zip(placement.pods, placement.targets, strict=True):
             pod = context.snapshot.pods.get(row)
             if target == UNPLACED:
-                said = sentence(refusals(context.engine, row, exempt=context.exempt(pod)))
-                reason = Reason(ReasonCode.PODS_WOULD_NOT_FIT, said, f"Pod {pod.key}")
+                message = sentence(refusals(context.engine, row, exempt=context.exempt(pod)))
+                reason = Reason(ReasonCode.PODS_WOULD_NOT_FIT, message, f"Pod {pod.key}")
                 placed.append(Destination(pod.key, None, reason))
             else:
                 name = context.snapshot.nodes.get(target).name if target >= 0 else f"new-{-1 - target}"
                 placed.append(Destination(pod.key, name, None))
-    return tuple(sorted(placed, key=lambda one: one.pod))
+    return tuple(sorted(placed, key=lambda destination: destination.pod))
 
 
-def _ways(
-    last: DecisionPass, candidate: Candidate, outcome: Outcome | None, failed: list[RuleOutcome]
+def _alternatives(
+    decision_pass: DecisionPass, candidate: Candidate, outcome: Outcome | None, failed: list[RuleOutcome]
 ) -> tuple[Alternative, ...]:
     """What alone, or with its like, stands between the node and a saving."""
     if candidate.empty:
@@ -163,29 +165,31 @@ def _ways(
     elif outcome is not None and outcome.command is not None:
         savings = outcome.command.savings
     else:
-        return _ways_without_a_pod(last, candidate, failed)
+        return _alternatives_without_a_pod(decision_pass, candidate, failed)
     if not failed or savings <= 0:
         return ()
-    conditions = [_otherwise(ruling) for ruling in failed]
+    conditions = [_otherwise(rule) for rule in failed]
     return (Alternative(" and ".join(dict.fromkeys(conditions)), savings),)
 
 
-def _ways_without_a_pod(last: DecisionPass, candidate: Candidate, failed: list[RuleOutcome]) -> tuple[Alternative, ...]:
+def _alternatives_without_a_pod(
+    decision_pass: DecisionPass, candidate: Candidate, failed: list[RuleOutcome]
+) -> tuple[Alternative, ...]:
     """Pods without which the node could go: each tried alone."""
-    pods: Callable[[int], Pod] = last.context.snapshot.pods.get
-    ways = []
-    others = [ruling for ruling in failed if ruling.reason is not None and ruling.rule != failed[-1].rule]
+    pods: Callable[[int], Pod] = decision_pass.context.snapshot.pods.get
+    alternatives = []
+    others = [rule for rule in failed if rule.reason is not None and rule.rule != failed[-1].rule]
     for row in candidate.pods:
         rest = tuple(other for other in candidate.pods if other != row)
-        outcome = last.evaluator.consolidate([candidate._replace(movers=rest)])
+        outcome = decision_pass.evaluator.consolidate([candidate], pods=rest)
         if outcome.command is not None and outcome.command.savings > 0:
-            also = "".join(f" and {_otherwise(ruling)}" for ruling in others)
-            ways.append(Alternative(f"Pod {pods(row).key} were not there{also}", outcome.command.savings))
-    return tuple(sorted(ways, key=lambda way: (-way.savings, way.condition))[:5])
+            also = "".join(f" and {_otherwise(rule)}" for rule in others)
+            alternatives.append(Alternative(f"Pod {pods(row).key} were not there{also}", outcome.command.savings))
+    return tuple(sorted(alternatives, key=lambda entry: (-entry.savings, entry.condition))[:5])
 
 
-def _otherwise(ruling: RuleOutcome) -> str:
-    reason = ruling.reason
+def _otherwise(rule: RuleOutcome) -> str:
+    reason = rule.reason
     about = reason.object if reason else "the node"
     match reason.code if reason else "":
         case ReasonCode.POD_DO_NOT_DISRUPT | ReasonCode.NODE_DO_NOT_DISRUPT:
@@ -199,4 +203,4 @@ def _otherwise(ruling: RuleOutcome) -> str:
         case ReasonCode.POLICY_WHEN_EMPTY:
             return f"{about} had another consolidationPolicy"
         case _:
-            return f"this were so: {ruling.rule}"
+            return f"this were so: {rule.rule}"

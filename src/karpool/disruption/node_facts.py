@@ -1,25 +1,35 @@
-"""What follows from nodes and their pools alone, their pods aside; worked out anew for nodes that changed."""
+"""Facts about nodes and their pools, pods aside: prices, windows, drift, and whether a node may be disrupted at all.
+
+Facts are kept by row, partly as columns. They are written again for nodes whose row the snapshot has stamped since.
+"""
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.pricing import node_price
 from karpool.cluster.arrays import Array, grown
 from karpool.cluster.node_table import NodeTable
 from karpool.cluster.nodes import StateNode
+from karpool.disruption.drift_detection import Drift, drift_of
+from karpool.disruption.node_checks import node_refusal
 from karpool.disruption.windows import closed_until, settled_at
 from karpool.model.labels import INSTANCE_TYPE
-from karpool.model.nodepool import NodePool
+from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.wire.objects import condition
+
+DRIFT_REFRESH: Final = timedelta(minutes=5)
+"""How long it may go unnoticed that a node drifts by its age alone."""
 
 
 class NodeFacts(NamedTuple):
     """A node, its pool, and what it costs."""
 
+    name: str
     state: StateNode
     pool: NodePool | None
     pool_name: str
@@ -27,136 +37,159 @@ class NodeFacts(NamedTuple):
     price: float | None
 
 
-class NodeFactsCache:
-    """Facts of nodes by row, some of them as columns."""
+class _Columns:
+    """One value a node, by row."""
 
-    def __init__(self, nodes: NodeTable, pools: Mapping[str, NodePool], catalog: Catalog) -> None:
+    def __init__(self) -> None:
+        self.opens: Array = np.zeros(0)
+        self.settles: Array = np.zeros(0)
+        self.unready: Array = np.zeros(0, dtype=np.uint8)
+        self.pool: Array = np.zeros(0, dtype=np.int32)
+        self.busy: Array = np.zeros(0, dtype=np.uint8)
+        self.refused: Array = np.zeros(0, dtype=np.uint8)
+        self.drifted: Array = np.zeros(0, dtype=np.uint8)
+        self.limited: Array = np.zeros(0, dtype=np.uint8)
+        self.deleting: Array = np.zeros(0, dtype=np.uint8)
+
+    def grow(self, size: int) -> None:
+        """Make room for so many rows."""
+        for name, column in vars(self).items():
+            setattr(self, name, grown(column, (size,)))
+
+    def write(self, row: int, **values: float) -> None:
+        """Set the values of a row; what is not named becomes zero."""
+        for name, column in vars(self).items():
+            column[row] = values.get(name, 0)
+
+
+class NodeFactsCache:
+    """The facts of all nodes of a snapshot, as of the moment of the last `refresh`."""
+
+    def __init__(self, nodes: NodeTable, pools: Mapping[str, NodePool], catalog: Catalog, *, complete: bool) -> None:
+        """`complete`: whether the catalogue lists every type of the provider, so that a missing one has gone."""
         self._nodes = nodes
         self._pools = pools
         self._catalog = catalog
-        self._held: dict[int, NodeFacts] = {}
-        self._stale: set[int] = set(nodes.rows.values())
-        self._written: list[StateNode | None] = []
-        self._numbers: dict[str, int] = {}
-        self._opens: Array = np.zeros(0)
-        self._settles: Array = np.zeros(0)
-        self._unready: Array = np.zeros(0, dtype=np.uint8)
-        self._pool_of: Array = np.zeros(0, dtype=np.int32)
-        self._busy: Array = np.zeros(0, dtype=np.uint8)
-        self._drifted: Array = np.zeros(0, dtype=np.uint8)
-        self._deleting: set[int] = set()
-        self._limited: set[int] = set()
+        self._drift_catalog = catalog if complete else None
+        self._facts: dict[int, NodeFacts] = {}
+        self._drifts: dict[int, tuple[tuple[object, ...], Drift | None]] = {}
+        self._pool_numbers: dict[str, int] = {}
+        self._columns = _Columns()
+        self._seen = -1
+        self._drift_checked = datetime.min.replace(tzinfo=UTC)
 
-    def fits(self, pools: Mapping[str, NodePool], catalog: Catalog) -> bool:
-        """Whether these are the pools and the catalogue that facts were worked out with."""
-        same = self._catalog is catalog and self._pools.keys() == pools.keys()
-        return same and all(pool is self._pools[name] for name, pool in pools.items())
-
-    def forget(self, rows: Collection[int]) -> None:
-        """Nodes may have changed, come or gone."""
-        self._stale.update(rows)
+    def refresh(self, now: datetime) -> None:
+        """Take note of every node that changed since the last time."""
+        nodes, columns = self._nodes, self._columns
+        columns.grow(len(nodes.live))
+        if now - self._drift_checked >= DRIFT_REFRESH:
+            self._drift_checked, self._seen = now, -1
+            self._drifts.clear()
+        for row in np.flatnonzero(nodes.changed[: len(nodes.states)] > self._seen).tolist():
+            self._write(row, nodes.states[row], now)
+        self._seen = nodes.changes
 
     def of(self, row: int) -> NodeFacts:
         """The facts of a node."""
-        found, state = self._held.get(row), self._nodes.get(row)
-        if found is None or found.state is not state:
+        facts, state = self._facts.get(row), self._nodes.get(row)
+        if facts is None or facts.state is not state:
             entry = self._catalog.by_name.get(state.labels.get(INSTANCE_TYPE, ""))
             price = node_price(self._catalog, state.labels)
-            found = self._held[row] = NodeFacts(state, self._pools.get(state.pool), state.pool, entry, price)
-        return found
+            facts = NodeFacts(state.name, state, self._pools.get(state.pool), state.pool, entry, price)
+            self._facts[row] = facts
+        return facts
 
     def closed(self, now: datetime) -> Array:
         """Which nodes take no pods that consolidation would move there at a moment."""
-        self._catch_up()
-        shut: Array = (self._opens > now.timestamp()).astype(np.uint8)
+        shut: Array = (self._columns.opens > now.timestamp()).astype(np.uint8)
         return shut
 
     def next_opening(self, now: datetime) -> datetime | None:
-        """When the next node whose window is shut at a moment takes part in consolidation again."""
-        self._catch_up()
-        later = self._settles[self._settles > now.timestamp()]
+        """When the next node whose window is closed at a moment takes part in consolidation again."""
+        later = self._columns.settles[self._columns.settles > now.timestamp()]
         return datetime.fromtimestamp(float(later.min()), UTC) if len(later) else None
 
     def unready(self) -> Array:
-        """Which nodes are not up yet."""
-        self._catch_up()
-        return self._unready.copy()
+        """Which nodes are not initialized yet."""
+        return self._columns.unready.copy()
+
+    def permitted(self) -> Array:
+        """Which nodes no rule about the node itself keeps from being disrupted."""
+        allowed: Array = self._columns.refused == 0
+        allowed[len(self._nodes.states) :] = False
+        return allowed
+
+    def deleting(self) -> list[int]:
+        """Rows of nodes that are being deleted."""
+        return np.flatnonzero(self._columns.deleting).tolist()
+
+    def limited(self) -> Array:
+        """Which nodes have a termination grace period, after which their pods leave whatever they say."""
+        return self._columns.limited
 
     def drifted(self) -> Array:
-        """Which nodes say themselves that they have drifted."""
-        self._catch_up()
-        return self._drifted
+        """Which nodes have drifted from their pools."""
+        return self._columns.drifted
 
-    def deleting(self) -> set[int]:
-        """Rows of nodes that are being deleted."""
-        self._catch_up()
-        return self._deleting
-
-    def limited(self) -> set[int]:
-        """Rows of nodes whose pods can be made to leave in the end, whatever they say."""
-        self._catch_up()
-        return self._limited
+    def drift(self, row: int) -> Drift | None:
+        """How a node has drifted from its pool, if it has; moving pods does not change that."""
+        return self._drifts[row][1]
 
     def census(self, leaving: Collection[str]) -> dict[str, tuple[int, int]]:
-        """How many nodes each pool has, and how many of them are busy: not ready, or on their way out."""
-        self._catch_up()
-        busy = self._busy.copy()
+        """How many nodes each pool has, and how many of them are not ready or being removed."""
+        busy, pool = self._columns.busy.copy(), self._columns.pool - 1
         busy[[self._nodes.rows[name] for name in leaving if name in self._nodes.rows]] = 1
-        counted = self._pool_of >= 0
-        most = len(self._numbers)
-        nodes = np.bincount(self._pool_of[counted], minlength=most).tolist()
-        gone = np.bincount(self._pool_of[counted & (busy != 0)], minlength=most).tolist()
-        return {name: (nodes[number], gone[number]) for name, number in self._numbers.items()}
+        counted, most = pool >= 0, len(self._pool_numbers)
+        nodes = np.bincount(pool[counted], minlength=most).tolist()
+        gone = np.bincount(pool[counted & (busy != 0)], minlength=most).tolist()
+        return {name: (nodes[number], gone[number]) for name, number in self._pool_numbers.items()}
 
-    def _catch_up(self) -> None:
-        """Write the columns of nodes that changed."""
-        if not self._stale:
+    def _write(self, row: int, state: StateNode | None, now: datetime) -> None:
+        if state is None:
+            self._columns.write(row, refused=1)
             return
-        states, size = self._nodes.states, len(self._nodes.live)
-        if size > len(self._opens):
-            self._opens, self._unready = grown(self._opens, (size,)), grown(self._unready, (size,))
-            self._pool_of, self._busy = grown(self._pool_of, (size,), -1), grown(self._busy, (size,))
-            self._settles, self._drifted = grown(self._settles, (size,)), grown(self._drifted, (size,))
-        self._written.extend([None] * (len(states) - len(self._written)))
-        stale, self._stale = self._stale, set()
-        for row in stale:
-            state = states[row]
-            if state is not self._written[row]:
-                self._written[row] = state
-                self._write(row, state)
-
-    def _write(self, row: int, state: StateNode | None) -> None:
-        columns = (self._opens, self._settles, self._unready, self._pool_of, self._busy, self._drifted)
-        found = (0.0, 0.0, 0, -1, 0, 0) if state is None else self._columns(state)
-        for column, value in zip(columns, found, strict=True):
-            column[row] = value
-        for rows, applies in (
-            (self._deleting, state is not None and state.deleting),
-            (self._limited, state is not None and drain_is_limited(state)),
-        ):
-            if applies:
-                rows.add(row)
-            else:
-                rows.discard(row)
-
-    def _columns(self, state: StateNode) -> tuple[float, float, bool, int, bool, bool]:
-        claim, pool = state.claim, self._pools.get(state.pool)
+        facts, claim = self.of(row), state.claim
         opens = settles = 0.0
         if claim is not None:
-            opening = closed_until(claim, pool)
-            opens, settles = opening.timestamp(), settled_at(claim, pool, opening).timestamp()
+            opening = closed_until(claim, facts.pool)
+            opens, settles = opening.timestamp(), settled_at(claim, facts.pool, opening).timestamp()
         counts = claim is not None and state.initialized and not claim.is_true("InstanceTerminating")
-        number = self._numbers.setdefault(state.pool, len(self._numbers)) if counts else -1
-        drifted = claim is not None and claim.is_true("Drifted")
-        return opens, settles, not state.initialized, number, state.deleting or not _ready(state), drifted
+        number = self._pool_numbers.setdefault(state.pool, len(self._pool_numbers)) if counts else -1
+        self._columns.write(
+            row,
+            opens=opens,
+            settles=settles,
+            unready=not state.initialized,
+            pool=number + 1,
+            busy=state.deleting or not _ready(state),
+            refused=node_refusal(facts, self._catalog) is not None,
+            drifted=self._detect_drift(row, facts, now) is not None,
+            limited=claim is not None and claim.spec.termination_grace_period is not None,
+            deleting=state.deleting,
+        )
+
+    def _detect_drift(self, row: int, facts: NodeFacts, now: datetime) -> Drift | None:
+        state, claim = facts.state, facts.state.claim
+        labels = None if state.node is None else state.node.metadata.labels
+        basis = (claim and (claim.metadata, claim.spec, claim.status.conditions), labels)
+        known = self._drifts.get(row)
+        # Most updates of a claim are about its last pod event, which drift does not depend on.
+        if known is None or known[0] != basis:
+            with_labels = None if claim is None else _with_node_labels(claim, labels)
+            drift = None if with_labels is None else drift_of(with_labels, facts.pool, self._drift_catalog, now)
+            known = self._drifts[row] = (basis, drift)
+        return known[1]
 
 
-def drain_is_limited(state: StateNode) -> bool:
-    """Whether the pods of a node can be made to leave in the end, whatever they say."""
-    return state.claim is not None and state.claim.spec.termination_grace_period is not None
+def _with_node_labels(claim: NodeClaim, labels: Mapping[str, str] | None) -> NodeClaim:
+    """A claim that also has the labels of its node: a label that one of them has is not missing."""
+    if labels is None:
+        return claim
+    merged = {**labels, **claim.metadata.labels}
+    return replace(claim, metadata=replace(claim.metadata, labels=merged))
 
 
 def _ready(state: StateNode) -> bool:
-    """A node that says nothing about being ready counts as ready; one that says anything but yes does not."""
-    said = condition(state.node.status.conditions, "Ready") if state.node else None
-    return said is None or said.status == "True"
+    """Whether a node is ready; one without a Ready condition counts as ready."""
+    ready = condition(state.node.status.conditions, "Ready") if state.node else None
+    return ready is None or ready.status == "True"

@@ -9,8 +9,10 @@ from karpool.catalog.instance_types import Catalog
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.context import Candidate, DecisionContext, Policies
+from karpool.disruption.decide import first_commands
 from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.predict import apply
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.settings import DisruptionSettings
@@ -79,13 +81,15 @@ class Plan:
 def context_of(
     objects: Objects, catalog: Catalog, *, now: datetime, settings: DisruptionSettings, options: Options
 ) -> DecisionContext:
-    """A situation built from objects, with an engine of its own."""
+    """A context built from objects, on a snapshot of its own in which waiting pods have their room."""
     snapshot = Snapshot(objects, preferences=options.preferences)
-    return DecisionContext(snapshot, catalog, Engine(snapshot, catalog, options), now=now, settings=settings)
+    pools = {pool.name: pool for pool in objects.node_pools}
+    policies = Policies(pools, PdbLimits(objects.pod_disruption_budgets), settings)
+    return DecisionContext(Engine(snapshot, catalog, options), policies, now).__enter__()
 
 
 class Planner:
-    """Plans on a situation that it owns and changes."""
+    """Plans in a context whose snapshot it owns and changes."""
 
     def __init__(
         self, context: DecisionContext, progress: Progress | None = None, *, refusals: RefusalCache | None = None
@@ -103,10 +107,10 @@ class Planner:
         before = self._totals()
         today = [context.candidate(row) for row in context.rows()]
         pods_today = self._pods_today()
-        requested = {one.name: self._requested(one.row) for one in today}
+        requested = {node.name: self._requested(node.row) for node in today}
         unschedulable = why_unschedulable(context)
         while most_steps is None or len(self.steps) < most_steps:
-            commands = self._pass().decide()
+            commands = first_commands(self._pass())
             if not commands:
                 break
             for command in commands[: None if most_steps is None else most_steps - len(self.steps)]:
@@ -114,17 +118,17 @@ class Planner:
         removed = {name: step for step in self.steps for name in step.command.nodes}
         last = self._pass()
         if most_steps is None or len(self.steps) < most_steps:
-            last.decide()
+            first_commands(last)
         fates = []
-        for done, one in enumerate(today):
+        for done, node in enumerate(today):
             self._say("Asking why nodes stay", done, len(today))
-            step = removed.get(one.name)
+            step = removed.get(node.name)
             if step is not None:
-                how = context.drift(one) if step.command.cause is Cause.DRIFTED else None
-                reasons: tuple[Reason, ...] = (_why_it_goes(step, one.name), *([how.reason] if how else []))
+                how = context.drift(node) if step.command.cause is Cause.DRIFTED else None
+                reasons: tuple[Reason, ...] = (_why_it_goes(step, node.name), *([how.reason] if how else []))
             else:
-                reasons = why_it_stays(last, context.candidate(self._row(one.name)))
-            fates.append(NodeOutcome(one, pods_today[one.name], requested[one.name], step, reasons))
+                reasons = why_it_stays(last, context.candidate(self._row(node.name)))
+            fates.append(NodeOutcome(node, pods_today[node.name], requested[node.name], step, reasons))
         return Plan(
             time=context.now,
             before=before,
@@ -177,9 +181,9 @@ class Planner:
         leaving = sum(1 for key in context.leaving if key in context.snapshot.pods.rows)
         return ClusterTotals(
             nodes=len(candidates),
-            pods=sum(self._pods_on(one.row) for one in candidates) + leaving,
-            price=sum(one.price or 0.0 for one in candidates),
-            unpriced=sum(one.price is None for one in candidates),
+            pods=sum(self._pods_on(node.row) for node in candidates) + leaving,
+            price=sum(node.price or 0.0 for node in candidates),
+            unpriced=sum(node.price is None for node in candidates),
         )
 
 

@@ -26,7 +26,7 @@ LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def apply(context: DecisionContext, command: Command, replacement_names: Sequence[str]) -> SnapshotChange:
-    """Carry out a command on the snapshot and tell what that changed."""
+    """Carry out a command on the snapshot; what that changed."""
     snapshot = context.snapshot
     known = snapshot.topology.nodes_seen > 0
     for replacement, name in zip(command.replacements, replacement_names, strict=True):
@@ -49,7 +49,6 @@ def apply(context: DecisionContext, command: Command, replacement_names: Sequenc
     fuller.update(_leave_behind(context, left))
     new = {snapshot.nodes.rows[name] for name in replacement_names}
     reserved = _use_reservations(context, [snapshot.nodes.get(row) for row in new])
-    context.forget({*gone, *fuller, *new})
     touched.update(_groups_with_other_domains(context, known))
     limited = any(pool.spec.limits for pool in context.pools.values())
     changed = frozenset(gone) | frozenset(fuller)
@@ -61,7 +60,7 @@ def _use_reservations(context: DecisionContext, new: Sequence[StateNode]) -> boo
     used = Counter(state.labels[names.RESERVATION_ID] for state in new if names.RESERVATION_ID in state.labels)
     if used:
         types = tuple(_less_reserved(entry, used) for entry in context.catalog.types)
-        context.restock(replace(context.catalog, types=types))
+        context.replace_catalog(replace(context.catalog, types=types))
     return bool(used)
 
 
@@ -85,7 +84,7 @@ def _leave_behind(context: DecisionContext, rows: Sequence[int]) -> list[int]:
     waiting = [row for row in rows if snapshot.pods.get(row).reschedulable]
     for row in set(rows).difference(waiting):
         snapshot.remove_pod(snapshot.pods.get(row).key)
-    context.seat(waiting)
+    context.bind_waiting(waiting)
     return [int(snapshot.pods.node_of[row]) for row in waiting if snapshot.pods.node_of[row] >= 0]
 
 

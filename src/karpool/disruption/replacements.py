@@ -1,4 +1,4 @@
-"""What comes in the place of nodes that go: one cheaper node, or any nodes at all when nodes have drifted."""
+"""What comes in the place of nodes that go: cheaper nodes, or any nodes at all when nodes have drifted."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,11 +19,11 @@ from karpool.packing.type_table import Mask, TypeTable
 _NAMES_SHOWN: Final = 3
 
 
-def about(candidates: Sequence[Candidate], code: ReasonCode, said: str) -> Reason:
+def about(candidates: Sequence[Candidate], code: ReasonCode, message: str) -> Reason:
     """A reason that concerns some nodes together."""
     names = ", ".join(candidate.name for candidate in candidates[:_NAMES_SHOWN])
     more = f" and {len(candidates) - _NAMES_SHOWN} more" if len(candidates) > _NAMES_SHOWN else ""
-    return Reason(code, said, f"Node {names}{more}")
+    return Reason(code, message, f"Node {names}{more}")
 
 
 class ReplacementFinder:
@@ -38,35 +38,62 @@ class ReplacementFinder:
         """All types that can be had."""
         return self.engine.tables.pools.types
 
-    def cheaper(self, candidates: Sequence[Candidate], found: Placement) -> Replacement | Reason:
-        """The one new node, narrowed to the types that are cheaper; or why there is none."""
-        wanted = found.claim_requirements(0)
-        kinds = wanted.get(CAPACITY_TYPE, ANY)
+    def cheaper(self, candidates: Sequence[Candidate], placement: Placement) -> tuple[Replacement, ...] | Reason:
+        """The new nodes, each narrowed to types with which all are cheaper together wherever they are launched."""
+        shares = self._shares(price_of(candidates), placement)
+        made = []
+        for claim, share in enumerate(shares):
+            replacement = self._cheaper_claim(candidates, placement, claim, share)
+            if isinstance(replacement, Reason):
+                return replacement
+            made.append(replacement)
+        return tuple(made)
+
+    def _shares(self, price: float, placement: Placement) -> list[float]:
+        """What each new node may cost at most, so that all together cost less than the nodes that go.
+
+        Each gets what its cheapest type costs at worst, and an equal part of what is left then.
+        """
+        if placement.claims == 1:
+            return [price]
+        least = []
+        for claim in range(placement.claims):
+            worst = self.engine.worst_prices(placement.claim_requirements(claim))
+            types = placement.claim_types(claim)
+            least.append(float(worst[types].min()) if len(types) else np.inf)
+        spare = (price - sum(least)) / placement.claims
+        return [cost + spare for cost in least]
+
+    def _cheaper_claim(
+        self, candidates: Sequence[Candidate], placement: Placement, claim: int, below: float
+    ) -> Replacement | Reason:
+        requirements = placement.claim_requirements(claim)
+        kinds = requirements.get(CAPACITY_TYPE, ANY)
         all_spot = all(candidate.state.labels.get(CAPACITY_TYPE) == SPOT for candidate in candidates)
         if all_spot and kinds.has(SPOT):
-            return self._spot_to_spot(candidates, found, wanted)
-        types = self._below(candidates, found, wanted)
+            return self._spot_to_spot(candidates, placement, claim, below)
+        types = self._below(candidates, placement, claim, requirements, below)
         if isinstance(types, Reason):
             return types
-        for pinned in self._pins(wanted):
-            # The launch must fail rather than buy dearer capacity of another kind, so the kind is settled here.
+        for pinned in self._pins(requirements):
+            # The launch must fail rather than buy expensive capacity of another kind, so the kind is settled here.
             worst = self.engine.worst_prices(pinned)
-            offered = self._without_rebuilding(candidates, types[worst[types] < price_of(candidates) - HAIR], worst)
-            if len(offered) and found.keeps_minimums(0, offered):
-                return self.made(found.claim_pool(0), pinned, offered)
+            offered = self._without_rebuilding(candidates, types[worst[types] < below - HAIR], worst)
+            if len(offered) and placement.keeps_minimums(claim, offered):
+                return self.made(placement.claim_pool(claim), pinned, offered)
         return self._too_few(candidates)
 
-    def at_any_price(self, found: Placement, claim: int) -> Replacement | None:
+    def at_any_price(self, placement: Placement, claim: int) -> Replacement | None:
         """A new node at whatever price, as its cheapest type would be launched; None if too few types can be named."""
-        wanted = found.claim_requirements(claim)
-        types = found.ordered_types(claim, wanted)
+        wanted = placement.claim_requirements(claim)
+        types = placement.ordered_types(claim, wanted)
         if not len(types):
             return None
         for pinned in self._pins(wanted):
             offered = types[self.table.suitable(pinned)[types]]
-            if len(offered) and offered[0] == types[0] and found.keeps_minimums(claim, offered):
-                return self.made(found.claim_pool(claim), pinned, offered)
-        return self.made(found.claim_pool(claim), wanted, types)
+            if len(offered) and offered[0] == types[0] and placement.keeps_minimums(claim, offered):
+                return self.made(placement.claim_pool(claim), pinned, offered)
+        return self.made(placement.claim_pool(claim), wanted, types)
 
     def of_pool(self, pool: str, wanted: Requirements, fits: Mask) -> Replacement | None:
         """A new node straight from a pool, of the types that would do; None if none can be had."""
@@ -104,29 +131,35 @@ class ReplacementFinder:
 
     # -- prices --------------------------------------------------------------------------------------------------
 
-    def _below(self, candidates: Sequence[Candidate], found: Placement, wanted: Requirements) -> Array | Reason:
-        """The types that cost less than the nodes they replace wherever they are launched, cheapest first."""
-        types = found.ordered_types(0, wanted)
+    def _below(
+        self, candidates: Sequence[Candidate], placement: Placement, claim: int, wanted: Requirements, below: float
+    ) -> Array | Reason:
+        """The types that cost less than `below` wherever they are launched, cheapest first."""
+        types = placement.ordered_types(claim, wanted)
         worst = self.engine.worst_prices(wanted)
-        price = price_of(candidates)
-        kept = types[worst[types] < price - HAIR]
+        kept = types[worst[types] < below - HAIR]
         if not len(kept):
-            return self._not_cheaper(candidates, wanted, types, price)
+            return self._not_cheaper(candidates, placement, wanted, types)
         kept = self._without_rebuilding(candidates, kept, worst)
         if not len(kept):
-            said = "the replacement would be of a type that one of the nodes has already, and no cheaper"
-            return about(candidates, ReasonCode.SAME_TYPE_REPLACEMENT, said)
-        return kept if found.keeps_minimums(0, kept) else self._too_few(candidates)
+            message = "the replacement would be of a type that one of the nodes has already, and no cheaper"
+            return about(candidates, ReasonCode.SAME_TYPE_REPLACEMENT, message)
+        return kept if placement.keeps_minimums(claim, kept) else self._too_few(candidates)
 
     @staticmethod
     def _too_few(candidates: Sequence[Candidate]) -> Reason:
-        said = "too few of the types that its pool wants to choose from (minValues) are cheaper"
-        return about(candidates, ReasonCode.MIN_VALUES_BROKEN, said)
+        message = "too few of the types that its pool wants to choose from (minValues) are cheaper"
+        return about(candidates, ReasonCode.MIN_VALUES_BROKEN, message)
 
-    def _not_cheaper(self, candidates: Sequence[Candidate], wanted: Requirements, types: Array, price: float) -> Reason:
+    def _not_cheaper(
+        self, candidates: Sequence[Candidate], placement: Placement, wanted: Requirements, types: Array
+    ) -> Reason:
         if all(candidate.price is None for candidate in candidates):
-            said = "nobody knows what it costs, so nothing can be said to be cheaper"
-            return about(candidates, ReasonCode.PRICE_UNKNOWN, said)
+            message = "nobody knows what it costs, so nothing can be said to be cheaper"
+            return about(candidates, ReasonCode.PRICE_UNKNOWN, message)
+        if placement.claims > 1:
+            message = f"the {placement.claims} new nodes that its pods would need are not cheaper together"
+            return about(candidates, ReasonCode.NOT_CHEAPER, message)
         prices = self.engine.prices(wanted)
         if not len(types) or not np.isfinite(prices[types[0]]):
             return about(candidates, ReasonCode.PRICE_UNKNOWN, "no node with a known price would hold its pods")
@@ -134,11 +167,11 @@ class ReplacementFinder:
         zone = self.engine.cheapest_zone(first, wanted)
         worst = float(self.engine.worst_prices(wanted)[first])
         up_to = f" and up to {worst:.6g}" if worst > prices[first] + HAIR else ""
-        said = (
+        message = (
             f"the cheapest node that would hold its pods, {self.table.names[first]}{f' in {zone}' if zone else ''}, "
-            f"costs {prices[first]:.6g}{up_to} $/h, not less than today's {price:.6g}"
+            f"costs {prices[first]:.6g}{up_to} $/h, not less than today's {price_of(candidates):.6g}"
         )
-        return about(candidates, ReasonCode.NOT_CHEAPER, said)
+        return about(candidates, ReasonCode.NOT_CHEAPER, message)
 
     def _without_rebuilding(self, candidates: Sequence[Candidate], types: Array, worst: Array) -> Array:
         """Leave out what would only rebuild one of several nodes that could simply be kept."""
@@ -153,24 +186,23 @@ class ReplacementFinder:
         return types[worst[types] < min(prices) - HAIR] if prices else types
 
     def _spot_to_spot(
-        self, candidates: Sequence[Candidate], found: Placement, wanted: Requirements
+        self, candidates: Sequence[Candidate], placement: Placement, claim: int, below: float
     ) -> Replacement | Reason:
         settings = self.context.settings
         if not settings.spot_to_spot:
-            said = "is a spot node, and replacing spot by spot needs the feature gate SpotToSpotConsolidation"
-            return about(candidates, ReasonCode.SPOT_TO_SPOT_DISABLED, said)
-        pinned = wanted.with_key(CAPACITY_TYPE, one_of(SPOT))
-        types = self._below(candidates, found, pinned)
+            message = "is a spot node, and replacing spot by spot needs the feature gate SpotToSpotConsolidation"
+            return about(candidates, ReasonCode.SPOT_TO_SPOT_DISABLED, message)
+        pinned = placement.claim_requirements(claim).with_key(CAPACITY_TYPE, one_of(SPOT))
+        types = self._below(candidates, placement, claim, pinned, below)
         if isinstance(types, Reason):
             return types
         if len(candidates) == 1:
-            if len(types) < settings.spot_floor:
-                said = (
-                    f"only {len(types)} spot types are cheaper, and {settings.spot_floor} are needed to be sure of one"
-                )
-                return about(candidates, ReasonCode.SPOT_TO_SPOT_TOO_FEW_TYPES, said)
-            most = settings.spot_floor
-            while most < len(types) and not found.keeps_minimums(0, types[:most]):
+            floor = settings.spot_floor
+            if len(types) < floor:
+                message = f"only {len(types)} spot types are cheaper, and {floor} are needed to be sure of one"
+                return about(candidates, ReasonCode.SPOT_TO_SPOT_TOO_FEW_TYPES, message)
+            most = floor
+            while most < len(types) and not placement.keeps_minimums(claim, types[:most]):
                 most += 1
             types = types[:most]
-        return self.made(found.claim_pool(0), pinned, types)
+        return self.made(placement.claim_pool(claim), pinned, types)

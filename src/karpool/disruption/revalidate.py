@@ -1,6 +1,6 @@
-"""A second look at a command some seconds later, before anything is touched.
+"""A command judged again some seconds later, before anything is changed.
 
-Prices, spot rules and scores are not looked at again. Drift is carried out as decided: nothing that happens in the
+Prices, spot rules and scores are not checked again. Drift is carried out as decided: nothing that happens in the
 meantime makes a drifted node what its pool asks for.
 """
 
@@ -15,7 +15,7 @@ from karpool.model.reasons import Reason
 
 
 def revalidate(command: Command, context: DecisionContext) -> Command | Reason:
-    """The command as it can be carried out now, or why it cannot; `situation` must not have its nodes in a command."""
+    """The command as it can be carried out now, or why it cannot; its nodes must not be in a command."""
     if command.method is Method.DRIFT:
         return command
     candidates, refused = _still_there(command, context)
@@ -23,7 +23,7 @@ def revalidate(command: Command, context: DecisionContext) -> Command | Reason:
         return _without(command, candidates) if candidates else refused[0]
     if refused:
         return refused[0]
-    return Evaluator(context).again(command, candidates)
+    return Evaluator(context).revalidate(command, candidates)
 
 
 def _still_there(command: Command, context: DecisionContext) -> tuple[list[Candidate], list[Reason]]:
@@ -47,12 +47,11 @@ def _still_there(command: Command, context: DecisionContext) -> tuple[list[Candi
 
 def _changed(command: Command, context: DecisionContext, candidate: Candidate) -> Reason | None:
     own = emptiness_refusal if command.method is Method.EMPTINESS else consolidation_refusal
-    found = refusal(context, candidate) or own(context, candidate)
-    if found is None:
+    reason = refusal(context, candidate) or own(context, candidate)
+    if reason is None:
         return None
-    return Reason(
-        ReasonCode.CANDIDATE_CHANGED, f"{found.object or candidate.name} {found.message}", f"Node {candidate.name}"
-    )
+    message = f"{reason.object or candidate.name} {reason.message}"
+    return Reason(ReasonCode.CANDIDATE_CHANGED, message, f"Node {candidate.name}")
 
 
 def _over_budget(

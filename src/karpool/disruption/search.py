@@ -1,34 +1,59 @@
-"""Which sets of candidates are tried: prefixes of an ordered list, the longest that works found by halving."""
+"""Which sets of candidates are tried, and how many new nodes each may use.
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+A strategy proposes and a judge decides, so that a strategy is added by writing one function and naming it here:
+it gets ordered candidates and a judge, and returns the command of the best set that it finds, or None.
+"""
 
-R = TypeVar("R")
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from karpool.disruption.command import Command
+from karpool.disruption.context import Candidate
+
 MOST_TOGETHER: Final = 100
 
 
-def longest_prefix(count: int, first_working: Callable[[Sequence[int]], tuple[int, R] | None]) -> R | None:
-    """What the longest prefix of at least two out of `count` that halving finds to work gives, or None.
+class Proposal(NamedTuple):
+    """Nodes that might go together, with at most so many new nodes in their place."""
 
-    `first_working` is asked for the first of several lengths that works: its place among them, and what it gives.
-    """
-    low, high = 1, min(count, MOST_TOGETHER) - 1
+    candidates: Sequence[Candidate]
+    most_new_nodes: int = 1
+
+
+class Judged(NamedTuple):
+    """The place of a proposal among those that were judged, and the command that it leads to."""
+
+    place: int
+    command: Command
+
+
+Judge = Callable[[Sequence[Proposal]], Judged | None]
+"""Finds the first of several proposals that works; proposals that are judged together cost less."""
+Strategy = Callable[[Sequence[Candidate], Judge], Command | None]
+
+
+def longest_prefix(candidates: Sequence[Candidate], judge: Judge) -> Command | None:
+    """The longest prefix of at least two candidates that halving finds to work, replaced by at most one node."""
+    low, high = 1, min(len(candidates), MOST_TOGETHER) - 1
     best = None
     while low <= high:
-        lengths = _if_none_works(low, high)
-        found = first_working(lengths)
-        if found is None:
+        lengths = _lengths_if_none_works(low, high)
+        judged = judge([Proposal(candidates[:length]) for length in lengths])
+        if judged is None:
             break
-        at, best = found
-        low, high = lengths[at], high if at == 0 else lengths[at - 1] - 2
+        place, best = judged
+        low, high = lengths[place], high if place == 0 else lengths[place - 1] - 2
     return best
 
 
-def _if_none_works(low: int, high: int) -> list[int]:
-    """The lengths that halving tries if none of them works: each is known before the first one is tried."""
+def _lengths_if_none_works(low: int, high: int) -> list[int]:
+    """The lengths that halving tries if none of them works: all are known before the first one is tried."""
     lengths = []
     while low <= high:
         middle = (low + high) // 2
         lengths.append(middle + 1)
         high = middle - 1
     return lengths
+
+
+STRATEGIES: Final[Mapping[str, Strategy]] = {"prefix": longest_prefix}

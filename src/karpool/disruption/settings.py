@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Order(StrEnum):
-    """Which candidates come first: the least trouble, or the most money saved for the trouble."""
+    """Which candidates come first: the least disruption, or the most money saved for the disruption."""
 
     COST = "cost"
     RATIO = "ratio"
@@ -25,6 +25,8 @@ class DisruptionSettings:
 
     order: Order = Order.RATIO
     partition: Partition = Partition.AUTO
+    search: str = "prefix"
+    """The strategy of multi-node consolidation: a name of `search.STRATEGIES`."""
     spot_to_spot: bool = False
     spot_floor: int = 15
     ignore_budgets: bool = False

@@ -1,4 +1,4 @@
-"""Nodes that cannot go alone, in columns: which refusals stand, and what each of them rests on, as rows of bits."""
+"""Nodes that cannot go alone, in columns: which refusals are valid, and what each depends on, as rows of bits."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ _BITS = ("on_nodes", "on_classes", "on_groups")
 
 
 class SingleNodeRefusals:
-    """Refusals by the row of the node; their reasons are worked out when somebody asks."""
+    """Refusals by the row of the node; reasons are worked out when they are asked for."""
 
     def __init__(self) -> None:
-        self.stands: Array = np.zeros(0, dtype=np.uint8)
+        self.valid: Array = np.zeros(0, dtype=np.uint8)
         self.opened: Array = np.zeros(0, dtype=np.uint8)
         self.on_nodes: Array = np.zeros((0, 0), dtype=np.uint8)
         self.on_classes: Array = np.zeros((0, 0), dtype=np.uint8)
@@ -25,39 +25,39 @@ class SingleNodeRefusals:
 
     def refused(self, row: int) -> bool:
         """Whether a node cannot go alone, as far as is known."""
-        return row < len(self.stands) and bool(self.stands[row])
+        return row < len(self.valid) and bool(self.valid[row])
 
     def rows(self) -> set[int]:
         """The rows of nodes that cannot go alone, as far as is known."""
-        return set(np.flatnonzero(self.stands).tolist())
+        return set(np.flatnonzero(self.valid).tolist())
 
     def reason(self, row: int) -> Reason | None:
-        """Why a node cannot go alone, if that was asked before and still stands."""
+        """Why a node cannot go alone, if that was asked before and is still valid."""
         return self._reasons.get(row) if self.refused(row) else None
 
     def explain(self, row: int, reason: Reason) -> None:
-        """Keep the reason of a refusal that stands."""
+        """Keep the reason of a refusal that is valid."""
         if self.refused(row):
             self._reasons[row] = reason
 
-    def put(self, look: Scan, rows: Sequence[int], chosen: Sequence[int]) -> None:
+    def put(self, scan: Scan, rows: Sequence[int], chosen: Sequence[int]) -> None:
         """Keep the refusals of some sets of a scan, each of one node."""
         if not rows:
             return
         at, size = np.array(rows, dtype=np.int64), max(rows) + 1
-        self.stands, self.opened = grown(self.stands, (size,)), grown(self.opened, (size,))
+        self.valid, self.opened = grown(self.valid, (size,)), grown(self.opened, (size,))
         for name in _BITS:
-            found: Array = getattr(look, name)
-            held = grown(getattr(self, name), (size, found.shape[1]))
-            held[at] = 0
-            held[at, : found.shape[1]] = found[chosen]
-            setattr(self, name, held)
-        self.stands[at] = 1
-        self.opened[at] = look.opened[chosen]
+            bits: Array = getattr(scan, name)
+            kept = grown(getattr(self, name), (size, bits.shape[1]))
+            kept[at] = 0
+            kept[at, : bits.shape[1]] = bits[chosen]
+            setattr(self, name, kept)
+        self.valid[at] = 1
+        self.opened[at] = scan.opened[chosen]
 
     def forget(self, *, nodes: Array, groups: Array, classes: Array, limits: bool) -> None:
-        """Drop the refusals that rest on any of these; masks are as long as what they are about."""
-        stale = np.zeros(len(self.stands), dtype=np.bool_)
+        """Drop the refusals that depend on any of these; masks are as long as what they are about."""
+        stale = np.zeros(len(self.valid), dtype=np.bool_)
         for name, mask in zip(_BITS, (nodes, classes, groups), strict=True):
             held: Array = getattr(self, name)
             bits = np.packbits(mask, bitorder="little")[: held.shape[1]]
@@ -65,13 +65,13 @@ class SingleNodeRefusals:
                 stale |= (held[: len(stale), : len(bits)] & bits).any(axis=1)
         if limits:
             stale |= self.opened[: len(stale)] != 0
-        for row in np.flatnonzero(stale & (self.stands != 0)).tolist():
+        for row in np.flatnonzero(stale & (self.valid != 0)).tolist():
             self._reasons.pop(row, None)
-        self.stands[stale] = 0
+        self.valid[stale] = 0
 
 
-def entering(context: DecisionContext, rows: Sequence[int]) -> Array:
-    """Which classes of pods some node has room for, at any level of their wishes; rules about other pods aside."""
+def classes_with_room(context: DecisionContext, rows: Sequence[int]) -> Array:
+    """Which classes of pods some node has room for, at any level of their preferences; rules about other pods aside."""
     snapshot = context.snapshot
     size, width = snapshot.classes.size, len(snapshot.resources)
     requests, signature = snapshot.classes.requests[:size, :width], snapshot.classes.signature[:size]
@@ -79,8 +79,8 @@ def entering(context: DecisionContext, rows: Sequence[int]) -> Array:
     for row in rows:
         suited = snapshot.shapes.suits[signature, snapshot.nodes.shape[row]] != 0
         taken |= suited & (requests <= snapshot.nodes.free[row, :width]).all(axis=1)
-    found, level = taken.copy(), snapshot.classes.next[:size]
+    fitting, level = taken.copy(), snapshot.classes.next[:size]
     while (deeper := level >= 0).any():
-        found[deeper] |= taken[level[deeper]]
+        fitting[deeper] |= taken[level[deeper]]
         level = np.where(deeper, snapshot.classes.next[level], -1)
-    return found
+    return fitting

@@ -16,11 +16,11 @@ from karpool.model.reasons import Reason
 from karpool.packing.templates import template_of
 
 
-def static_drift(context: DecisionContext, drifted: Sequence[Candidate]) -> tuple[Command, ...]:
+def static_replacements(context: DecisionContext, drifted: Sequence[Candidate]) -> tuple[Command, ...]:
     """One command for each drifted node that the budget and the limit of its pool let go now."""
     by_pool: dict[str, list[Candidate]] = defaultdict(list)
-    for one in drifted:
-        by_pool[one.state.pool].append(one)
+    for candidate in drifted:
+        by_pool[candidate.pool_name].append(candidate)
     commands: list[Command] = []
     for members in by_pool.values():
         pool = members[0].pool
@@ -34,8 +34,8 @@ def _of_pool(context: DecisionContext, pool: NodePool, members: Sequence[Candida
     room = room_for(context, pool)
     if granted <= 0 or isinstance(room, Reason):
         return []
-    found = (replacement_for(context, one, pool) for one in members)
-    return list(islice((made for made in found if made is not None), min(granted, room)))
+    commands = (replacement_for(context, candidate, pool) for candidate in members)
+    return list(islice((command for command in commands if command is not None), min(granted, room)))
 
 
 def room_for(context: DecisionContext, pool: NodePool) -> int | Reason:
@@ -47,11 +47,11 @@ def room_for(context: DecisionContext, pool: NodePool) -> int | Reason:
     if not pool.ready:
         return Reason(ReasonCode.NO_READY_NODE_POOL, "cannot supply new nodes now", f"NodePool {pool.name}")
     if active > wanted:
-        said = f"has {active} nodes and wants {wanted}: it loses nodes before it replaces any"
-        return Reason(ReasonCode.SCALE_DOWN_FIRST, said, f"NodePool {pool.name}")
+        message = f"has {active} nodes and wants {wanted}: it loses nodes before it replaces any"
+        return Reason(ReasonCode.SCALE_DOWN_FIRST, message, f"NodePool {pool.name}")
     if limit is not None and limit.units <= len(mine):
-        said = f"has {len(mine)} nodes of {limit.units} that its limit allows: there is no room for a replacement"
-        return Reason(ReasonCode.NODE_LIMIT_REACHED, said, f"NodePool {pool.name}")
+        message = f"has {len(mine)} nodes of {limit.units} that its limit allows: there is no room for a replacement"
+        return Reason(ReasonCode.NODE_LIMIT_REACHED, message, f"NodePool {pool.name}")
     return UNLIMITED if limit is None else limit.units - len(mine)
 
 
@@ -63,30 +63,30 @@ def static_outcome(context: DecisionContext, candidate: Candidate) -> Command | 
     room = room_for(context, pool)
     if isinstance(room, Reason):
         return room
-    said = f"no type of NodePool {pool.name} would hold what it holds"
-    refused = Reason(ReasonCode.PODS_WOULD_NOT_FIT, said, f"Node {candidate.name}")
+    message = f"no type of NodePool {pool.name} would hold what it holds"
+    refused = Reason(ReasonCode.PODS_WOULD_NOT_FIT, message, f"Node {candidate.name}")
     return replacement_for(context, candidate, pool) or refused
 
 
 def replacement_for(context: DecisionContext, candidate: Candidate, pool: NodePool) -> Command | None:
     """A new node of the pool that holds everything the drifted one holds; None if no type does."""
-    snapshot, market = context.snapshot, ReplacementFinder(context)
+    snapshot, finder = context.snapshot, ReplacementFinder(context)
     width = len(snapshot.resources)
-    room, _ = market.table.rooms(snapshot.resources)
+    room, _ = finder.table.rooms(snapshot.resources)
     fits = np.asarray(np.all(room[:, :width] >= snapshot.nodes.taken[candidate.row, :width], axis=1))
-    made = market.of_pool(pool.name, template_of(pool, context.catalog).requirements, fits)
+    made = finder.of_pool(pool.name, template_of(pool, context.catalog).requirements, fits)
     if made is None:
         return None
-    pods = sorted((snapshot.pods.get(row) for row in candidate.movers), key=lambda pod: pod.key)
-    going = [pod for pod in pods if not context.expected(pod)]
+    pods = sorted((snapshot.pods.get(row) for row in context.movers(candidate)), key=lambda pod: pod.key)
+    evicted = [pod for pod in pods if not context.expected(pod)]
     return Command(
         method=Method.DRIFT,
         cause=Cause.DRIFTED,
         nodes=(candidate.name,),
         replacements=(made,),
-        moves=tuple(Move(pod=pod.key, source=candidate.name, target=0) for pod in going),
+        moves=tuple(Move(pod=pod.key, source=candidate.name, target=0) for pod in evicted),
         price=candidate.price or 0.0,
         unpriced=int(candidate.price is None),
         disruption_cost=candidate.cost,
-        waves=context.pdbs.waves(going, context.now),
+        waves=context.pdbs.waves(evicted, context.now),
     )

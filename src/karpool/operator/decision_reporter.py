@@ -11,9 +11,7 @@ import structlog
 from karpool.controller.observer import DecisionObserver
 from karpool.controller.store import ClusterStore
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate
-from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.stay_reasons import why_it_stays
+from karpool.disruption.decide import Decision
 from karpool.execution.actions import Action, RecordEvent
 from karpool.execution.rollback import ROLLED_BACK
 from karpool.execution.tickets import Ticket, ticket_of
@@ -64,33 +62,26 @@ class DecisionReporter(DecisionObserver):
 
     # -- passes --------------------------------------------------------------------------------------------------
 
-    def pass_finished(self, decision_pass: DecisionPass, commands: Sequence[Command]) -> None:
-        """Measure a pass, and explain it unless it repeats the last one."""
-        self._metrics.decision_pass(time.perf_counter() - self._pass_started)
-        now = self._clock()
-        if self._is_news(tuple(commands), now):
-            self._explained, self._decided = now, tuple(commands)
-            self._explain(decision_pass, commands, now)
-
-    def _is_news(self, commands: tuple[Command, ...], now: datetime) -> bool:
+    def wants_reasons(self, commands: Sequence[Command]) -> bool:
+        """Whether a pass does more than repeat the last one."""
         if commands:
-            return commands != self._decided  # a dry run repeats its decisions
-        return self._explained is None or now - self._explained >= self._explain_every
+            return tuple(commands) != self._decided  # a dry run repeats its decisions
+        return self._explained is None or self._clock() - self._explained >= self._explain_every
 
-    def _explain(self, decision_pass: DecisionPass, commands: Sequence[Command], now: datetime) -> None:
-        chosen = {name for command in commands for name in command.nodes}
-        rejected = [
-            (candidate.name, why_it_stays(decision_pass, candidate))
-            for candidate in _candidates(decision_pass)
-            if candidate.name not in chosen
-        ]
-        self._journal.decided(now, commands, rejected, dry_run=self._dry_run)
+    def pass_finished(self, decision: Decision) -> None:
+        """Measure a pass, and report what it decided unless it repeats the last one."""
+        self._metrics.decision_pass(time.perf_counter() - self._pass_started)
+        if not self.wants_reasons(decision.commands):
+            return
+        self._explained, self._decided = self._clock(), decision.commands
+        rejected = list(decision.reasons.items())
+        self._journal.decided(self._explained, decision.commands, rejected, dry_run=self._dry_run)
         self._metrics.rejections(
             rejections=Counter(reason.code for _, reasons in rejected for reason in reasons),
-            eligible={str(Cause.UNDERUTILIZED): len(decision_pass.eligible())},
+            eligible={str(Cause.UNDERUTILIZED): decision.eligible},
         )
         self._record_reasons(rejected)
-        for command in commands:
+        for command in decision.commands:
             _log.info("command decided", **_summary(command), dry_run=self._dry_run)
 
     def _record_reasons(self, rejected: list[tuple[str, tuple[Reason, ...]]]) -> None:
@@ -154,11 +145,6 @@ class DecisionReporter(DecisionObserver):
             _log.info("node requested", claim=claim.name, pool=pool, dry_run=self._dry_run)
         for key, reason in result.unschedulable:
             self._record(RecordEvent("Pod", key, "FailedScheduling", reason.message, "Warning"))
-
-
-def _candidates(decision_pass: DecisionPass) -> list[Candidate]:
-    nodes = decision_pass.context.snapshot.nodes
-    return [decision_pass.context.candidate(row) for row, state in enumerate(nodes.states) if state is not None]
 
 
 def _event_message(node: str, reason: Reason) -> str:

@@ -1,6 +1,4 @@
-"""The PodDisruptionBudgets of a live cluster, and the pods that they cover."""
-
-from collections.abc import Collection, Iterator
+"""The PodDisruptionBudgets of a live cluster."""
 
 from karpool.controller.store import ClusterStore
 from karpool.disruption.pdbs import PdbLimits
@@ -20,10 +18,3 @@ class StorePdbSource:
             self._version = self._store.pdbs.version
             self._pdbs = PdbLimits(self._store.pdbs.listed())
         return self._pdbs
-
-    def covered(self, budgets: Collection[str]) -> Iterator[str]:
-        """The keys of the pods that any of these budgets covers."""
-        limits = PdbLimits(pdb for key in sorted(budgets) if (pdb := self._store.pdbs.get(key)) is not None)
-        for pod in self._store.pods:
-            if limits.matching(pod):
-                yield pod.key

@@ -119,7 +119,7 @@ def explanation(context: DecisionContext, explained: NodeExplanation) -> documen
     labels, node = candidate.state.labels, candidate.state.node
     created = node.metadata.creation_timestamp if node else None
     pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
-    goes = explained.drift is not None or all(ruling.passed for ruling in explained.rulings)
+    goes = explained.drift is not None or all(rule.passed for rule in explained.outcomes)
     return document.ExplanationDocument(
         time=context.now,
         node=document.ExplainedNodePart(
@@ -134,12 +134,14 @@ def explanation(context: DecisionContext, explained: NodeExplanation) -> documen
         ),
         verdict=_verdict_of(explained) if goes else "keep",
         utilisation=_utilisation(context.snapshot, candidate),
-        rules=tuple(document.RuleResult(rule=r.rule, passed=r.passed, reason=r.reason) for r in explained.rulings),
+        rules=tuple(document.RuleResult(rule=r.rule, passed=r.passed, reason=r.reason) for r in explained.outcomes),
         pods=tuple(
             document.PodDestination(pod=d.pod, target=d.target, reason=d.reason) for d in explained.destinations
         ),
         alternative=_alternative(explained.drift or explained.command),
-        unblock=tuple(document.Unblock(condition=w.condition, savings_per_hour=w.savings) for w in explained.ways),
+        unblock=tuple(
+            document.Unblock(condition=w.condition, savings_per_hour=w.savings) for w in explained.alternatives
+        ),
         calendar=_calendar(context, candidate),
     )
 

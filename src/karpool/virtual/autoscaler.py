@@ -176,7 +176,7 @@ class Autoscaler:
     def _fit_elsewhere(self, pods: list[int], row: int) -> bool:
         """Whether each pod fits on another node, one after the other; the snapshot is restored afterwards."""
         snapshot, now = self.cluster_state.snapshot, self.world.queue.moment
-        moved: list[str] = []
+        moved: list[int] = []
         try:
             for at in pods:
                 pod = snapshot.pods.get(at)
@@ -187,12 +187,12 @@ class Autoscaler:
                 if kept or not evictable(pod, now) or not mask.any():
                     return False
                 order = snapshot.nodes.order
-                moved.append(pod.key)
+                moved.append(at)
                 snapshot.move(at, snapshot.nodes.get(int(order[mask[order]][0])).name)
             return True
         finally:
-            for key in moved:
-                self.cluster_state.restore_pod(key)
+            for at in moved:
+                snapshot.restore(at)
 
     def _cordon(self, name: str) -> None:
         node = self.world.store.nodes.get(name)

@@ -1,7 +1,7 @@
 """The disruption controller of Kubernetes: keeps the status of PodDisruptionBudgets, and decides on evictions."""
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from enum import StrEnum
 
 from msgspec.structs import replace
@@ -106,10 +106,6 @@ class PdbController:
                 tally.keys[pod] = None
             else:
                 tally.keys.pop(pod, None)
-
-    def covered(self, budgets: Collection[str]) -> list[str]:
-        """The keys of the pods that any of these budgets covers."""
-        return [key for budget in sorted(budgets) for key in self._tallies[budget].keys]
 
     def pdbs(self) -> PdbLimits:
         return self._limits

@@ -1,0 +1,84 @@
+"""The one function that decides: a snapshot, policies, the time and a memo in; commands, reasons and a memo out.
+
+It reads no clock, does no I/O and leaves the snapshot as it was. `karpool plan` runs the same methods step by step on
+a snapshot of its own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from karpool.disruption.command import Command
+from karpool.disruption.context import DecisionContext, Memo, Policies
+from karpool.disruption.decision_pass import DecisionPass, DisruptionMethod
+from karpool.disruption.drift import drift, static_drift
+from karpool.disruption.emptiness import emptiness
+from karpool.disruption.multi_node import multi_node
+from karpool.disruption.revalidate import revalidate
+from karpool.disruption.single_node import single_node
+from karpool.disruption.stay_reasons import why_it_stays
+from karpool.model.reasons import Reason
+from karpool.packing.engine import Engine
+
+METHODS: Final[tuple[DisruptionMethod, ...]] = (emptiness, static_drift, drift, multi_node, single_node)
+"""In the order in which they get their chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one pass decided."""
+
+    commands: tuple[Command, ...]
+    reasons: Mapping[str, tuple[Reason, ...]]
+    """Why each node stays that no command removes; empty unless it was asked for."""
+    eligible: int
+    """How many nodes may be disrupted at all."""
+    next_opening: datetime | None
+    """When the next node whose window is closed may take part."""
+    memo: Memo
+    """To be passed to the next call."""
+
+
+def _no_reasons(_commands: Sequence[Command]) -> bool:
+    return False
+
+
+def decide(
+    engine: Engine,
+    policies: Policies,
+    now: datetime,
+    memo: Memo | None = None,
+    *,
+    explain: Callable[[Sequence[Command]], bool] = _no_reasons,
+) -> Decision:
+    """What to do now; `explain` tells, once the commands are known, whether reasons are wanted, which take longer."""
+    with DecisionContext(engine, policies, now, memo) as context:
+        decision_pass = DecisionPass(context)
+        commands = first_commands(decision_pass)
+        reasons = _reasons(decision_pass, commands) if explain(commands) else {}
+        eligible = len(context.eligible_rows())
+        return Decision(commands, reasons, eligible, context.next_opening(), context.memo)
+
+
+def decide_again(
+    commands: Sequence[Command], engine: Engine, policies: Policies, now: datetime, memo: Memo | None = None
+) -> list[Command | Reason]:
+    """Commands that were decided a moment ago, as they can be carried out now; or why they cannot."""
+    with DecisionContext(engine, policies, now, memo) as context:
+        return [revalidate(command, context) for command in commands]
+
+
+def first_commands(decision_pass: DecisionPass) -> tuple[Command, ...]:
+    """The commands of the first method that has any."""
+    for method in METHODS:
+        commands = method(decision_pass)
+        if commands:
+            return commands
+    return ()
+
+
+def _reasons(decision_pass: DecisionPass, commands: Sequence[Command]) -> dict[str, tuple[Reason, ...]]:
+    context, removed = decision_pass.context, {name for command in commands for name in command.nodes}
+    staying = [context.candidate(row) for name, row in context.snapshot.nodes.rows.items() if name not in removed]
+    return {candidate.name: why_it_stays(decision_pass, candidate) for candidate in staying}

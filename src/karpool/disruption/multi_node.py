@@ -1,0 +1,65 @@
+"""Multi-node consolidation: nodes of a bin that go together, with nothing or something cheaper in their place."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from karpool.disruption.command import Cause, Command
+from karpool.disruption.context import Candidate
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.evaluate import Footprint, footprint_of
+from karpool.disruption.partition import bins
+from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.search import STRATEGIES, Judged, Proposal
+from karpool.model.reasons import Reason
+
+_SEVERAL: Final = 2
+
+
+def multi_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
+    """The set of nodes that the search strategy finds in the first bin that has one; the largest bin comes first."""
+    settings = decision_pass.context.settings
+    search = STRATEGIES[settings.search]
+    kept = decision_pass.within_budgets(decision_pass.consolidatable(), Cause.UNDERUTILIZED)
+    for members in bins(kept, settings.partition):
+        if len(members) < _SEVERAL:
+            continue
+        key = ("multi", tuple(node.row for node in members))
+        reason = decision_pass.refusals.get(key)
+        if reason is None:
+            judge = _Judge(decision_pass)
+            command = search(members, judge)
+            if command is not None:
+                return (command,)
+            message = "no set of nodes that includes this one can be replaced by something cheaper"
+            reason = Reason(ReasonCode.NO_GROUP, message, f"NodePool {members[0].pool_name}")
+            if judge.repeatable:
+                decision_pass.refusals.put(key, reason, judge.footprint)
+        decision_pass.group_refusals.update((node.row, reason) for node in members)
+    return ()
+
+
+class _Judge:
+    """Judges proposals, and remembers what its refusals depend on."""
+
+    def __init__(self, decision_pass: DecisionPass) -> None:
+        self._pass = decision_pass
+        self.repeatable = True
+        """Whether a refusal is valid as long as its footprint: what a pool approves changes with each of its nodes."""
+        self.footprint = Footprint(frozenset(), frozenset(), frozenset(), opened=False)
+
+    def __call__(self, proposals: Sequence[Proposal]) -> Judged | None:
+        evaluator = self._pass.evaluator
+        scan = evaluator.scan_sets(proposals)
+        for place in scan.promising():
+            command = self._approved(*proposals[place])
+            if command is not None:
+                return Judged(place, command)
+        self.footprint = self.footprint.union(footprint_of(scan, len(proposals)))
+        return None
+
+    def _approved(self, candidates: Sequence[Candidate], most_new_nodes: int) -> Command | None:
+        command = self._pass.evaluator.consolidate(candidates, most_new_nodes).command
+        if command is not None and self._pass.not_worth_it(command, candidates) is not None:
+            self.repeatable = False
+            return None
+        return command

@@ -1,0 +1,88 @@
+"""Rules about a node itself that keep it from being disrupted, each with its reason; the first failure wins."""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.nodes import StateNode
+from karpool.disruption.reasons import ReasonCode
+from karpool.model.labels import DO_NOT_DISRUPT, NODEPOOL
+from karpool.model.nodepool import NodePool
+from karpool.model.reasons import Reason
+
+
+class NodeInfo(Protocol):
+    """A node as these rules see it."""
+
+    @property
+    def name(self) -> str:
+        """Its name, or that of its NodeClaim."""
+
+    @property
+    def state(self) -> StateNode:
+        """The Node and its NodeClaim."""
+
+    @property
+    def pool(self) -> NodePool | None:
+        """Its NodePool, if that exists."""
+
+
+NodeCheck = Callable[[NodeInfo, Catalog], Reason | None]
+
+
+def node_refusal(node: NodeInfo, catalog: Catalog) -> Reason | None:
+    """Why a node may not be disrupted, its pods and what is under way aside."""
+    return next((reason for _, check in NODE_CHECKS if (reason := check(node, catalog)) is not None), None)
+
+
+def about_node(node: NodeInfo, code: ReasonCode, message: str) -> Reason:
+    """A reason that concerns a node."""
+    return Reason(code, message, f"Node {node.name}")
+
+
+def _unmanaged(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    if node.state.managed:
+        return None
+    return about_node(node, ReasonCode.NOT_MANAGED, "has no NodeClaim: nobody who could remove it manages it")
+
+
+def _without_node(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    if node.state.node is not None:
+        return None
+    return Reason(ReasonCode.NO_NODE, "its NodeClaim has no Node yet", f"NodeClaim {node.name}")
+
+
+def _uninitialized(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    if node.state.initialized:
+        return None
+    return about_node(node, ReasonCode.NODE_NOT_INITIALIZED, "is not initialized")
+
+
+def _deleting(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    return about_node(node, ReasonCode.NODE_DELETING, "is being deleted already") if node.state.deleting else None
+
+
+def _protected(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    if node.state.annotations.get(DO_NOT_DISRUPT) != "true":
+        return None
+    return about_node(node, ReasonCode.NODE_DO_NOT_DISRUPT, f"has the annotation {DO_NOT_DISRUPT}")
+
+
+def _without_pool(node: NodeInfo, catalog: Catalog) -> Reason | None:
+    if not node.state.pool:
+        return about_node(node, ReasonCode.MISSING_NODE_POOL_LABEL, f"has no label {NODEPOOL}")
+    if node.pool is None:
+        return about_node(node, ReasonCode.NODE_POOL_NOT_FOUND, f"its NodePool {node.state.pool} does not exist")
+    if not catalog.types:
+        return about_node(node, ReasonCode.NO_INSTANCE_TYPES, "the catalogue has no instance types")
+    return None
+
+
+NODE_CHECKS: Final[tuple[tuple[str, NodeCheck], ...]] = (
+    ("managed by a NodeClaim", _unmanaged),
+    ("has a Node", _without_node),
+    ("initialized", _uninitialized),
+    ("not being deleted", _deleting),
+    ("not marked do-not-disrupt", _protected),
+    ("its NodePool is known", _without_pool),
+)

@@ -1,0 +1,60 @@
+"""Single-node consolidation: the first node that can go alone, with nothing or something cheaper in its place."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from karpool.disruption.command import Cause, Command
+from karpool.disruption.context import Candidate
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.ordering import in_turns
+from karpool.model.reasons import Reason
+
+_AT_ONCE: Final = 128
+"""How many nodes one scan judges."""
+
+
+def single_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
+    """The first node that can go alone; every pool gets its turn."""
+    refused = decision_pass.refusals.single.rows()
+    waiting = [node for node in in_turns(decision_pass.consolidatable()) if node.row not in refused]
+    permitted = [node for node in waiting if decision_pass.over_budget(node, Cause.UNDERUTILIZED) is None]
+    for done in range(0, len(permitted), _AT_ONCE):
+        decision_pass.progress(done, len(permitted))
+        command = _first_alone(decision_pass, permitted[done : done + _AT_ONCE])
+        if command is not None:
+            return (command,)
+    return ()
+
+
+def _first_alone(decision_pass: DecisionPass, candidates: Sequence[Candidate]) -> Command | None:
+    """The first of some nodes that can go alone; those before it that cannot are remembered."""
+    scan = decision_pass.evaluator.scan_single(candidates)
+    chosen, tried, not_worth_it, reasons = None, len(candidates), set(), {}
+    for place in scan.promising():
+        candidate = candidates[place]
+        outcome = decision_pass.evaluator.consolidate([candidate])
+        if outcome.reason is not None:
+            reasons[candidate.row] = outcome.reason
+        elif outcome.command is not None and decision_pass.not_worth_it(outcome.command, [candidate]) is None:
+            chosen, tried = outcome.command, place
+            break
+        else:  # what a pool approves changes with every node that it loses
+            not_worth_it.add(place)
+    single, refused = decision_pass.refusals.single, [place for place in range(tried) if place not in not_worth_it]
+    single.put(scan, [candidates[place].row for place in refused], refused)
+    for row, reason in reasons.items():
+        single.explain(row, reason)
+    return chosen
+
+
+def single_refusal(decision_pass: DecisionPass, candidate: Candidate) -> Reason | None:
+    """Why a node cannot go alone, if it cannot."""
+    single = decision_pass.refusals.single
+    known = single.reason(candidate.row)
+    if known is not None:
+        return known
+    outcome = decision_pass.evaluator.consolidate([candidate])
+    if outcome.reason is not None:
+        single.explain(candidate.row, outcome.reason)
+        return outcome.reason
+    return None if outcome.command is None else decision_pass.not_worth_it(outcome.command, [candidate])
