@@ -240,7 +240,7 @@ class Forgetful(RefusalCache):
 
     def __init__(self) -> None:
         super().__init__()
-        self.alone = ForgetfulAlone()
+        self.single = ForgetfulAlone()
 
     def put(self, key: Hashable, reason: Reason, footprint: Footprint) -> None:
         """Forget it at once."""
@@ -249,7 +249,7 @@ class Forgetful(RefusalCache):
 class ForgetfulAlone(SingleNodeRefusals):
     """Remembers nothing of single nodes either."""
 
-    def put(self, look: Scan, rows: Sequence[int], chosen: slice) -> None:
+    def put(self, scan: Scan, rows: Sequence[int], chosen: slice) -> None:
         """Forget it at once."""
 
 

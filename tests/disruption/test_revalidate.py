@@ -215,7 +215,7 @@ def test_a_higher_price_is_not_looked_at_again() -> None:
 
 def test_a_nominated_node_is_not_disrupted() -> None:
     busy = context(TWO_EMPTY)
-    expected = DecisionContext(busy.snapshot, busy.catalog, busy.engine, now=LATER, nominated=["a"])
+    expected = DecisionContext(busy.engine, replace(busy.policies, nominated=frozenset({"a"})), LATER)
     found = revalidate(decided(TWO_EMPTY), expected)
     assert isinstance(found, Command)
     assert found.nodes == ("b",)

@@ -9,22 +9,25 @@ from tests.examples import examples
 from tests.packing.test_what_ifs import columns
 from tests.strategies import Cluster
 
-from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.command import Command
+from karpool.disruption.context import Candidate, DecisionContext, price_of
 from karpool.disruption.evaluate import Evaluator, Footprint, footprint_of
+from karpool.disruption.search import Proposal
 from karpool.disruption.settings import DisruptionSettings
-from karpool.disruption.single_node_refusals import entering
+from karpool.disruption.single_node_refusals import classes_with_room
 from karpool.packing.scan import Scan
 
 
-def looks(held: DecisionContext, chance: Random) -> list[tuple[Scan, list[list[Candidate]]]]:
-    """A scan of every node alone, and one of several prefixes of a list, each with the sets that it looks at."""
+def looks(held: DecisionContext, chance: Random, most: int = 1) -> list[tuple[Scan, list[list[Candidate]]]]:
+    """A scan of every node alone, and one of several sets, each with the sets that it judges."""
     evaluator = Evaluator(held)
     every = [held.candidate(row) for row in held.rows()]
-    made = [(evaluator.scan(every), [[one] for one in every])]
+    made = [(evaluator.scan_single(every), [[candidate] for candidate in every])]
     if every:
         listed = chance.sample(every, len(every))
-        lengths = sorted({chance.randint(1, len(every)) for _ in range(4)}, reverse=True)
-        made.append((evaluator.scan_prefixes(listed, lengths), [listed[:length] for length in lengths]))
+        sets = [listed[: chance.randint(1, len(every))] for _ in range(2)]
+        sets += [chance.sample(every, chance.randint(1, len(every))) for _ in range(2)]
+        made.append((evaluator.scan_sets([Proposal(members, most) for members in sets]), sets))
     return made
 
 
@@ -41,13 +44,34 @@ def test_a_set_that_is_passed_over_is_refused_when_looked_at_closely(
         for number, candidates in enumerate(sets):
             outcome = evaluator.consolidate(candidates)
             assert number in promising or outcome.reason is not None
-            rests = Footprint(
-                rests.nodes | outcome.footprint.nodes,
-                rests.groups | outcome.footprint.groups,
-                rests.classes | outcome.footprint.classes,
-                rests.opened or outcome.footprint.opened,
-            )
+            rests = rests.union(outcome.footprint)
             assert footprint_of(look, number + 1) == rests
+
+
+@examples(30)
+@given(moody(in_motion=True), st.randoms(use_true_random=False), st.integers(2, 4))
+def test_several_new_nodes_are_cheaper_together_and_no_such_set_is_passed_over(
+    given_: tuple[Cluster, DisruptionSettings], chance: Random, most: int
+) -> None:
+    held = context(*given_)
+    evaluator = Evaluator(held)
+    for scan, sets in looks(held, chance, most)[1:]:
+        promising = set(scan.promising())
+        for number, candidates in enumerate(sets):
+            outcome = evaluator.consolidate(candidates, most)
+            assert number in promising or outcome.reason is not None
+            if outcome.command is not None:
+                assert len(outcome.command.replacements) <= most
+                assert worst_price(held, outcome.command) < price_of(candidates)
+
+
+def worst_price(held: DecisionContext, command: Command) -> float:
+    """What the new nodes of a command cost together if each is launched where its types are most expensive."""
+    names = held.engine.keeper.pools.types.names.tolist()
+    return sum(
+        max(float(held.engine.worst_prices(new.requirements)[names.index(name)]) for name in new.instance_types)
+        for new in command.replacements
+    )
 
 
 @examples(30)
@@ -94,4 +118,4 @@ def test_a_class_enters_where_a_node_has_room_for_some_of_its_levels(
     held = context(*given_)
     for rows in ([], held.rows()[:1], held.rows()):
         expected = [any(naively(held, row, number) for row in rows) for number in range(held.snapshot.classes.size)]
-        assert entering(held, rows).tolist() == expected
+        assert classes_with_room(held, rows).tolist() == expected

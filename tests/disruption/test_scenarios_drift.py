@@ -391,12 +391,12 @@ def static(replicas: int, nodes: int, count: int, *, limit: int | None = None, *
     ids=["limit 5", "limit 6", "limit 7", "three drifted", "budget 40%", "no budget", "too many nodes", "none drifted"],
 )
 def test_drifted_nodes_of_a_static_pool_are_replaced_within_its_limit(scenario: Scenario, together: int) -> None:
+    from karpool.disruption.decide import first_commands
     from karpool.disruption.decision_pass import DecisionPass
     from karpool.disruption.plan import context_of
-    from karpool.disruption.refusal_cache import RefusalCache
 
     context = context_of(scenario.objects, CATALOG, now=NOW, settings=scenario.settings, options=scenario.options)
-    commands = DecisionPass(context, RefusalCache()).decide()
+    commands = first_commands(DecisionPass(context))
     assert len(commands) == together
     assert all(command.method == "Drift" and len(command.replacements) == 1 for command in commands)
     assert {new.pool for command in commands for new in command.replacements} <= {"fixed"}

@@ -11,7 +11,10 @@ from tests.disruption.scenarios import CATALOG, MIXED, NOTHING, NodeWithPods, Sc
 from tests.factories import Z1, Z2, instance_type, pdb
 
 from karpool.catalog.instance_types import Catalog
-from karpool.disruption.search import longest_prefix
+from karpool.cluster.nodes import StateNode
+from karpool.disruption.command import Cause, Command, Method
+from karpool.disruption.context import Candidate
+from karpool.disruption.search import Judged, Proposal, longest_prefix
 from karpool.disruption.settings import DisruptionSettings, Order, Partition
 from karpool.model.labels import (
     ARCH,
@@ -295,6 +298,23 @@ def test_both_orders_of_candidates(order: Order, first: str) -> None:
     assert made.steps[0].command.nodes == (first,)
 
 
+def numbered(count: int) -> list[Candidate]:
+    """So many candidates of which only the order matters."""
+    given = node("a", "small")
+    state = StateNode(given.node, given.claim)
+    return [
+        Candidate(number, f"n{number}", state, None, "", None, None, (), 1.0, 1.0, (0.0, f"n{number}"))
+        for number in range(count)
+    ]
+
+
+def prefix_of(proposal: Proposal) -> Command:
+    names = tuple(candidate.name for candidate in proposal.candidates)
+    assert names == tuple(f"n{number}" for number in range(len(names)))
+    assert proposal.most_new_nodes == 1
+    return Command(method=Method.MULTI_NODE, cause=Cause.UNDERUTILIZED, nodes=names)
+
+
 @pytest.mark.parametrize(
     ("length", "works", "found"),
     [(2, 2, 2), (2, 1, None), (10, 7, 7), (10, 10, 10), (100, 64, 64), (300, 300, 100), (300, 101, 100), (1, 1, None)],
@@ -302,14 +322,15 @@ def test_both_orders_of_candidates(order: Order, first: str) -> None:
 def test_halving_finds_the_longest_prefix_that_works(length: int, works: int, found: int | None) -> None:
     tried: list[int] = []
 
-    def first_working(lengths: Sequence[int]) -> tuple[int, int] | None:
-        for at, size in enumerate(lengths):
-            tried.append(size)
-            if size <= works:
-                return at, size
+    def judge(proposals: Sequence[Proposal]) -> Judged | None:
+        for place, proposal in enumerate(proposals):
+            tried.append(len(proposal.candidates))
+            if tried[-1] <= works:
+                return Judged(place, prefix_of(proposal))
         return None
 
-    assert longest_prefix(length, first_working) == found
+    best = longest_prefix(numbered(length), judge)
+    assert (None if best is None else len(best.nodes)) == found
     assert len(tried) <= 7
     assert all(size >= 2 for size in tried)
 
@@ -319,11 +340,11 @@ def test_lengths_are_tried_one_by_one_as_halving_does(count: int, working: set[i
     """Whether a prefix works need not depend on its length in any orderly way."""
     tried: list[int] = []
 
-    def first_working(lengths: Sequence[int]) -> tuple[int, int] | None:
-        for at, size in enumerate(lengths):
-            tried.append(size)
-            if size in working:
-                return at, size
+    def judge(proposals: Sequence[Proposal]) -> Judged | None:
+        for place, proposal in enumerate(proposals):
+            tried.append(len(proposal.candidates))
+            if tried[-1] in working:
+                return Judged(place, prefix_of(proposal))
         return None
 
     halved: list[int] = []
@@ -335,7 +356,8 @@ def test_lengths_are_tried_one_by_one_as_halving_does(count: int, working: set[i
             best, low = middle + 1, middle + 1
         else:
             high = middle - 1
-    assert longest_prefix(count, first_working) == best
+    command = longest_prefix(numbered(count), judge)
+    assert (None if command is None else len(command.nodes)) == best
     assert tried == halved
 
 

@@ -1,21 +1,23 @@
 """What is reported of decisions: every pass is measured, explained when there is something new to say."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster, node
 
+from karpool.cluster.snapshot import Snapshot
 from karpool.controller.store import ClusterStore
 from karpool.disruption.command import Cause, Command, Method, Replacement
-from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.plan import context_of
-from karpool.disruption.refusal_cache import RefusalCache
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.context import Policies
+from karpool.disruption.decide import Decision, decide
+from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import RecordEvent
 from karpool.model.requirements import Requirements
 from karpool.observability.metrics import Metrics
 from karpool.operator.decision_reporter import DecisionReporter
 from karpool.operator.journal import Journal
+from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 
 REPLACE = Command(
@@ -27,12 +29,11 @@ REPLACE = Command(
 )
 
 
-def decision_pass() -> DecisionPass:
+def decision(reporter: DecisionReporter) -> Decision:
     """A pass over one node that is too full to go."""
     objects = cluster([node("a", "tiny", pods=[{"cpu": "900m"}])], pools=(POOL,))
-    return DecisionPass(
-        context_of(objects, CATALOG, now=NOW, settings=DisruptionSettings(), options=Options()), RefusalCache()
-    )
+    engine = Engine(Snapshot(objects), CATALOG, Options())
+    return decide(engine, Policies({POOL.name: POOL}, PdbLimits(())), NOW, explain=reporter.wants_reasons)
 
 
 class Reported:
@@ -56,9 +57,9 @@ class Reported:
         """Make a pass so many seconds later."""
         self.now += timedelta(seconds=after)
         self.reporter.pass_started()
-        made = decision_pass()
-        assert made.decide() == ()
-        self.reporter.pass_finished(made, commands)
+        decided = decision(self.reporter)
+        assert decided.commands == ()
+        self.reporter.pass_finished(replace(decided, commands=commands))
 
     def value(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"karpool_{name}", labels) or 0.0

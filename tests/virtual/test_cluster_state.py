@@ -5,10 +5,7 @@ import pytest
 from tests.virtual.worlds import CATALOG, HOUR, scenario, virtual_cluster
 
 from karpool.cluster.snapshot import Snapshot
-from karpool.disruption.context import DecisionContext
-from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.refusal_cache import RefusalCache
-from karpool.execution.state import nominated
+from karpool.disruption.decide import decide
 from karpool.execution.tickets import nodes_in_commands
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
@@ -53,18 +50,9 @@ class Compared(VirtualCluster):
         assert controller.session is not None
         disruption, session = controller._disruption, controller.session
         now, objects = self.now, with_claims_launched(self.store.objects(), self.cloud.catalog)
-        snapshot = Snapshot(objects)
-        fresh = DecisionContext(
-            snapshot,
-            CATALOG,
-            Engine(snapshot, CATALOG, session.options),
-            now=now,
-            in_command=nodes_in_commands(objects),
-            nominated=nominated(session.state, self.store.claims.get, now),
-        )
-        expected = DecisionPass(fresh, RefusalCache()).decide()
-        with disruption._context() as living:
-            commands = DecisionPass(living, disruption._recalled(living)).decide()
+        policies = disruption._policies(now)
+        expected = decide(Engine(Snapshot(objects), CATALOG, session.options), policies, now).commands
+        commands = decide(session.engine(), policies, now, disruption._memo).commands
         if not nodes_in_commands(objects):
             # A living context also counts nodes that wait in a command as busy and their pods as moving.
             assert [command.nodes for command in commands] == [command.nodes for command in expected]

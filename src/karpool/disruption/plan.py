@@ -106,6 +106,7 @@ class Planner:
         context = self.context
         before = self._totals()
         today = [context.candidate(row) for row in context.rows()]
+        drifts = {node.name: context.drift(node) for node in today}
         pods_today = self._pods_today()
         requested = {node.name: self._requested(node.row) for node in today}
         unschedulable = why_unschedulable(context)
@@ -124,7 +125,7 @@ class Planner:
             self._say("Asking why nodes stay", done, len(today))
             step = removed.get(node.name)
             if step is not None:
-                how = context.drift(node) if step.command.cause is Cause.DRIFTED else None
+                how = drifts[node.name] if step.command.cause is Cause.DRIFTED else None
                 reasons: tuple[Reason, ...] = (_why_it_goes(step, node.name), *([how.reason] if how else []))
             else:
                 reasons = why_it_stays(last, context.candidate(self._row(node.name)))
