@@ -163,10 +163,6 @@ def test_a_launch_is_expected_as_the_catalog_says_now() -> None:
     assert free_cpu(state, "c") == before + 4000
 
 
-def every_row(cluster_state: ClusterState) -> set[int]:
-    return set(cluster_state.snapshot.nodes.rows.values())
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
