@@ -18,8 +18,8 @@ from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.workloads import PodDisruptionBudget
-from karpool.virtual.api import EvictionStatus
 from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.pdb_controller import EvictionStatus
 from karpool.wire.objects import condition, is_true
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from enum import IntEnum
 
 from karpool.execution.drain import grace_seconds
 from karpool.kube.store import Store
@@ -10,18 +9,9 @@ from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
 from karpool.virtual.changes import T, with_metadata
-from karpool.virtual.pdb_controller import EvictionVerdict, PdbController
+from karpool.virtual.pdb_controller import EvictionStatus, PdbController
 from karpool.virtual.world import VirtualWorld
 from karpool.wire.objects import Object
-
-
-class EvictionStatus(IntEnum):
-    """What the Eviction API answers."""
-
-    CREATED = 201
-    NOT_FOUND = 404
-    TOO_MANY_REQUESTS = 429
-    SEVERAL_BUDGETS = 500
 
 
 class Api:
@@ -97,17 +87,12 @@ class Api:
         pod = self.world.store.pods.get(key)
         if pod is None or (uid is not None and pod.metadata.uid != uid):
             return EvictionStatus.NOT_FOUND
-        verdict = self.pdb_controller.verdict(pod)
-        code = {
-            EvictionVerdict.ALLOWED: EvictionStatus.CREATED,
-            EvictionVerdict.REFUSED: EvictionStatus.TOO_MANY_REQUESTS,
-            EvictionVerdict.SEVERAL: EvictionStatus.SEVERAL_BUDGETS,
-        }[verdict]
+        status = self.pdb_controller.eviction_status(pod)
         for observe in self.on_eviction:
-            observe(pod, code)
-        if code is EvictionStatus.CREATED:
+            observe(pod, status)
+        if status is EvictionStatus.CREATED:
             self.delete_pod(key)
-        return code
+        return status
 
 
 def _finalized(obj: Object) -> bool:

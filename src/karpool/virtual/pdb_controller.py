@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from enum import StrEnum
+from enum import IntEnum
 
 from msgspec.structs import replace
 
@@ -19,12 +19,13 @@ _MOST_KNOWN = 10_000
 """How many different labels are remembered."""
 
 
-class EvictionVerdict(StrEnum):
-    """What PodDisruptionBudgets say to an eviction."""
+class EvictionStatus(IntEnum):
+    """What the Eviction API answers."""
 
-    ALLOWED = "allowed"
-    REFUSED = "refused"
-    SEVERAL = "several"
+    CREATED = 201
+    NOT_FOUND = 404
+    TOO_MANY_REQUESTS = 429
+    SEVERAL_BUDGETS = 500
 
 
 class _Tally:
@@ -151,17 +152,17 @@ class PdbController:
 
     # -- evictions -----------------------------------------------------------------------------------------------
 
-    def verdict(self, pod: Pod) -> EvictionVerdict:
+    def eviction_status(self, pod: Pod) -> EvictionStatus:
         """What the Eviction API answers; pods that do not run may always go."""
         if pod.status.phase in ("Pending", "Succeeded", "Failed", "") or pod.terminating:
-            return EvictionVerdict.ALLOWED
+            return EvictionStatus.CREATED
         keys = self.covering(pod) if self._tallies else ()
         if len(keys) > 1:
-            return EvictionVerdict.SEVERAL
+            return EvictionStatus.SEVERAL_BUDGETS
         for pdb in (self.store.pdbs.get(key) for key in keys):
             if pdb is not None and not _allows(pdb, pod):
-                return EvictionVerdict.REFUSED
-        return EvictionVerdict.ALLOWED
+                return EvictionStatus.TOO_MANY_REQUESTS
+        return EvictionStatus.CREATED
 
 
 class StatusPdbLimits(PdbLimits):

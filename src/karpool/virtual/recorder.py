@@ -11,9 +11,10 @@ from karpool.execution.actions import Action, DeletePod
 from karpool.model.labels import NODEPOOL
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
-from karpool.virtual.api import Api, EvictionStatus
+from karpool.virtual.api import Api
 from karpool.virtual.cloud import Instance, VirtualCloud
 from karpool.virtual.curves import seconds
+from karpool.virtual.pdb_controller import EvictionStatus
 from karpool.virtual.world import VirtualWorld
 from karpool.wire.objects import Wire
 
@@ -186,9 +187,9 @@ class RunRecorder:
         if not pod.is_daemon:
             self._add("pods", sign)
 
-    def _eviction(self, pod: Pod, code: EvictionStatus) -> None:
+    def _eviction(self, pod: Pod, status: EvictionStatus) -> None:
         now = self.world.queue.time
-        if code is EvictionStatus.CREATED:
+        if status is EvictionStatus.CREATED:
             if not pod.terminating and not pod.is_daemon:
                 self._counts["evictions"] += 1
             since = self._refused.pop(pod.metadata.uid, None)
