@@ -74,8 +74,8 @@ def test_an_older_karpenter_is_read_too() -> None:
         NODE_POOLS.path(): refuses(404, "NotFound"),
         "/apis/karpenter.sh/v1beta1/nodepools": listed(pool),
     }
-    (pool,) = read_from(answers)[0].objects.node_pools
-    assert pool.spec.disruption.consolidation_policy == "WhenEmptyOrUnderutilized"
+    (decoded,) = read_from(answers)[0].objects.node_pools
+    assert decoded.spec.disruption.consolidation_policy == "WhenEmptyOrUnderutilized"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ _JITTER: Final = 0.2
 # The API server refuses a lease of no duration.
 _SHORTEST_LEASE: Final = 1
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class LeaderElector:
                     )
                     await self._lock.update(free, lease.metadata.resource_version)
         except (ApiError, TimeoutError) as error:
-            log.warning("the lease could not be released", error=str(error) or "no answer in time")
+            _log.warning("lease not released", error=str(error) or "no answer in time")
 
     async def _acquire_or_renew(self, on_started: Callable[[], None]) -> None:
         sent = self._clock()
@@ -178,10 +178,10 @@ class LeaderElector:
             async with asyncio.timeout(timeout):
                 holds = await self._hold()
         except ConflictError:
-            log.debug("another process changed the lease")
+            _log.debug("lease changed by another process")
             return
         except (ApiError, TimeoutError) as error:
-            log.warning("the lease could not be acquired or renewed", error=str(error) or "no answer in time")
+            _log.warning("lease not acquired or renewed", error=str(error) or "no answer in time")
             return
         if not holds or (self._leads and self._clock() >= self._leads_until):
             return
@@ -189,7 +189,7 @@ class LeaderElector:
         if not self._leads:
             self._leads = True
             self.term += 1
-            log.info("leading", identity=self.identity)
+            _log.info("leading", identity=self.identity)
             on_started()
 
     async def _hold(self) -> bool:
@@ -217,7 +217,7 @@ class LeaderElector:
         """Remember when the lease last changed, by our clock."""
         spec, known = lease.spec, self._observed
         if spec.holder_identity not in ("", self.identity, known.holder_identity if known else ""):
-            log.info("standing by", holder=spec.holder_identity)
+            _log.info("standing by", holder=spec.holder_identity)
         if spec != known:
             self._observed, self._observed_at = spec, self._clock()
 
@@ -239,7 +239,7 @@ class LeaderElector:
     def _stop_leading(self, on_stopped: Callable[[], None]) -> None:
         if self._leads:
             self._leads = False
-            log.info("no longer leading", identity=self.identity)
+            _log.info("no longer leading", identity=self.identity)
             on_stopped()
 
     def _pause(self) -> float:

@@ -87,14 +87,14 @@ class ClusterCaches:
     def _failed(self, resource: Resource[Any], error: Exception) -> None:
         self._on_restart(resource.plural)
         if isinstance(error, NotFoundError):
-            self._log_failure("the cluster does not know this kind", resource.plural, error, hint=_UNKNOWN)
+            self._log_failure("kind not installed", resource.plural, error, hint=_UNKNOWN)
         elif isinstance(error, ForbiddenError):
-            self._log_failure("not allowed to watch", resource.plural, error, hint=_FORBIDDEN)
+            self._log_failure("watch forbidden", resource.plural, error, hint=_FORBIDDEN)
         elif isinstance(error, UnreachableError):
             # All watches fail together: one line is enough.
-            self._log_failure("the API server does not answer", "", error)
+            self._log_failure("API server unreachable", "", error)
         else:
-            self._log_failure("a watch was cut", resource.plural, error)
+            self._log_failure("watch interrupted", resource.plural, error)
 
     def _log_failure(self, event: str, resource: str, error: Exception, **hint: str) -> None:
         """Warn of the same failure once a minute, and log the others at level debug."""
@@ -115,4 +115,4 @@ def _is_stale(reflector: Reflector[Any], now: float) -> bool:
 def log_unreadable(unreadable: Unreadable) -> None:
     """Warn of an object that cannot be decoded."""
     about = f"{unreadable.resource.kind} {unreadable.key}"
-    _log.warning("an object was left out", about=about, problem=unreadable.problem)
+    _log.warning("object skipped", about=about, problem=unreadable.problem)

@@ -26,10 +26,10 @@ async def run_until_signalled(work: Callable[[asyncio.Event], Awaitable[None]], 
     try:
         await asyncio.wait((task, signalled), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            _log.info("asked to stop")
+            _log.info("stopping")
             await asyncio.wait((task,), timeout=shutdown.total_seconds())
         if not task.done():
-            _log.warning("did not end in time", seconds=shutdown.total_seconds())
+            _log.warning("shutdown timed out", seconds=shutdown.total_seconds())
             return False
         _raise_error(task)
         return True

@@ -35,7 +35,7 @@ _DEFAULT_NAMESPACE: Final = "default"
 _RESOURCES: Final = (CONFIG_MAPS, NODES, PODS, NODE_CLAIMS, NODE_POOLS)
 _API_VERSIONS: Final = {resource.kind: resource.api_version for resource in _RESOURCES}
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 Key = tuple[RecordEvent, str]
 
@@ -163,7 +163,7 @@ class EventRecorder:
     def _log_failure(self, error: ApiError) -> None:
         if self._clock() - self._logged_at >= _LOG_SECONDS:
             self._logged_at = self._clock()
-            log.warning("events cannot be recorded", error=str(error))
+            _log.warning("events not recorded", error=str(error))
 
     def _forget_old_events(self, now: float) -> None:
         while self._recent:

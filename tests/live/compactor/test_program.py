@@ -104,7 +104,7 @@ def test_variables_metrics_and_the_end_are_those_of_the_original(control_plane: 
             assert not (await trial.mark("one")).in_progress
             process.send_signal(SIGTERM)
             _, log = await asyncio.wait_for(process.communicate(), 10)
-            assert (process.returncode, b"asked to stop" in log) == (0, True)
+            assert (process.returncode, b"stopping" in log) == (0, True)
 
     play(control_plane, scenario)
 
