@@ -15,11 +15,9 @@ from karpool.cluster.constraints import Preferences
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.store import ClusterStore
-from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
-from karpool.disruption.context import DecisionContext
-from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.refusal_cache import RefusalCache
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.context import Policies
+from karpool.disruption.decide import decide
+from karpool.disruption.pdbs import PdbLimits
 from karpool.model.nodepool import NodeClaim
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
@@ -27,7 +25,6 @@ from karpool.provisioning.inflight import as_launched, with_claims_launched
 
 STORIES, EVENTS = 25, 60
 """A seed is not shrunk: a history of other events would say nothing."""
-QUESTIONS = ((refusal, False), (refusal, True), (emptiness_refusal,), (consolidation_refusal,))
 
 
 def expected_launch(claim: NodeClaim) -> NodeClaim:
@@ -38,24 +35,21 @@ def built_anew(world: WatchHistory, preferences: Preferences) -> Snapshot:
     return Snapshot(with_claims_launched(world.store.objects(), CATALOG), preferences=preferences)
 
 
-def decisions(snapshot: Snapshot, world: WatchHistory, preferences: Preferences) -> tuple[DecisionContext, Any]:
+def decisions(snapshot: Snapshot, world: WatchHistory, preferences: Preferences) -> Any:
     """The commands of a pass on a snapshot, and for every node why it stays."""
+    objects = world.store.objects()
     engine = Engine(snapshot, CATALOG, Options(preferences=preferences))
-    context = DecisionContext(snapshot, CATALOG, engine, now=world.now, settings=DisruptionSettings())
-    commands = DecisionPass(context, RefusalCache()).decide()
-    outline = [(command.method, command.nodes, command.moves, command.savings) for command in commands]
-    rows = snapshot.nodes.rows
-    reasons = {name: [context.once(row, *question) for question in QUESTIONS] for name, row in rows.items()}
-    return context, (outline, reasons)
+    policies = Policies({pool.name: pool for pool in objects.node_pools}, PdbLimits(objects.pod_disruption_budgets))
+    decision = decide(engine, policies, world.now, explain=lambda _commands: True)
+    outline = [(command.method, command.nodes, command.moves, command.savings) for command in decision.commands]
+    return outline, decision.reasons
 
 
 def expect_same_decisions(state: ClusterState, world: WatchHistory, preferences: Preferences) -> None:
     snapshot = state.current()
     snapshot.objects = world.store.objects()
-    context, kept = decisions(snapshot, world, preferences)
-    for key in sorted(context.pending | context.leaving):
-        state.restore_pod(key)
-    assert kept == decisions(built_anew(world, preferences), world, preferences)[1]
+    kept = decisions(snapshot, world, preferences)
+    assert kept == decisions(built_anew(world, preferences), world, preferences)
 
 
 def expect_same_columns(state: ClusterState, anew: Snapshot) -> None:
