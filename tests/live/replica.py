@@ -15,4 +15,4 @@ if __name__ == "__main__":
     catalog = open_catalog("kwok")
     target = Target(server=sys.argv[1], credentials=FixedCredentials())
     operator = Operator(SETTINGS, target, lambda _nodes, _claims: catalog)
-    asyncio.run(run_until_signalled(operator.run, SETTINGS.goodbye))
+    asyncio.run(run_until_signalled(operator.run, SETTINGS.shutdown_timeout))

@@ -20,7 +20,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
     assert (times.duration, times.renew_deadline, times.retry_period) == (15, 10, 2)
     assert (settings.journal.largest, settings.journal.old_files) == (64 * 2**20, 5)
     assert (settings.log_format, settings.log_level) == (LogFormat.JSON, LogLevel.INFO)
-    assert settings.goodbye == timedelta(seconds=5)
+    assert settings.shutdown_timeout == timedelta(seconds=5)
 
 
 def test_nobody_outside_the_machine_is_answered_unless_asked_for() -> None:

@@ -303,4 +303,4 @@ def _run(kube: KubeContext, given: Mapping[str, Any]) -> NoReturn:
         metrics_address=Address.read(given["metrics_address"], "--metrics-address"),
     )
     compactor = Compactor(settings, find_target(kube.context, kube.kubeconfig))
-    run_service(compactor.run, settings.goodbye, given["log_format"], given["log_level"])
+    run_service(compactor.run, settings.shutdown_timeout, given["log_format"], given["log_level"])

@@ -177,4 +177,4 @@ def _run(settings: "RunSettings", target: "Target", opener: CatalogOpener) -> No
     from karpool.operator.operator import Operator
 
     operator = Operator(settings, target, opener.for_cluster)
-    run_service(operator.run, settings.goodbye, settings.log_format, settings.log_level)
+    run_service(operator.run, settings.shutdown_timeout, settings.log_format, settings.log_level)

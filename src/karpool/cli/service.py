@@ -25,7 +25,7 @@ LOG_OPTIONS: Final = (
 
 
 def run_service(
-    work: Callable[["asyncio.Event"], Awaitable[None]], goodbye: timedelta, log_format: str, log_level: str
+    work: Callable[["asyncio.Event"], Awaitable[None]], shutdown_timeout: timedelta, log_format: str, log_level: str
 ) -> NoReturn:
     """Work until a signal comes, and exit."""
     import asyncio
@@ -34,7 +34,7 @@ def run_service(
     from karpool.observability.logs import LogFormat, LogLevel, setup_logs
 
     setup_logs(LogFormat(log_format), LogLevel(log_level))
-    ended = asyncio.run(run_until_signalled(work, goodbye))
+    ended = asyncio.run(run_until_signalled(work, shutdown_timeout))
     sys.stdout.flush()
     sys.stderr.flush()
     # A decision cannot be interrupted, and its result is no longer needed.

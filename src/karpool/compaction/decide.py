@@ -217,7 +217,7 @@ def _are(number: int) -> str:
 def _another_first(first: NodeView, view: NodeView) -> Reason:
     message = (
         f"node {first.name} goes first ({first.order[0]:.1%} of its CPU requested, here {view.order[0]:.1%}); "
-        "one node of a pool begins at a time"
+        "a pool starts one scale-down at a time"
     )
     return Reason(CompactionReasonCode.ANOTHER_NODE_FIRST, message, f"Node {view.name}")
 

@@ -61,7 +61,7 @@ class CompactorSettings:
     metrics_address: Address | None = METRICS_ADDRESS
     stalled_after: timedelta = timedelta(minutes=2)
     """A loop without an iteration for this long is not healthy."""
-    goodbye: timedelta = timedelta(seconds=5)
+    shutdown_timeout: timedelta = timedelta(seconds=5)
     """How long a shutdown may take."""
 
 

@@ -57,5 +57,5 @@ class RunSettings:
     """A loop without an iteration for this long is not healthy."""
     explain_every: timedelta = timedelta(minutes=1)
     """How often the reasons of nodes are reported while nothing is decided."""
-    goodbye: timedelta = timedelta(seconds=5)
+    shutdown_timeout: timedelta = timedelta(seconds=5)
     """How long a shutdown may take."""
