@@ -1,4 +1,4 @@
-"""Processes that want to lead, and what their electors tell them."""
+"""Processes that compete for a lease, and the calls that they get."""
 
 import asyncio
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Caches: what watches bring and what own writes answer, in whatever order they come."""
+"""Caches: events of a watch and responses to own writes, in any order."""
 
 from karpool.kube.cache import CacheFeed, ChangeQueue
 from karpool.kube.store import Store, Versions

@@ -1,3 +1,5 @@
+"""The client: typed objects, lists in pages, preconditions of writes, typed errors."""
+
 import asyncio
 import json
 from collections.abc import Mapping

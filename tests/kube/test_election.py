@@ -1,4 +1,4 @@
-"""Who leads: never two at once, and somebody again soon after the leader is gone."""
+"""Leader election: never two leaders at once, and a new one soon after the last is gone."""
 
 import asyncio
 from collections.abc import AsyncIterator

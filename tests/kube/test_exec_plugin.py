@@ -1,3 +1,5 @@
+"""Credential plugins: what they are given, when they run again, and how they fail."""
+
 import asyncio
 import json
 import sys

@@ -1,3 +1,5 @@
+"""Kubeconfig files: which cluster and which credentials they give, and what is wrong with them."""
+
 import asyncio
 import base64
 import os

@@ -1,3 +1,5 @@
+"""Watches: events, objects that cannot be decoded, and streams that break."""
+
 import json
 from contextlib import aclosing
 from typing import Any

@@ -1,3 +1,5 @@
+"""The reflector: the initial list, resumed watches, and recovery from failures."""
+
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -1,3 +1,5 @@
+"""Which requests are retried, and after how long."""
+
 import asyncio
 
 import pytest

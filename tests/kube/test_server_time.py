@@ -1,3 +1,5 @@
+"""The server's clock, and when it replaces the local one."""
+
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 

@@ -1,4 +1,4 @@
-"""The client needs nothing of Karpool but the reading of objects."""
+"""The client imports nothing of Karpool but `wire`."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""An event loop whose time passes when everybody waits, so that a minute of waiting takes no time."""
+"""An event loop whose time jumps when all tasks wait, so that waiting takes no time."""
 
 import asyncio
 import selectors

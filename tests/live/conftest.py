@@ -1,4 +1,4 @@
-"""Control planes for tests: started when the first test asks, one of each kind per worker, stopped at the end."""
+"""Control planes for tests: started on first use, one of each kind per worker, stopped at the end."""
 
 import shutil
 import subprocess

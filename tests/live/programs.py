@@ -1,4 +1,4 @@
-"""Programs that run beside the tests: each in a process group of its own, with a log, and never outliving the tests."""
+"""Programs that run beside the tests, each in its own process group and with a log; they end with the tests."""
 
 import contextlib
 import http.client

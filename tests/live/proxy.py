@@ -1,4 +1,4 @@
-"""A proxy between an operator and the API server that makes trouble: refuses, dawdles, loses answers, cuts watches."""
+"""A proxy between an operator and the API server that refuses, delays and loses responses, and cuts watches."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""A replica of the controller in a process of its own, at the pace of tests: `python -m tests.live.replica URL`."""
+"""A replica of the controller in a process of its own, with short intervals: `python -m tests.live.replica URL`."""
 
 import asyncio
 import sys

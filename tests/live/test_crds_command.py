@@ -1,4 +1,4 @@
-"""`karpool crds` on a real API server: definitions of somebody else are safe from it."""
+"""`karpool crds` on a real API server: it does not overwrite definitions of others."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The controller on a real cluster: pods that wait get nodes, and are told why when they get none."""
+"""The controller on a real cluster: pending pods get nodes, or an Event that says why not."""
 
 import asyncio
 from pathlib import Path

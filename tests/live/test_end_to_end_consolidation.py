@@ -1,4 +1,4 @@
-"""Consolidation on a real cluster: fewer and cheaper nodes, and nobody's rules broken on the way."""
+"""Consolidation on a real cluster: fewer and cheaper nodes, and no rule broken."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

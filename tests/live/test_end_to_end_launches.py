@@ -1,4 +1,4 @@
-"""Launches that go wrong on a real cluster: shortages, failures, and machines that never come."""
+"""Launches that fail on a real cluster: shortages, errors, and nodes that never register."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The ends of nodes on a real cluster: drift, age, deadlines, and people who delete things."""
+"""The end of nodes on a real cluster: drift, expiry, deadlines, and manual deletion."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Other ways to run the controller on a real cluster: dry run, beside Karpenter, and with somebody who measures it."""
+"""Other modes of the controller on a real cluster: dry run, beside Karpenter, and with metrics."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The clock of the controller's machine is wrong, or somebody sets it."""
+"""The controller's clock is wrong, or is set while it runs."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The controller is killed at each API call of a command, and the next one finishes or takes back what it finds."""
+"""The controller is killed at each API call of a command, and the next one finishes the command or rolls it back."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Trouble on the way to the API server: refused, late and lost answers, cut watches, a server that goes."""
+"""Network faults: refused, late and lost responses, cut watches, a server that is gone."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`karpool run` as a process: killed, asked to stop, and told nonsense."""
+"""`karpool run` as a process: killed, stopped by a signal, and started with a wrong kubeconfig."""
 
 import asyncio
 import signal

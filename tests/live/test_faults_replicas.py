@@ -1,4 +1,4 @@
-"""Several replicas: one leads, and whatever becomes of it, another goes on, and no two ever write."""
+"""Several replicas: one leads, another takes over, and two never write at once."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""There is one execution: spoil any of its actions, and the real cluster shows it; a sound controller mends it."""
+"""Each kind of action is dropped in turn: the cluster shows it, and a sound controller repairs it."""
 
 import asyncio
 from collections.abc import Sequence

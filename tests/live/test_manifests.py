@@ -1,4 +1,4 @@
-"""The shipped manifests: the API server takes them as they are, and the programs take what they are told there."""
+"""The shipped manifests: the API server accepts them, and the programs accept the arguments in them."""
 
 import asyncio
 import json

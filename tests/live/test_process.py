@@ -1,4 +1,4 @@
-"""Which signals end a process that works until it is told to stop."""
+"""Which signals end a process."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Reading a live cluster: what is asked for, and what is said about what cannot be had."""
+"""Reading a live cluster: what is listed, and what is reported as missing."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""`karpool snapshot` on a real API server: the file decides as the cluster does, and holds nobody's secrets."""
+"""`karpool snapshot` on a real API server: decisions on the file are the same, and it holds no secrets."""
 
 import gzip
 import io

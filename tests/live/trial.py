@@ -1,4 +1,4 @@
-"""A trial: the controller itself, in this process, on a control plane that it has to itself for one test."""
+"""A trial: the controller in this process, on a control plane that no other test uses at the same time."""
 
 import asyncio
 import json

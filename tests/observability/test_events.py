@@ -1,4 +1,4 @@
-"""Kubernetes Events: what people read, told once, and never in anybody's way."""
+"""Kubernetes Events: sent at a limited rate, repeated seldom, and never in the way of decisions."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Logs: one line each, the same for everybody who logs, and no secrets."""
+"""Logs: one line per entry, in one format for all libraries, without secrets."""
 
 import json
 import logging

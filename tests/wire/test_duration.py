@@ -1,3 +1,5 @@
+"""Durations as Kubernetes and Karpenter write them."""
+
 from datetime import timedelta
 
 import pytest

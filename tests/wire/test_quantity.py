@@ -1,3 +1,5 @@
+"""Quantities as Kubernetes writes them."""
+
 from fractions import Fraction
 
 import pytest

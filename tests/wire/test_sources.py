@@ -1,3 +1,5 @@
+"""Files, directories and standard input, plain and compressed."""
+
 import gzip
 import io
 import sys

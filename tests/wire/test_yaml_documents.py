@@ -1,3 +1,5 @@
+"""YAML as kubectl reads it."""
+
 from typing import Any
 
 import pytest
