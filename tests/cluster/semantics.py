@@ -93,9 +93,9 @@ def _rules(rules: Constraints) -> tuple[Any, ...]:
 
 
 def _suits(snapshot: Snapshot, row: int) -> dict[str, bool]:
-    """Which nodes a pod may use by labels, taints and volumes, when it has given up all its preferences."""
-    last = list(_chain(snapshot, int(snapshot.pods.class_of[row])))[-1]
-    suits = snapshot.shapes.suits[snapshot.classes.signature[last]]
+    """Which nodes a pod may use by labels, taints and volumes, at any level of its preferences."""
+    levels = list(_chain(snapshot, int(snapshot.pods.class_of[row])))
+    suits = snapshot.shapes.suits[snapshot.classes.signature[levels]].any(axis=0)
     return {name: bool(suits[snapshot.nodes.shape[at]]) for name, at in snapshot.nodes.rows.items()}
 
 
