@@ -112,9 +112,9 @@ def _counts(snapshot: Snapshot, live: Snapshot) -> Iterator[tuple[Any, int]]:
             yield (group, value, "nodes"), int(seen)
         for name, at in nodes.items():
             yield (group, name, "seen"), int(snapshot.shapes.seen_by[topology.filter[number], snapshot.nodes.shape[at]])
-    for thing, row in topology.host_rows.items():
-        is_group = isinstance(thing, tuple) and thing[0] == "group"
-        known = topology.groups[thing[1]] if is_group else thing  # type: ignore[index]
+    for item, row in topology.host_rows.items():
+        is_group = isinstance(item, tuple) and item[0] == "group"
+        known = topology.groups[item[1]] if is_group else item  # type: ignore[index]
         if not is_group or known in live.topology.group_ids:
             for name, at in nodes.items():
                 yield (known, name), int(topology.by_host[row, at])

@@ -15,15 +15,15 @@ from karpool.packing.kernels.memory import LayoutError
 
 
 def test_a_stale_claim_does_not_hide_the_node_whose_name_it_still_has() -> None:
-    here = node("n1")
-    mine = claim_for(here)
+    machine = node("n1")
+    mine = claim_for(machine)
     stale = replace(
         mine,
         metadata=replace(mine.metadata, name="old", uid="old"),
         status=replace(mine.status, provider_id="fake://gone"),
     )
     for claims in ([stale, mine], [mine, stale]):
-        states = join([here], claims)
+        states = join([machine], claims)
         assert [state.name for state in states] == ["n1", "old"]
         assert states[0].claim == mine
 

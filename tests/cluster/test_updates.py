@@ -55,8 +55,8 @@ def counts(snapshot: Snapshot) -> Iterator[tuple[Any, int]]:
             yield (group, value), int(topology.by_domain[number, domain])
             seen = topology.nodes_seen[topology.filter[number], topology.key[number], domain]
             yield (group, value, "nodes"), int(seen)
-    for thing, row in topology.host_rows.items():
-        known = topology.groups[thing[1]] if isinstance(thing, tuple) and thing[0] == "group" else thing
+    for item, row in topology.host_rows.items():
+        known = topology.groups[item[1]] if isinstance(item, tuple) and item[0] == "group" else item
         for name, at in nodes.items():
             yield (known, name), int(topology.by_host[row, at])
 
@@ -69,15 +69,15 @@ def answers(engine: Engine) -> dict[str, Any]:
     """What would become of each node's pods, and of those that wait."""
     snapshot = engine.snapshot
     waiting = [row for row in snapshot.pods.rows.values() if not snapshot.pods.get(row).bound]
-    found: dict[str, Any] = {}
+    placements: dict[str, Any] = {}
     for name, node_row in sorted(snapshot.nodes.rows.items()):
         rows = [row for row in snapshot.pods_on(node_row) if snapshot.pods.get(row).reschedulable]
         with engine.what_if() as trial:
             trial.remove([node_row])
             answer = trial.place([*rows, *waiting]).result()
         new = [(n.pool, n.requirements, n.instance_types, frozenset(n.pods)) for n in answer.new_nodes]
-        found[name] = (dict(answer.placed), new, sorted(answer.unplaced))
-    return found
+        placements[name] = (dict(answer.placed), new, sorted(answer.unplaced))
+    return placements
 
 
 def order(snapshot: Snapshot) -> list[str]:
@@ -105,8 +105,8 @@ def assert_sees_all(engine: Engine) -> None:
     tables = engine.tables.columns() | {"order": engine.snapshot.nodes.order, "host_ok": engine.tables.host_ok}
     made_anew = {"sizes", "domains"}
     for name, array in (cluster_columns(engine.snapshot, engine.tables.pools) | tables).items():
-        held = engine.memory[name]
-        assert held is array or (name in made_anew and held[1:].tolist() == array[1:].tolist()), name
+        memory = engine.memory[name]
+        assert memory is array or (name in made_anew and memory[1:].tolist() == array[1:].tolist()), name
     assert engine.memory["sizes"][c.NODES] == len(engine.snapshot.nodes.rows)
 
 
@@ -117,9 +117,9 @@ class Replay:
         objects = cluster.objects
         self.chance, self.objects = chance, objects
         self.states = {state.name: state for state in join(objects.nodes, objects.node_claims)}
-        self.pods = {one.key: one for one in objects.pods}
+        self.pods = {entry.key: entry for entry in objects.pods}
         self.there = {name for name in self.states if chance.random() < 0.6}
-        self.running = {key: one for key, one in self.pods.items() if chance.random() < 0.6}
+        self.running = {key: entry for key, entry in self.pods.items() if chance.random() < 0.6}
         self.snapshot = Snapshot(self.now)
 
     @property
@@ -152,13 +152,13 @@ class Replay:
             self.states[name] = self._changed(self.states[name])
             self.snapshot.put_node(self.states[name])
 
-    def _somewhere(self, one: Pod) -> Pod:
-        if one.is_daemon or self.chance.random() < 0.5:
-            return one
+    def _somewhere(self, entry: Pod) -> Pod:
+        if entry.is_daemon or self.chance.random() < 0.5:
+            return entry
         node_name = self.chance.choice([*sorted(self.states), ""])
-        leaves = one.metadata.creation_timestamp if self.chance.random() < 0.2 else None
-        metadata = changed(one.metadata, deletion_timestamp=leaves)
-        return changed(one, metadata=metadata, spec=changed(one.spec, node_name=node_name))
+        leaves = entry.metadata.creation_timestamp if self.chance.random() < 0.2 else None
+        metadata = changed(entry.metadata, deletion_timestamp=leaves)
+        return changed(entry, metadata=metadata, spec=changed(entry.spec, node_name=node_name))
 
     def _changed(self, state: StateNode) -> StateNode:
         if state.node is None or self.chance.random() < 0.6:
@@ -205,13 +205,13 @@ def test_an_engine_takes_note_of_everything_that_can_be_new() -> None:
         updated, pods, nodes = Snapshot(base((), ())), [], []
         engine = Engine(updated, default_catalog())
         answers(engine)
-        for number, (_, thing) in enumerate(news):
-            if isinstance(thing, Pod):
-                named = changed(thing, metadata=changed(thing.metadata, name=f"b-{number}", uid=f"b-{number}"))
+        for number, (_, item) in enumerate(news):
+            if isinstance(item, Pod):
+                named = changed(item, metadata=changed(item.metadata, name=f"b-{number}", uid=f"b-{number}"))
                 pods.append(named)
                 updated.put_pod(named)
             else:
-                named = changed(thing, metadata=changed(thing.metadata, name=f"n{number + 3}"))
+                named = changed(item, metadata=changed(item.metadata, name=f"n{number + 3}"))
                 nodes.append(named)
                 updated.put_node(StateNode(named, None))
             assert_sees_all(engine)
@@ -244,22 +244,22 @@ def test_a_pod_that_is_bound_keeps_its_row_and_one_that_is_resized_takes_more() 
     row = snapshot.pods.rows["default/web"]
     bound = pod("web", cpu="1", node="n1")
     resized = ContainerStatus(name=bound.spec.containers[0].name, allocated_resources={"cpu": parse_quantity(2)})
-    for one in (bound, changed(bound, status=changed(bound.status, container_statuses=(resized,)))):
-        snapshot.put_pod(one)
+    for entry in (bound, changed(bound, status=changed(bound.status, container_statuses=(resized,)))):
+        snapshot.put_pod(entry)
         assert snapshot.pods.rows["default/web"] == row
-        assert snapshot.pods.get(row) is one
-        assert_alike(snapshot, Snapshot(base([one], ())))
+        assert snapshot.pods.get(row) is entry
+        assert_alike(snapshot, Snapshot(base([entry], ())))
 
 
 def test_a_node_that_changes_keeps_its_pods_and_their_counts_follow_it() -> None:
     shared = [pod(f"db-{number}", node="n3", claims=["data"], spread=[spread({"app": "db"})]) for number in (1, 2)]
     snapshot = Snapshot(base(shared, [node("n3", zone="test-zone-1")]))
     row = snapshot.nodes.rows["n3"]
-    here = snapshot.pods_on(row)
+    pods = snapshot.pods_on(row)
     for new in (node("n3", zone="test-zone-2"), node("n3", zone="test-zone-2", taints=["x"], cpu=2)):
         snapshot.put_node(StateNode(new, None))
         assert snapshot.nodes.rows["n3"] == row
-        assert snapshot.pods_on(row) == here
+        assert snapshot.pods_on(row) == pods
         assert_alike(snapshot, Snapshot(base(shared, [new])))
 
 

@@ -50,7 +50,7 @@ class Restless:
     def _moment(self) -> datetime:
         return self.now - timedelta(seconds=self.chance.randrange(600))
 
-    def _one(self, store: Store[T]) -> T | None:
+    def _any(self, store: Store[T]) -> T | None:
         return self.chance.choice(store.listed()) if len(store) else None
 
     def step(self) -> None:
@@ -87,23 +87,23 @@ class Restless:
 
     def change_pod(self) -> None:
         """A pod gets a node, begins to go, is gone, is guarded or not, or fares differently."""
-        held = self._one(self.store.pods)
-        if held is None:
+        current = self._any(self.store.pods)
+        if current is None:
             return
-        meta, node = held.metadata, self._one(self.store.nodes)
+        meta, node = current.metadata, self._any(self.store.nodes)
         match self.chance.randrange(5):
             case 0:
-                self.store.pods.remove(held.key)
-            case 1 if node is not None and not held.spec.node_name:
-                self.store.pods.put(replace(held, spec=replace(held.spec, node_name=node.name)))
+                self.store.pods.remove(current.key)
+            case 1 if node is not None and not current.spec.node_name:
+                self.store.pods.put(replace(current, spec=replace(current.spec, node_name=node.name)))
             case 1 | 2:
-                self.store.pods.put(replace(held, metadata=replace(meta, deletion_timestamp=self.now)))
+                self.store.pods.put(replace(current, metadata=replace(meta, deletion_timestamp=self.now)))
             case 3:
                 pdb_source = {} if meta.annotations else {DO_NOT_DISRUPT: "5m"}
-                status = replace(held.status, start_time=self.now)
-                self.store.pods.put(replace(held, metadata=replace(meta, annotations=pdb_source), status=status))
+                status = replace(current.status, start_time=self.now)
+                self.store.pods.put(replace(current, metadata=replace(meta, annotations=pdb_source), status=status))
             case _:
-                self.store.pods.put(replace(held, status=replace(held.status, conditions=(self._ready(),))))
+                self.store.pods.put(replace(current, status=replace(current.status, conditions=(self._ready(),))))
 
     def _ready(self) -> Condition:
         return Condition(type="Ready", status=self.chance.choice(["True", "False"]))
@@ -113,9 +113,9 @@ class Restless:
     def add_node(self) -> None:
         """A node comes, or its claim first, or no claim at all."""
         chance = self.chance
-        told = {"last_pod_event": self._moment(), "termination_grace_period": chance.choice([None, None, "1h"])}
+        claim_fields = {"last_pod_event": self._moment(), "termination_grace_period": chance.choice([None, None, "1h"])}
         size, managed = chance.choice(SIZES), chance.random() < 0.9
-        made = node(self._name(), size, pool=chance.choice(POOLS), managed=managed, claim=told)
+        made = node(self._name(), size, pool=chance.choice(POOLS), managed=managed, claim=claim_fields)
         parts = [(self.store.nodes, made.node), (self.store.claims, made.claim)]
         for store, part in chance.sample(parts, len(parts)):
             if part is not None:
@@ -123,50 +123,50 @@ class Restless:
 
     def change_node(self) -> None:
         """A node gets or loses a taint, its label, its readiness or its name, or is gone."""
-        held = self._one(self.store.nodes)
-        if held is None:
+        current = self._any(self.store.nodes)
+        if current is None:
             return
-        labels = dict(held.metadata.labels)
+        labels = dict(current.metadata.labels)
         match self.chance.randrange(4):
             case 0:
                 taint = Taint(key="x", effect=self.chance.choice(["NoSchedule", "PreferNoSchedule"]))
                 self.store.nodes.put(
-                    replace(held, spec=replace(held.spec, taints=() if held.spec.taints else (taint,)))
+                    replace(current, spec=replace(current.spec, taints=() if current.spec.taints else (taint,)))
                 )
             case 1:
                 if labels.pop(INITIALIZED, None) is None:
                     labels[INITIALIZED] = "true"
-                self.store.nodes.put(replace(held, metadata=replace(held.metadata, labels=labels)))
+                self.store.nodes.put(replace(current, metadata=replace(current.metadata, labels=labels)))
             case 2:
-                self.store.nodes.put(replace(held, status=replace(held.status, conditions=(self._ready(),))))
+                self.store.nodes.put(replace(current, status=replace(current.status, conditions=(self._ready(),))))
             case _ if self.chance.random() < 0.4:
-                self.store.nodes.remove(held.name)
+                self.store.nodes.remove(current.name)
                 if self.chance.random() < 0.5:
                     name = self._name()
-                    meta = replace(held.metadata, name=name, labels={**labels, HOSTNAME: name})
-                    self.store.nodes.put(replace(held, metadata=meta))
+                    meta = replace(current.metadata, name=name, labels={**labels, HOSTNAME: name})
+                    self.store.nodes.put(replace(current, metadata=meta))
 
     def change_claim(self) -> None:
         """A claim has a pod event, drifts, is in a command or no more, is deleted or gone."""
-        held, chance = self._one(self.store.claims), self.chance
-        if held is None:
+        current, chance = self._any(self.store.claims), self.chance
+        if current is None:
             return
-        status, meta = held.status, held.metadata
+        status, meta = current.status, current.metadata
         match chance.randrange(6):
             case 0 | 1:
-                self.store.claims.put(replace(held, status=replace(status, last_pod_event_time=self.now)))
+                self.store.claims.put(replace(current, status=replace(status, last_pod_event_time=self.now)))
             case 2:
                 others = tuple(entry for entry in status.conditions if entry.type != "Drifted")
                 drifted = Condition(type="Drifted", status="True", last_transition_time=self.now)
                 both = (*others, drifted) if others == status.conditions else others
-                self.store.claims.put(replace(held, status=replace(status, conditions=both)))
+                self.store.claims.put(replace(current, status=replace(status, conditions=both)))
             case 3:
                 notes = {} if COMMAND in meta.annotations else {COMMAND: self._ticket(status.node_name)}
-                self.store.claims.put(replace(held, metadata=replace(meta, annotations=notes)))
+                self.store.claims.put(replace(current, metadata=replace(meta, annotations=notes)))
             case 4 if chance.random() < 0.3:
-                self.store.claims.put(replace(held, metadata=replace(meta, deletion_timestamp=self.now)))
+                self.store.claims.put(replace(current, metadata=replace(meta, deletion_timestamp=self.now)))
             case 5 if chance.random() < 0.3:
-                self.store.claims.remove(held.name)
+                self.store.claims.remove(current.name)
 
     def _ticket(self, node: str) -> str:
         """A command that may name nodes whose claims do not know of it."""
@@ -179,15 +179,15 @@ class Restless:
 
     def change_budget(self) -> None:
         """A budget comes or goes, opens or shuts."""
-        held, chance = self._one(self.store.pdbs), self.chance
-        if held is not None and chance.random() < 0.6:
+        current, chance = self._any(self.store.pdbs), self.chance
+        if current is not None and chance.random() < 0.6:
             healthy = chance.randrange(3)
             status = replace(
-                held.status, disruptions_allowed=chance.randrange(2), current_healthy=healthy, desired_healthy=1
+                current.status, disruptions_allowed=chance.randrange(2), current_healthy=healthy, desired_healthy=1
             )
-            self.store.pdbs.put(replace(held, status=status))
-        elif held is not None and chance.random() < 0.4:
-            self.store.pdbs.remove(held.key)
+            self.store.pdbs.put(replace(current, status=status))
+        elif current is not None and chance.random() < 0.4:
+            self.store.pdbs.remove(current.key)
         else:
             most, policy = chance.choice([0, 1, 1]), chance.choice(["", "AlwaysAllow"])
             covered = {"app": chance.choice(APPS)}
@@ -198,13 +198,13 @@ class Restless:
 
     def change_pool(self) -> None:
         """A pool becomes ready or not, or gets other windows and budgets; or the daemons ask for something else."""
-        held, chance = self._one(self.store.pools), self.chance
+        current, chance = self._any(self.store.pools), self.chance
         match chance.randrange(3):
-            case 0 if held is not None:
-                self.store.pools.put(replace(held, status=replace(held.status, conditions=(self._ready(),))))
-            case 1 if held is not None:
+            case 0 if current is not None:
+                self.store.pools.put(replace(current, status=replace(current.status, conditions=(self._ready(),))))
+            case 1 if current is not None:
                 other = pool_of("other", budgets=[chance.choice(["1", "50%"])], **self._windows()).spec.disruption
-                self.store.pools.put(replace(held, spec=replace(held.spec, disruption=other)))
+                self.store.pools.put(replace(current, spec=replace(current.spec, disruption=other)))
             case _ if chance.random() < 0.3:
                 self.store.daemon_sets.put(daemon_set("agent", cpu=chance.choice(["50m", "100m"])))
 

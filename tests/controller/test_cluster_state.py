@@ -89,11 +89,11 @@ def test_pools_are_the_same_until_one_changes_in_a_way_that_matters() -> None:
     store = filled()
     cluster_state = ClusterState(store)
     before = cluster_state.pools()
-    held = store.pools.get("default")
-    assert held is not None
-    store.pools.put(replace(held, status=replace(held.status, conditions=(Condition(type="Ready", status="True"),))))
+    pool = store.pools.get("default")
+    assert pool is not None
+    store.pools.put(replace(pool, status=replace(pool.status, conditions=(Condition(type="Ready", status="True"),))))
     assert cluster_state.pools() is before
-    store.pools.put(replace(held, status=replace(held.status, conditions=(Condition(type="Ready", status="False"),))))
+    store.pools.put(replace(pool, status=replace(pool.status, conditions=(Condition(type="Ready", status="False"),))))
     assert cluster_state.pools() is not before
 
 
@@ -102,10 +102,10 @@ def test_annotations_of_a_pool_matter() -> None:
     store = filled()
     cluster_state = ClusterState(store)
     before, opportunities = cluster_state.pools(), cluster_state.opportunities
-    held = store.pools.get("default")
-    assert held is not None
-    annotated = replace(held.metadata, annotations={"karpool.sh/budgets": "[]"})
-    store.pools.put(replace(held, metadata=annotated))
+    pool = store.pools.get("default")
+    assert pool is not None
+    annotated = replace(pool.metadata, annotations={"karpool.sh/budgets": "[]"})
+    store.pools.put(replace(pool, metadata=annotated))
     assert cluster_state.pools() is not before
     assert cluster_state.opportunities > opportunities
 
@@ -129,8 +129,8 @@ def test_a_node_that_comes_before_its_claim_knows_it_is_not_there_yet(name: str,
     nodes = cluster_state.current().nodes
     assert nodes.rows.keys() == {"a", "c"}
     assert nodes.get(nodes.rows["c"]).node is None
-    held = node_claim("c", launched=False)
-    store.claims.put(replace(held, status=replace(held.status, provider_id="machine")))
+    current = node_claim("c", launched=False)
+    store.claims.put(replace(current, status=replace(current.status, provider_id="machine")))
     assert nodes.rows.keys() == {"a", name}
     joined = nodes.get(nodes.rows[name])
     assert (joined.node, joined.claim) == (newcomer, store.claims.get("c"))

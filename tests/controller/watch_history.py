@@ -81,7 +81,7 @@ class WatchHistory(Restless):
     def add_daemon_pod(self) -> None:
         """A pod of a DaemonSet that a LimitRange or a webhook may have given other requests."""
         chance = self.chance
-        place = self._one(self.store.nodes)
+        place = self._any(self.store.nodes)
         made = pod(
             f"{chance.choice(DAEMONS)}-{self._name()}",
             namespace="kube-system",
@@ -106,14 +106,14 @@ class WatchHistory(Restless):
 
     def rewrite_pod(self) -> None:
         """A pod is resized in place, gets other labels or annotations, is adopted, ends, or only has a new version."""
-        held, chance = self._one(self.store.pods), self.chance
-        if held is None:
+        current, chance = self._any(self.store.pods), self.chance
+        if current is None:
             return
         self.store.pods.put(
-            chance.choice((self._resized, self._relabelled, self._adopted, self._ended, self._same))(held)
+            chance.choice((self._resized, self._relabelled, self._adopted, self._ended, self._same))(current)
         )
 
-    def _resized(self, held: Pod) -> Pod:
+    def _resized(self, current: Pod) -> Pod:
         amount = {"cpu": parse_quantity(self.chance.choice(["50m", "2", "4"]))}
         status = self.chance.choice(
             [
@@ -122,24 +122,24 @@ class WatchHistory(Restless):
                 ContainerStatus(name="main"),
             ]
         )
-        return replace(held, status=replace(held.status, container_statuses=(status,)))
+        return replace(current, status=replace(current.status, container_statuses=(status,)))
 
-    def _relabelled(self, held: Pod) -> Pod:
+    def _relabelled(self, current: Pod) -> Pod:
         labels = {"app": self.chance.choice(APPS)}
         notes = self.chance.choice([{}, {"karpenter.sh/do-not-disrupt": "true"}])
-        return replace(held, metadata=replace(held.metadata, labels=labels, annotations=notes))
+        return replace(current, metadata=replace(current.metadata, labels=labels, annotations=notes))
 
-    def _adopted(self, held: Pod) -> Pod:
+    def _adopted(self, current: Pod) -> Pod:
         kind = self.chance.choice(["ReplicaSet", "StatefulSet", "DaemonSet", "Node"])
         return replace(
-            held, metadata=replace(held.metadata, owner_references=(OwnerReference(kind=kind, name="agent"),))
+            current, metadata=replace(current.metadata, owner_references=(OwnerReference(kind=kind, name="agent"),))
         )
 
-    def _ended(self, held: Pod) -> Pod:
-        return replace(held, status=replace(held.status, phase="Succeeded"))
+    def _ended(self, current: Pod) -> Pod:
+        return replace(current, status=replace(current.status, phase="Succeeded"))
 
-    def _same(self, held: Pod) -> Pod:
-        return replace(held, metadata=replace(held.metadata, resource_version=self._name()))
+    def _same(self, current: Pod) -> Pod:
+        return replace(current, metadata=replace(current.metadata, resource_version=self._name()))
 
     # -- machines ------------------------------------------------------------------------------------------------
 
@@ -187,25 +187,25 @@ class WatchHistory(Restless):
 
     def confuse_claim(self) -> None:
         """A claim names the node, or the machine, of another."""
-        held, chance = self._one(self.store.claims), self.chance
-        other = self._one(self.store.claims)
-        if held is None or other is None:
+        current, chance = self._any(self.store.claims), self.chance
+        other = self._any(self.store.claims)
+        if current is None or other is None:
             return
         match chance.randrange(3):
             case 0:
-                status = replace(held.status, node_name=other.status.node_name)
+                status = replace(current.status, node_name=other.status.node_name)
             case 1:
-                status = replace(held.status, provider_id=other.status.provider_id)
+                status = replace(current.status, provider_id=other.status.provider_id)
             case _:
-                status = replace(held.status, node_name=other.name)
-        self.store.claims.put(replace(held, status=status))
+                status = replace(current.status, node_name=other.name)
+        self.store.claims.put(replace(current, status=status))
 
     def rewrite_node(self) -> None:
         """A node moves to another zone, gets labels, annotations, taints, a cordon, other amounts, or a deletion."""
-        held, chance = self._one(self.store.nodes), self.chance
-        if held is None:
+        current, chance = self._any(self.store.nodes), self.chance
+        if current is None:
             return
-        meta, spec, status = held.metadata, held.spec, held.status
+        meta, spec, status = current.metadata, current.spec, current.status
         match chance.randrange(8):
             case 0:
                 meta = replace(meta, labels={**meta.labels, ZONE: chance.choice([Z1, Z2])})
@@ -228,20 +228,20 @@ class WatchHistory(Restless):
                 meta = replace(meta, labels=labels)
             case _:
                 meta = replace(meta, deletion_timestamp=chance.choice([None, self.now]))
-        self.store.nodes.put(replace(held, metadata=meta, spec=spec, status=status))
+        self.store.nodes.put(replace(current, metadata=meta, spec=spec, status=status))
 
     def terminate_claim(self) -> None:
         """The machine of a claim is on its way out, or its labels change."""
-        held, chance = self._one(self.store.claims), self.chance
-        if held is None:
+        current, chance = self._any(self.store.claims), self.chance
+        if current is None:
             return
         ends = Condition(type="InstanceTerminating", status=chance.choice(["True", "False"]))
-        labels = {**held.metadata.labels, "disk": chance.choice(["ssd", "hdd"])}
+        labels = {**current.metadata.labels, "disk": chance.choice(["ssd", "hdd"])}
         self.store.claims.put(
             chance.choice(
                 [
-                    replace(held, status=replace(held.status, conditions=(ends,))),
-                    replace(held, metadata=replace(held.metadata, labels=labels)),
+                    replace(current, status=replace(current.status, conditions=(ends,))),
+                    replace(current, metadata=replace(current.metadata, labels=labels)),
                 ]
             )
         )
@@ -252,14 +252,14 @@ class WatchHistory(Restless):
         """A pool gets other taints or annotations, goes or comes back."""
         chance = self.chance
         name = chance.choice(POOLS)
-        held = self.store.pools.get(name)
-        if held is None or chance.random() < 0.6:
+        current = self.store.pools.get(name)
+        if current is None or chance.random() < 0.6:
             self.store.pools.put(pool_of(name, taints=chance.choice([(), ["z:PreferNoSchedule"], ["x"]])))
         elif chance.random() < 0.5:
             self.store.pools.remove(name)
         else:
             notes = {"karpool.sh/budgets": "[]"}
-            self.store.pools.put(replace(held, metadata=replace(held.metadata, annotations=notes)))
+            self.store.pools.put(replace(current, metadata=replace(current.metadata, annotations=notes)))
 
     def change_namespace(self) -> None:
         """A namespace gets other labels."""
@@ -270,7 +270,7 @@ class WatchHistory(Restless):
         """A claim, a volume, a storage class or the limits of a node change, or go."""
         chance, disk = self.chance, self.chance.choice(DISKS)
         home = chance.choice(["default", "other"])
-        node = self._one(self.store.nodes)
+        node = self._any(self.store.nodes)
         match chance.randrange(7):
             case 0:
                 self.store.volume_claims.put(pvc(disk, namespace=home, storage_class="standard"))
@@ -291,7 +291,7 @@ class WatchHistory(Restless):
 
     def rewrite_volume(self) -> None:
         """A claim or a volume is being deleted, bound, or written without anything new in it."""
-        claim, volume, chance = self._one(self.store.volume_claims), self._one(self.store.volumes), self.chance
+        claim, volume, chance = self._any(self.store.volume_claims), self._any(self.store.volumes), self.chance
         if claim is not None:
             phase = chance.choice(["Bound", "Pending", "Lost"])
             notes = chance.choice([{}, {BIND_COMPLETED: "yes"}])
