@@ -1,5 +1,6 @@
 """After every event of any history the kept state equals a snapshot built anew, and so does every decision."""
 
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.cluster.semantics import semantics
+from tests.controller.test_memo import Idle, expected_launch
 from tests.controller.watch_history import WatchHistory
 from tests.disruption.scenarios import CATALOG
 from tests.examples import examples
@@ -14,42 +16,52 @@ from tests.examples import examples
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.cluster_state import ClusterState
+from karpool.controller.controller import Controller
 from karpool.controller.store import ClusterStore
-from karpool.disruption.context import Policies
-from karpool.disruption.decide import decide
-from karpool.disruption.pdbs import PdbLimits
-from karpool.model.nodepool import NodeClaim
+from karpool.disruption.context import Memo
+from karpool.disruption.decide import Decision, decide
+from karpool.disruption.settings import DisruptionSettings
+from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
-from karpool.provisioning.inflight import as_launched, with_claims_launched
+from karpool.provisioning.inflight import with_claims_launched
 
 STORIES, EVENTS = 25, 60
 """A seed is not shrunk: a history of other events would say nothing."""
-
-
-def expected_launch(claim: NodeClaim) -> NodeClaim:
-    return as_launched(claim, CATALOG)
 
 
 def built_anew(world: WatchHistory, preferences: Preferences) -> Snapshot:
     return Snapshot(with_claims_launched(world.store.objects(), CATALOG), preferences=preferences)
 
 
-def decisions(snapshot: Snapshot, world: WatchHistory, preferences: Preferences) -> Any:
-    """The commands of a pass on a snapshot, and for every node why it stays."""
-    objects = world.store.objects()
-    engine = Engine(snapshot, CATALOG, Options(preferences=preferences))
-    policies = Policies({pool.name: pool for pool in objects.node_pools}, PdbLimits(objects.pod_disruption_budgets))
-    decision = decide(engine, policies, world.now, explain=lambda _commands: True)
-    outline = [(command.method, command.nodes, command.moves, command.savings) for command in decision.commands]
-    return outline, decision.reasons
+def started(world: WatchHistory, state: ClusterState, preferences: Preferences) -> Controller:
+    controller = Controller(
+        world.store,
+        Idle(),
+        state,
+        Idle(),
+        catalog_source=Idle(),
+        pdb_source=StorePdbSource(world.store),
+        settings=DisruptionSettings(),
+        options=Options(preferences=preferences),
+    )
+    controller.start()
+    return controller
 
 
-def expect_same_decisions(state: ClusterState, world: WatchHistory, preferences: Preferences) -> None:
-    snapshot = state.current()
-    snapshot.objects = world.store.objects()
-    kept = decisions(snapshot, world, preferences)
-    assert kept == decisions(built_anew(world, preferences), world, preferences)
+def decisions(decision: Decision) -> Any:
+    commands = [(command.method, command.nodes, command.moves, command.savings) for command in decision.commands]
+    return commands, decision.reasons
+
+
+def expect_same_decisions(controller: Controller, world: WatchHistory, memo: Memo | None) -> Memo:
+    """A pass on the kept state, with what earlier ones remember, decides as one that starts from nothing."""
+    assert controller.session is not None
+    policies = controller._disruption._policies(world.now)
+    kept = decide(controller.session.engine(), policies, world.now, memo, explain=lambda _: True)
+    engine = Engine(built_anew(world, controller.options.preferences), CATALOG, controller.options)
+    assert decisions(kept) == decisions(decide(engine, policies, world.now, explain=lambda _: True))
+    return kept.memo
 
 
 def expect_same_columns(state: ClusterState, anew: Snapshot) -> None:
@@ -92,9 +104,11 @@ def test_the_kept_state_equals_a_snapshot_built_anew(seed: int, preferences: Pre
     chance = Random(seed)
     world = WatchHistory(chance)
     state = ClusterState(world.store, expected_launch, preferences=preferences)
+    controller, memo = started(world, state, preferences), None
     for _ in range(EVENTS):
         world.step()
+        world.now += timedelta(seconds=chance.choice([0, 5, 60]))
         expect_same_columns(state, built_anew(world, preferences))
         if chance.random() < 0.1:
-            expect_same_decisions(state, world, preferences)
+            memo = expect_same_decisions(controller, world, memo)
             expect_open(state, world)
