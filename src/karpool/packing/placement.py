@@ -69,13 +69,13 @@ class Placement:
         memory = self.engine.memory
         return memory["claim_types"][claim, : int(memory["claim_type_count"][claim])].copy()
 
-    def ordered_types(self, claim: int, wanted: Requirements) -> Array:
+    def ordered_types(self, claim: int, requirements: Requirements) -> Array:
         """The types a new node may have, cheapest first, as many as a claim may name; none if that breaks a minimum."""
         table = self.engine.tables.pools.types
         types = self.claim_types(claim)
         if self.reservations(claim):
-            types = types[table.suitable(wanted)[types]]
-        ordered = types[np.argsort(self.engine.price_order(wanted)[types])]
+            types = types[table.suitable(requirements)[types]]
+        ordered = types[np.argsort(self.engine.price_order(requirements)[types])]
         if len(ordered) <= MOST_TYPES:
             return ordered
         cut = ordered[:MOST_TYPES]
@@ -117,13 +117,13 @@ class Placement:
 
     def _new_node(self, claim: int, pods: list[str]) -> NewNode | None:
         """The node to ask for; None if too few types may be listed for what its pool wants."""
-        wanted = self.claim_requirements(claim)
-        types = self.ordered_types(claim, wanted)
+        requirements = self.claim_requirements(claim)
+        types = self.ordered_types(claim, requirements)
         if not len(types):
             return None
         return NewNode(
             pool=self.claim_pool(claim),
-            requirements=self.engine.launched(wanted),
+            requirements=self.engine.launched(requirements),
             instance_types=self.engine.type_names(types),
             pods=tuple(pods),
             reservations=self.reservations(claim),

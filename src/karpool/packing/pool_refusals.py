@@ -135,7 +135,7 @@ class _Check:
         self.usable[self.pools.usable.row(pool)] = True
         self.room = self.pools.room[pool]
         self.names = engine.snapshot.resources.names[: self.room.shape[1]]
-        self.wanted = engine.snapshot.classes.requests[class_, : len(self.names)]
+        self.requests = engine.snapshot.classes.requests[class_, : len(self.names)]
 
     def refusal(self) -> PoolRefusal:
         """What refuses the pod; if no check does, the pod has to wait."""
@@ -226,8 +226,8 @@ class _Check:
     @cached_property
     def _suited(self) -> Mask:
         mask = np.zeros_like(self.usable)
-        for wanted in self._alternatives:
-            mask |= self.types.suitable(wanted)
+        for requirements in self._alternatives:
+            mask |= self.types.suitable(requirements)
         return self.usable & mask
 
     def _no_type(self) -> tuple[Mask, Rule, str] | None:
@@ -253,7 +253,7 @@ class _Check:
 
     @cached_property
     def _fitting(self) -> Mask:
-        enough: Mask = (self.room >= self.wanted).all(axis=1)
+        enough: Mask = (self.room >= self.requests).all(axis=1)
         return self._unclashed & enough
 
     def _not_enough(self) -> tuple[Mask, Rule, str] | None:
@@ -263,16 +263,16 @@ class _Check:
         room = self.room[left]
         most = room.max(axis=0)
         after = " left after its daemons" if self.pools.runs[self.pool][:, left].any() else ""
-        for column in np.flatnonzero(self.wanted > most):
+        for column in np.flatnonzero(self.requests > most):
             if column == PODS:
                 return left, Rule.NOT_ENOUGH, f"no type has room for another pod{after}"
-            name, wanted = self.names[column], int(self.wanted[column])
+            name, requested = self.names[column], int(self.requests[column])
             best = amount(name, max(0, int(most[column])))
-            return left, Rule.NOT_ENOUGH, f"no type has {with_unit(name, wanted)}{after} ({best} at most)"
+            return left, Rule.NOT_ENOUGH, f"no type has {with_unit(name, requested)}{after} ({best} at most)"
         requests = [
-            with_unit(name, int(wanted))
-            for name, wanted in zip(self.names, self.wanted, strict=True)
-            if wanted and name != "pods" and not name.startswith(ATTACH)
+            with_unit(name, int(requested))
+            for name, requested in zip(self.names, self.requests, strict=True)
+            if requested and name != "pods" and not name.startswith(ATTACH)
         ]
         return left, Rule.NOT_ENOUGH, f"no type has {listing(requests)}{after}"
 
@@ -338,10 +338,10 @@ class _Check:
 
     def _lacking(self, left: Mask) -> str | None:
         """The first key of which types have too few values."""
-        for row, (key, wanted) in self.pools.minimums_of(self.pool):
+        for row, (key, minimum) in self.pools.minimums_of(self.pool):
             reached = self.pools.distinct_values(row, np.flatnonzero(left).tolist())
-            if reached < wanted:
-                return f"the types that fit have {reached} values of {key}, minValues is {wanted}"
+            if reached < minimum:
+                return f"the types that fit have {reached} values of {key}, minValues is {minimum}"
         return None
 
 

@@ -55,9 +55,9 @@ class PoolTables:
         free = self.types.catalog.well_known
         for number, daemon in enumerate(self.snapshot.daemons):
             if daemon.tolerates(template.taints):
-                for wanted in daemon.alternatives:
-                    if template.requirements.conflict(wanted, undefined=free) is None:
-                        runs[number] |= self.types.requirements.meet(wanted)
+                for requirements in daemon.alternatives:
+                    if template.requirements.conflict(requirements, undefined=free) is None:
+                        runs[number] |= self.types.requirements.meet(requirements)
         return runs
 
     def _rooms(self, allocatable: Array) -> Array:
@@ -95,9 +95,9 @@ class PoolTables:
         self.min_start = np.zeros(max(1, len(self.templates)), dtype=np.int32)
         self.min_length = np.zeros_like(self.min_start)
         for number, template in enumerate(self.templates):
-            wanted = [(k, r.min_values) for k, r in template.requirements.items() if r.min_values is not None]
-            self.min_start[number], self.min_length[number] = len(self.minimums), len(wanted)
-            self.minimums += wanted
+            minimums = [(k, r.min_values) for k, r in template.requirements.items() if r.min_values is not None]
+            self.min_start[number], self.min_length[number] = len(self.minimums), len(minimums)
+            self.minimums += minimums
         self.values = Ragged()
         numbers: dict[str, int] = {}
         for key, _ in self.minimums:

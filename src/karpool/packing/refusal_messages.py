@@ -94,16 +94,16 @@ def with_unit(name: str, value: int) -> str:
     return f"{amount(name, value, up=True)} {name}"
 
 
-def not_enough(name: str, wanted: int, most: int) -> tuple[Rule, str]:
+def not_enough(name: str, requested: int, most: int) -> tuple[Rule, str]:
     """The refusal of nodes that have too little of a resource; the best of them has `most` left."""
     if name.startswith(ATTACH):
         return Rule.ATTACH_LIMIT, f"cannot attach another {name.removeprefix(ATTACH)} volume"
     if name == "pods":
         return Rule.NOT_ENOUGH, "no room for another pod"
-    if wanted == 0:
+    if requested == 0:
         return Rule.NOT_ENOUGH, f"already overcommitted in {name}"
     best = amount(name, max(0, most))
-    return Rule.NOT_ENOUGH, f"not enough {name} ({amount(name, wanted, up=True)} wanted, at most {best} free)"
+    return Rule.NOT_ENOUGH, f"not enough {name} ({amount(name, requested, up=True)} wanted, at most {best} free)"
 
 
 # -- topology --------------------------------------------------------------------------------------------------------

@@ -120,8 +120,8 @@ class _Nodes:
             return self._of_shape(detail, code)
         if check in (k.ATTACH, k.RESOURCE):
             most = int(self.engine.memory["free"][self.codes == code, detail].max())
-            wanted = int(self.snapshot.classes.requests[self.levels[0], detail])
-            return not_enough(self.snapshot.resources.names[detail], wanted, most)
+            requested = int(self.snapshot.classes.requests[self.levels[0], detail])
+            return not_enough(self.snapshot.resources.names[detail], requested, most)
         if check == k.PORT:
             return Rule.PORT, self._port(detail)
         if check == k.HOST:
@@ -149,8 +149,8 @@ class _Nodes:
         return f"host port {number}/{protocol} is taken"
 
     def _host(self) -> str:
-        wanted = [self.snapshot.classes.levels[level].requirements.get(HOSTNAME) for level in self.levels]
-        return f"requires {HOSTNAME} {listing(dict.fromkeys(str(entry) for entry in wanted if entry), 'or')}"
+        hosts = [self.snapshot.classes.levels[level].requirements.get(HOSTNAME) for level in self.levels]
+        return f"requires {HOSTNAME} {listing(dict.fromkeys(str(entry) for entry in hosts if entry), 'or')}"
 
     def _topology(self, place: int, unlabelled: int) -> Reason:
         own = self.snapshot.classes.owned.row(self.levels[0])
@@ -177,11 +177,11 @@ def _unsuited(signatures: list[Signature], node: StateNode) -> Reason:
     missed = [_missed(node, signature.requirements.without(HOSTNAME)) for signature in signatures]
     if all(missed):
         return Rule.LABEL, f"requires {listing(dict.fromkeys(missed), 'or')}"
-    reach = dict.fromkeys(_missed(node, wanted) for wanted in signatures[missed.index("")].volumes)
-    return Rule.VOLUME, f"its volumes require {listing(reach, 'or')}"
+    places = dict.fromkeys(_missed(node, reach) for reach in signatures[missed.index("")].volumes)
+    return Rule.VOLUME, f"its volumes require {listing(places, 'or')}"
 
 
-def _missed(node: StateNode, wanted: Requirements) -> str:
+def _missed(node: StateNode, requirements: Requirements) -> str:
     """The first requirement that a node's labels miss, as text; empty if they miss none."""
-    alone = ((key, allowed, Requirements(((key, allowed),))) for key, allowed in wanted.items())
+    alone = ((key, allowed, Requirements(((key, allowed),))) for key, allowed in requirements.items())
     return next((f"{key} {allowed}" for key, allowed, rule in alone if not labels_satisfy(node.labels, rule)), "")

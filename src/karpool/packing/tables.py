@@ -89,11 +89,11 @@ class TableCache:
         by_host: dict[str, list[int]] = {}
         for host, row in rows:
             by_host.setdefault(host, []).append(row)
-        for number, wanted in enumerate(hosts):
-            if wanted.complement:
-                self.host_ok[number, [row for host, row in rows if wanted.has(host)]] = 1
+        for number, allowed in enumerate(hosts):
+            if allowed.complement:
+                self.host_ok[number, [row for host, row in rows if allowed.has(host)]] = 1
             else:
-                self.host_ok[number, [row for host in wanted.values for row in by_host.get(host, ())]] = 1
+                self.host_ok[number, [row for host in allowed.values for row in by_host.get(host, ())]] = 1
 
     def _judge_signatures(self, signatures: list[Signature]) -> None:
         pools, size = self.pools.templates, max(1, len(signatures))
@@ -106,11 +106,11 @@ class TableCache:
         for number, signature in enumerate(signatures):
             self.incoming[number] = self.requirements.incoming_number(signature.requirements.without(HOSTNAME))
             self.volumes.append([self.requirements.incoming_number(alternative) for alternative in signature.volumes])
-            wanted = signature.requirements.get(HOSTNAME)
-            if wanted is not None:
+            host = signature.requirements.get(HOSTNAME)
+            if host is not None:
                 self.host[number] = len(self._host_requirements)
-                self.new_host[number] = wanted.complement and not wanted.bounded
-                self._host_requirements.append(wanted)
+                self.new_host[number] = host.complement and not host.bounded
+                self._host_requirements.append(host)
             for pool, template in enumerate(pools):
                 self.tolerates[number, pool] = untolerated(template.taints, signature.tolerations) is None
 
@@ -123,8 +123,8 @@ class TableCache:
             [stricts.setdefault(x.strict, len(stricts)) for x in levels] or [0], dtype=np.int32
         )
         self.strict_mask = np.ones((max(1, len(stricts)), keys, most), dtype=np.uint8)
-        for wanted, number in stricts.items():
-            for name, allowed in wanted.items():
+        for requirements, number in stricts.items():
+            for name, allowed in requirements.items():
                 key = domains.keys.get(name)
                 if key is not None:
                     for value, domain in domains.values[key].items():
@@ -147,7 +147,7 @@ class TableCache:
                 if self.template_seen[topology.filter[number], pool]:
                     self.pool_known[number, list(offered[int(topology.key[number])])] = 1
             if group.nodes.alternatives:
-                admitted = [wanted.get(group.key, ANY) for wanted in group.nodes.alternatives]
+                admitted = [rules.get(group.key, ANY) for rules in group.nodes.alternatives]
                 for value, domain in topology.domains.values[int(topology.key[number])].items():
                     self.group_admits[number, domain] = any(allowed.has(value) for allowed in admitted)
 
@@ -192,7 +192,7 @@ class TableCache:
             clash=self.clash,
             min_start=pools.min_start,
             min_length=pools.min_length,
-            min_wanted=np.array([wanted for _, wanted in pools.minimums] or [0], dtype=np.int32),
+            min_wanted=np.array([minimum for _, minimum in pools.minimums] or [0], dtype=np.int32),
             value_start=_square(pools.values.start, rows, types),
             value_length=_square(pools.values.length, rows, types),
             values=pools.values.items,

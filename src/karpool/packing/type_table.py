@@ -44,10 +44,10 @@ class RequirementColumns:
             self.columns[key] = np.array([ids.setdefault(row.get(key), len(ids)) for row in rows], dtype=np.int32)
             self.sets[key] = list(ids)
 
-    def meet(self, wanted: Requirements) -> Mask:
+    def meet(self, requirements: Requirements) -> Mask:
         """Which rows overlap with requirements on every key that both mention."""
         mask: Mask = np.ones(self.size, dtype=np.bool_)
-        for key, allowed in wanted.items():
+        for key, allowed in requirements.items():
             if key in self.columns:
                 table = [rule is None or rule.overlaps(allowed) for rule in self.sets[key]]
                 mask &= np.array(table, dtype=np.bool_)[self.columns[key]]
@@ -115,20 +115,20 @@ class TypeTable:
             self._rooms = (np.stack(allocatable), np.stack(capacity)) if self.types else (empty, empty)
         return self._rooms
 
-    def launchable(self, wanted: Requirements) -> Mask:
+    def launchable(self, requirements: Requirements) -> Mask:
         """Which offerings can be had under requirements."""
-        return self.offered.meet(wanted)
+        return self.offered.meet(requirements)
 
-    def suitable(self, wanted: Requirements) -> Mask:
+    def suitable(self, requirements: Requirements) -> Mask:
         """Which types meet requirements and can be had under them."""
         had: Mask = np.zeros(len(self.types), dtype=np.bool_)
-        had[self.type_of[self.launchable(wanted)]] = True
-        return had & self.requirements.meet(wanted)
+        had[self.type_of[self.launchable(requirements)]] = True
+        return had & self.requirements.meet(requirements)
 
-    def offered_values(self, wanted: Requirements, usable: Mask, key: str) -> set[str]:
+    def offered_values(self, requirements: Requirements, usable: Mask, key: str) -> set[str]:
         """The values of a key that new nodes can have: what offerings say, else their types, else the requirements."""
-        allowed = wanted.get(key, ANY)
-        had = self.launchable(wanted) & usable[self.type_of]
+        allowed = requirements.get(key, ANY)
+        had = self.launchable(requirements) & usable[self.type_of]
         silent: Mask = np.zeros(len(self.types), dtype=np.bool_)
         silent[self.type_of[had & self.offered.silent(key)]] = True
         values = (self.offered.distinct(key, had) | self.requirements.distinct(key, silent)) - {None}
@@ -136,17 +136,17 @@ class TypeTable:
             return set(allowed.values)
         return {v for listed in values if listed and not listed.complement for v in listed.values if allowed.has(v)}
 
-    def cheapest(self, wanted: Requirements) -> Prices:
+    def cheapest(self, requirements: Requirements) -> Prices:
         """The lowest price of each type under requirements; infinite where it cannot be had or its price is unknown."""
         lowest = np.full(len(self.types), np.inf)
-        mask = self.launchable(wanted)
+        mask = self.launchable(requirements)
         np.minimum.at(lowest, self.type_of[mask], self.price[mask])
         return lowest
 
-    def worst(self, wanted: Requirements) -> Prices:
+    def worst(self, requirements: Requirements) -> Prices:
         """The highest price each type could be launched at: of the first capacity type it can be had as."""
         highest = np.full(len(self.types), np.inf)
-        mask = self.launchable(wanted)
+        mask = self.launchable(requirements)
         settled = np.zeros(len(self.types), dtype=np.bool_)
         for kind in range(len(CAPACITY_TYPES) + 1):
             chosen = mask & (self.capacity_type == kind)
