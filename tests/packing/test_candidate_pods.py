@@ -56,14 +56,3 @@ def test_sets_contain_the_pods_of_all_their_nodes_in_order(chance: Random) -> No
     for number, group in enumerate(groups):
         pods = sorted((pod for node in group for pod in by_node[node][0]), reverse=True)
         assert read(sets, number) == (group, pods, [pod % 4 for pod in pods], most[number], below[number])
-
-
-@given(st.randoms(use_true_random=False))
-def test_prefixes_are_sets_of_the_first_nodes(chance: Random) -> None:
-    candidate_pods, by_node = written(chance)
-    nodes = chance.sample(sorted(by_node), len(by_node))
-    lengths = sorted({chance.randint(1, len(nodes)) for _ in range(3)}, reverse=True)
-    below = [float(length) for length in lengths]
-    prefixes = candidate_pods.prefixes(nodes, lengths, below, by_number)
-    sets = candidate_pods.sets([nodes[:length] for length in lengths], below, [1] * len(lengths), by_number)
-    assert [read(prefixes, at) for at in range(len(lengths))] == [read(sets, at) for at in range(len(lengths))]

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from tests.packing.twin_claims import Claim, ReservedCapacityError, Rider, Supply, clash, lacking, room, taken, total
+from tests.packing.twin_templates import templates_of
 from tests.packing.twin_topology import Topology
 
 from karpool.catalog.instance_types import Catalog, InstanceType
@@ -27,7 +28,6 @@ from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.options import MinValues, Options
 from karpool.packing.result import NewNode, PlacementResult
-from karpool.packing.templates import templates
 
 DEFAULTS: Final = Options()
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
@@ -157,7 +157,7 @@ class _Scene:
         ]
         self.templates = [
             template
-            for template in templates(objects.node_pools, catalog, options.seed)
+            for template in templates_of(objects.node_pools, catalog, options.seed)
             if template.types
             and (options.min_values is not MinValues.STRICT or not lacking(template.types, template.requirements))
         ]

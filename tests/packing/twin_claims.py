@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
+from tests.packing.twin_templates import Template, can_be_had, daemon_on, offered
 from tests.packing.twin_topology import Topology
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
@@ -19,7 +20,6 @@ from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of
 from karpool.model.scheduling import untolerated
 from karpool.packing.options import MinValues, Options
 from karpool.packing.result import NewNode
-from karpool.packing.templates import NodeTemplate, can_be_had, offered
 from karpool.wire.quantity import Quantity
 
 MOST_TYPES: Final = 600
@@ -43,7 +43,7 @@ class Rider:
 class Claim:
     """A new node while it is being filled."""
 
-    template: NodeTemplate
+    template: Template
     number: int
     requirements: Requirements
     types: tuple[InstanceType, ...]
@@ -116,7 +116,7 @@ class Supply:
     def __init__(
         self,
         catalog: Catalog,
-        templates: Sequence[NodeTemplate],
+        templates: Sequence[Template],
         daemons: Sequence[Daemon],
         options: Options,
         *,
@@ -131,7 +131,7 @@ class Supply:
         self.limits = {template.name: _remaining(template, nodes) for template in templates}
         self.units = _reservations(catalog)
 
-    def blank(self, template: NodeTemplate, number: int) -> Claim | None:
+    def blank(self, template: Template, number: int) -> Claim | None:
         """An empty claim of a pool, or None when the pool's limits let no type in."""
         left = self.limits[template.name]
         if left.get(NODES, 1) <= 0:
@@ -258,7 +258,7 @@ class Supply:
         return min((price for price in prices if price is not None), default=inf)
 
 
-def _remaining(template: NodeTemplate, nodes: Sequence[StateNode]) -> dict[str, int]:
+def _remaining(template: Template, nodes: Sequence[StateNode]) -> dict[str, int]:
     """A pool's limits less what its nodes have."""
     limits = template.pool.spec.limits
     held = [state for state in nodes if state.pool == template.name]
@@ -274,12 +274,3 @@ def _reservations(catalog: Catalog) -> Counter[str]:
             capacity = offering.reservation_capacity
             units[offering.reservation_id] = min(units.get(offering.reservation_id, capacity), capacity)
     return units
-
-
-def daemon_on(daemon: Daemon, template: NodeTemplate, entry: InstanceType, catalog: Catalog) -> bool:
-    """Whether a daemon would run on a node of this template and type."""
-    return daemon.tolerates(template.taints) and any(
-        template.requirements.conflict(wanted, undefined=catalog.well_known) is None
-        and entry.requirements.meets(wanted)
-        for wanted in daemon.alternatives
-    )

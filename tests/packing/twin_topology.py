@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
 
+from tests.packing.twin_templates import Template, can_be_had
+
 from karpool.catalog.instance_types import InstanceType
 from karpool.cluster.codes import GroupKind
 from karpool.cluster.constraints import Level
@@ -13,7 +15,6 @@ from karpool.cluster.nodes import StateNode
 from karpool.model.pod import Pod
 from karpool.model.requirements import ANY, Requirement, Requirements, one_of
 from karpool.model.scheduling import Taint, untolerated
-from karpool.packing.templates import NodeTemplate, can_be_had
 
 MARKS_ALL: Final = (GroupKind.ANTI, GroupKind.INVERSE)
 
@@ -25,7 +26,7 @@ class Topology:
         self,
         groups: Iterable[Group],
         *,
-        templates: Sequence[NodeTemplate],
+        templates: Sequence[Template],
         nodes: Sequence[StateNode],
         well_known: frozenset[str],
     ) -> None:
@@ -177,7 +178,7 @@ def _admits(group: Group, domain: str) -> bool:
     return not wanted or any(entry.get(group.key, ANY).has(domain) for entry in wanted)
 
 
-def _domains_of_pools(group: Group, templates: Sequence[NodeTemplate]) -> set[str]:
+def _domains_of_pools(group: Group, templates: Sequence[Template]) -> set[str]:
     """The domains in which pools could make nodes: what offerings say, else their types, else the pool itself."""
     domains: set[str] = set()
     for template in templates:
@@ -194,7 +195,7 @@ def _domains_of_pools(group: Group, templates: Sequence[NodeTemplate]) -> set[st
     return domains
 
 
-def _requirements_of(entry: InstanceType, template: NodeTemplate, key: str) -> Iterator[Requirement]:
+def _requirements_of(entry: InstanceType, template: Template, key: str) -> Iterator[Requirement]:
     """The requirements on a key of the offerings that can be had now, or of the type where they have none."""
     for offering in entry.offerings:
         if can_be_had(offering, template.requirements, template.catalog):

@@ -74,7 +74,7 @@ def replacement_for(context: DecisionContext, candidate: Candidate, pool: NodePo
     width = len(snapshot.resources)
     room, _ = finder.table.rooms(snapshot.resources)
     fits = np.asarray(np.all(room[:, :width] >= snapshot.nodes.taken[candidate.row, :width], axis=1))
-    made = finder.of_pool(pool.name, template_of(pool, context.catalog).requirements, fits)
+    made = finder.of_pool(pool.name, template_of(pool).requirements, fits)
     if made is None:
         return None
     pods = sorted((snapshot.pods.get(row) for row in context.movers(candidate)), key=lambda pod: pod.key)

@@ -101,14 +101,3 @@ class CandidatePods:
             most_new_nodes=np.array(most_new_nodes, dtype=np.int64),
             below=np.array(below, dtype=np.float64),
         )
-
-    def prefixes(
-        self,
-        nodes: Sequence[int],
-        lengths: Sequence[int],
-        below: Sequence[float],
-        order: Callable[[Array], Array],
-        most_new_nodes: int = 1,
-    ) -> CandidateSets:
-        """A set of the first so many nodes for each length."""
-        return self.sets([nodes[:length] for length in lengths], below, [most_new_nodes] * len(lengths), order)

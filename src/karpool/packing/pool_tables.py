@@ -21,7 +21,7 @@ class PoolTables:
         self.snapshot = snapshot
         self.options = options
         self.types = TypeTable(catalog, reserved=options.reserved_capacity)
-        self.templates: list[NodeTemplate] = templates(snapshot.objects.node_pools, catalog, options.seed)
+        self.templates: list[NodeTemplate] = templates(snapshot.objects.node_pools, options.seed)
         allocatable, self.capacity = self.types.rooms(snapshot.resources)
         for template in self.templates:
             snapshot.resources.learn({k: v for k, v in template.pool.spec.limits.items() if k != "nodes"})

@@ -3,9 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
-from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.model import labels as names
 from karpool.model.nodepool import NodePool
 from karpool.model.requirements import Requirements, one_of
@@ -14,17 +12,11 @@ from karpool.model.scheduling import Taint
 
 @dataclass(frozen=True)
 class NodeTemplate:
-    """What a new node of a pool would be: its labels as requirements, its taints, the types it may have."""
+    """What a new node of a pool would be: its labels as requirements, its taints."""
 
     pool: NodePool
     requirements: Requirements
     taints: tuple[Taint, ...]
-    catalog: Catalog
-
-    @cached_property
-    def types(self) -> tuple[InstanceType, ...]:
-        """The types that meet the pool's requirements and can be had now."""
-        return tuple(entry for entry in self.catalog.types if offered(entry, self.requirements, self.catalog))
 
     @property
     def name(self) -> str:
@@ -41,13 +33,13 @@ def _draw(seed: int, name: str) -> bytes:
     return hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
 
 
-def templates(pools: Iterable[NodePool], catalog: Catalog, seed: int) -> list[NodeTemplate]:
+def templates(pools: Iterable[NodePool], seed: int) -> list[NodeTemplate]:
     """Templates of the pools that can create nodes, in the order in which they are tried."""
     usable = [pool for pool in pools if not pool.static and pool.ready]
-    return [template_of(pool, catalog) for pool in in_order(usable, seed)]
+    return [template_of(pool) for pool in in_order(usable, seed)]
 
 
-def template_of(pool: NodePool, catalog: Catalog) -> NodeTemplate:
+def template_of(pool: NodePool) -> NodeTemplate:
     """The template of a pool."""
     spec = pool.spec.template.spec
     ref = spec.node_class_ref
@@ -59,16 +51,4 @@ def template_of(pool: NodePool, catalog: Catalog) -> NodeTemplate:
     if ref.kind:
         own.append((f"{ref.group}/{ref.kind.lower()}", one_of(ref.name)))
     requirements = pool.requirements.intersect(Requirements(own))
-    return NodeTemplate(pool=pool, requirements=requirements, taints=spec.taints, catalog=catalog)
-
-
-def offered(entry: InstanceType, requirements: Requirements, catalog: Catalog) -> bool:
-    """Whether a type meets requirements and can be had now."""
-    return entry.requirements.meets(requirements) and any(
-        can_be_had(offering, requirements, catalog) for offering in entry.offerings
-    )
-
-
-def can_be_had(offering: Offering, requirements: Requirements, catalog: Catalog) -> bool:
-    """Whether an offering can be had now under requirements."""
-    return offering.available and requirements.conflict(offering.requirements, undefined=catalog.well_known) is None
+    return NodeTemplate(pool=pool, requirements=requirements, taints=spec.taints)
