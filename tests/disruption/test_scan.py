@@ -67,7 +67,7 @@ def test_several_new_nodes_are_cheaper_together_and_no_such_set_is_passed_over(
 
 def worst_price(held: DecisionContext, command: Command) -> float:
     """What the new nodes of a command cost together if each is launched where its types are most expensive."""
-    names = held.engine.keeper.pools.types.names.tolist()
+    names = held.engine.tables.pools.types.names.tolist()
     return sum(
         max(float(held.engine.worst_prices(new.requirements)[names.index(name)]) for name in new.instance_types)
         for new in command.replacements
