@@ -16,6 +16,7 @@ from rich.text import Text
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _PIPE_WIDTH: Final = 160
+_BAR_WIDTH: Final = 24
 
 Justify = Literal["left", "right"]
 Cell = str | Text
@@ -104,9 +105,9 @@ class Screen:
     def arrow(self) -> str:
         return "->" if self.plain else "→"
 
-    def bar(self, ratio: float, width: int = 24) -> Text:
+    def bar(self, ratio: float) -> Text:
         """A ratio as a bar; more than all of it fills the bar and no more."""
-        filled = round(max(0.0, min(1.0, ratio)) * width)
+        filled = round(max(0.0, min(1.0, ratio)) * _BAR_WIDTH)
         if self.plain:
-            return Text("[" + "#" * filled + "." * (width - filled) + "]")
-        return Text("█" * filled, style="cyan") + Text("░" * (width - filled), style="dim")
+            return Text("[" + "#" * filled + "." * (_BAR_WIDTH - filled) + "]")
+        return Text("█" * filled, style="cyan") + Text("░" * (_BAR_WIDTH - filled), style="dim")

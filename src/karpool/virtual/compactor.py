@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.advance import advance
 from karpool.compaction.config import Config
-from karpool.compaction.settings import DEFAULTS, CompactionSettings, jittered
+from karpool.compaction.settings import DEFAULTS, jittered
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_annotation
@@ -19,11 +19,10 @@ from karpool.virtual.world import VirtualWorld
 class VirtualCompactor:
     """Drains under-used nodes of the configured pools, so that the autoscaler removes them."""
 
-    def __init__(self, world: VirtualWorld, api: Api, config: Config, settings: CompactionSettings = DEFAULTS) -> None:
+    def __init__(self, world: VirtualWorld, api: Api, config: Config) -> None:
         self.world = world
         self.api = api
         self.config = config
-        self.settings = settings
         self._scans = 0
 
     def start(self) -> None:
@@ -32,10 +31,10 @@ class VirtualCompactor:
     def _scan(self) -> None:
         queue = self.world.queue
         now: datetime = queue.moment
-        step = advance(self.world.store.objects(), self.config, now, self.settings)
+        step = advance(self.world.store.objects(), self.config, now, DEFAULTS)
         self._scans += 1
         if step.requeue_at is None:
-            sleep = jittered(self.settings.sleep, random_fraction(self.world.seed, "compactor", str(self._scans)))
+            sleep = jittered(DEFAULTS.sleep, random_fraction(self.world.seed, "compactor", str(self._scans)))
         else:
             sleep = step.requeue_at - now
         queue.after(sleep.total_seconds(), self._scan)
