@@ -8,12 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.privileges import unprivileged
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
-# Whoever is root and loses this capability is held by the permissions of files like everybody else.
-UNPRIVILEGED = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
 PROGRAM = """
 import sys
 from numba.core import event
@@ -63,10 +61,7 @@ def test_without_a_folder_to_keep_them_in_kernels_are_compiled_all_the_same(tmp_
 
 def python(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program of which files keep their permissions, also from root."""
-    privileged = os.geteuid() == 0
-    if privileged and shutil.which(UNPRIVILEGED[0]) is None:
-        pytest.skip("root may write everywhere, and setpriv, which takes that from it, is not here")
-    command = [*(UNPRIVILEGED if privileged else ()), sys.executable, "-c", program]
+    command = [*unprivileged(), sys.executable, "-c", program]
     environment = os.environ | variables
     environment.pop("NUMBA_CACHE_DIR", None)
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
