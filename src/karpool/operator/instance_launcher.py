@@ -10,13 +10,14 @@ import structlog
 from karpool.controller.store import ClusterStore
 from karpool.execution import actions as a
 from karpool.execution.conditions import INSTANCE_TERMINATING, LAUNCHED, REGISTERED, TERMINATED, TERMINATING
+from karpool.kube.backoff import Backoff
 from karpool.kube.errors import ApiError
 from karpool.live.writer import Writer
 from karpool.model.nodepool import NodeClaim
 from karpool.operator.providers.protocol import Instances, InsufficientCapacityError, LaunchedInstance, LaunchError
 
 _log = structlog.get_logger()
-AT_ONCE: Final = 100
+CONCURRENT_LAUNCHES: Final = 100
 FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 60.0
 GC_INTERVAL: Final = 120.0
@@ -44,7 +45,7 @@ class InstanceLauncher:
         self._clock = clock
         self._alive = alive
         self._record = record
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(CONCURRENT_LAUNCHES)
         self._launching: dict[str, asyncio.Task[None]] = {}
         self._done: set[str] = set()
         self._terminating: dict[str, asyncio.Task[None]] = {}
@@ -67,11 +68,10 @@ class InstanceLauncher:
     # -- launch --------------------------------------------------------------------------------------------------
 
     async def _launch(self, claim: NodeClaim) -> None:
-        uid, delay = claim.metadata.uid, FIRST_RETRY
+        uid, backoff = claim.metadata.uid, Backoff(first=FIRST_RETRY, most=LAST_RETRY)
         try:
             while not await self._attempt(claim):
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, LAST_RETRY)
+                await asyncio.sleep(backoff.next())
                 current = self._store.claims.get(claim.name)
                 if current is None or current.metadata.uid != uid or not _needs_launch(current):
                     return

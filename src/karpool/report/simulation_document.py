@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from karpool.report.document import API_VERSION
+from karpool.report.document import API_VERSION, DocumentPart
 from karpool.virtual.compare import Comparison, Run
 from karpool.virtual.curves import seconds
 from karpool.virtual.recorder import RunSummary
@@ -35,7 +35,7 @@ SERIES: Final = {
 _NUMBERS: Final = re.compile(rb"\[\n\s+([-+.\deEnul,\s]*?)\n\s+\]")
 
 
-class Simulation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Simulation(DocumentPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = KIND
     scenario: str
