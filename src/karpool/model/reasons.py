@@ -1,4 +1,4 @@
-"""Why not: a typed reason, made where a decision is made and carried unchanged to whoever asks."""
+"""Reasons: typed values, made where a decision is made, and shown unchanged everywhere."""
 
 import msgspec
 

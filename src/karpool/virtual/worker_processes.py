@@ -1,4 +1,4 @@
-"""Worker processes that share jobs, report progress, and end as soon as nobody waits for them.
+"""Worker processes that share jobs, report progress, and end as soon as their results are not needed.
 
 A pool of the standard library reports finished jobs only, and on Ctrl-C waits for all that are running.
 """
