@@ -1,5 +1,6 @@
 """What the documents say about the code is true: the picture of packages, names of files, words of the glossary."""
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterator
@@ -54,6 +55,14 @@ def test_the_picture_shows_the_layers_that_are_checked() -> None:
 
 def test_every_package_has_its_layer() -> None:
     assert sorted(name for layer in contract() for name in layer) == packages()
+
+
+@pytest.mark.parametrize("package", packages())
+def test_a_package_says_what_it_is_what_it_may_import_and_what_it_is_not_for(package: str) -> None:
+    docstring = ast.get_docstring(ast.parse((PACKAGES / package / "__init__.py").read_text())) or ""
+    sentences = re.findall(r"[.?](?=\s|$)", docstring)
+    assert 3 <= len(sentences) <= 5, docstring
+    assert "import" in docstring
 
 
 @pytest.mark.parametrize("package", packages())
