@@ -57,8 +57,9 @@ CHANGES: dict[str, Callable[[ClusterStore], object]] = {
 def test_what_changes_the_meaning_of_all_pods_makes_a_new_snapshot(change: Callable[[ClusterStore], object]) -> None:
     store = filled()
     cluster_state = ClusterState(store)
-    before = cluster_state.current()
+    before, opportunities = cluster_state.current(), cluster_state.opportunities
     change(store)
+    assert cluster_state.opportunities > opportunities
     after = cluster_state.current()
     assert after is not before
     assert after.nodes.rows.keys() == {"a"}

@@ -124,9 +124,15 @@ def _conditions_differ(old: tuple[Condition, ...], new: tuple[Condition, ...]) -
     ]
 
 
-def pool_changed(old: NodePool, new: NodePool) -> bool:
+def pool_changed(old: NodePool | None, new: NodePool | None) -> bool:
     """Whether decisions may see another pool; budgets, periods and hashes may be in annotations."""
-    return old.spec != new.spec or old.ready is not new.ready or old.metadata.annotations != new.metadata.annotations
+    return (
+        old is None
+        or new is None
+        or old.spec != new.spec
+        or old.ready is not new.ready
+        or old.metadata.annotations != new.metadata.annotations
+    )
 
 
 def pdb_opened(old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> bool:
@@ -149,10 +155,10 @@ def namespace_changed(old: Namespace | None, new: Namespace | None) -> bool:
 
 def volume_claim_changed(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
     """Whether pods that use a claim may have other places."""
-    if old is None or new is None:
-        return old is not new
     return (
-        old.spec != new.spec
+        old is None
+        or new is None
+        or old.spec != new.spec
         or old.status.phase != new.status.phase
         or _being_deleted(old) is not _being_deleted(new)
         or (BIND_COMPLETED in old.metadata.annotations) is not (BIND_COMPLETED in new.metadata.annotations)
@@ -161,23 +167,17 @@ def volume_claim_changed(old: PersistentVolumeClaim | None, new: PersistentVolum
 
 def volume_changed(old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
     """Whether pods that use a volume may have other places."""
-    if old is None or new is None:
-        return old is not new
-    return old.spec != new.spec or _being_deleted(old) is not _being_deleted(new)
+    return old is None or new is None or old.spec != new.spec or _being_deleted(old) is not _being_deleted(new)
 
 
 def storage_class_changed(old: StorageClass | None, new: StorageClass | None) -> bool:
     """Whether claims of a class may be bound elsewhere."""
-    if old is None or new is None:
-        return old is not new
-    return replace(old, metadata=new.metadata) != new
+    return old is None or new is None or replace(old, metadata=new.metadata) != new
 
 
 def csi_node_changed(old: CSINode | None, new: CSINode | None) -> bool:
     """Whether a node may attach other numbers of volumes."""
-    if old is None or new is None:
-        return old is not new
-    return old.spec != new.spec
+    return old is None or new is None or old.spec != new.spec
 
 
 def _being_deleted(entry: Object) -> bool:

@@ -205,7 +205,10 @@ class NodeTable(ColumnTable):
 
     def set_attach_limits(self, name: str, limits: Mapping[str, int]) -> None:
         """Take note of how many volumes a node can attach, by driver."""
-        self.attach_limits[name] = limits
+        if limits:
+            self.attach_limits[name] = limits
+        else:
+            self.attach_limits.pop(name, None)
         for driver in limits:
             self.resources.column(ATTACH + driver)
         self.widen()

@@ -55,7 +55,10 @@ class VolumeIndex:
         """Take note of a claim that is new, has changed, or is gone."""
         old = self.claims.pop(key, None)
         if old is not None:
-            self._claims_of[old.spec.volume_name].discard(key)
+            claims = self._claims_of[old.spec.volume_name]
+            claims.discard(key)
+            if not claims:
+                del self._claims_of[old.spec.volume_name]
         if claim is not None:
             self.claims[key] = claim
             self._claims_of.setdefault(claim.spec.volume_name, set()).add(key)

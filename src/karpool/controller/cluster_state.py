@@ -4,7 +4,7 @@ Changes are written into the columns as they come. What changes the meaning of a
 makes the snapshot stale; it is built anew when it is next asked for. So is one that mostly holds rules of dead pods.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from karpool.model.workloads import DaemonSet, Namespace, PodDisruptionBudget
+from karpool.wire.objects import Object
 
 ExpectedLaunch = Callable[[NodeClaim], NodeClaim]
 _SPARE: Final = 2_000
@@ -67,7 +68,6 @@ class ClusterState:
         """The snapshot, built anew if it has to be."""
         if self.stale or self.snapshot.interned > self._most_interned:
             self.stale = False
-            self.opportunities += 1
             self._rebuild()
         return self.snapshot
 
@@ -92,15 +92,19 @@ class ClusterState:
             self.open[row] = state is not None and _takes_pods(state)
 
     def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
-        self.stale |= changes.namespace_changed(old, new)
+        if changes.namespace_changed(old, new):
+            self.stale = True
+            self.opportunities += 1
 
     def _storage_class(self, old: StorageClass | None, new: StorageClass | None) -> None:
-        self.stale |= changes.storage_class_changed(old, new)
+        if changes.storage_class_changed(old, new):
+            self.stale = True
+            self.opportunities += 1
 
     # -- rules ---------------------------------------------------------------------------------------------------
 
     def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
-        if old is None or new is None or changes.pool_changed(old, new):
+        if changes.pool_changed(old, new):
             self._pools = self.store.pools.listed()
             self.snapshot.put_pools(() if new is None else (new,))
             self.opportunities += 1
@@ -109,30 +113,22 @@ class ClusterState:
         self.opportunities += changes.pdb_opened(old, new)
 
     def _daemon_set(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
-        entry = old if new is None else new
-        if entry is not None and self.snapshot.put_daemon_set(entry.key, new):
+        if self.snapshot.put_daemon_set(_key(old, new), new):
             self.opportunities += 1
 
     # -- volumes -------------------------------------------------------------------------------------------------
 
     def _volume_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        entry = old if new is None else new
-        if entry is not None and changes.volume_claim_changed(old, new):
-            self._users_changed(self.snapshot.put_volume_claim(entry.key, new))
+        if changes.volume_claim_changed(old, new):
+            self.opportunities += bool(self.snapshot.put_volume_claim(_key(old, new), new))
 
     def _volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        entry = old if new is None else new
-        if entry is not None and changes.volume_changed(old, new):
-            self._users_changed(self.snapshot.put_volume(entry.name, new))
-
-    def _users_changed(self, pods: Iterable[int]) -> None:
-        rows = {int(self.snapshot.pods.node_of[pod]) for pod in pods}
-        self.opportunities += bool(rows)
+        if changes.volume_changed(old, new):
+            self.opportunities += bool(self.snapshot.put_volume(_key(old, new), new))
 
     def _csi_node(self, old: CSINode | None, new: CSINode | None) -> None:
-        entry = old if new is None else new
-        if entry is not None and changes.csi_node_changed(old, new):
-            self.snapshot.put_csi_node(entry.name, new)
+        if changes.csi_node_changed(old, new):
+            self.snapshot.put_csi_node(_key(old, new), new)
             self.opportunities += 1
 
     # -- pods ----------------------------------------------------------------------------------------------------
@@ -163,15 +159,11 @@ class ClusterState:
         return "" if node is None else node.name
 
     def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
-        entry = old if new is None else new
-        if entry is not None:
-            claim = None if new is None else self._expected_launch(new)
-            self._apply(self._pairing.set_claim(entry.name, claim))
+        claim = None if new is None else self._expected_launch(new)
+        self._apply(self._pairing.set_claim(_key(old, new), claim))
 
     def _node(self, old: Node | None, new: Node | None) -> None:
-        entry = old if new is None else new
-        if entry is not None:
-            self._apply(self._pairing.set_node(entry.name, new))
+        self._apply(self._pairing.set_node(_key(old, new), new))
 
     def _apply(self, change: PairingChange) -> None:
         for name in change.gone:
@@ -193,6 +185,12 @@ class ClusterState:
             self.open[row] = 0
             self.snapshot.remove_node(name)
             self.opportunities += 1
+
+
+def _key(old: Object | None, new: Object | None) -> str:
+    """The key of an object that came, changed or went."""
+    entry = old if new is None else new
+    return "" if entry is None else entry.key
 
 
 def _takes_pods(state: StateNode) -> bool:
