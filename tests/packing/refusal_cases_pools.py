@@ -50,7 +50,7 @@ POOL_CASES = [
         pod=pod(selector={ARCH: "amd64"}),
         pool=node_pool("arm", requirements=[(ARCH, "In", "arm64")]),
         rule=Rule.NO_TYPE,
-        says="no type that can be had now meets the pool's own requirements",
+        says="no available type meets the pool's own requirements",
         count=0,
     ),
     in_pool(
@@ -79,7 +79,7 @@ POOL_CASES = [
         pod=pod(selector={ZONE: "z9"}),
         pool=node_pool(),
         rule=Rule.NO_TYPE,
-        says=f"no type that can be had now has {ZONE} In [z9]",
+        says=f"no available type has {ZONE} In [z9]",
     ),
     in_pool(
         "a volume outside the pool",
@@ -169,7 +169,7 @@ POOL_CASES = [
         pod=pod(),
         pool=node_pool(requirements=[values_wanted(3)]),
         rule=Rule.MIN_VALUES,
-        says="the types that can be had now are too few for its minValues",
+        says="the available types are too few for its minValues",
     ),
     in_pool(
         "reserved capacity is taken",

@@ -24,7 +24,7 @@ LABEL: Final = "karpenter.k8s.aws/instance-"
 
 @lru_cache(maxsize=8)
 def aws_types(region: str = DEFAULT_REGION) -> tuple[InstanceType, ...]:
-    """All built-in types as they can be had in a region; prices are those of us-east-1 everywhere."""
+    """All built-in types as they are sold in a region; prices are those of us-east-1 everywhere."""
     places = {
         (zone, kind): Requirements([(ZONE, one_of(zone)), (CAPACITY_TYPE, one_of(kind))])
         for zone, kind in product(zones_of(region), (ON_DEMAND, SPOT))

@@ -14,7 +14,7 @@ Amounts = Mapping[str, Quantity]
 
 @dataclass(frozen=True)
 class Offering:
-    """A type that can be had in a zone, as a capacity type, for a price; reserved ones in a limited number."""
+    """An instance type in a zone, as a capacity type, for a price; reserved ones in a limited number."""
 
     requirements: Requirements
     price: float | None
@@ -45,7 +45,7 @@ def _only_value(requirements: Requirements, key: str) -> str:
 
 @dataclass(frozen=True)
 class InstanceType:
-    """A kind of machine: its labels as requirements, what it holds, what the system takes, where it can be had."""
+    """A kind of machine: its labels as requirements, what it holds, what the system takes, where it is sold."""
 
     name: str
     requirements: Requirements
@@ -67,7 +67,7 @@ class InstanceType:
 
 @dataclass(frozen=True)
 class Catalog:
-    """All instance types that can be had, in a stable order, with a fee that every node costs on top."""
+    """All instance types, in a stable order, and a fee that every node costs on top."""
 
     types: tuple[InstanceType, ...]
     node_fee: float = 0.0

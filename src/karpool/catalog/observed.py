@@ -1,7 +1,7 @@
 """Instance types of nodes in the cluster that the catalogue does not have.
 
 Such a type can be kept and priced if a label or the user gives its price. It is never launched, because nodes show what
-is there and not what can be had.
+exists and not what is available.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

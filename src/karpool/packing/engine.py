@@ -100,7 +100,7 @@ class Engine:
 
     @memoized
     def cheapest_zone(self, entry: int, requirements: Requirements) -> str:
-        """The zone in which a type is cheapest under requirements; empty if it cannot be had."""
+        """The zone in which a type is cheapest under requirements; empty if it cannot be launched."""
         table = self.tables.pools.types
         offerings = np.flatnonzero(table.launchable(requirements) & (table.type_of == entry))
         return table.offerings[int(offerings[np.argmin(table.price[offerings])])].zone if len(offerings) else ""

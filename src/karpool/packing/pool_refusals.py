@@ -181,10 +181,10 @@ class _Check:
         if self.usable.any():
             return None
         if not suitable.any():
-            return suitable, Rule.NO_TYPE, "no type that can be had now meets the pool's own requirements"
+            return suitable, Rule.NO_TYPE, "no available type meets the pool's own requirements"
         if not (self.room[suitable] >= 0).all(axis=1).any():
             return suitable, Rule.NOT_ENOUGH, "no type has room for its daemons"
-        return suitable, Rule.MIN_VALUES, "the types that can be had now are too few for its minValues"
+        return suitable, Rule.MIN_VALUES, "the available types are too few for its minValues"
 
     def _label(self) -> tuple[Mask, Rule, str] | None:
         wanted, own = self._signature.requirements, self.template.requirements
@@ -236,8 +236,8 @@ class _Check:
         for key, allowed in self._signature.requirements.without(HOSTNAME).items():
             alone = self.template.requirements.with_key(key, allowed)
             if not (self.usable & self.types.suitable(alone)).any():
-                return self.usable, Rule.NO_TYPE, f"no type that can be had now has {key} {allowed}"
-        return self.usable, Rule.NO_TYPE, "no type that can be had now meets all that it requires"
+                return self.usable, Rule.NO_TYPE, f"no available type has {key} {allowed}"
+        return self.usable, Rule.NO_TYPE, "no available type meets all that it requires"
 
     @cached_property
     def _unclashed(self) -> Mask:

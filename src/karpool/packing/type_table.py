@@ -116,35 +116,35 @@ class TypeTable:
         return self._rooms
 
     def launchable(self, requirements: Requirements) -> Mask:
-        """Which offerings can be had under requirements."""
+        """Which offerings can be launched under requirements."""
         return self.offered.meet(requirements)
 
     def suitable(self, requirements: Requirements) -> Mask:
-        """Which types meet requirements and can be had under them."""
-        had: Mask = np.zeros(len(self.types), dtype=np.bool_)
-        had[self.type_of[self.launchable(requirements)]] = True
-        return had & self.requirements.meet(requirements)
+        """Which types meet requirements and can be launched under them."""
+        offered: Mask = np.zeros(len(self.types), dtype=np.bool_)
+        offered[self.type_of[self.launchable(requirements)]] = True
+        return offered & self.requirements.meet(requirements)
 
     def offered_values(self, requirements: Requirements, usable: Mask, key: str) -> set[str]:
         """The values of a key that new nodes can have: what offerings say, else their types, else the requirements."""
         allowed = requirements.get(key, ANY)
-        had = self.launchable(requirements) & usable[self.type_of]
+        launchable = self.launchable(requirements) & usable[self.type_of]
         silent: Mask = np.zeros(len(self.types), dtype=np.bool_)
-        silent[self.type_of[had & self.offered.silent(key)]] = True
-        values = (self.offered.distinct(key, had) | self.requirements.distinct(key, silent)) - {None}
-        if not values and had.any() and not allowed.complement:
+        silent[self.type_of[launchable & self.offered.silent(key)]] = True
+        values = (self.offered.distinct(key, launchable) | self.requirements.distinct(key, silent)) - {None}
+        if not values and launchable.any() and not allowed.complement:
             return set(allowed.values)
         return {v for listed in values if listed and not listed.complement for v in listed.values if allowed.has(v)}
 
     def cheapest(self, requirements: Requirements) -> Prices:
-        """The lowest price of each type under requirements; infinite where it cannot be had or its price is unknown."""
+        """The lowest price of each type under requirements; infinite if it has no launch or no known price."""
         lowest = np.full(len(self.types), np.inf)
         mask = self.launchable(requirements)
         np.minimum.at(lowest, self.type_of[mask], self.price[mask])
         return lowest
 
     def worst(self, requirements: Requirements) -> Prices:
-        """The highest price each type could be launched at: of the first capacity type it can be had as."""
+        """The highest price each type could be launched at: of the first capacity type that it is offered as."""
         highest = np.full(len(self.types), np.inf)
         mask = self.launchable(requirements)
         settled = np.zeros(len(self.types), dtype=np.bool_)
