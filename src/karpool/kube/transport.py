@@ -29,12 +29,10 @@ from karpool.kube.target import Target, tls_context
 # An API server sends lines as long as the largest object; a smaller buffer would pause at each.
 _BUFFER: Final = 8 * 2**20
 _FIRST_FAILURE: Final = 300
+_METHODS: Final = {"list": "GET", "watch": "GET", "create": "POST", "evict": "POST"}
 
 OnRequest = Callable[[str, str, int, float], None]
 OnDate = Callable[[str, float], None]
-
-
-_METHODS: Final = {"list": "GET", "watch": "GET", "create": "POST", "evict": "POST"}
 
 
 class Retry(Enum):

@@ -6,7 +6,7 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Protocol
 
 import structlog
@@ -17,6 +17,7 @@ from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
 from karpool.kube.errors import ApiError, NotFoundError, NotLeadingError
 from karpool.kube.resources import CONFIG_MAPS, EVENTS
+from karpool.live.patches import timestamp
 from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS
 from karpool.observability.metrics import EventResult
 from karpool.wire.objects import Metadata
@@ -145,7 +146,7 @@ class EventRecorder:
 
     async def _raise_count(self, recorded: _Recorded) -> bool:
         """Raise the count of the event that was sent; False if it no longer exists."""
-        patch = {"count": recorded.count, "lastTimestamp": _seconds(recorded.last)}
+        patch = {"count": recorded.count, "lastTimestamp": timestamp(recorded.last)}
         namespace, _ = _namespace_and_name(recorded.key[0])
         try:
             await self._client.merge_patch(EVENTS, recorded.name, patch, namespace=namespace or _DEFAULT_NAMESPACE)
@@ -200,10 +201,6 @@ def _event(recorded: _Recorded, instance: str) -> Event:
         first_timestamp=recorded.first.replace(microsecond=0),
         last_timestamp=recorded.last.replace(microsecond=0),
     )
-
-
-def _seconds(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _shortened(message: str) -> str:
