@@ -46,7 +46,7 @@ def test_changes_end_where_pairing_anew_would(seed: int) -> None:
             apply(rows, pairing.set_node(name, some_node(chance, name) if chance.random() < 0.7 else None))
         else:
             apply(rows, pairing.set_claim(name, some_claim(chance, name) if chance.random() < 0.7 else None))
-        anew = Pairing(pairing.nodes.values(), pairing.claims.values()).states
+        anew = Pairing(pairing.nodes.values(), pairing.claims.values()).states()
         assert len({state.name for state in anew}) == len(anew)
         assert rows == {state.name: state for state in anew}
 

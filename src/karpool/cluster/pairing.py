@@ -41,8 +41,10 @@ class Pairing:
         for claim in claims:
             self.claims[claim.name] = claim
             self._index_claim(claim)
-        self.states = self._settle(self.nodes, self.claims).states
-        """Every row at first: nodes, then claims without a node."""
+
+    def states(self) -> tuple[StateNode, ...]:
+        """Every row: nodes, then claims without a node. Changes are told against the rows that this returned."""
+        return self._settle(self.nodes, self.claims).states
 
     def claim_of(self, node: Node) -> NodeClaim | None:
         """The claim behind a node."""
@@ -73,7 +75,7 @@ class Pairing:
         before = self.claims.get(name)
         if before is not None and claim is not None and _same_references(before, claim):
             self.claims[name] = claim
-            return self._settle(self._nodes_near(claim), (name,))
+            return self._settle((), (name,)) if name in self._claim_rows else self._settle(self._nodes_near(claim), ())
         claims, nodes = {name}, set[str]()
         if before is not None:
             nodes |= self._nodes_near(before)
@@ -174,7 +176,7 @@ class Pairing:
 
 def join(nodes: Iterable[Node], claims: Iterable[NodeClaim]) -> list[StateNode]:
     """Nodes with their claims, and launched claims that have no node yet."""
-    return list(Pairing(nodes, claims).states)
+    return list(Pairing(nodes, claims).states())
 
 
 def with_claims(nodes: Iterable[Node], claims: Iterable[NodeClaim]) -> Iterator[tuple[Node, NodeClaim | None]]:

@@ -44,6 +44,7 @@ class ClusterState:
         self._expected_launch = expected_launch
         self._preferences = preferences
         self._pairing = Pairing(store.nodes, map(expected_launch, store.claims))
+        self._pairing.states()
         self.stale = False
         """Whether the columns miss a change, until `current` builds them anew."""
         self.opportunities = 0
