@@ -87,6 +87,7 @@ class Memo:
         self.candidates: dict[int, tuple[int, Candidate]] = {}
         self.candidate_pods = CandidatePods()
         self.enlisted: dict[int, Candidate] = {}
+        self.consolidatable: dict[int, tuple[Candidate, bool]] = {}
 
 
 class DecisionContext:
@@ -291,7 +292,7 @@ class DecisionContext:
         blocked[list(self._blocking())] = True
         permitted &= (blocked & (self.memo.nodes.limited() != 0)) if eventual else ~blocked
         if open_only:
-            permitted &= self.closed == 0
+            permitted &= self.memo.nodes.settled(self.now)
         return np.flatnonzero(permitted).tolist()
 
     def blocking_pods(self, row: int) -> list[tuple[Pod, Reason]]:

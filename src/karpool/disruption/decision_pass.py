@@ -44,9 +44,17 @@ class DecisionPass:
     def consolidatable(self) -> list[Candidate]:
         """Candidates of consolidation, in order."""
         if self._consolidatable is None:
-            kept = [node for node in self.candidates() if consolidation_refusal(self.context, node) is None]
+            kept = [node for node in self.candidates() if self._is_consolidatable(node)]
             self._consolidatable = in_order(kept, self.context.settings.order, self.context.now)
         return self._consolidatable
+
+    def _is_consolidatable(self, candidate: Candidate) -> bool:
+        """Whether consolidation considers a node whose window is open; time alone does not change that any more."""
+        known = self.context.memo.consolidatable.get(candidate.row)
+        if known is None or known[0] is not candidate:
+            known = (candidate, consolidation_refusal(self.context, candidate) is None)
+            self.context.memo.consolidatable[candidate.row] = known
+        return known[1]
 
     def refusal(self, candidate: Candidate, *, eventual: bool = False) -> Reason | None:
         """Why a node may not be disrupted at all."""
@@ -60,6 +68,11 @@ class DecisionPass:
             return None
         allowance = self.context.allowance(candidate.pool, cause)
         return None if allowance.remaining > 0 else allowance.exhausted(candidate.pool)
+
+    def exhausted_pools(self, cause: Cause) -> set[str]:
+        """The names of pools whose budgets let no node go."""
+        context = self.context
+        return {name for name, pool in context.pools.items() if context.allowance(pool, cause).remaining <= 0}
 
     def within_budgets(self, candidates: Iterable[Candidate], cause: Cause) -> list[Candidate]:
         """Candidates in order, as many of each pool as its budgets allow."""

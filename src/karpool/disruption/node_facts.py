@@ -72,7 +72,9 @@ class NodeFactsCache:
         self._catalog = catalog
         self._drift_catalog = catalog if complete else None
         self._facts: dict[int, NodeFacts] = {}
-        self._drifts: dict[int, tuple[tuple[object, ...], Drift | None]] = {}
+        self._drifts: dict[int, Drift | None] = {}
+        self._basis: dict[int, tuple[object, ...]] = {}
+        """What all but the windows of a node were worked out from."""
         self._pool_numbers: dict[str, int] = {}
         self._columns = _Columns()
         self._seen = -1
@@ -81,10 +83,11 @@ class NodeFactsCache:
     def refresh(self, now: datetime) -> None:
         """Take note of every node that changed since the last time."""
         nodes, columns = self._nodes, self._columns
-        columns.grow(len(nodes.live))
+        if len(nodes.live) > len(columns.opens):
+            columns.grow(len(nodes.live))
         if now - self._drift_checked >= DRIFT_REFRESH:
             self._drift_checked, self._seen = now, -1
-            self._drifts.clear()
+            self._basis.clear()
         for row in np.flatnonzero(nodes.changed[: len(nodes.states)] > self._seen).tolist():
             self._write(row, nodes.states[row], now)
         self._seen = nodes.changes
@@ -103,6 +106,11 @@ class NodeFactsCache:
         """Which nodes take no pods that consolidation would move there at a moment."""
         shut: Array = (self._columns.opens > now.timestamp()).astype(np.uint8)
         return shut
+
+    def settled(self, now: datetime) -> Array:
+        """Which nodes consolidation may empty at a moment, as far as their window and grace period go."""
+        open_: Array = self._columns.settles <= now.timestamp()
+        return open_
 
     def next_opening(self, now: datetime) -> datetime | None:
         """When the next node whose window is closed at a moment takes part in consolidation again."""
@@ -133,7 +141,7 @@ class NodeFactsCache:
 
     def drift(self, row: int) -> Drift | None:
         """How a node has drifted from its pool, if it has; moving pods does not change that."""
-        return self._drifts[row][1]
+        return self._drifts[row]
 
     def census(self, leaving: Collection[str]) -> dict[str, tuple[int, int]]:
         """How many nodes each pool has, and how many of them are not ready or being removed."""
@@ -147,44 +155,45 @@ class NodeFactsCache:
     def _write(self, row: int, state: StateNode | None, now: datetime) -> None:
         if state is None:
             self._columns.write(row, refused=1)
+            self._basis.pop(row, None)
             return
         facts, claim = self.of(row), state.claim
-        opens = settles = 0.0
+        # Most updates of a claim are about its last pod event, which only the windows depend on.
+        basis = (state.node, None if claim is None else (claim.metadata, claim.spec, claim.status.conditions))
+        if self._basis.get(row) != basis:
+            self._basis[row] = basis
+            self._write_all(row, facts, now)
         if claim is not None:
             opening = closed_until(claim, facts.pool)
-            opens, settles = opening.timestamp(), settled_at(claim, facts.pool, opening).timestamp()
+            self._columns.opens[row] = opening.timestamp()
+            self._columns.settles[row] = settled_at(claim, facts.pool, opening).timestamp()
+
+    def _write_all(self, row: int, facts: NodeFacts, now: datetime) -> None:
+        state, claim = facts.state, facts.state.claim
         counts = claim is not None and state.initialized and not claim.is_true("InstanceTerminating")
         number = self._pool_numbers.setdefault(state.pool, len(self._pool_numbers)) if counts else -1
+        self._drifts[row] = self._detect_drift(facts, now)
         self._columns.write(
             row,
-            opens=opens,
-            settles=settles,
             unready=not state.initialized,
             pool=number + 1,
             busy=state.deleting or not _ready(state),
             refused=node_refusal(facts, self._catalog) is not None,
-            drifted=self._detect_drift(row, facts, now) is not None,
+            drifted=self._drifts[row] is not None,
             limited=claim is not None and claim.spec.termination_grace_period is not None,
             deleting=state.deleting,
         )
 
-    def _detect_drift(self, row: int, facts: NodeFacts, now: datetime) -> Drift | None:
-        state, claim = facts.state, facts.state.claim
-        labels = None if state.node is None else state.node.metadata.labels
-        basis = (claim and (claim.metadata, claim.spec, claim.status.conditions), labels)
-        known = self._drifts.get(row)
-        # Most updates of a claim are about its last pod event, which drift does not depend on.
-        if known is None or known[0] != basis:
-            with_labels = None if claim is None else _with_node_labels(claim, labels)
-            drift = None if with_labels is None else drift_of(with_labels, facts.pool, self._drift_catalog, now)
-            known = self._drifts[row] = (basis, drift)
-        return known[1]
+    def _detect_drift(self, facts: NodeFacts, now: datetime) -> Drift | None:
+        claim, node = facts.state.claim, facts.state.node
+        if claim is None:
+            return None
+        with_labels = claim if node is None else _with_node_labels(claim, node.metadata.labels)
+        return drift_of(with_labels, facts.pool, self._drift_catalog, now)
 
 
-def _with_node_labels(claim: NodeClaim, labels: Mapping[str, str] | None) -> NodeClaim:
+def _with_node_labels(claim: NodeClaim, labels: Mapping[str, str]) -> NodeClaim:
     """A claim that also has the labels of its node: a label that one of them has is not missing."""
-    if labels is None:
-        return claim
     merged = {**labels, **claim.metadata.labels}
     return replace(claim, metadata=replace(claim.metadata, labels=merged))
 

@@ -17,7 +17,8 @@ def single_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
     """The first node that can go alone; every pool gets its turn."""
     refused = decision_pass.refusals.single.rows()
     waiting = [node for node in in_turns(decision_pass.consolidatable()) if node.row not in refused]
-    permitted = [node for node in waiting if decision_pass.over_budget(node, Cause.UNDERUTILIZED) is None]
+    exhausted = decision_pass.exhausted_pools(Cause.UNDERUTILIZED)
+    permitted = [node for node in waiting if node.pool_name not in exhausted]
     for done in range(0, len(permitted), _AT_ONCE):
         decision_pass.progress(done, len(permitted))
         command = _first_alone(decision_pass, permitted[done : done + _AT_ONCE])
