@@ -234,11 +234,16 @@ class DecisionContext:
 
     def candidate(self, row: int) -> Candidate:
         """A node as decisions see it."""
-        stamp = int(self.snapshot.nodes.changed[row])
-        known = self.memo.candidates.get(row)
-        if known is None or known[0] != stamp:
-            known = self.memo.candidates[row] = (stamp, self._candidate(row))
-        return known[1]
+        return self.candidates((row,))[0]
+
+    def candidates(self, rows: Sequence[int]) -> list[Candidate]:
+        """Nodes as decisions see them; made anew only where the node or its pods changed."""
+        known = self.memo.candidates
+        stamps = self.snapshot.nodes.changed[list(rows)].tolist()
+        for row, stamp in zip(rows, stamps, strict=True):
+            if row not in known or known[row][0] != stamp:
+                known[row] = (stamp, self._candidate(row))
+        return [known[row][1] for row in rows]
 
     def _candidate(self, row: int) -> Candidate:
         node, pods = self.memo.nodes.of(row), self.snapshot.pods

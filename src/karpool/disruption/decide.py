@@ -33,7 +33,7 @@ class Decision:
     reasons: Mapping[str, tuple[Reason, ...]]
     """Why each node stays that no command removes; empty unless it was asked for."""
     eligible: int
-    """How many nodes may be disrupted at all."""
+    """How many nodes may be disrupted at all; counted only with the reasons."""
     next_opening: datetime | None
     """When the next node whose window is closed may take part."""
     memo: Memo
@@ -56,8 +56,9 @@ def decide(
     with DecisionContext(engine, policies, now, memo) as context:
         decision_pass = DecisionPass(context)
         commands = first_commands(decision_pass)
-        reasons = _reasons(decision_pass, commands) if explain(commands) else {}
-        eligible = len(context.eligible_rows())
+        reasons, eligible = {}, 0
+        if explain(commands):
+            reasons, eligible = _reasons(decision_pass, commands), len(context.eligible_rows())
         return Decision(commands, reasons, eligible, context.next_opening(), context.memo)
 
 

@@ -38,7 +38,7 @@ class DecisionPass:
     def candidates(self) -> list[Candidate]:
         """Nodes that may be disrupted and whose window is open: those of emptiness and consolidation."""
         if self._open is None:
-            self._open = [self.context.candidate(row) for row in self.context.eligible_rows(open_only=True)]
+            self._open = self.context.candidates(self.context.eligible_rows(open_only=True))
         return self._open
 
     def consolidatable(self) -> list[Candidate]:

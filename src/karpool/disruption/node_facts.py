@@ -157,6 +157,9 @@ class NodeFactsCache:
             self._columns.write(row, refused=1)
             self._basis.pop(row, None)
             return
+        known = self._facts.get(row)
+        if known is not None and known.state is state and row in self._basis:
+            return  # only its pods changed
         facts, claim = self.of(row), state.claim
         # Most updates of a claim are about its last pod event, which only the windows depend on.
         basis = (state.node, None if claim is None else (claim.metadata, claim.spec, claim.status.conditions))
