@@ -49,21 +49,25 @@ class ColumnTable:
         cls.declared_columns = {name: mark for name, mark in marks.items() if isinstance(mark, Column)}
 
     def __init__(self) -> None:
-        self._fitted: dict[str, int] = {}
+        self._axis_room: dict[str, int] = {}
         for name, declared in self.declared_columns.items():
             shape = tuple(self._SMALLEST.get(axis, 16) for axis in declared.axes)
             setattr(self, name, np.full(shape, declared.fill, dtype=declared.dtype))
+            self._axis_room.update(zip(declared.axes, shape, strict=True))
 
     def fit(self, **extents: int) -> None:
         """Make every column at least this long on these axes."""
-        if extents.items() <= self._fitted.items():
-            return
-        self._fitted.update(extents)
+        room = self._axis_room
+        for axis, size in extents.items():
+            if size > room[axis]:
+                room[axis] = max(size, room[axis] + room[axis] // 2 + 4)
+                self._lengthen(axis)
+
+    def _lengthen(self, axis: str) -> None:
         for name, declared in self.declared_columns.items():
-            if not extents.keys().isdisjoint(declared.axes):
-                array: Array = getattr(self, name)
-                shape = [extents.get(axis, size) for axis, size in zip(declared.axes, array.shape, strict=True)]
-                setattr(self, name, grown(array, tuple(shape), declared.fill))
+            if axis in declared.axes:
+                shape = tuple(self._axis_room[other] for other in declared.axes)
+                setattr(self, name, grown(getattr(self, name), shape, declared.fill))
 
 
 class Ragged:

@@ -177,7 +177,8 @@ class ClusterState:
         impact = self.snapshot.put_node(state)
         self.opportunities += impact is not Impact.NONE
         row = nodes.rows[state.name]
-        self.open = grown(self.open, nodes.live.shape)
+        if row >= len(self.open):
+            self.open = grown(self.open, nodes.live.shape)
         self.open[row] = _takes_pods(state)
 
     def _remove_node(self, name: str) -> None:
