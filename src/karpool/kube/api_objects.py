@@ -6,8 +6,6 @@ from karpool.wire.objects import Object, Timestamp, Wire
 
 
 class LeaseSpec(Wire):
-    """Who holds a lease, since when and for how long."""
-
     holder_identity: str = ""
     lease_duration_seconds: int = 0
     lease_transitions: int = 0
@@ -16,14 +14,10 @@ class LeaseSpec(Wire):
 
 
 class Lease(Object):
-    """A lock with an expiry."""
-
     spec: LeaseSpec = LeaseSpec()
 
 
 class ObjectReference(Wire):
-    """The object that an event is about."""
-
     api_version: str = ""
     kind: str = ""
     namespace: str = ""
@@ -33,14 +27,10 @@ class ObjectReference(Wire):
 
 
 class EventSource(Wire):
-    """Who reports an event."""
-
     component: str = ""
 
 
 class Event(Object):
-    """Something that happened to an object, for people to read."""
-
     involved_object: ObjectReference = ObjectReference()
     type: str = ""
     reason: str = ""
@@ -54,8 +44,6 @@ class Event(Object):
 
 
 class ConfigMap(Object):
-    """Settings by name."""
-
     data: dict[str, str] = {}
 
 

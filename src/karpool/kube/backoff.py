@@ -19,5 +19,4 @@ class Backoff:
         return longest * random.uniform(0.5, 1)
 
     def reset(self) -> None:
-        """Start again from the shortest wait."""
         self._failures = 0

@@ -16,7 +16,6 @@ T = TypeVar("T", bound=Object)
 
 
 def version_of(obj: Object) -> int:
-    """An object's resource version as a number; 0 if it is none."""
     return version_number(obj.metadata.resource_version)
 
 
@@ -33,7 +32,6 @@ class ChangeQueue:
         self._queue: deque[Callable[[], None]] = deque()
 
     def add(self, change: Callable[[], None]) -> None:
-        """Queue a change."""
         self._queue.append(change)
         self.waiting.set()
 
@@ -54,15 +52,12 @@ class CacheFeed(Generic[T]):
         self._seen_version = 0
 
     def put(self, obj: T) -> None:
-        """Queue an object that a watch delivered."""
         self._changes.add(lambda: self._put(obj))
 
     def remove(self, obj: T) -> None:
-        """Queue an object that a watch reports as deleted."""
         self._changes.add(lambda: self._remove(obj))
 
     def replace(self, objects: Sequence[T], resource_version: str) -> None:
-        """Queue everything there was at a version."""
         self._changes.add(lambda: self._replace(objects, version_number(resource_version)))
 
     def record_write(self, obj: T) -> None:

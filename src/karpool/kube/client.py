@@ -84,7 +84,6 @@ class Client:
         return other
 
     async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
-        """One object."""
         request = Request(verb="get", resource=resource.plural, path=resource.path(namespace, name))
         return _decode(resource, await self._send(request), request.about)
 
@@ -223,7 +222,6 @@ class Client:
         body: bytes | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        """The body of the response to any request."""
         return await self._send(
             Request(
                 verb=method.lower(),

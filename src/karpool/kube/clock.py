@@ -4,5 +4,4 @@ from datetime import UTC, datetime
 
 
 def utc_now() -> datetime:
-    """The time now."""
     return datetime.now(UTC)

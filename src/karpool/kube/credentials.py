@@ -43,7 +43,6 @@ class CertificateFiles:
     _last: Certificate | None = field(default=None, init=False, repr=False)
 
     def read(self) -> Certificate:
-        """The certificate as it is now."""
         stamp = (_stamp(self.certificate), _stamp(self.key))
         if self._last is None or stamp != self._stamp:
             self._last = Certificate(_content(self.certificate), _content(self.key))
@@ -60,7 +59,6 @@ class FixedCredentials:
         self.certificate: Certificate | None = None
 
     async def headers(self) -> Mapping[str, str]:
-        """The header that was given."""
         self.certificate = _current(self._certificates)
         return self._headers
 
@@ -82,7 +80,6 @@ class TokenFile:
         self.certificate: Certificate | None = None
 
     async def headers(self) -> Mapping[str, str]:
-        """The token, read again if the file has changed."""
         self.certificate = _current(self._certificates)
         stamp = _stamp(self._path)
         if stamp != self._stamp:
@@ -108,17 +105,14 @@ class Impersonating:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate of the user who sends the request."""
         return self._credentials.certificate
 
     async def headers(self) -> Mapping[str, str]:
-        """The headers of the user, and those that impersonate."""
         merged = CIMultiDict(await self._credentials.headers())
         merged.extend(self._extra)
         return merged
 
     async def renew(self, refused: Mapping[str, str]) -> bool:
-        """Renew the credentials of the user who sends the request."""
         own = {name: value for name, value in refused.items() if name not in self._extra}
         return await self._credentials.renew(own)
 
@@ -128,7 +122,6 @@ def _current(files: CertificateFiles | None) -> Certificate | None:
 
 
 def bearer(token: str) -> dict[str, str]:
-    """The header for a token."""
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
@@ -138,7 +131,6 @@ def is_header(value: str) -> bool:
 
 
 def basic(username: str, password: str) -> str:
-    """The value of the header for a name and a password."""
     return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
 
 

@@ -75,19 +75,16 @@ class ApiLeaseLock:
         self._name = name
 
     async def read(self) -> Lease | None:
-        """The lease, if there is one."""
         try:
             return await self._client.get(LEASES, self._name, namespace=self._namespace)
         except NotFoundError:
             return None
 
     async def create(self, spec: LeaseSpec) -> Lease:
-        """Create the lease."""
         body = {"metadata": {"name": self._name}, "spec": _encoded(spec)}
         return await self._client.create(LEASES, body, namespace=self._namespace)
 
     async def update(self, spec: LeaseSpec, version: str) -> Lease:
-        """Change the lease, if it still has this version."""
         patch = {"spec": _encoded(spec)}
         return await self._client.merge_patch(
             LEASES, self._name, patch, namespace=self._namespace, resource_version=version

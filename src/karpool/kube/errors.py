@@ -40,7 +40,6 @@ class ConflictError(ApiError):
 
     @property
     def already_exists(self) -> bool:
-        """Whether an object of that name exists already."""
         return self.reason == "AlreadyExists"
 
 
@@ -125,8 +124,6 @@ class _Details(msgspec.Struct, rename="camel"):
 
 
 class _Status(msgspec.Struct):
-    """The API's `Status` object."""
-
     kind: str = ""
     code: int = 0
     reason: str = ""

@@ -64,7 +64,6 @@ class PluginCredentials:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate that the program gave."""
         current = self._current
         if current is None or not current.client_certificate_data:
             return None

@@ -25,8 +25,6 @@ class _Part(msgspec.Struct, metaclass=FrozenMeta, rename="kebab", frozen=True):
 
 
 class KubeconfigCluster(_Part):
-    """An API server."""
-
     server: str = ""
     certificate_authority: str = ""
     certificate_authority_data: str = ""
@@ -37,15 +35,11 @@ class KubeconfigCluster(_Part):
 
 
 class ExecVariable(_Part):
-    """An environment variable of a credential plugin."""
-
     name: str
     value: str = ""
 
 
 class ExecConfig(_Part, rename="camel"):
-    """A credential plugin."""
-
     command: str = ""
     api_version: str = ""
     args: tuple[str, ...] = ()
@@ -56,8 +50,6 @@ class ExecConfig(_Part, rename="camel"):
 
 
 class KubeconfigUser(_Part):
-    """Credentials, and whom to impersonate."""
-
     client_certificate: str = ""
     client_certificate_data: str = ""
     client_key: str = ""
@@ -75,8 +67,6 @@ class KubeconfigUser(_Part):
 
 
 class KubeconfigContext(_Part):
-    """A user on a cluster."""
-
     cluster: str = ""
     user: str = ""
     namespace: str = ""
@@ -116,7 +106,6 @@ class KubeconfigEntry(Generic[T]):
     label: str
 
     def wrong(self, field: str, message: str) -> InputError:
-        """The error to raise about a field of this part."""
         return InputError(Problem(file=str(self.file), object=self.label, field=field, message=message))
 
     def path(self, relative: str) -> Path:

@@ -111,7 +111,6 @@ def _plugin(
 
 
 def _cluster_info(cluster: KubeconfigEntry[KubeconfigCluster]) -> dict[str, Any]:
-    """The cluster as a plugin is given it."""
     value = cluster.value
     info: dict[str, Any] = {
         "server": value.server,

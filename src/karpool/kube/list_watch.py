@@ -42,7 +42,6 @@ class WatchEvent(Generic[T]):
 
     @property
     def ends_initial(self) -> bool:
-        """Whether this bookmark ends the initial events."""
         return self.type == "BOOKMARK" and INITIAL_EVENTS_END in self.object.metadata.annotations
 
 
@@ -81,7 +80,6 @@ _BOOKMARK: Final = msgspec.json.Decoder(_Bookmark)
 
 
 def read_page(resource: Resource[T], body: bytes, about: str) -> ListPage[T]:
-    """The objects of one page."""
     try:
         page = _PAGE.decode(body)
     except UNDECODABLE as error:

@@ -81,7 +81,6 @@ class Reflector(Generic[T]):
         self._failures = 0
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()

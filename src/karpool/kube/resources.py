@@ -40,11 +40,9 @@ class Resource(Generic[T]):
 
     @property
     def api_version(self) -> str:
-        """Group and version as in objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Where the API serves an object, or all of them."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         within = f"/namespaces/{_quoted(namespace)}" if namespace and self.namespaced else ""
         return f"{root}{within}/{self.plural}{_part(name)}{_part(subresource)}"
@@ -60,7 +58,6 @@ class Resource(Generic[T]):
         return cast("T", decoded)
 
     def metadata_only(self, metadata: Metadata) -> T:
-        """An object of which nothing but the metadata is known."""
         return self.type(metadata=metadata)
 
     def _decoded(self, raw: Raw) -> T:

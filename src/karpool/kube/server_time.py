@@ -28,7 +28,6 @@ class ServerTime:
         self._since: tuple[datetime, float] | None = None
 
     def __call__(self) -> datetime:
-        """The time now."""
         if self._since is None:
             return self._wall()
         moment, at = self._since

@@ -20,7 +20,6 @@ class Versions:
         self.latest = 0
 
     def next(self) -> int:
-        """The number of a new change."""
         self.latest += 1
         return self.latest
 
@@ -45,7 +44,6 @@ class Store(Generic[T]):
         return key in self._objects
 
     def get(self, key: str) -> T | None:
-        """The object of a key, if it is there."""
         return self._objects.get(key)
 
     def listed(self) -> tuple[T, ...]:
@@ -59,7 +57,6 @@ class Store(Generic[T]):
         return listed
 
     def put(self, value: T) -> T:
-        """Create or replace an object."""
         key = value.key
         old = self._objects.get(key)
         self._objects[key] = value
@@ -67,7 +64,6 @@ class Store(Generic[T]):
         return value
 
     def remove(self, key: str) -> None:
-        """Delete an object, if it is there."""
         old = self._objects.pop(key, None)
         if old is not None:
             self._notify(old, None)

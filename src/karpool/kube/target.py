@@ -27,7 +27,6 @@ class Target:
 
 
 def tls_context(target: Target, certificate: Certificate | None) -> ssl.SSLContext:
-    """TLS settings for a target, with a client certificate if there is one."""
     try:
         context = ssl.create_default_context(cadata=target.authority.decode("ascii") or None)
         if not target.verify:

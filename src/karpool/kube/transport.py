@@ -58,17 +58,14 @@ class Request:
 
     @property
     def about(self) -> str:
-        """What error messages call the request."""
         return f"{self.verb} {self.path}"
 
     @property
     def method(self) -> str:
-        """The HTTP method of the verb."""
         return _METHODS.get(self.verb, self.verb.upper())
 
     @property
     def writes(self) -> bool:
-        """Whether the request may change an object."""
         return self.method not in ("GET", "HEAD")
 
 
@@ -84,8 +81,6 @@ class Timeouts:
 
 
 class Transport:
-    """Sends requests to one target."""
-
     def __init__(
         self,
         target: Target,
@@ -112,7 +107,6 @@ class Transport:
         )
 
     async def close(self) -> None:
-        """End all connections."""
         await self._session.close()
 
     async def send(self, request: Request, gate: Callable[[], bool] | None) -> bytes:

@@ -59,13 +59,11 @@ class ClusterCaches:
         return feed
 
     async def run(self) -> None:
-        """List and watch all kinds until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
 
     async def wait_for_sync(self) -> None:
-        """Wait until every kind was listed once."""
         while self.unsynced():
             waits = [asyncio.create_task(reflector.synced.wait()) for reflector in self._reflectors]
             _, pending = await asyncio.wait(waits, timeout=_LOG_PROGRESS_SECONDS)
@@ -76,7 +74,6 @@ class ClusterCaches:
         self.changes.apply()
 
     def unsynced(self) -> list[str]:
-        """The kinds that were not listed yet."""
         return [reflector.resource.plural for reflector in self._reflectors if not reflector.synced.is_set()]
 
     def stale(self) -> list[str]:
@@ -113,6 +110,5 @@ def _is_stale(reflector: Reflector[Any], now: float) -> bool:
 
 
 def log_unreadable(unreadable: Unreadable) -> None:
-    """Warn of an object that cannot be decoded."""
     about = f"{unreadable.resource.kind} {unreadable.key}"
     _log.warning("object skipped", about=about, problem=unreadable.problem)

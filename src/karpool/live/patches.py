@@ -47,7 +47,6 @@ def timestamp(moment: datetime) -> str:
 
 
 def _path(edit: Edit) -> tuple[str, ...]:
-    """Where an edit changes the object."""
     match edit:
         case a.SetLabel():
             return "metadata", "labels", edit.key
@@ -66,7 +65,6 @@ def _path(edit: Edit) -> tuple[str, ...]:
 
 
 def _edited(edit: Edit, before: Any, now: datetime) -> list[Any] | str | None:
-    """The new value at the path of an edit."""
     match edit:
         case a.SetLabel() | a.Annotate():
             return edit.value

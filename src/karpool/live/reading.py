@@ -69,7 +69,6 @@ class ClusterReading:
     unlisted: tuple[Unlisted, ...] = ()
 
     def notes(self) -> Iterator[str]:
-        """What is missing, in sentences."""
         yield from map(str, self.unlisted)
         for unreadable in self.unreadable[:_MOST_NAMED]:
             yield f"left out, because it cannot be read: {unreadable}"

@@ -55,7 +55,6 @@ def _strict_budget(unreadable: Unreadable) -> workloads.PodDisruptionBudget:
 
 
 def _fallback(unreadable: Unreadable) -> Object | None:
-    """The object that decisions use instead of one that cannot be decoded."""
     if unreadable.resource.kind == "Pod":
         return _protected_pod(unreadable)
     if unreadable.resource.kind == "PodDisruptionBudget":
@@ -64,7 +63,6 @@ def _fallback(unreadable: Unreadable) -> Object | None:
 
 
 def resource_of(struct: type[T]) -> Resource[T]:
-    """The API resource of a kind of the model."""
     kind = KINDS[struct.__name__]
     return Resource(
         kind.groups[0],

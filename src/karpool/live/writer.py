@@ -43,7 +43,6 @@ class CacheFeeds:
     pods: CacheFeed[Pod]
 
     def of(self, kind: str) -> CacheFeed[Any]:
-        """The feed of a kind."""
         feeds: dict[str, CacheFeed[Any]] = {
             "Node": self.nodes,
             "NodeClaim": self.claims,
@@ -53,7 +52,6 @@ class CacheFeeds:
         return feeds[kind]
 
     def uid_of(self, kind: str, key: str) -> str:
-        """The uid of an object in the cache, or nothing."""
         cached = self.of(kind).store.get(key)
         return "" if cached is None else str(cached.metadata.uid)
 
@@ -104,7 +102,6 @@ class Writer:
         return True
 
     async def apply(self, action: ObjectAction) -> None:
-        """Create, delete or evict."""
         match action:
             case a.CreateClaim():
                 await self._create(action.claim)
@@ -136,7 +133,6 @@ async def retry_on_conflict(write: Callable[[], Awaitable[R]]) -> R:
 
 
 async def delete(client: Client, resource: Resource[Any], key: str, uid: str, grace: int | None = None) -> None:
-    """Delete an object, if it still has this uid."""
     namespace, _, name = key.rpartition("/")
     try:
         await client.delete(resource, name, namespace=namespace, uid=uid, grace_seconds=grace)
@@ -145,7 +141,6 @@ async def delete(client: Client, resource: Resource[Any], key: str, uid: str, gr
 
 
 async def evict(client: Client, key: str, uid: str) -> None:
-    """Evict a pod, if it still has this uid."""
     namespace, _, name = key.rpartition("/")
     try:
         await client.evict(namespace, name, uid)

@@ -53,7 +53,6 @@ def balanced_k(pool: NodePool) -> float:
 
 
 def minimum_savings(pool: NodePool) -> MinimumSavings:
-    """The least that a command must save for the pool."""
     text = pool.metadata.annotations.get(MINIMUM_SAVINGS)
     if text is None:
         return MinimumSavings()
@@ -124,7 +123,6 @@ def do_not_disrupt(pod: Pod) -> Duration | None:
 
 
 def annotation_path(key: str) -> str:
-    """An annotation as a field."""
     return f"metadata.annotations[{key}]"
 
 

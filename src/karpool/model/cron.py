@@ -83,8 +83,6 @@ _FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Points in time that come again and again."""
-
     text: str
     fields: str
 

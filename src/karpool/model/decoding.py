@@ -53,7 +53,6 @@ class ObjectReading:
 
 
 def read_object(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
-    """An object of a kind that decisions need."""
     if kind.name in _KARPENTER_RULES:
         return _read_karpenter(raw, kind, api_version)
     try:
@@ -68,7 +67,6 @@ def read_object(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
 
 
 def _read_karpenter(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
-    """A NodePool or NodeClaim of v1 or v1beta1."""
     rules, written = _KARPENTER_RULES[kind.name], _plain(raw)
     if api_version == nodepool_v1beta1.API_VERSION:
         written = rules.upgrade(written)
@@ -80,7 +78,6 @@ def _read_karpenter(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
 
 
 def read_provisioner(raw: Raw) -> ObjectReading:
-    """A Provisioner, as a NodePool."""
     written = provisioner.with_flat_limits(_plain(raw))
     obj = _decode(written, _PROVISIONER)
     if isinstance(obj, Flaw):

@@ -23,12 +23,10 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """The kind as manifests write it."""
         return self.struct.__name__
 
     @cached_property
     def decoder(self) -> msgspec.json.Decoder[Any]:
-        """Decodes an object of this kind."""
         return msgspec.json.Decoder(self.struct, dec_hook=decode_value)
 
 

@@ -68,5 +68,4 @@ ALIASES: Final = {
 
 
 def canonical(key: str) -> str:
-    """The current name of a label key that was renamed."""
     return ALIASES.get(key, key)

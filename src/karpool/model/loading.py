@@ -54,7 +54,6 @@ class Loaded:
     omissions: tuple[Problem, ...] = ()
 
     def file_of(self, kind: str, key: str) -> str:
-        """The file that an object came from."""
         origin = self.origins.get((kind, key))
         return "" if origin is None else origin.file
 
@@ -96,8 +95,6 @@ _ARRAY: Final = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 
 @dataclass
 class _Reader:
-    """Collects objects while sources are read."""
-
     collections: dict[str, list[Any]] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)

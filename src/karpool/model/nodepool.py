@@ -22,7 +22,6 @@ class PoolRequirement(Wire):
 
 
 def as_requirements(listed: tuple[PoolRequirement, ...]) -> Requirements:
-    """Listed requirements as sets."""
     return Requirements((r.key, requirement(r.operator, r.values, r.min_values)) for r in listed)
 
 
@@ -101,7 +100,6 @@ class NodePool(Object):
 
     @property
     def requirements(self) -> Requirements:
-        """The template's requirements and labels as sets."""
         template = self.spec.template
         return as_requirements(template.spec.requirements).intersect(Requirements.of_labels(template.metadata.labels))
 

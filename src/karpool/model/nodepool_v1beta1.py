@@ -26,7 +26,6 @@ def upgraded_pool(written: Any) -> Any:
 
 
 def upgraded_node_claim(written: Any) -> Any:
-    """A v1beta1 NodeClaim in the words of v1."""
     spec = value_at(written, "spec")
     return {**written, "spec": _upgraded_claim(spec)} if isinstance(spec, dict) else written
 

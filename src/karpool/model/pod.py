@@ -113,7 +113,6 @@ class Pod(Object):
 
     @property
     def terminal(self) -> bool:
-        """Whether the pod has succeeded or failed."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -122,7 +121,6 @@ class Pod(Object):
 
     @property
     def active(self) -> bool:
-        """Whether the pod is neither terminal nor being deleted."""
         return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
 
     @property

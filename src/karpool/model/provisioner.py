@@ -53,8 +53,6 @@ class ProvisionerSpec(Wire):
 
 
 class Provisioner(Object):
-    """What NodePools were called."""
-
     spec: ProvisionerSpec = ProvisionerSpec()
 
 
@@ -87,7 +85,6 @@ def refused_provisioner(provisioner: Provisioner, written: Any) -> Iterator[Flaw
 
 
 def as_node_pool(provisioner: Provisioner) -> NodePool:
-    """The NodePool that means the same."""
     spec = provisioner.spec
     claim = TemplateSpec(
         requirements=spec.requirements,

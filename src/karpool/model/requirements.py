@@ -54,7 +54,6 @@ class Requirement:
 
     @property
     def satisfiable(self) -> bool:
-        """Whether anything at all is allowed."""
         return self.absent or self.some_value
 
     @property
@@ -65,7 +64,6 @@ class Requirement:
         return "In" if self.values else "DoesNotExist"
 
     def has(self, value: str) -> bool:
-        """Whether a label with this value satisfies the requirement."""
         if (value in self.values) is self.complement:
             return False
         if not self.bounded:
@@ -78,7 +76,6 @@ class Requirement:
         )
 
     def intersect(self, other: "Requirement") -> "Requirement":
-        """Both at once."""
         absent = self.absent and other.absent
         lower = _tighter(self.lower, other.lower, max)
         upper = _tighter(self.upper, other.upper, min)
@@ -130,12 +127,10 @@ NOTHING: Final = Requirement(complement=False, values=frozenset(), absent=False)
 
 
 def one_of(*values: str) -> Requirement:
-    """The requirement `In values`."""
     return Requirement(complement=False, values=frozenset(values), absent=False)
 
 
 def requirement(operator: str, values: Iterable[str] = (), min_values: int | None = None) -> Requirement:
-    """The set that an operator with its values describes."""
     listed = frozenset(values)
     match operator:
         case "In":
@@ -203,15 +198,12 @@ class Requirements(Mapping[str, Requirement]):
         return f"Requirements({', '.join(f'{key} {allowed}' for key, allowed in sorted(self._sets.items()))})"
 
     def intersect(self, other: "Requirements") -> "Requirements":
-        """Both collections at once."""
         return Requirements((*self._sets.items(), *other._sets.items()))
 
     def with_key(self, key: str, allowed: Requirement) -> "Requirements":
-        """This collection narrowed on one key."""
         return Requirements((*self._sets.items(), (key, allowed)))
 
     def without(self, *keys: str) -> "Requirements":
-        """This collection with nothing said about some keys."""
         return Requirements((key, allowed) for key, allowed in self._sets.items() if key not in keys)
 
     @property

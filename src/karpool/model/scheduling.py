@@ -71,7 +71,6 @@ class NodeTerm(Wire):
 
     @property
     def requirements(self) -> Requirements:
-        """The expressions as sets."""
         return Requirements((e.key, _as_requirement(e)) for e in self.match_expressions)
 
 
@@ -112,8 +111,6 @@ class WeightedPodAffinityTerm(Wire):
 
 
 class PodAffinity(Wire):
-    """Pod affinity or anti-affinity."""
-
     required: tuple[PodAffinityTerm, ...] = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=())
     preferred: tuple[WeightedPodAffinityTerm, ...] = field(
         name="preferredDuringSchedulingIgnoredDuringExecution", default=()

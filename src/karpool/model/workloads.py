@@ -46,8 +46,6 @@ class ReplicationControllerSpec(Wire):
 
 
 class ReplicationController(Object):
-    """Interchangeable pods, as before ReplicaSets."""
-
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
@@ -87,7 +85,6 @@ class PodDisruptionBudget(Object):
     status: BudgetStatus = BudgetStatus()
 
     def matches(self, namespace: str, labels: dict[str, str]) -> bool:
-        """Whether the budget covers a pod with these labels."""
         selector = self.spec.selector
         return selector is not None and self.metadata.namespace == namespace and selector.matches(labels)
 
@@ -100,5 +97,4 @@ class PodDisruptionBudget(Object):
 
     @property
     def fully_blocking(self) -> bool:
-        """Whether the spec never allows an eviction."""
         return self.spec.max_unavailable in (0, "0", "0%") or self.spec.min_available == "100%"

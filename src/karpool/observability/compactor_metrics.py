@@ -21,7 +21,6 @@ class _DecisionGauges(Collector):
         self.samples: Sequence[GaugeSample] = ()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """One family for each gauge."""
         by_name: defaultdict[str, list[GaugeSample]] = defaultdict(list)
         for sample in self.samples:
             by_name[sample.name].append(sample)
@@ -34,8 +33,6 @@ class _DecisionGauges(Collector):
 
 
 class CompactorMetrics(ProcessMetrics):
-    """All metrics of `karpool compact`."""
-
     def __init__(self) -> None:
         super().__init__(("api_requests_total", "watch_restarts_total", "events_total"))
         self._decision = _DecisionGauges()
@@ -49,7 +46,6 @@ class CompactorMetrics(ProcessMetrics):
         self._decided_at.set(now.timestamp())
 
     def config(self, *, valid: bool) -> None:
-        """Whether the configuration as it is written now can be used."""
         self._config_valid.set(valid)
 
     def _gauge(self, name: str, text: str) -> Gauge:

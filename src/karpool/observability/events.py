@@ -42,8 +42,6 @@ Key = tuple[RecordEvent, str]
 
 
 class EventSink(Protocol):
-    """Records events."""
-
     def record(self, event: RecordEvent) -> None:
         """Queue an event to be sent."""
 
@@ -94,11 +92,9 @@ class EventRecorder:
 
     @property
     def waiting(self) -> int:
-        """How many events are still to be sent."""
         return len(self._queue)
 
     def record(self, event: RecordEvent) -> None:
-        """Queue an event about an object; returns at once."""
         key, now = (event, self._uid_of(event.kind, event.name)), self._clock()
         self._forget_old_events(now)
         recorded = self._recent.get(key)
@@ -116,7 +112,6 @@ class EventRecorder:
         self._filled.set()
 
     async def run(self) -> None:
-        """Send events until cancelled."""
         while True:
             await self._filled.wait()
             while self._queue:

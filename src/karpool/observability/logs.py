@@ -24,8 +24,6 @@ _SECRET_TEXT: Final = re.compile(
 
 
 class LogFormat(StrEnum):
-    """The format of a line."""
-
     JSON = "json"
     TEXT = "text"
 
@@ -95,7 +93,6 @@ def _rendering(form: LogFormat) -> list[Processor]:
 
 
 def _common_fields_first(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """The fields that every line has come first."""
     first = {key: event.pop(key) for key in ("time", "level", "event") if key in event}
     return first | dict(event)
 

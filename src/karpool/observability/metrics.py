@@ -64,7 +64,6 @@ class ProcessMetrics:
         }
 
     def page(self) -> bytes:
-        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
     def api_request(self, verb: str, resource: str, code: int, _seconds: float) -> None:
@@ -72,11 +71,9 @@ class ProcessMetrics:
         self._count("api_requests_total", verb, resource, str(code))
 
     def watch_restarted(self, resource: str) -> None:
-        """A watch was cut or refused, and starts again."""
         self._count("watch_restarts_total", resource)
 
     def event(self, result: EventResult) -> None:
-        """A Kubernetes Event was sent, repeated, dropped or failed."""
         self._count("events_total", result)
 
     def _count(self, name: str, *labels: str) -> None:
@@ -85,8 +82,6 @@ class ProcessMetrics:
 
 
 class Metrics(ProcessMetrics):
-    """All metrics of `karpool run`."""
-
     def __init__(self) -> None:
         super().__init__(COUNTERS)
         self._histograms = {
@@ -115,7 +110,6 @@ class Metrics(ProcessMetrics):
         self._observe("nodeclaims_termination_duration_seconds", seconds, pool)
 
     def node_created(self, pool: str) -> None:
-        """A Node registered."""
         self._count("nodes_created_total", self._pool(pool))
 
     def node_drained(self, pool: str) -> None:
@@ -139,7 +133,6 @@ class Metrics(ProcessMetrics):
     # -- decisions -----------------------------------------------------------------------------------------------
 
     def decision_pass(self, seconds: float) -> None:
-        """A decision pass over all nodes is over."""
         self._observe("decision_seconds", seconds)
 
     def rejections(self, *, rejections: Mapping[str, int], eligible: Mapping[str, int]) -> None:
@@ -159,7 +152,6 @@ class Metrics(ProcessMetrics):
         self._count("voluntary_disruption_failed_validations_total", _LABELS_OF[method][1])
 
     def command_rolled_back(self, method: str, decision: str) -> None:
-        """A command that had started was rolled back."""
         self._count("voluntary_disruption_queue_failures_total", decision, *_LABELS_OF[method])
 
     def scheduling_pass(self, seconds: float, *, unschedulable: int) -> None:
@@ -170,7 +162,6 @@ class Metrics(ProcessMetrics):
     # -- the cluster ---------------------------------------------------------------------------------------------
 
     def cluster(self, nodes: int, *, synced: bool) -> None:
-        """How many nodes are cached, and whether all caches are synced."""
         self._gauges["cluster_state_node_count"].set(nodes)
         self._gauges["cluster_state_synced"].set(synced)
 
@@ -201,19 +192,16 @@ class Metrics(ProcessMetrics):
     # -- the process ---------------------------------------------------------------------------------------------
 
     def leading(self, *, leads: bool) -> None:
-        """This process started or stopped leading."""
         self._gauges["leading"].set(leads)
         self._count("leader_transitions_total")
 
     def api_request(self, verb: str, resource: str, code: int, seconds: float) -> None:
-        """The response to a request has arrived; that to a watch has begun."""
         super().api_request(verb, resource, code, seconds)
         self._observe("api_request_duration_seconds", seconds, verb, resource)
         if verb == "evict":
             self._count("pods_eviction_requests_total", str(code))
 
     def journal_failed(self) -> None:
-        """A line of the decision journal could not be written."""
         self._count("journal_failures_total")
 
     # -- helpers -------------------------------------------------------------------------------------------------

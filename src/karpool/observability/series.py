@@ -10,8 +10,6 @@ POOL: Final = "nodepool"
 
 
 class Series(NamedTuple):
-    """The help text and the labels of a metric."""
-
     help: str
     labels: tuple[str, ...] = ()
 

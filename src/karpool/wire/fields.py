@@ -161,7 +161,6 @@ def unknown_fields(kind: Any, value: Any, path: Path = ()) -> Iterator[tuple[Pat
 
 
 def unknown_field(path: Path, known: tuple[str, ...]) -> Flaw:
-    """An unknown field, with the one that was probably meant, or with all known ones."""
     hint = suggestion(str(path[-1]), known) or f"; there are {', '.join(known)}"
     return Flaw(written_path(path), "UnknownField", f"is not a known field{hint}")
 

@@ -21,8 +21,6 @@ class Wire(msgspec.Struct, metaclass=FrozenMeta, frozen=True, rename="camel", gc
 
 
 class OwnerReference(Wire):
-    """Who owns an object."""
-
     kind: str
     name: str
     api_version: str = ""
@@ -47,8 +45,6 @@ class Metadata(Wire):
 
 
 class Condition(Wire):
-    """One entry of an object's status.conditions."""
-
     type: str
     status: str = "Unknown"
     reason: str = ""
@@ -57,13 +53,10 @@ class Condition(Wire):
 
 
 class Object(Wire):
-    """A Kubernetes object: what all kinds share."""
-
     metadata: Metadata = Metadata()
 
     @property
     def name(self) -> str:
-        """The object's name."""
         return self.metadata.name
 
     @property
@@ -74,7 +67,6 @@ class Object(Wire):
 
 
 def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
-    """The condition of a type, if it is there."""
     for entry in conditions:
         if entry.type == kind:
             return entry
@@ -82,7 +74,6 @@ def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
 
 
 def is_true(conditions: tuple[Condition, ...], kind: str) -> bool:
-    """Whether the condition of a type is there and True."""
     for entry in conditions:
         if entry.type == kind:
             return entry.status == "True"
@@ -113,7 +104,6 @@ def _not_negative(amount: Quantity) -> Quantity:
 
 
 def encode_value(value: Any) -> Any:
-    """Encode a Quantity or a Duration."""
     if isinstance(value, Quantity | Duration):
         return str(value)
     message = f"cannot encode {type(value).__name__}"

@@ -21,8 +21,6 @@ class Flaw(NamedTuple):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A broken rule and where it was broken."""
-
     file: str
     object: str = ""
     field: str = ""
@@ -31,7 +29,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, flaw: Flaw, *, file: str, about: str) -> "Problem":
-        """A flaw with its place."""
         return cls(file=file, object=about, field=flaw.field, rule=flaw.rule, message=flaw.message)
 
     def __str__(self) -> str:
@@ -48,7 +45,6 @@ class InputError(Exception):
 
     @classmethod
     def at(cls, file: str, message: str, *, field: str = "") -> "InputError":
-        """An error about a file, an option or another place."""
         return cls(Problem(file=file, field=field, message=message))
 
 

@@ -100,7 +100,6 @@ def read_source(source: ManifestSource, stdin: BinaryIO) -> bytes:
 
 
 def display_name(source: ManifestSource) -> str:
-    """The name of the source in messages."""
     return STDIN_NAME if source.name == STDIN else source.name
 
 

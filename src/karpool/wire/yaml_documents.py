@@ -84,7 +84,6 @@ class _Reader:
         self._mark: Any = None
 
     def documents(self) -> Iterator[Any]:
-        """The value of each document."""
         while True:
             event: Any = self._loader.get_event()
             self._mark = event.start_mark

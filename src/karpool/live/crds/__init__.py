@@ -20,7 +20,6 @@ def definition(name: str) -> str:
 
 
 def definitions() -> str:
-    """The YAML of all definitions, one document each."""
     return "---\n".join(definition(name) for name in NAMES)
 
 

@@ -44,7 +44,6 @@ def refused_claim(claim: NodeClaim, written: Any) -> Iterator[Flaw]:
 
 
 def omitted_pool(written: Any) -> Iterator[Flaw]:
-    """Required fields that a NodePool leaves out."""
     spec = value_at(written, "spec", "template", "spec")
     if value_at(spec, "requirements") is None:
         yield Flaw(f"{_TEMPLATE}.requirements", "MissingField", "is missing; list requirements, or write []")
@@ -76,7 +75,6 @@ def _node_class_flaws(spec: Any, path: str) -> Iterator[Flaw]:
 
 
 def weight_flaws(weight: int | None) -> Iterator[Flaw]:
-    """What is wrong with the weight of a pool."""
     if weight is not None and not 1 <= weight <= _LARGEST_WEIGHT:
         message = f"{weight} is out of range; write 1 to {_LARGEST_WEIGHT}, or leave it out"
         yield Flaw("spec.weight", "WeightRange", message)

@@ -36,7 +36,6 @@ def _entry_flaws(entry: PoolRequirement, path: str) -> Iterator[Flaw]:
 
 
 def unknown_operator(operator: str, path: str, known: Sequence[str]) -> Flaw:
-    """The flaw of an operator that does not exist."""
     message = f"{operator[:40]!r} is not an operator; use one of {', '.join(known)}"
     return Flaw(f"{path}.operator", "UnknownOperator", message)
 
