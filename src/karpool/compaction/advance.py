@@ -106,7 +106,6 @@ def _state(view: NodeView, mark: Mark, *, unschedulable: bool | None = None) -> 
 def _failed(
     objects: Objects, in_progress: Sequence[NodeView], now: datetime, settings: CompactionSettings
 ) -> dict[str, Reason]:
-    """The scale-downs to give up, by node, and why."""
     failed = {view.name: reason for view in in_progress if (reason := _failure(view, now, settings)) is not None}
     others = [view for view in in_progress if view.name not in failed]
     return failed | needed_again(objects, others)
@@ -137,5 +136,4 @@ def _names(pods: Sequence[Pod]) -> str:
 
 
 def _pods_left(view: NodeView) -> list[Pod]:
-    """The pods that must leave and are still there."""
     return sorted((pod for pod in view.pods if must_leave(pod)), key=lambda pod: pod.key)

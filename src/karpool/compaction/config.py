@@ -29,7 +29,6 @@ class TimeWindow(Wire):
     duration: Duration
 
     def open(self, now: datetime) -> bool:
-        """Whether the window is open."""
         length = self.duration.delta
         return length is not None and parse_schedule(self.schedule).active(now, length)
 
@@ -111,19 +110,15 @@ def _checked(value: Any, file: str) -> Config:
         config: Config = msgspec.convert(value, Config, dec_hook=decode_value)
     except msgspec.ValidationError as error:
         raise _refused(explain(error, Config, value), file) from error
-    for flaw in (*_unknown(value), *_pool_flaws(config.node_pools)):
+    # A misspelt limit that is ignored would drain nodes that should stay.
+    unknown = [unknown_field(path, known) for path, known in unknown_fields(Config, value)]
+    for flaw in (*unknown, *_pool_flaws(config.node_pools)):
         raise _refused(flaw, file)
     return config
 
 
 def _refused(flaw: Flaw, file: str) -> InputError:
-    return InputError(Problem(file=file, field=flaw.field, rule=flaw.rule, message=flaw.message))
-
-
-def _unknown(value: Any) -> Iterator[Flaw]:
-    """Unknown fields; a misspelt limit that is ignored would drain nodes that should stay."""
-    for path, known in unknown_fields(Config, value):
-        yield unknown_field(path, known)
+    return InputError(Problem.of(flaw, file=file, about=""))
 
 
 def _pool_flaws(pools: Mapping[str, PoolConfig]) -> Iterator[Flaw]:

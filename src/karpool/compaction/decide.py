@@ -55,8 +55,6 @@ class CompactionVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PoolCount:
-    """A pool in numbers."""
-
     name: str
     enabled: bool
     nodes: int
@@ -69,8 +67,6 @@ class PoolCount:
 
 @dataclass(frozen=True, slots=True)
 class CompactionDecision:
-    """Everything that one pass over the cluster decides."""
-
     time: datetime
     pools: tuple[PoolCount, ...]
     nodes: tuple[CompactionVerdict, ...]
@@ -78,7 +74,6 @@ class CompactionDecision:
 
 
 def decide(objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> CompactionDecision:
-    """Evaluate every node, and choose at most one of each pool."""
     return _Decider(objects, config, now, settings).decide()
 
 
@@ -89,7 +84,6 @@ def nodes_by_reason(decision: CompactionDecision) -> dict[str, int]:
 
 
 def _pods_by_node(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
-    """Unfinished pods, by the name of their node."""
     by_node: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.bound and not pod.terminal:
@@ -98,8 +92,6 @@ def _pods_by_node(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
 
 
 class _Decider:
-    """One decision while it is made."""
-
     def __init__(self, objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> None:
         self.objects, self.now, self.settings = objects, now, settings
         self.pdbs = EvictionBudgets(objects.pod_disruption_budgets)
@@ -178,7 +170,6 @@ def _count(name: str, views: Sequence[NodeView]) -> PoolCount:
 
 
 def required_underutilized(config: PoolConfig, count: PoolCount) -> int:
-    """How many nodes of a pool must be under-used for a scale-down to start."""
     return config.required_count + count.in_progress
 
 
@@ -190,7 +181,6 @@ def next_window(config: PoolConfig, now: datetime) -> datetime | None:
 
 
 def pool_blockers(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[Reason, ...]:
-    """Why no scale-down may start in a pool now."""
     reasons, about = [], f"NodePool {count.name}"
     needed = required_underutilized(config, count)
     if count.underutilized < needed:

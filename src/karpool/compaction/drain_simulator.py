@@ -33,7 +33,6 @@ class SimulatedRemoval:
 
     @property
     def reason(self) -> Reason | None:
-        """Why the node cannot be removed, if that is so."""
         return next(iter(self.nowhere.values()), None)
 
 
@@ -64,7 +63,6 @@ class DrainSimulator:
         return SimulatedRemoval(name, {self._key(row): self._name(target) for row, target in targets.items()}, nowhere)
 
     def apply(self, removal: SimulatedRemoval) -> None:
-        """Remove a node and move its pods to their places."""
         for key, place in removal.places.items():
             if place is not None:
                 self._snapshot.move(self._snapshot.pods.rows[key], place)

@@ -58,8 +58,6 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodOutcome:
-    """What happens to a pod when its node is drained."""
-
     pod: Pod
     leaves: bool
     why: str
@@ -72,8 +70,6 @@ class PodOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionExplanation:
-    """One node, and all that is known of it."""
-
     time: datetime
     view: NodeView
     chosen: bool
@@ -86,7 +82,6 @@ class CompactionExplanation:
 def explain(
     objects: Objects, config: Config, now: datetime, name: str, settings: CompactionSettings
 ) -> CompactionExplanation:
-    """Everything about a node of the cluster."""
     decision, pdbs = decide(objects, config, now, settings), EvictionBudgets(objects.pod_disruption_budgets)
     verdict = next(verdict for verdict in decision.nodes if verdict.view.name == name)
     view, count = verdict.view, next(pool for pool in decision.pools if pool.name == verdict.view.pool)

@@ -23,8 +23,6 @@ HELP: Final = {
 
 
 class GaugeSample(NamedTuple):
-    """A gauge's value for its labels."""
-
     name: str
     labels: Mapping[str, str]
     value: float

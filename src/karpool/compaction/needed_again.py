@@ -46,7 +46,6 @@ def _latest_first(view: NodeView) -> tuple[float, str]:
 
 
 def _uncordon(objects: Objects, node: Node) -> Objects:
-    """The objects with a node that is schedulable again."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE.key)
     schedulable = changed(node, spec=changed(node.spec, unschedulable=False, taints=taints))
     return changed(objects, nodes=tuple(schedulable if other.name == node.name else other for other in objects.nodes))

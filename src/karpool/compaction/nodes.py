@@ -26,8 +26,6 @@ TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """One node at one moment."""
-
     node: Node
     pool: str
     config: PoolConfig
@@ -42,7 +40,6 @@ class NodeView:
 
     @property
     def name(self) -> str:
-        """The node's name."""
         return self.node.name
 
     @property
@@ -52,7 +49,6 @@ class NodeView:
 
     @property
     def leaving(self) -> bool:
-        """Whether the node is being drained or deleted."""
         return self.mark.in_progress or is_deleting(self.node)
 
     @property
@@ -62,7 +58,6 @@ class NodeView:
 
 
 def view_node(node: Node, pods: Sequence[Pod], config: Config, now: datetime, settings: CompactionSettings) -> NodeView:
-    """Evaluate whether a node is under-used."""
     stored, used = decode_mark(node.metadata.annotations), usage(node, pods)
     name = pool_of(node.metadata.labels, settings.pool_label)
     pool = config.pool(name)
@@ -155,7 +150,6 @@ def all_exclusions(view: NodeView, now: datetime, settings: CompactionSettings) 
 
 
 def blockers(view: NodeView, pdbs: EvictionBudgets, now: datetime, settings: CompactionSettings) -> Iterator[Reason]:
-    """Everything that blocks the drain of an under-used node."""
     yield from node_blockers(view, now)
     due = marked_long_enough_at(view, now, settings)
     if now < due:
@@ -166,23 +160,31 @@ def blockers(view: NodeView, pdbs: EvictionBudgets, now: datetime, settings: Com
 
 
 def marked_long_enough_at(view: NodeView, now: datetime, settings: CompactionSettings) -> datetime:
-    """When the node will have been marked for long enough."""
     return (view.mark.marked_at or now) + settings.needed_marked_time
 
 
 def node_blockers(view: NodeView, now: datetime) -> Iterator[Reason]:
     """The annotations that block a drain, and an earlier scale-down that was given up."""
-    yield from _annotated(view.node)
-    retry = view.mark.retry_after
+    node, retry = view.node, view.mark.retry_after
+    if node.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
+        message = f"has {SCALE_DOWN_DISABLED}, so the autoscaler would not remove it"
+        yield _of(node, CompactionReasonCode.SCALE_DOWN_DISABLED, message)
+    if node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
+        yield _of(node, CompactionReasonCode.NODE_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}")
     if retry is not None and now < retry:
         message = f"an earlier scale-down was given up; it is left alone until {clock(retry, now)}"
-        yield _of(view.node, CompactionReasonCode.GIVEN_UP_RECENTLY, message)
+        yield _of(node, CompactionReasonCode.GIVEN_UP_RECENTLY, message)
 
 
 def pod_blockers(view: NodeView, pdbs: EvictionBudgets) -> Iterator[Reason]:
-    """The pods that block a drain, each with its reason."""
     for pod in sorted(view.pods, key=lambda pod: pod.key):
-        yield from _pod_blocker(pod, view.config, pdbs)
+        reason = eviction_blocker(pod)
+        if reason is None and view.config.skip_system_pods:
+            reason = autoscaler_blocker(pod, covered=bool(pdbs.matching(pod)))
+        if reason is None and view.config.respect_pdbs and needs_new_node(pod):
+            reason = pdbs.refusal(pod)
+        if reason is not None:
+            yield reason
 
 
 def warnings(view: NodeView, pdbs: EvictionBudgets) -> tuple[Reason, ...]:
@@ -190,25 +192,6 @@ def warnings(view: NodeView, pdbs: EvictionBudgets) -> tuple[Reason, ...]:
     pods = sorted(view.pods, key=lambda pod: pod.key)
     reasons = (autoscaler_blocker(pod, covered=bool(pdbs.matching(pod))) for pod in pods)
     return tuple(reason for reason in reasons if reason is not None)
-
-
-def _annotated(node: Node) -> Iterator[Reason]:
-    annotations = node.metadata.annotations
-    if annotations.get(SCALE_DOWN_DISABLED) == "true":
-        message = f"has {SCALE_DOWN_DISABLED}, so the autoscaler would not remove it"
-        yield _of(node, CompactionReasonCode.SCALE_DOWN_DISABLED, message)
-    if annotations.get(DO_NOT_DISRUPT) == "true":
-        yield _of(node, CompactionReasonCode.NODE_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}")
-
-
-def _pod_blocker(pod: Pod, config: PoolConfig, pdbs: EvictionBudgets) -> Iterator[Reason]:
-    reason = eviction_blocker(pod)
-    if reason is None and config.skip_system_pods:
-        reason = autoscaler_blocker(pod, covered=bool(pdbs.matching(pod)))
-    if reason is None and config.respect_pdbs and needs_new_node(pod):
-        reason = pdbs.refusal(pod)
-    if reason is not None:
-        yield reason
 
 
 def _of(node: Node, code: CompactionReasonCode, message: str) -> Reason:

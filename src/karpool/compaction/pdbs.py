@@ -7,8 +7,6 @@ from karpool.model.reasons import Reason
 
 
 class EvictionBudgets(PdbIndex):
-    """PodDisruptionBudgets, and whether they allow an eviction."""
-
     def refusal(self, pod: Pod) -> Reason | None:
         """Why an eviction of the pod would be refused now; pods that share a budget are evicted one after the other."""
         if not pod.active:

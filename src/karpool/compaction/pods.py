@@ -23,7 +23,6 @@ def must_leave(pod: Pod) -> bool:
 
 
 def needs_new_node(pod: Pod) -> bool:
-    """Whether the pod must leave a node that is drained, and needs another one."""
     return must_leave(pod) and pod.reschedulable
 
 
@@ -39,7 +38,6 @@ def why_stays(pod: Pod) -> str:
 
 
 def eviction_blocker(pod: Pod) -> Reason | None:
-    """Why the pod blocks the drain of its node, if it does."""
     if not pod.active:
         return None
     annotations = pod.metadata.annotations

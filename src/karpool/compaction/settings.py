@@ -9,8 +9,6 @@ _JITTER: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionSettings:
-    """Intervals, timeouts and the pool label."""
-
     needed_marked_time: timedelta = timedelta(seconds=300)
     """How long a node must have been marked before it is drained."""
     minimum_node_age: timedelta = timedelta(seconds=1200)

@@ -25,12 +25,10 @@ class NodeUsage:
 
     @property
     def memory_ratio(self) -> float | None:
-        """Requested by allocatable memory; None for a node without memory."""
         return _ratio(self.requested_memory, self.memory)
 
 
 def usage(node: Node, pods: Iterable[Pod]) -> NodeUsage:
-    """What unfinished pods request of a node."""
     cpu = memory = ZERO
     for pod in pods:
         requests = effective_requests(pod)

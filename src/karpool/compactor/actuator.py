@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import structlog
 from msgspec.structs import replace as changed
@@ -25,16 +25,6 @@ CONCURRENT_NODES: Final = 20
 """How many nodes are written at the same time."""
 
 
-class CompactionActuator(Protocol):
-    """Carries out actions."""
-
-    def with_marks(self, objects: Objects) -> Objects:
-        """The cluster to decide on: in a dry run, with the marks that were not written."""
-
-    async def execute(self, actions: Sequence[CompactionAction]) -> bool:
-        """Carry out actions; whether all succeeded."""
-
-
 class _ChangedError(Exception):
     """A node has changed since the decision."""
 
@@ -53,7 +43,6 @@ class ApiCompactionActuator:
         self._slots = asyncio.Semaphore(CONCURRENT_NODES)
 
     def with_marks(self, objects: Objects) -> Objects:
-        """The cluster as it is."""
         return objects
 
     async def execute(self, actions: Sequence[CompactionAction]) -> bool:
@@ -140,7 +129,6 @@ class DryRunActuator:
         return changed(objects, nodes=tuple(map(self._marked, objects.nodes)))
 
     async def execute(self, actions: Sequence[CompactionAction]) -> bool:
-        """Log the actions that were not logged last time."""
         logged = set()
         for action in actions:
             if isinstance(action, SetNodeState) and action.unschedulable is None:
@@ -160,14 +148,12 @@ class DryRunActuator:
 
 
 def _decided_on(node: Node, annotation: str) -> tuple[object, ...]:
-    """What a decision about a node's state depends on."""
     metadata = node.metadata
     leaving = metadata.deletion_timestamp is not None
     return metadata.uid, metadata.annotations.get(annotation), node.spec.unschedulable, leaving
 
 
 def _fields(action: CompactionAction) -> dict[str, Any]:
-    """An action as fields of the log."""
     match action:
         case SetNodeState():
             return {"action": _change(action), "node": action.node, "state": action.value}

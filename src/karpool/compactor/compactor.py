@@ -23,7 +23,7 @@ from karpool.compaction.config import CONFIG_MAP, Config
 from karpool.compaction.decide import CompactionDecision, nodes_by_reason
 from karpool.compaction.pools import pools_without_nodes
 from karpool.compaction.settings import CompactionSettings, jittered
-from karpool.compactor.actuator import ApiCompactionActuator, CompactionActuator, DryRunActuator
+from karpool.compactor.actuator import ApiCompactionActuator, DryRunActuator
 from karpool.compactor.config_source import Configuration, config_namespace, in_config_map, in_file, place_of
 from karpool.execution.actions import RecordEvent
 from karpool.kube.api_objects import ConfigMap
@@ -95,7 +95,7 @@ class Compactor:
         self._recorder = EventRecorder(
             self.client, uid_of=self._uid, instance=new_identity(), on_result=self.metrics.event
         )
-        self._actuator: CompactionActuator = (
+        self._actuator = (
             DryRunActuator()
             if settings.dry_run
             else ApiCompactionActuator(self.client, self.caches.nodes, self._recorder, on_done=self._made_progress)
@@ -119,11 +119,9 @@ class Compactor:
     # -- state ---------------------------------------------------------------------------------------------------
 
     def unhealthy(self) -> str | None:
-        """Why this process should be restarted, if it should."""
         return stalled(self.last_iteration, self.settings.stalled_after)
 
     def unready(self) -> str | None:
-        """Why this process is not ready, if it is not."""
         event, fields = self._status()
         about = ", ".join(fields["kinds"]) if "kinds" in fields else self.config.problem
         return None if event == _STARTED else f"{event}: {about}"

@@ -38,12 +38,10 @@ async def read_compactor_config(client: Client, *, name: str, namespace: str | N
 
 
 def place_of(key: str) -> str:
-    """The name of a ConfigMap's configuration in messages."""
     return f"ConfigMap {key}: data[{KEY}]"
 
 
 def in_config_map(store: Store[ConfigMap], key: str) -> Read:
-    """Read from a ConfigMap in a cache."""
     return lambda: _text(store.get(key), key)
 
 
@@ -80,7 +78,6 @@ class Configuration:
         self._text: str | bytes | None = None
 
     def refresh(self) -> bool:
-        """Whether there is a new valid configuration."""
         try:
             text = self._read()
             if text == self._text:

@@ -87,24 +87,18 @@ class SetClaimCondition:
 
 @dataclass(frozen=True, slots=True)
 class ClearClaimCondition:
-    """Remove a condition from a NodeClaim."""
-
     claim: str
     type: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetClaimNode:
-    """Write the name of its node into a NodeClaim's status."""
-
     claim: str
     node: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetPodEventTime:
-    """Write a NodeClaim's status.lastPodEventTime."""
-
     claim: str
     time: datetime
 

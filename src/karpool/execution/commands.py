@@ -3,7 +3,6 @@
 No state is kept: each pass decides from the tickets and the objects that they name.
 """
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,6 +15,7 @@ from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHE
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.rollback import roll_back
 from karpool.execution.tickets import CommandInProgress, ticket_of
+from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -27,7 +27,6 @@ _WAITING: Final = ("DisruptionWaitingReadiness", "waiting until the node is init
 
 
 def advance_commands(context: ReconcileContext, commands: list[CommandInProgress]) -> None:
-    """Take every command one step further."""
     queued = sum(len(command.ticket.nodes) for command in commands)
     settings = context.settings
     limit = min(max(settings.timeout_per_node * queued, settings.shortest_timeout), settings.longest_timeout)
@@ -83,7 +82,7 @@ def _replacement_gone(context: ReconcileContext, command: CommandInProgress) -> 
 
 def _pod_arrived(context: ReconcileContext, command: CommandInProgress) -> str | None:
     """A pod that came to a candidate after the decision, which found no place for it."""
-    for pod in _pods(context, command):
+    for pod in (pod for node in _nodes(context, command) for pod in context.pods_on(node.name)):
         if _bound_since(pod, command.ticket.created) and pod.reschedulable and not tolerates_disruption(pod):
             return f"pod {pod.key} came to node {pod.spec.node_name}"
     return None
@@ -98,10 +97,8 @@ def _bound_since(pod: Pod, moment: datetime) -> bool:
     return when is not None and when > moment and when.replace(microsecond=0) > moment.replace(microsecond=0)
 
 
-def _pods(context: ReconcileContext, command: CommandInProgress) -> Iterator[Pod]:
-    for claim in command.waiting:
-        for node in context.nodes_of.get(claim.name, ()):
-            yield from context.pods_on(node.name)
+def _nodes(context: ReconcileContext, command: CommandInProgress) -> list[Node]:
+    return [node for claim in command.waiting for node in context.nodes_of.get(claim.name, ())]
 
 
 # -- what a command waits for ------------------------------------------------------------------------------------------
@@ -109,13 +106,9 @@ def _pods(context: ReconcileContext, command: CommandInProgress) -> Iterator[Pod
 
 def _tainted(context: ReconcileContext, command: CommandInProgress) -> bool:
     """Whether all candidates have the taint; a missing one is added."""
-    untainted = [
-        node
-        for claim in command.waiting
-        for node in context.nodes_of.get(claim.name, ())
-        if context.settings.taint not in node.spec.taints
-    ]
-    context.do(*(AddTaint(node.name, context.settings.taint) for node in untainted))
+    taint = context.settings.taint
+    untainted = [node for node in _nodes(context, command) if taint not in node.spec.taints]
+    context.do(*(AddTaint(node.name, taint) for node in untainted))
     return not untainted
 
 
@@ -165,11 +158,12 @@ def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
     uncommitted = [claim for claim in command.waiting if not _is_committed(claim)]
     for claim in uncommitted:
         _commit(context, command, claim)
+    why = f"is removed because it is {command.ticket.cause.lower()} ({command.ticket.method})"
     for claim in () if uncommitted else command.waiting:
         context.do(DeleteClaim(claim.name, claim.metadata.uid))
-        context.record_event("NodeClaim", claim.name, "DisruptionTerminating", _why(command))
+        context.record_event("NodeClaim", claim.name, "DisruptionTerminating", why)
         for node in context.nodes_of.get(claim.name, ()):
-            context.record_event("Node", node.name, "DisruptionTerminating", _why(command))
+            context.record_event("Node", node.name, "DisruptionTerminating", why)
 
 
 def _is_committed(claim: NodeClaim) -> bool:
@@ -182,7 +176,3 @@ def _commit(context: ReconcileContext, command: CommandInProgress, claim: NodeCl
     if condition(claim.status.conditions, DISRUPTION_REASON) is None:
         context.set_condition(claim, DISRUPTION_REASON, "True", cause, cause)
     context.do(replace(command.ticket, committed=True).on(claim.name))
-
-
-def _why(command: CommandInProgress) -> str:
-    return f"is removed because it is {command.ticket.cause.lower()} ({command.ticket.method})"

@@ -21,6 +21,5 @@ TERMINATED: Final = "Terminated"
 
 
 def instance_terminated(claim: NodeClaim) -> bool:
-    """Whether the claim says that its instance is gone."""
     current = condition(claim.status.conditions, INSTANCE_TERMINATING)
     return current is not None and current.status == "True" and current.reason == TERMINATED

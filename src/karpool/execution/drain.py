@@ -71,7 +71,6 @@ def _is_late(pod: Pod, deadline: datetime, now: datetime) -> bool:
 
 
 def grace_seconds(pod: Pod) -> int:
-    """A pod's termination grace period."""
     seconds = pod.spec.termination_grace_period_seconds
     return DEFAULT_GRACE if seconds is None else seconds
 

@@ -21,7 +21,6 @@ def delete_expired(context: ReconcileContext, claim: NodeClaim) -> bool:
 
 
 def _expires(claim: NodeClaim) -> datetime | None:
-    """When the claim reaches `expireAfter`."""
     created, length = claim.metadata.creation_timestamp, claim.spec.expire_after.delta
     return None if created is None or length is None else created + length
 

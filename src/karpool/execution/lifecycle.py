@@ -4,7 +4,7 @@ Launching is the provider's part: it writes a claim's provider id, size and labe
 """
 
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from karpool.execution.actions import Action
 from karpool.execution.disruption_conditions import set_consolidatable, set_drifted
@@ -16,8 +16,6 @@ from karpool.execution.state import ExecutionState
 from karpool.model.labels import NODEPOOL
 from karpool.model.objects import Objects
 
-_NO_STATE: Final = ExecutionState()
-
 
 class LifecycleResult(NamedTuple):
     """The actions to take now, and when to run again even if no object changes."""
@@ -27,8 +25,7 @@ class LifecycleResult(NamedTuple):
 
 
 def lifecycle(objects: Objects, now: datetime, settings: ExecutionSettings) -> LifecycleResult:
-    """The next actions for every claim that nobody has deleted."""
-    context = ReconcileContext(objects, _NO_STATE, now, settings)
+    context = ReconcileContext(objects, ExecutionState(), now, settings)
     pools = {pool.name: pool for pool in objects.node_pools}
     for claim in objects.node_claims:
         if claim.metadata.deletion_timestamp is not None or delete_expired(context, claim):

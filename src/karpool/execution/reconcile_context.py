@@ -52,7 +52,6 @@ class ReconcileContext:
 
     @cached_property
     def claims(self) -> dict[str, NodeClaim]:
-        """The claims by name."""
         return {claim.name: claim for claim in self.objects.node_claims}
 
     @cached_property
@@ -72,7 +71,6 @@ class ReconcileContext:
         return nodes
 
     def do(self, *actions: Action) -> None:
-        """Add actions to this pass."""
         self._changes += actions
 
     @property
@@ -113,7 +111,6 @@ class ReconcileContext:
         return ready
 
     def next_state(self) -> ExecutionState:
-        """What to remember until the next pass."""
         return ExecutionState(
             evictions=self.evictions,
             terminations=self.terminations,

@@ -16,7 +16,6 @@ ROLLED_BACK: Final = "DisruptionRolledBack"
 
 
 def roll_back(context: ReconcileContext, command: CommandInProgress, why: str) -> None:
-    """Undo everything that a command has done so far."""
     ticket = command.ticket
     replacements = _open_replacements(context, ticket)
     for claim in replacements:
@@ -55,7 +54,6 @@ def _in_use(context: ReconcileContext, replacement: NodeClaim) -> bool:
 
 
 def _unmark(context: ReconcileContext, claim: NodeClaim) -> None:
-    """Remove the taint and the condition of a disruption candidate."""
     for node in context.nodes_of.get(claim.name, ()):
         if context.settings.taint in node.spec.taints and node.metadata.deletion_timestamp is None:
             context.do(RemoveTaint(node.name, context.settings.taint))

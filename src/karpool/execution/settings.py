@@ -37,5 +37,4 @@ class ExecutionSettings:
 
     @property
     def taint(self) -> Taint:
-        """The taint of nodes to be disrupted."""
         return Taint(key=self.taint_key, effect="NoSchedule")

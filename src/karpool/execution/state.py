@@ -22,8 +22,6 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionState:
-    """Back-off times and nominations."""
-
     evictions: Mapping[str, Attempt] = field(default_factory=dict)
     """By the uid of a pod."""
     terminations: Mapping[str, datetime] = field(default_factory=dict)

@@ -31,7 +31,6 @@ NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balance
 
 
 def terminate(context: ReconcileContext) -> None:
-    """Take every deleted node and claim one step further."""
     for claim in context.claims.values():
         if claim.metadata.deletion_timestamp is not None and TERMINATION_FINALIZER in claim.metadata.finalizers:
             _terminate_claim(context, claim)
@@ -51,7 +50,6 @@ def _terminate_claim(context: ReconcileContext, claim: NodeClaim) -> None:
 
 
 def _write_deadline(context: ReconcileContext, claim: NodeClaim) -> None:
-    """Write the end of the termination grace period, once."""
     deleted, grace = claim.metadata.deletion_timestamp, claim.spec.termination_grace_period
     if deleted is None or grace is None or grace.delta is None or TERMINATION_TIMESTAMP in claim.metadata.annotations:
         return

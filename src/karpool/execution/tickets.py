@@ -35,7 +35,6 @@ class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
     committed: bool = False
 
     def on(self, claim: str) -> Annotate:
-        """The action that writes this ticket on a claim."""
         return Annotate("NodeClaim", claim, COMMAND, msgspec.json.encode(self).decode())
 
 
@@ -48,7 +47,6 @@ class CommandInProgress:
 
     @property
     def waiting(self) -> tuple[NodeClaim, ...]:
-        """The members that are not being deleted yet."""
         return tuple(claim for claim in self.members if claim.metadata.deletion_timestamp is None)
 
 
@@ -81,7 +79,6 @@ def commands_in_progress(claims: Iterable[NodeClaim]) -> list[CommandInProgress]
 
 
 def nodes_in_commands(objects: Objects) -> frozenset[str]:
-    """The names of the nodes that commands are about to remove."""
     return frozenset(name for command in commands_in_progress(objects.node_claims) for name in command.ticket.nodes)
 
 

@@ -5,7 +5,7 @@ one object become one patch; different objects are written concurrently.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -54,7 +54,6 @@ class ApiActuator:
         self._failures = 0
 
     def execute(self, actions: Sequence[a.Action], *, alive: Alive, in_order: bool = False) -> None:
-        """Collect actions for `flush`."""
         self._batches.append(_Batch(tuple(actions), alive, in_order))
 
     async def flush(self) -> None:
@@ -70,8 +69,8 @@ class ApiActuator:
                 await self._concurrently(actions, together[-1].alive)
 
     async def _in_order(self, batch: _Batch) -> None:
-        for step in _by_type(batch.actions):
-            if not await self._concurrently(step, batch.alive):
+        for _, step in groupby(batch.actions, key=type):  # none depends on another of its type
+            if not await self._concurrently(list(step), batch.alive):
                 return
 
     def take_failures(self) -> int:
@@ -123,13 +122,7 @@ class ApiActuator:
                     pass  # an edit, written above
 
 
-def _by_type(actions: Iterable[a.Action]) -> list[list[a.Action]]:
-    """Actions that start a command, in groups of one type; within a group no action depends on another."""
-    return [list(group) for _, group in groupby(actions, key=type)]
-
-
 def _object_of(action: a.Action) -> tuple[str, str]:
-    """The object that an action is about."""
     match action:
         case a.CreateClaim(claim=claim):
             return "NodeClaim", claim.name
@@ -146,5 +139,4 @@ def _object_of(action: a.Action) -> tuple[str, str]:
 
 
 def _edited_part(action: a.Action) -> str | None:
-    """The part of an object that an edit is about; None for actions that are not edits."""
     return target(action)[2] if isinstance(action, Edit) else None

@@ -8,8 +8,6 @@ from karpool.observability.metrics import Metrics
 
 
 class OperatorCaches(ClusterCaches):
-    """The caches of the controller."""
-
     def __init__(self, client: Client, metrics: Metrics) -> None:
         super().__init__(client, metrics.watch_restarted)
         self.feeds = CacheFeeds(

@@ -14,7 +14,7 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.decide import Decision
 from karpool.execution.actions import Action, RecordEvent
 from karpool.execution.rollback import ROLLED_BACK
-from karpool.execution.tickets import Ticket, ticket_of
+from karpool.execution.tickets import ticket_of
 from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodeClaimSpec
 from karpool.model.reasons import Reason
@@ -57,7 +57,6 @@ class DecisionReporter(DecisionObserver):
         self._requested: tuple[NodeClaimSpec, ...] = ()
 
     def pass_started(self) -> None:
-        """Remember when a pass starts."""
         self._pass_started = time.perf_counter()
 
     # -- passes --------------------------------------------------------------------------------------------------
@@ -95,7 +94,6 @@ class DecisionReporter(DecisionObserver):
     # -- commands ------------------------------------------------------------------------------------------------
 
     def command_dropped(self, command: Command, reason: Reason) -> None:
-        """Report a command whose validation failed."""
         self._metrics.command_invalidated(str(command.method))
         self._journal.dropped(self._clock(), command, reason)
         _log.info("command dropped", **_summary(command), code=reason.code, why=reason.message, about=reason.object)
@@ -117,16 +115,13 @@ class DecisionReporter(DecisionObserver):
         """Report each command that is rolled back, once."""
         for action in actions:
             if isinstance(action, RecordEvent) and action.reason == ROLLED_BACK:
-                ticket = self._ticket(action.name)
+                claim = self._store.claims.get(action.name)
+                ticket = None if claim is None else ticket_of(claim)
                 if ticket is not None and ticket.id not in self._rolled_back:
                     self._rolled_back.add(ticket.id)
                     self._metrics.command_rolled_back(ticket.method, "replace" if ticket.replacements else "delete")
                     self._journal.rolled_back(self._clock(), ticket, action.message)
                     _log.warning("command rolled back", command=ticket.id, nodes=list(ticket.nodes), why=action.message)
-
-    def _ticket(self, name: str) -> Ticket | None:
-        claim = self._store.claims.get(name)
-        return None if claim is None else ticket_of(claim)
 
     # -- provisioning --------------------------------------------------------------------------------------------
 

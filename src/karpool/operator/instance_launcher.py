@@ -51,7 +51,6 @@ class InstanceLauncher:
         self._terminating: dict[str, asyncio.Task[None]] = {}
 
     def launch_pending(self) -> None:
-        """Start the launches of new claims, and those that an earlier process left unfinished."""
         for claim in self._store.claims:
             uid = claim.metadata.uid
             if uid not in self._done and uid not in self._launching and _needs_launch(claim):

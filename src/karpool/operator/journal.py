@@ -81,7 +81,6 @@ class Journal:
             self.write(NoDecisionRecord(time=time, rejected=kept_nodes(rejected)))
 
     def started(self, time: datetime, command: Command) -> None:
-        """A command starts."""
         self.write(
             StartedRecord(
                 time=time,
@@ -94,12 +93,10 @@ class Journal:
         )
 
     def dropped(self, time: datetime, command: Command, reason: Reason) -> None:
-        """A command is not started, because its validation failed."""
         method, cause = command.method.value, command.cause.value
         self.write(DroppedRecord(time=time, method=method, reason=cause, nodes=command.nodes, reasons=(reason,)))
 
     def rolled_back(self, time: datetime, ticket: Ticket, message: str) -> None:
-        """A command that had started is rolled back."""
         self.write(
             RolledBackRecord(
                 time=time, id=ticket.id, method=ticket.method, reason=ticket.cause, nodes=ticket.nodes, message=message

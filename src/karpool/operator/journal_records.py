@@ -15,15 +15,11 @@ Rejected = Sequence[tuple[str, Sequence[Reason]]]
 
 
 class JournalRecord(DocumentPart, frozen=True, kw_only=True, tag_field="kind"):
-    """One line: what happened, and when."""
-
     api_version: str = API_VERSION
     time: datetime
 
 
 class KeptNode(DocumentPart, frozen=True, kw_only=True):
-    """A node that stays, and every reason why."""
-
     name: str
     reasons: tuple[Reason, ...]
 
@@ -55,8 +51,6 @@ class DecisionRecord(JournalRecord, frozen=True, kw_only=True, tag="Decision"):
 
 
 class NoDecisionRecord(JournalRecord, frozen=True, kw_only=True, tag="NoDecision"):
-    """A pass without a command, and why every node stays."""
-
     rejected: tuple[KeptNode, ...]
 
 
@@ -80,8 +74,6 @@ class DroppedRecord(JournalRecord, frozen=True, kw_only=True, tag="Dropped"):
 
 
 class RolledBackRecord(JournalRecord, frozen=True, kw_only=True, tag="RolledBack"):
-    """A command that was started and rolled back."""
-
     id: str
     method: str
     reason: str
@@ -121,12 +113,10 @@ def known_savings(command: Command) -> float | None:
 
 
 def kept_nodes(rejected: Rejected) -> tuple[KeptNode, ...]:
-    """Nodes that stay, as parts of a record."""
     return tuple(KeptNode(name=name, reasons=tuple(reasons)) for name, reasons in rejected)
 
 
 def requested_node(claim: NodeClaim) -> RequestedNode:
-    """A NodeClaim as part of a record."""
     values = {
         requirement.key: requirement.values for requirement in claim.spec.requirements if requirement.operator == "In"
     }

@@ -81,7 +81,6 @@ def _pool(item: Object) -> str:
 
 
 def _fields(claim: NodeClaim) -> dict[str, str]:
-    """A claim as fields of the log."""
     ticket = ticket_of(claim)
     fields = {"claim": claim.name, "node": claim.status.node_name, "pool": _pool(claim)}
     return fields if ticket is None else {**fields, "command": ticket.id}

@@ -26,8 +26,6 @@ _RESTART_DELAY: Final = 10.0
 
 
 class Loop:
-    """Runs the controller while this process leads."""
-
     def __init__(
         self,
         queue: TaskQueue,
@@ -80,7 +78,6 @@ class Loop:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _wait(self, stop: asyncio.Event) -> None:
-        """Wait for a change or a task that is due."""
         due = self._queue.wait()
         timeout = LONGEST_WAIT if due is None else min(due, LONGEST_WAIT)
         waits = [asyncio.create_task(self._changes.waiting.wait()), asyncio.create_task(stop.wait())]

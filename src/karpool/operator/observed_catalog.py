@@ -23,7 +23,6 @@ class ObservedCatalog:
 
     @property
     def catalog(self) -> Catalog:
-        """The types that can be launched, and those of existing nodes."""
         version = (self._store.nodes.version, self._store.claims.version)
         if self._catalog is None or (version != self._version and self._types() != self._seen):
             self._seen = self._types()
@@ -32,7 +31,6 @@ class ObservedCatalog:
         return self._catalog
 
     def _types(self) -> frozenset[str]:
-        """The types of nodes and claims."""
         objects = (*self._store.nodes, *self._store.claims)
         return frozenset(
             entry.metadata.labels[INSTANCE_TYPE] for entry in objects if INSTANCE_TYPE in entry.metadata.labels

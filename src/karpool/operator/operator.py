@@ -117,18 +117,15 @@ class Operator:
 
     @property
     def leading(self) -> bool:
-        """Whether this process leads."""
         return self._always_leads or (self._elector is not None and self._elector.leading)
 
     def _may_write(self) -> bool:
         return self.leading and not self.settings.dry_run
 
     def unhealthy(self) -> str | None:
-        """Why this process should be restarted, if it should."""
         return None if self.loop is None else stalled(self.loop.last_iteration, self.settings.stalled_after)
 
     def unready(self) -> str | None:
-        """Why this process is not ready, if it is not."""
         missing = self.caches.unsynced()
         if missing:
             return f"waiting for {', '.join(missing)}"

@@ -13,7 +13,6 @@ class StorePdbSource:
         self._pdbs = PdbLimits(())
 
     def pdbs(self) -> PdbLimits:
-        """The current budgets."""
         if self._version != self._store.pdbs.version:
             self._version = self._store.pdbs.version
             self._pdbs = PdbLimits(self._store.pdbs.listed())

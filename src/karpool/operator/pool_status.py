@@ -36,7 +36,6 @@ class DesiredPoolStatus:
 
     @property
     def nodes(self) -> int:
-        """How many nodes the pool has."""
         return self.resources["nodes"].units
 
 

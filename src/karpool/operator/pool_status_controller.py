@@ -30,8 +30,6 @@ NodeClasses = Callable[[NodePool], bool | None]
 
 
 class _Written(NamedTuple):
-    """A status that a pool has, and the version of the pool."""
-
     uid: str
     version: int
     status: DesiredPoolStatus
@@ -122,7 +120,6 @@ class PoolStatusController:
     # -- writes --------------------------------------------------------------------------------------------------
 
     def _is_written(self, pool: NodePool, status: DesiredPoolStatus) -> bool:
-        """Whether the pool has this status, and was not changed since."""
         last = self._written.get(pool.name)
         if last is None:
             return False

@@ -25,11 +25,9 @@ class TaskQueue:
 
     @property
     def moment(self) -> datetime:
-        """The time of day."""
         return self._wall()
 
     def after(self, delay: float, task: Task) -> None:
-        """Run a task in so many seconds."""
         self._sequence += 1
         heappush(self._heap, (self._steady() + max(0.0, delay), self._sequence, task))
 

@@ -27,7 +27,6 @@ def provider_names() -> tuple[str, ...]:
 
 
 def provider_maker(name: str) -> "Callable[[ProviderContext], Provider]":
-    """The function that makes a provider."""
     plugin = _load(name)
     function: Any = getattr(plugin.value, "provider", plugin.value)
     if not callable(function):
@@ -36,7 +35,6 @@ def provider_maker(name: str) -> "Callable[[ProviderContext], Provider]":
 
 
 def default_catalog(name: str) -> str | None:
-    """The catalogue of a provider that has one of its own."""
     loaded = _load(name).value
     module = sys.modules.get(getattr(loaded, "__module__", ""), loaded)
     return getattr(module, "DEFAULT_CATALOG", None)

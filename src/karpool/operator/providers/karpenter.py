@@ -16,7 +16,6 @@ TAINT: Final = "karpool.sh/disrupted"
 
 
 def provider(context: ProviderContext) -> Provider:
-    """The provider for a cluster that Karpenter runs."""
     return Provider(
         catalog_source=ObservedCatalog(context.caches.store, context.catalog_for),
         duties=Duties(provisions=False, manages_lifecycle=False),

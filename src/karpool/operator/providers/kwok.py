@@ -49,14 +49,10 @@ _CHOSEN: Final = (names.INSTANCE_TYPE, names.ZONE, names.CAPACITY_TYPE)
 
 
 class KwokNodeClassSpec(Wire):
-    """How long the Node of an instance takes to register."""
-
     node_registration_delay: Duration | None = None
 
 
 class KwokNodeClass(Object):
-    """The configuration of such instances."""
-
     spec: KwokNodeClassSpec = KwokNodeClassSpec()
 
 
@@ -67,8 +63,6 @@ KWOK_NODE_CLASSES: Final = Resource(
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How the instances of a node class behave."""
-
     launch: float = 0.0
     registration: float = 0.0
     termination: float = 0.0
@@ -91,7 +85,6 @@ class Behaviour:
         )
 
     def is_short(self, key: OfferingKey) -> bool:
-        """Whether an offering is not available."""
         return any(fnmatchcase("/".join(key), pattern) for pattern in self.shortages)
 
 
@@ -237,7 +230,6 @@ class Kwok:
 
 
 def provider(context: ProviderContext) -> Provider:
-    """The provider for trials and tests."""
     classes: Store[KwokNodeClass] = Store()
     context.caches.watch(KWOK_NODE_CLASSES, classes)
     kwok = Kwok(context.client, context.caches.store, classes, context.catalog_for((), ()), context.clock)

@@ -24,8 +24,6 @@ class LaunchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LaunchedInstance:
-    """A launched instance, as it is written into its claim."""
-
     provider_id: str
     labels: Mapping[str, str]
     capacity: Mapping[str, Quantity]
@@ -60,10 +58,6 @@ class ProviderContext:
     clock: Callable[[], datetime]
 
 
-def _unknown(_pool: NodePool) -> bool | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A provider; without `instances`, another controller in the cluster launches NodeClaims."""
@@ -74,5 +68,5 @@ class Provider:
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     annotated_budgets: bool = False
     """Whether budgets are read from the pool's annotation, because another controller reads its spec."""
-    node_class_ready: Callable[[NodePool], bool | None] = _unknown
+    node_class_ready: Callable[[NodePool], bool | None] = lambda _pool: None
     """Whether the node class of a pool can be used; None: unknown."""
