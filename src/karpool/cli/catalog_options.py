@@ -92,8 +92,6 @@ def catalog_opener_options(command: Callable[..., R]) -> Callable[..., R]:
 
 @dataclass(frozen=True, slots=True)
 class CatalogOpener:
-    """Opens the catalogue that the options ask for."""
-
     source: str
     chosen: bool
     """Whether an option names the source."""

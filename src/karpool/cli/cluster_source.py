@@ -24,8 +24,6 @@ from karpool.wire.problems import one_line
 
 @dataclass(frozen=True, slots=True)
 class LoadedCluster:
-    """Objects, the catalogue for them, and the settings that go with it."""
-
     objects: Objects
     catalog: Catalog
     settings: DisruptionSettings

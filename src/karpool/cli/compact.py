@@ -256,7 +256,6 @@ def _show(result: Compaction | CompactionNode, given: Mapping[str, Any]) -> None
 
 
 def _known(objects: Objects, name: str) -> str:
-    """The name of a node, if there is one of it."""
     names = [node.name for node in objects.nodes]
     if name not in names:
         hint = suggestion(name, names)
@@ -275,7 +274,6 @@ def _config(name: str | None, files: tuple[str, ...]) -> Config:
 
 
 def _live_config(kube: KubeContext, name: str, namespace: str | None) -> Config:
-    """The configuration that the live cluster holds."""
     from karpool.compactor.config_source import read_compactor_config
 
     return query_cluster(kube, lambda client: read_compactor_config(client, name=name, namespace=namespace))

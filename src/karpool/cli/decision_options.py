@@ -105,8 +105,6 @@ _DEFAULTS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The options of decisions, as settings."""
-
     settings: DisruptionSettings
     options: Options
     now: datetime

@@ -29,8 +29,6 @@ WITHOUT -f
 
 @dataclass(frozen=True, slots=True)
 class KubeContext:
-    """Which live cluster is meant."""
-
     context: str | None = None
     kubeconfig: Path | None = None
 

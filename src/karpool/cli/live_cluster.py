@@ -41,8 +41,6 @@ def query_cluster(kube: KubeContext, query: Callable[["Client"], Awaitable[T]]) 
 
 
 class Purpose(Enum):
-    """What a cluster is read for."""
-
     DECIDE = "plans and explanations"
     COMPACT = "the compactor"
     KEEP = "a snapshot"
@@ -69,7 +67,6 @@ def _target(kube: KubeContext) -> "Target":
 
 
 async def query_target(target: "Target", query: Callable[["Client"], Awaitable[T]], timeouts: "Timeouts") -> T:
-    """The answer of a cluster to a query."""
     from karpool.kube.client import Client
     from karpool.live import USER_AGENT
 

@@ -27,7 +27,6 @@ LOG_OPTIONS: Final = (
 def run_service(
     work: Callable[["asyncio.Event"], Awaitable[None]], shutdown_timeout: timedelta, log_format: str, log_level: str
 ) -> NoReturn:
-    """Work until a signal comes, and exit."""
     import asyncio
 
     from karpool.live.process import run_until_signalled

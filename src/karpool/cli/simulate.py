@@ -170,8 +170,6 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
 
 @dataclass(frozen=True)
 class ClusterCatalog:
-    """Opens the catalogue for a cluster in files."""
-
     opener: CatalogOpener
     files: tuple[str, ...]
 

@@ -76,12 +76,10 @@ def validate(context: click.Context, files: tuple[str, ...], output: str) -> Non
 
 
 def warnings_about(loaded: Loaded) -> tuple[Problem, ...]:
-    """Everything that is allowed but probably not meant."""
     return (*loaded.warnings, *_costly_weights(loaded), *_ignored_protection(loaded))
 
 
 def _ignored_protection(loaded: Loaded) -> Iterator[Problem]:
-    """do-not-disrupt annotations that mean nothing."""
     for pod in loaded.objects.pods:
         if (reason := ignored_protection(pod)) is not None:
             flaw = Flaw(annotation_path(DO_NOT_DISRUPT), str(reason.code), reason.message)

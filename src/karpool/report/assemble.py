@@ -19,7 +19,6 @@ _DAYS_AHEAD: Final = 7
 
 
 def plan_document(plan: Plan) -> document.PlanDocument:
-    """A plan as its document."""
     before, after = _totals(plan.before), _totals(plan.after)
     known = not any(step.command.unpriced for step in plan.steps)
     saved = plan.before.price - plan.after.price if known else None
@@ -114,7 +113,6 @@ def _word(command: Command | None) -> document.Verdict:
 
 
 def explanation(context: DecisionContext, explained: NodeExplanation) -> document.ExplanationDocument:
-    """The explanation of a node as its document."""
     candidate = explained.candidate
     labels, node = candidate.state.labels, candidate.state.node
     created = node.metadata.creation_timestamp if node else None

@@ -54,8 +54,6 @@ class NodePart(DocumentPart, frozen=True, kw_only=True):
 
 
 class Compaction(DocumentPart, frozen=True, kw_only=True):
-    """The whole decision."""
-
     api_version: str = API_VERSION
     kind: str = "Compaction"
     time: datetime
@@ -65,7 +63,6 @@ class Compaction(DocumentPart, frozen=True, kw_only=True):
 
 
 def compaction_document(decision: CompactionDecision) -> Compaction:
-    """A decision as a document."""
     chosen = {node.node for node in decision.chosen}
     return Compaction(
         time=decision.time,
@@ -76,7 +73,6 @@ def compaction_document(decision: CompactionDecision) -> Compaction:
 
 
 def node_part(verdict: CompactionVerdict, *, chosen: bool) -> NodePart:
-    """A node as the document shows it."""
     view = verdict.view
     change: Change | None = "mark" if view.mark.marked else "unmark"
     if view.mark.marked == view.stored_mark.marked:

@@ -63,8 +63,6 @@ class ExplainedPart(NodePart, frozen=True, kw_only=True):
 
 
 class CompactionNode(DocumentPart, frozen=True, kw_only=True):
-    """The whole explanation."""
-
     api_version: str = API_VERSION
     kind: str = "CompactionNode"
     time: datetime
@@ -72,7 +70,6 @@ class CompactionNode(DocumentPart, frozen=True, kw_only=True):
 
 
 def compaction_node(explained: CompactionExplanation) -> CompactionNode:
-    """What is known of a node, as a document."""
     view, mark = explained.view, explained.view.mark
     created = view.node.metadata.creation_timestamp
     plain = node_part(CompactionVerdict(view, explained.reasons), chosen=explained.chosen)

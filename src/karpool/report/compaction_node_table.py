@@ -12,7 +12,6 @@ from karpool.report.terminal import Cell, Screen, right, wrapped
 
 
 def print_compaction_node(document: CompactionNode, screen: Screen) -> None:
-    """Everything about a node, top down."""
     _facts(document, screen)
     _uses(document.node, screen)
     _lines("It still waits", list(_waits(document.node.waits_for, document.time)), screen)

@@ -7,7 +7,6 @@ from karpool.report.terminal import Screen, right, wrapped
 
 
 def print_compaction(compaction: Compaction, screen: Screen, *, every_node: bool) -> None:
-    """The whole decision, top down."""
     screen.line(
         screen.text("Compaction", "bold"), f" as of {compaction.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage"
     )

@@ -36,8 +36,6 @@ class TotalsPart(DocumentPart, frozen=True, kw_only=True):
 
 
 class Savings(DocumentPart, frozen=True, kw_only=True):
-    """What a whole plan saves."""
-
     price_per_hour: float | None
     percent: float | None
 
@@ -134,8 +132,6 @@ class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):
 
 
 class Utilisation(DocumentPart, frozen=True, kw_only=True):
-    """How much of a resource the pods of a node request."""
-
     requested: Quantity
     allocatable: Quantity
     ratio: float
@@ -231,5 +227,4 @@ class Drawing(DocumentPart, frozen=True, kw_only=True):
 
 
 def to_json(document: DocumentPart) -> bytes:
-    """The document as other programs read it."""
     return msgspec.json.encode(document, enc_hook=encode_value)

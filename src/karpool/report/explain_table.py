@@ -12,7 +12,6 @@ _VERDICTS: Final = {"keep": "stays", "delete": "can go", "replace": "can be repl
 
 
 def print_explanation(explanation: ExplanationDocument, screen: Screen) -> None:
-    """The whole explanation, top down."""
     _facts(explanation, screen)
     _utilisation(explanation, screen)
     _rules(explanation, screen)

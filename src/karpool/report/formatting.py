@@ -24,7 +24,6 @@ def amount(price: float | None) -> str:
 
 
 def per_hour(price: float | None) -> str:
-    """A price per hour with its unit."""
     return f"{amount(price)} $/h"
 
 
@@ -39,7 +38,6 @@ def percent(value: float | None) -> str:
 
 
 def ratio(value: float | None, digits: int = 0) -> str:
-    """A part of a whole as a percentage."""
     return UNKNOWN if value is None else f"{value:.{digits}%}"
 
 

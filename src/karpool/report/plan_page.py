@@ -28,7 +28,6 @@ class _PageData:
         self._nodes: dict[str, int] = {}
 
     def build(self) -> dict[str, Any]:
-        """The data that model.js reads."""
         nodes = [*self._todays_nodes(), *self._new_nodes()]
         commands = [self._command(command) for command in self._plan.commands]
         plan = self._plan

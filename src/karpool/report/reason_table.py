@@ -11,8 +11,6 @@ _EXAMPLES: Final = 2
 
 
 class NodeWithReasons(Protocol):
-    """A node of a document, and why it stays."""
-
     @property
     def name(self) -> str: ...
 
@@ -31,7 +29,6 @@ def sentence(reason: Reason, node: str = "") -> str:
 
 
 def reason_lines(node: NodeWithReasons, screen: Screen) -> Cell:
-    """A cell with each reason of a node on a line."""
     return screen.lines(f"{reason.code}: {sentence(reason, node.name)}" for reason in node.reasons)
 
 

@@ -38,7 +38,6 @@ def simulation_page(document: Simulation, comparison: Comparison) -> str:
 
 
 def _data(document: Simulation, comparison: Comparison, drawn: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows under the pointer."""
     begin, at = measured_from(comparison), times(comparison)
     return {
         "policies": list(document.policies),

@@ -100,8 +100,6 @@ def plot(comparison: Comparison, measure: Measure, drawn: Sequence[PlotLine]) ->
 
 
 class _Frame(NamedTuple):
-    """The scales of a plot."""
-
     span: float
     ceiling: float
 

@@ -85,13 +85,11 @@ def shown_rows(document: Simulation) -> list[Row]:
 
 
 def headline(document: Simulation) -> str:
-    """What was run."""
     runs = f"seed {document.seed}" if document.seeds == 1 else f"{document.seeds} seeds from {document.seed}"
     return f"{document.scenario or 'scenario'}: {age(document.length_seconds)}, {runs}"
 
 
 def print_simulation(document: Simulation, screen: "Screen") -> None:
-    """The comparison of the policies."""
     from karpool.report.terminal import right
 
     screen.line(screen.text(headline(document), "bold"))

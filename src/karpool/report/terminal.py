@@ -32,12 +32,10 @@ class TableColumn:
 
 
 def right(title: str) -> TableColumn:
-    """A column aligned to the right."""
     return TableColumn(title, "right")
 
 
 def wrapped(title: str) -> TableColumn:
-    """A column whose long cells break into lines."""
     return TableColumn(title, wraps=True)
 
 
@@ -63,7 +61,6 @@ class Screen:
         )
 
     def heading(self, text: str) -> None:
-        """A section's title, with a blank line above."""
         self._console.print()
         self._console.print(self.text(text, "bold"))
 

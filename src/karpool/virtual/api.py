@@ -28,7 +28,6 @@ class Api:
         )
 
     def create_pod(self, pod: Pod) -> Pod:
-        """Create a pod, with a new uid."""
         return self.world.store.pods.put(self._stamped(pod))
 
     def create_node(self, node: Node) -> Node:
@@ -58,11 +57,9 @@ class Api:
         return True
 
     def delete_node(self, name: str, uid: str | None = None) -> None:
-        """Delete a node, which stays as long as it has finalizers."""
         self._delete(self.world.store.nodes, name, uid)
 
     def delete_claim(self, name: str, uid: str | None = None) -> None:
-        """Delete a NodeClaim, which stays as long as it has finalizers."""
         self._delete(self.world.store.claims, name, uid)
 
     def _delete(self, store: Store[T], key: str, uid: str | None) -> None:

@@ -31,8 +31,6 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 class Autoscaler:
-    """Scans its node groups every few seconds."""
-
     def __init__(
         self,
         world: VirtualWorld,
@@ -126,7 +124,6 @@ class Autoscaler:
         self._register(group, name)
 
     def _register(self, group: NodeGroup, name: str) -> None:
-        """Start an instance of the group, whose kubelet registers a node."""
         offers = self._offers[group.name]
         entry, offering = offers[self._count[group.name] % len(offers)]
         instance = self.cloud.start(name, entry, offering)

@@ -121,7 +121,6 @@ class VirtualCloud:
         return instance
 
     def _report(self, claim: NodeClaim, instance: Instance, requirements: Requirements) -> None:
-        """Write into the claim what was launched."""
         labels = {
             **instance_labels(instance.entry, instance.offering, instance.price, requirements),
             **claim.metadata.labels,
@@ -192,7 +191,6 @@ class VirtualCloud:
             )
 
     def end(self, name: str) -> None:
-        """End an instance at once."""
         instance = self.instances.pop(name, None)
         if instance is None:
             return

@@ -123,7 +123,6 @@ class VirtualCluster:
         return self.queue.moment
 
     def run(self, until: float) -> None:
-        """Advance the clock to so many seconds after the start."""
         self.queue.run(until)
 
 
@@ -132,7 +131,6 @@ _REFRESH: Final = 300.0
 
 
 def intervals(timings: Timings) -> Intervals:
-    """A scenario's timings as intervals of the controller."""
     return Intervals(
         poll=seconds(timings.poll),
         patience=seconds(timings.patience),
@@ -144,7 +142,6 @@ def intervals(timings: Timings) -> Intervals:
 
 
 def decision_settings(decisions: Decisions) -> DisruptionSettings:
-    """A scenario's decisions as settings."""
     return DisruptionSettings(
         order=Order(decisions.order),
         partition=Partition(decisions.partition),

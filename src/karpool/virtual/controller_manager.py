@@ -62,7 +62,6 @@ class ControllerManager:
                 controller.create_daemon_set()
 
     def start(self) -> None:
-        """Start every controller and the deploys of its workload."""
         for controller in self.controllers:
             controller.start()
             for after in controller.workload.deploys:

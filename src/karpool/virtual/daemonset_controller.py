@@ -22,8 +22,6 @@ TOLERATED: Final = frozenset(
 
 
 class DaemonSetController(WorkloadController):
-    """Keeps a pod on every node that is eligible."""
-
     daemon: Daemon
 
     def create_daemon_set(self) -> None:
@@ -35,7 +33,6 @@ class DaemonSetController(WorkloadController):
         self._pod_on: dict[str, str] = {}
 
     def start(self) -> None:
-        """Watch nodes, and create pods on those that exist."""
         self.world.store.nodes.watch(self._node_changed)
         for node in self.world.store.nodes:
             self._node_changed(None, node)

@@ -21,8 +21,6 @@ SURGE: Final = 0.25
 
 
 class DeploymentController(WorkloadController):
-    """Keeps as many ready pods of the newest revision as there are replicas."""
-
     def __init__(self, world: VirtualWorld, api: Api, workload: Workload) -> None:
         super().__init__(world, api, workload)
         self._of_revision: Counter[str] = Counter()
@@ -31,11 +29,9 @@ class DeploymentController(WorkloadController):
 
     @property
     def replica_set(self) -> str:
-        """The name of the ReplicaSet of the newest revision."""
         return f"{self.workload.name}-{self.revision}"
 
     def track(self, key: str, before: Pod | None, after: Pod | None) -> None:
-        """Keep an active pod, and count pods, and ready ones, by revision."""
         super().track(key, before, after)
         for pod, change in ((before, -1), (after, 1)):
             if pod is not None:

@@ -18,7 +18,6 @@ class Limits(NamedTuple):
     never: bool = False
 
     def allow(self, length: Duration) -> bool:
-        """Whether a duration is within the limits."""
         return self.never if length.nanos is None else length.nanos >= (self.least.nanos or 0)
 
     def __str__(self) -> str:

@@ -24,7 +24,6 @@ class EventQueue:
 
     @property
     def moment(self) -> datetime:
-        """The time now, as objects carry it."""
         if self._moment is None:
             self._moment = self.moment_at(self.time)
         return self._moment
@@ -39,11 +38,9 @@ class EventQueue:
         heappush(self._heap, (max(self.time, round(time, FINEST)), self._sequence, task))
 
     def after(self, delay: float, task: Callback) -> None:
-        """Run a task so many seconds from now."""
         self.at(self.time + delay, task)
 
     def when(self, moment: datetime, task: Callback) -> None:
-        """Run a task at a moment, or now if that is past."""
         self.at((moment - self.start).total_seconds(), task)
 
     def run(self, until: float) -> None:

@@ -211,7 +211,6 @@ def _replicas(kind: Kind, pods: list[Pod], objects: Objects) -> int:
 
 
 def _template(kind: Kind, pod: Pod, written: PodSpec | None) -> PodSpec:
-    """The spec of new pods of the workload."""
     if kind == "DaemonSet":
         # Its pods have an affinity to their nodes, which the template does not have.
         return written or replace(pod.spec, node_name="", affinity=None)
@@ -225,7 +224,6 @@ def _template(kind: Kind, pod: Pod, written: PodSpec | None) -> PodSpec:
 
 
 def _latest(objects: Objects) -> datetime:
-    """The latest time in the cluster's objects."""
     every = (*objects.pods, *objects.nodes, *objects.node_claims)
     created = [entry.metadata.creation_timestamp for entry in every]
     started = [pod.status.start_time for pod in objects.pods]

@@ -16,7 +16,6 @@ class JobController(WorkloadController):
     """Starts as many jobs an hour as the curve says."""
 
     def start(self) -> None:
-        """Start to draw jobs."""
         replicas = self.workload.replicas
         curve = replicas if isinstance(replicas, Curve) else Curve(base=float(replicas))
         random = random_stream(self.world.seed, "jobs", self.workload.namespace, self.workload.name)
@@ -40,7 +39,6 @@ class JobController(WorkloadController):
         super().pod_changed(old, new)
 
     def reconcile(self) -> None:
-        """Run a pod for every job that has none."""
         for _ in range(self.replicas - len(self.pods)):
             name = self.next_name(self.workload.name)
             self.create(name, reference("Job", name), labels=self.labels)

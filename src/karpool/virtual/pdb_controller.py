@@ -20,8 +20,6 @@ _MOST_KNOWN = 10_000
 
 
 class EvictionStatus(IntEnum):
-    """What the Eviction API answers."""
-
     CREATED = 201
     NOT_FOUND = 404
     TOO_MANY_REQUESTS = 429
@@ -173,7 +171,6 @@ class StatusPdbLimits(PdbLimits):
         self._controller = controller
 
     def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
-        """The budgets that cover a pod, by name."""
         pdbs = self._controller.store.pdbs
         return [pdb for key in self._controller.covering(pod) if (pdb := pdbs.get(key)) is not None]
 

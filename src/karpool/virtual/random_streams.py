@@ -10,7 +10,6 @@ _WHOLE: Final = 256.0**_BYTES
 
 
 def random_stream(seed: int, *concern: str) -> Random:
-    """The random numbers of one concern."""
     return Random("/".join((str(seed), *concern)))
 
 
@@ -26,7 +25,6 @@ def waiting_time(seed: int, mean: float, *concern: str) -> float:
 
 
 def poisson(random: Random, mean: float) -> int:
-    """A number from the Poisson distribution with this mean."""
     limit, count, product = math.exp(-min(mean, 500.0)), 0, random.random()
     while product > limit:
         count += 1

@@ -36,8 +36,6 @@ class ClusterSample(Wire):
 
 
 class PoolSummary(Wire, omit_defaults=False):
-    """The statistics of one NodePool."""
-
     node_hours: float
     cost: float
     nodes_at_end: int
@@ -71,8 +69,6 @@ class RunSummary(Wire, omit_defaults=False):
 
 
 class _Integral:
-    """A quantity and its integral over time."""
-
     def __init__(self) -> None:
         self.value = 0.0
         self.total = 0.0
@@ -111,7 +107,6 @@ class RunRecorder:
         world.queue.after(0.0, self._sample)
 
     def begin(self) -> None:
-        """Measure from now on."""
         now = self._began = self.world.queue.time
         for entry in self._all_integrals():
             entry.advance(now)
@@ -215,7 +210,6 @@ class RunRecorder:
         self.world.queue.after(seconds(self.world.timings.sample), self._sample)
 
     def take_sample(self) -> None:
-        """Record the current state."""
         sums = self._integrals
         self.samples.append(
             ClusterSample(
@@ -231,7 +225,6 @@ class RunRecorder:
         )
 
     def summary(self) -> RunSummary:
-        """Everything since `begin`."""
         now, counts, sums = self.world.queue.time, self._counts, self._integrals
         for entry in self._all_integrals():
             entry.advance(now)
@@ -262,7 +255,6 @@ class RunRecorder:
         )
 
     def pools(self) -> dict[str, PoolSummary]:
-        """Every pool since `begin`."""
         now, pods = self.world.queue.time, Counter(map(self._pool_under, self.world.store.pods))
         for entry in self._all_integrals():
             entry.advance(now)

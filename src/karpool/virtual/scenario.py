@@ -199,7 +199,6 @@ def read_scenario(text: str | bytes) -> Scenario:
 
 
 def patched(pools: tuple[NodePool, ...], policy: Policy) -> tuple[NodePool, ...]:
-    """Pools with the changes of a policy."""
     return tuple(_patched(pool, policy) for pool in pools)
 
 

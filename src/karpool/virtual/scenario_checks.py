@@ -134,7 +134,6 @@ def _curve_flaws(curve: Curve, at: str) -> Iterator[Flaw]:
 
 
 def _order_flaws(times: Iterable[tuple[str, float]], at: str, field: str) -> Iterator[Flaw]:
-    """Times that are not in order."""
     for number, ((before, earlier), (after, later)) in enumerate(pairwise(times), start=1):
         if later == earlier:
             yield Flaw(f"{at}[{number}].{field}", "Order", f"{after} is there twice; keep one of them")
@@ -178,7 +177,6 @@ def _unknown_of_pool(written: Any, at: Path) -> Iterator[Flaw]:
 
 
 def _compactor_flaws(written: Any, at: str) -> Iterator[Flaw]:
-    """What the compactor refuses in its configuration."""
     if written is not None:
         try:
             parse_config(msgspec.json.encode(written))

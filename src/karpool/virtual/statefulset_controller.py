@@ -15,8 +15,6 @@ REVISION: Final = "controller-revision-hash"
 
 
 class StatefulSetController(WorkloadController):
-    """Keeps pods with ordinals, each created when those before it are ready."""
-
     first = 0
     """The ordinal of the first pod."""
 
@@ -59,5 +57,4 @@ class StatefulSetController(WorkloadController):
 
 
 def ordinal(pod: Pod) -> int:
-    """The number at the end of a pod's name."""
     return int(pod.name.rpartition("-")[2])

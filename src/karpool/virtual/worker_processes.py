@@ -57,8 +57,6 @@ def run_in_processes(
 
 
 class _Worker(Generic[Job, Result]):
-    """A process and its current job."""
-
     job: Job
 
     def __init__(self, work: Callable[[Job, Progress], Result]) -> None:
@@ -84,7 +82,6 @@ class _Worker(Generic[Job, Result]):
 
 @contextmanager
 def _running(work: Callable[[Job, Progress], Result], number: int) -> Iterator[list[_Worker[Job, Result]]]:
-    """So many workers, terminated at the end."""
     workers: list[_Worker[Job, Result]] = []
     try:
         with _interrupts_ignored():

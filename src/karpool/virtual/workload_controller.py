@@ -55,7 +55,6 @@ class WorkloadController(ABC):
     # -- over time -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Follow the workload's replicas over time."""
         if isinstance(self.workload.replicas, Curve):
             self._follow(self.evaluator(self.workload.replicas))
         else:
@@ -84,7 +83,6 @@ class WorkloadController(ABC):
     # -- changes -------------------------------------------------------------------------------------------------
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Take in a change of one of its pods."""
         pod = new if new is not None else old
         if pod is None:
             return
@@ -145,6 +143,5 @@ class WorkloadController(ABC):
 
 
 def reference(kind: str, name: str) -> OwnerReference:
-    """A reference to the object that controls a pod."""
     version = "batch/v1" if kind == "Job" else "apps/v1"
     return OwnerReference(kind=kind, name=name, api_version=version, controller=True)

@@ -12,8 +12,6 @@ from karpool.wire.duration import Duration
 
 @dataclass(frozen=True, slots=True)
 class VirtualWorld:
-    """The shared parts of one run."""
-
     store: ClusterStore
     queue: EventQueue
     seed: int
