@@ -21,9 +21,9 @@ def test_the_version_is_printed() -> None:
 
 def test_help_lists_every_command_with_a_sentence() -> None:
     text = CliRunner().invoke(cli, ["--help"]).stdout
-    for name, entry in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         assert f"{name}  " in text
-        assert entry.summary.endswith(".")
+        assert summary.endswith(".")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -73,19 +73,10 @@ def catalog_opener_options(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the catalogue options; it gets a function that opens the catalogue, as `catalog_opener`."""
 
     @wraps(command)
-    def with_opener(
-        *args: Any,
-        catalog_source: str | None,
-        node_fee: float,
-        prices: tuple[str, ...],
-        price_factor: float,
-        spot_fraction: float | None,
-        **rest: Any,
-    ) -> R:
-        opener = CatalogOpener(
-            catalog_source or AWS, catalog_source is not None, node_fee, prices, price_factor, spot_fraction
-        )
-        return command(*args, catalog_opener=opener, **rest)
+    def with_opener(*args: Any, catalog_source: str | None, **given: Any) -> R:
+        prices = {name: given.pop(name) for name in ("node_fee", "prices", "price_factor", "spot_fraction")}
+        opener = CatalogOpener(catalog_source or AWS, chosen=catalog_source is not None, **prices)
+        return command(*args, catalog_opener=opener, **given)
 
     return with_options(with_opener, _OPTIONS)
 
@@ -95,10 +86,10 @@ class CatalogOpener:
     source: str
     chosen: bool
     """Whether an option names the source."""
-    node_fee: float
-    prices: tuple[str, ...]
-    factor: float
-    spot_fraction: float | None
+    node_fee: float = 0.0
+    prices: tuple[str, ...] = ()
+    price_factor: float = 1.0
+    spot_fraction: float | None = None
 
     def __call__(self, source: str | None = None) -> Catalog:
         """Open the source of the options, or another one at the same prices and fees."""
@@ -106,7 +97,7 @@ class CatalogOpener:
             source or self.source,
             node_fee=self.node_fee,
             overrides=parse_prices(self.prices),
-            factor=self.factor,
+            factor=self.price_factor,
             spot_fraction=self.spot_fraction,
         )
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace as changed
@@ -21,12 +22,21 @@ from karpool.model.rules.pools import controller_flaws
 from karpool.wire.objects import Condition
 from karpool.wire.problems import one_line
 
+if TYPE_CHECKING:
+    from karpool.disruption.context import DecisionContext
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedCluster:
     objects: Objects
     catalog: Catalog
     settings: DisruptionSettings
+
+    def context(self, choices: Choices) -> "DecisionContext":
+        # The engine takes half a second to load: bad input and --help should not wait for it.
+        from karpool.disruption.plan import context_of
+
+        return context_of(self.objects, self.catalog, now=choices.now, settings=self.settings, options=choices.options)
 
 
 def read_objects(source: ClusterInput, report: ReportProgress, purpose: Purpose = Purpose.DECIDE) -> Objects:

@@ -92,20 +92,43 @@ _OF_PLANS: Final = {"files": "-f", "output": "--output", "every_node": "--all", 
 _OF_RUNS: Final = {"dry_run": "--dry-run", "metrics_address": "--metrics-address"}
 
 
-def _seconds(name: str, variable: str, default: timedelta, text: str, *others: str) -> Callable[[F], F]:
+# Each sets the field of the settings that its last name is.
+_DURATIONS: Final = (
+    (
+        "How long a node must have been marked.",
+        "--needed-marked-time-for-removal-seconds",
+        "--needed-marked-time-for-seconds",
+        "needed_marked_time",
+    ),
+    ("How old a node must be to be marked.", "--minimum-node-age-seconds", "minimum_node_age"),
+    (
+        "How long to wait, about, between two scans of the cluster.",
+        "--sleep-duration-between-iterations-seconds",
+        "sleep",
+    ),
+    ("How long pods may take to leave before a drain is given up.", "--drain-timeout-seconds", "drain_timeout"),
+    (
+        "How long an empty node waits for the autoscaler before it takes pods again.",
+        "--removal-timeout-seconds",
+        "removal_timeout",
+    ),
+)
+
+
+def _seconds(text: str, name: str, *others: str) -> Callable[[F], F]:
     return click.option(
         name,
         *others,
         metavar="SECONDS",
         type=click.IntRange(min=0, max=10**9),
-        default=int(default.total_seconds()),
-        envvar=variable,
+        default=int(getattr(DEFAULTS, others[-1]).total_seconds()),
+        envvar=name.removeprefix("--").replace("-", "_").upper(),
         show_envvar=True,
         help=text,
     )
 
 
-_OPTIONS: Final = (
+_OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
     click.option("--plan", is_flag=True, help="Show what would be done, and end; nothing is changed anywhere."),
     click.option("--dry-run", is_flag=True, help="Run and report what would be done, but write nothing."),
     cluster_options,
@@ -135,42 +158,7 @@ _OPTIONS: Final = (
         metavar="LABEL",
         help="The node label that names its pool, if it is not that of GKE, EKS, AKS or Karpenter.",
     ),
-    _seconds(
-        "--needed-marked-time-for-removal-seconds",
-        "NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS",
-        DEFAULTS.needed_marked_time,
-        "How long a node must have been marked.",
-        "--needed-marked-time-for-seconds",
-        "needed",
-    ),
-    _seconds(
-        "--minimum-node-age-seconds",
-        "MINIMUM_NODE_AGE_SECONDS",
-        DEFAULTS.minimum_node_age,
-        "How old a node must be to be marked.",
-        "age",
-    ),
-    _seconds(
-        "--sleep-duration-between-iterations-seconds",
-        "SLEEP_DURATION_BETWEEN_ITERATIONS_SECONDS",
-        DEFAULTS.sleep,
-        "How long to wait, about, between two scans of the cluster.",
-        "sleep",
-    ),
-    _seconds(
-        "--drain-timeout-seconds",
-        "DRAIN_TIMEOUT_SECONDS",
-        DEFAULTS.drain_timeout,
-        "How long pods may take to leave before a drain is given up.",
-        "drain",
-    ),
-    _seconds(
-        "--removal-timeout-seconds",
-        "REMOVAL_TIMEOUT_SECONDS",
-        DEFAULTS.removal_timeout,
-        "How long an empty node waits for the autoscaler before it takes pods again.",
-        "removal",
-    ),
+    *(_seconds(*names) for names in _DURATIONS),
     click.option(
         "--metrics-address",
         metavar="HOST:PORT",
@@ -200,14 +188,8 @@ def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given:
 
 
 def _settings(given: Mapping[str, Any]) -> CompactionSettings:
-    return CompactionSettings(
-        needed_marked_time=timedelta(seconds=given["needed"]),
-        minimum_node_age=timedelta(seconds=given["age"]),
-        sleep=timedelta(seconds=given["sleep"]),
-        pool_label=given["pool_label"],
-        drain_timeout=timedelta(seconds=given["drain"]),
-        removal_timeout=timedelta(seconds=given["removal"]),
-    )
+    lengths = {field: timedelta(seconds=given[field]) for *_, field in _DURATIONS}
+    return CompactionSettings(pool_label=given["pool_label"], **lengths)
 
 
 # -- the plan ------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
+from inspect import signature
 from typing import Any, Final, TypeVar
 
 import click
@@ -88,21 +89,6 @@ _RULES: Final = (
 )
 
 
-# All options, with the values of those that a command does not have.
-_DEFAULTS: Final[dict[str, Any]] = {
-    "at": None,
-    "ignore_budgets": False,
-    "annotated_budgets": False,
-    "partition": None,
-    "order": None,
-    "feature_gates": "",
-    "spot_floor": None,
-    "preference_policy": None,
-    "min_values_policy": None,
-    "seed": 0,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Choices:
     settings: DisruptionSettings
@@ -123,30 +109,42 @@ def rule_options(command: Callable[..., R]) -> Callable[..., R]:
 def _with(command: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., R]:
     @wraps(command)
     def with_choices(*args: Any, **given: Any) -> R:
-        values = {name: given.pop(name, default) for name, default in _DEFAULTS.items()}
-        return command(*args, choices=_choices(values), **given)
+        values = {name: given.pop(name) for name in signature(_choices).parameters if name in given}
+        return command(*args, choices=_choices(**values), **given)
 
     return with_options(with_choices, options)
 
 
-def _choices(given: dict[str, Any]) -> Choices:
-    gates = read_gates(given["feature_gates"])
+def _choices(
+    *,
+    partition: str,
+    order: str,
+    feature_gates: str,
+    spot_floor: int,
+    preference_policy: str,
+    min_values_policy: str,
+    seed: int,
+    at: str | None = None,
+    ignore_budgets: bool = False,
+    annotated_budgets: bool = False,
+) -> Choices:
+    gates = read_gates(feature_gates)
     return Choices(
         settings=DisruptionSettings(
-            order=Order(given["order"]),
-            partition=Partition(given["partition"]),
+            order=Order(order),
+            partition=Partition(partition),
             spot_to_spot=gates[SPOT_TO_SPOT],
-            spot_floor=given["spot_floor"],
-            ignore_budgets=given["ignore_budgets"],
-            annotated_budgets=given["annotated_budgets"],
+            spot_floor=spot_floor,
+            ignore_budgets=ignore_budgets,
+            annotated_budgets=annotated_budgets,
         ),
         options=Options(
-            preferences=Preferences(given["preference_policy"].lower()),
-            min_values=MinValues(given["min_values_policy"]),
-            seed=given["seed"],
+            preferences=Preferences(preference_policy.lower()),
+            min_values=MinValues(min_values_policy),
+            seed=seed,
             reserved_capacity=gates[RESERVED_CAPACITY],
         ),
-        now=read_time(given["at"]),
+        now=read_time(at),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from karpool.catalog.sources import AWS
 from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.progress import progress
 from karpool.cli.simulate import open_scenario
@@ -40,9 +41,7 @@ def demo(*, report: str) -> None:
     """
     if not Path(report).absolute().parent.is_dir():
         raise InputError.at(report, "cannot be written; its folder does not exist")
-    opened = open_scenario(
-        SCENARIO, CatalogOpener("aws", chosen=True, node_fee=0.0, prices=(), factor=1.0, spot_fraction=None)
-    )
+    opened = open_scenario(SCENARIO, CatalogOpener(AWS, chosen=True))
     with progress() as report_progress:
         policies, seeds = list(opened.scenario.policies), [opened.scenario.seed]
         comparison = opened.compare(policies, seeds, report_progress)

@@ -44,15 +44,11 @@ def explain(node: str, source: ClusterInput, output: str, catalog_opener: Catalo
     """
     with progress() as report:
         cluster = cluster_from(source, catalog_opener, choices, report)
-    # The engine takes half a second to load: bad input and --help should not wait for it.
     from karpool.disruption.decision_pass import DecisionPass
     from karpool.disruption.explain import explain_node
-    from karpool.disruption.plan import context_of
     from karpool.report.assemble import explanation
 
-    context = context_of(
-        cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
-    )
+    context = cluster.context(choices)
     candidate = context.candidate(_row(context, node))
     document = explanation(context, explain_node(DecisionPass(context), candidate))
     if output == "json":

@@ -55,6 +55,12 @@ def with_options(
     return command
 
 
+_KUBE_OPTIONS: Final = (
+    click.option("--context", metavar="NAME", help="The kube context to read, if not the current one."),
+    click.option("--kubeconfig", metavar="PATH", type=click.Path(path_type=Path), help="The kubeconfig file to use."),
+)
+
+
 def kube_options(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the options `--context` and `--kubeconfig`; it gets them as `kube`."""
 
@@ -62,12 +68,7 @@ def kube_options(command: Callable[..., R]) -> Callable[..., R]:
     def with_kube(*args: Any, context: str | None, kubeconfig: Path | None, **rest: Any) -> R:
         return command(*args, kube=KubeContext(context, kubeconfig), **rest)
 
-    with_kubeconfig: Callable[..., R] = click.option(
-        "--kubeconfig", metavar="PATH", type=click.Path(path_type=Path), help="The kubeconfig file to use."
-    )(with_kube)
-    return click.option("--context", metavar="NAME", help="The kube context to read, if not the current one.")(
-        with_kubeconfig
-    )
+    return with_options(with_kube, _KUBE_OPTIONS)
 
 
 def cluster_options(command: Callable[..., R]) -> Callable[..., R]:

@@ -1,7 +1,7 @@
 """`karpool`: the group of commands, each imported only when it runs, so that the others start fast."""
 
 from importlib import import_module
-from typing import Final, NamedTuple
+from typing import Final
 
 import click
 
@@ -28,28 +28,19 @@ EXIT STATUS
   2  bad input or a wrong option; one line on standard error says what and where
 """
 
-
-class CommandEntry(NamedTuple):
-    """A command: where it is, and what the list of commands says about it."""
-
-    module: str
-    summary: str
-
-
+# What the list of commands says about each; its module has the same name.
 COMMANDS: Final = {
-    "plan": CommandEntry("karpool.cli.plan", "Show what would be done, what it saves, and why other nodes stay."),
-    "explain": CommandEntry("karpool.cli.explain", "Show everything about one node."),
-    "simulate": CommandEntry("karpool.cli.simulate", "Run hours or days on a virtual cluster and compare policies."),
-    "demo": CommandEntry("karpool.cli.demo", "Show what Karpool does, on a cluster in memory."),
-    "snapshot": CommandEntry("karpool.cli.snapshot", "Write a cluster to a file, without secrets and needless detail."),
-    "run": CommandEntry("karpool.cli.run", "Run the controller: provision, consolidate, drain and terminate."),
-    "compact": CommandEntry(
-        "karpool.cli.compact", "Drain under-used nodes for the cluster's autoscaler, or show which."
-    ),
-    "validate": CommandEntry("karpool.cli.validate", "Check manifests: what they hold, and every rule they break."),
-    "catalog": CommandEntry("karpool.cli.catalog", "List instance types, what they hold and what they cost."),
-    "crds": CommandEntry("karpool.cli.crds", "Print the custom resource definitions, to be applied with kubectl."),
-    "version": CommandEntry("karpool.cli.version", "Print the version."),
+    "plan": "Show what would be done, what it saves, and why other nodes stay.",
+    "explain": "Show everything about one node.",
+    "simulate": "Run hours or days on a virtual cluster and compare policies.",
+    "demo": "Show what Karpool does, on a cluster in memory.",
+    "snapshot": "Write a cluster to a file, without secrets and needless detail.",
+    "run": "Run the controller: provision, consolidate, drain and terminate.",
+    "compact": "Drain under-used nodes for the cluster's autoscaler, or show which.",
+    "validate": "Check manifests: what they hold, and every rule they break.",
+    "catalog": "List instance types, what they hold and what they cost.",
+    "crds": "Print the custom resource definitions, to be applied with kubectl.",
+    "version": "Print the version.",
 }
 
 
@@ -60,17 +51,14 @@ class Commands(Program):
         return list(COMMANDS)
 
     def get_command(self, _: click.Context, name: str) -> click.Command | None:
-        entry = COMMANDS.get(name)
-        if entry is None:
+        if name not in COMMANDS:
             return None
-        command = getattr(import_module(entry.module), name)
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{entry.module}.{name} is not a command")
+        command: click.Command = getattr(import_module(f"karpool.cli.{name}"), name)
         return command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(

@@ -65,13 +65,10 @@ def plan(
     """
     with progress() as report:
         cluster = cluster_from(source, catalog_opener, choices, report)
-        # The engine takes half a second to load: bad input and --help should not wait for it.
-        from karpool.disruption.plan import Planner, context_of
+        from karpool.disruption.plan import Planner
         from karpool.report.assemble import draw, plan_document
 
-        context = context_of(
-            cluster.objects, cluster.catalog, now=choices.now, settings=cluster.settings, options=choices.options
-        )
+        context = cluster.context(choices)
         before = draw(context) if output == "html" else ()
         document = plan_document(Planner(context, report).plan(steps))
         drawing = Drawing(before=before, after=draw(context) if output == "html" else ())

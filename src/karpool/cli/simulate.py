@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -142,7 +143,12 @@ def open_scenario(name: str, opener: CatalogOpener, length: str | None = None) -
 
 
 def _opens(opener: CatalogOpener, files: tuple[str, ...]) -> Callable[[], Catalog]:
-    return ClusterCatalog(opener, files) if files else opener
+    return partial(_catalog_for_files, opener, files) if files else opener
+
+
+def _catalog_for_files(opener: CatalogOpener, files: tuple[str, ...]) -> Catalog:
+    objects = load(files, stdin=sys.stdin.buffer).objects
+    return opener.for_cluster(objects.nodes, objects.node_claims)
 
 
 def _refuse_first(flaws_found: Iterable[Flaw], file: str) -> None:
@@ -153,9 +159,8 @@ def _refuse_first(flaws_found: Iterable[Flaw], file: str) -> None:
 def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
     for number, entry in enumerate(scenario.cluster):
         if not entry or not (beside / entry).exists():
-            yield Flaw(
-                f"cluster[{number}]", "MissingFile", f"there is no file {beside / entry}; name one with a cluster"
-            )
+            message = f"there is no file {beside / entry}; name one with a cluster"
+            yield Flaw(f"cluster[{number}]", "MissingFile", message)
     if scenario.catalog is None or _given("catalog_source"):
         return
     region = scenario.catalog.removeprefix(f"{AWS}:")
@@ -166,16 +171,6 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
             f"{scenario.catalog!r} is neither aws, aws:REGION or kwok, nor is there a file {beside / scenario.catalog}"
         )
         yield Flaw("catalog", "MissingFile", message)
-
-
-@dataclass(frozen=True)
-class ClusterCatalog:
-    opener: CatalogOpener
-    files: tuple[str, ...]
-
-    def __call__(self) -> Catalog:
-        objects = load(self.files, stdin=sys.stdin.buffer).objects
-        return self.opener.for_cluster(objects.nodes, objects.node_claims)
 
 
 def _read(name: str) -> tuple[str, bytes]:
@@ -194,9 +189,8 @@ def _is_built_in(catalog: str) -> bool:
 def _with_own_catalog(opener: CatalogOpener, scenario: Scenario, beside: Path) -> CatalogOpener:
     """The scenario's catalogue, prices and fee, unless the command line names them."""
     if scenario.catalog is not None and not _given("catalog_source"):
-        opener = replace(
-            opener, source=scenario.catalog if _is_built_in(scenario.catalog) else str(beside / scenario.catalog)
-        )
+        source = scenario.catalog if _is_built_in(scenario.catalog) else str(beside / scenario.catalog)
+        opener = replace(opener, source=source)
     own = tuple(f"{kind}={price}" for kind, price in scenario.prices.items())
     opener = replace(opener, prices=(*own, *opener.prices))
     if not _given("node_fee"):
