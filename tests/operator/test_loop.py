@@ -65,9 +65,8 @@ class Stage:
         self.stop = asyncio.Event()
         self.leads, self.term = True, 1
         self.queue, self.changes = TaskQueue(), ChangeQueue()
-        feeds = CacheFeeds(
-            *(CacheFeed(store, self.changes) for store in (store.nodes, store.claims, store.pools, store.pods))
-        )
+        stores = {"Node": store.nodes, "NodeClaim": store.claims, "NodePool": store.pools, "Pod": store.pods}
+        feeds = CacheFeeds({kind: CacheFeed(objects, self.changes) for kind, objects in stores.items()})
         writer = Writer(client, feeds, lambda: self.queue.moment)
         self.actuator = ApiActuator(writer, Silent(), None, stopping=self.stop.is_set)
         self.controller = Counted(

@@ -44,9 +44,9 @@ class Client:
         timeouts: Timeouts | None = None,
         user_agent: str = "kube",
         write_gate: Callable[[], bool] | None = None,
-        on_request: OnRequest | None = None,
-        on_date: OnDate | None = None,
-        on_unreadable: OnUnreadable | None = None,
+        on_request: OnRequest = lambda _verb, _resource, _status, _seconds: None,
+        on_date: OnDate = lambda _date, _seconds: None,
+        on_unreadable: OnUnreadable = lambda _unreadable: None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.target = target
@@ -106,7 +106,7 @@ class Client:
             pages = await self._pages(resource, path, params)
         unreadable = tuple(entry for page in pages for entry in page.unreadable)
         for entry in unreadable:
-            self._report_unreadable(entry)
+            self.on_unreadable(entry)
         return Listed(tuple(item for page in pages for item in page.items), pages[-1].resource_version, unreadable)
 
     async def _pages(self, resource: Resource[T], path: str, params: dict[str, str]) -> builtins.list[ListPage[T]]:
@@ -158,7 +158,7 @@ class Client:
             on_open()
             async for lines in chunks:
                 for line in lines:
-                    yield read_event(resource, line, request.about, self._report_unreadable)
+                    yield read_event(resource, line, request.about, self.on_unreadable)
 
     async def create(self, resource: Resource[T], obj: Object | Mapping[str, Any], *, namespace: str = "") -> T:
         """Create an object, and return it as the server has it."""
@@ -243,12 +243,7 @@ class Client:
         return self._transport
 
     def _report_request(self, verb: str, resource: str, status: int, seconds: float) -> None:
-        if self.on_request is not None:
-            self.on_request(verb, resource, status, seconds)
-
-    def _report_unreadable(self, unreadable: Unreadable) -> None:
-        if self.on_unreadable is not None:
-            self.on_unreadable(unreadable)
+        self.on_request(verb, resource, status, seconds)
 
 
 def _write_request(

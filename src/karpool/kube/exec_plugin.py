@@ -6,12 +6,13 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from karpool.kube.clock import utc_now
 from karpool.kube.credentials import Certificate, bearer, is_header
 from karpool.kube.errors import UNDECODABLE, CredentialsError
 from karpool.wire.objects import Timestamp
@@ -56,7 +57,7 @@ class _Answer(msgspec.Struct, rename="camel"):
 class PluginCredentials:
     """The credentials that the program gave, until they expire or are refused."""
 
-    def __init__(self, plugin: ExecPlugin, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, plugin: ExecPlugin, *, now: Callable[[], datetime] = utc_now) -> None:
         self._plugin = plugin
         self._now = now
         self._lock = asyncio.Lock()

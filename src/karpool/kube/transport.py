@@ -88,7 +88,7 @@ class Transport:
         timeouts: Timeouts,
         user_agent: str,
         on_request: OnRequest,
-        on_date: OnDate | None = None,
+        on_date: OnDate,
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self.target = target
@@ -155,7 +155,7 @@ class Transport:
         finally:
             seconds = asyncio.get_running_loop().time() - started
             self.on_request(request.verb, request.resource, status, seconds)
-        if self.on_date is not None and "Date" in response.headers:
+        if "Date" in response.headers:
             self.on_date(response.headers["Date"], seconds)
         if status < _FIRST_FAILURE:
             return response

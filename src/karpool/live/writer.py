@@ -1,6 +1,6 @@
 """Writes the actions of `execution.actions` to the API server, and records the responses in the caches."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,43 +16,25 @@ from karpool.kube.errors import ConflictError, NotFoundError, TooManyRequestsErr
 from karpool.kube.resources import Resource
 from karpool.live.patches import Edit, Json, merge_patch, target
 from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS
-from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim, NodePool
-from karpool.model.pod import Pod
+from karpool.model.nodepool import NodeClaim
 
 R = TypeVar("R")
 
 _log = structlog.get_logger()
 _TRIES: Final = 5
-_RESOURCES: Final[dict[str, Resource[Any]]] = {
-    "Node": NODES,
-    "NodeClaim": NODE_CLAIMS,
-    "NodePool": NODE_POOLS,
-    "Pod": PODS,
-}
+_WRITTEN: Final[tuple[Resource[Any], ...]] = (NODES, NODE_CLAIMS, NODE_POOLS, PODS)
+_RESOURCES: Final = {resource.kind: resource for resource in _WRITTEN}
 ObjectAction = a.CreateClaim | a.DeleteClaim | a.DeleteNode | a.DeletePod | a.EvictPod
 
 
 @dataclass(frozen=True, slots=True)
 class CacheFeeds:
-    """The caches that record the responses to writes."""
+    """The caches that record the responses to writes, by kind."""
 
-    nodes: CacheFeed[Node]
-    claims: CacheFeed[NodeClaim]
-    pools: CacheFeed[NodePool]
-    pods: CacheFeed[Pod]
-
-    def of(self, kind: str) -> CacheFeed[Any]:
-        feeds: dict[str, CacheFeed[Any]] = {
-            "Node": self.nodes,
-            "NodeClaim": self.claims,
-            "NodePool": self.pools,
-            "Pod": self.pods,
-        }
-        return feeds[kind]
+    by_kind: Mapping[str, CacheFeed[Any]]
 
     def uid_of(self, kind: str, key: str) -> str:
-        cached = self.of(kind).store.get(key)
+        cached = self.by_kind[kind].store.get(key)
         return "" if cached is None else str(cached.metadata.uid)
 
 
@@ -76,8 +58,7 @@ class Writer:
         resource = _RESOURCES[kind]
         namespace, _, name = key.rpartition("/")
         current = msgspec.json.decode(await self._client.raw("GET", resource.path(namespace, name)))
-        cached = self._feeds.of(kind).store.get(key)
-        if cached is not None and cached.metadata.uid != current["metadata"]["uid"]:
+        if self._feeds.uid_of(kind, key) not in ("", current["metadata"]["uid"]):
             return
         patch = merge_patch(current, edits, self._clock())
         for part, fields in also.items():
@@ -91,7 +72,7 @@ class Writer:
                 subresource=subresource,
                 resource_version=current["metadata"]["resourceVersion"],
             )
-            self._feeds.of(kind).record_write(patched)
+            self._feeds.by_kind[kind].record_write(patched)
 
     async def has_claim(self, name: str) -> bool:
         """Whether the API server has a NodeClaim, whatever is cached."""
@@ -121,7 +102,7 @@ class Writer:
             if not error.already_exists:
                 raise
             created = await self._client.get(NODE_CLAIMS, claim.name)
-        self._feeds.claims.record_write(created)
+        self._feeds.by_kind["NodeClaim"].record_write(created)
 
 
 async def retry_on_conflict(write: Callable[[], Awaitable[R]]) -> R:

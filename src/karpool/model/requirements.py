@@ -144,16 +144,14 @@ def requirement(operator: str, values: Iterable[str] = (), min_values: int | Non
         case "Gt" | "Gte" | "Lt" | "Lte":
             allowed = _bound(operator, listed)
         case _:
-            message = f"unknown operator {operator!r}; use one of {', '.join(OPERATORS)}"
-            raise ValueError(message)
+            raise ValueError(f"unknown operator {operator!r}; use one of {', '.join(OPERATORS)}")
     return allowed if min_values is None else replace(allowed, min_values=min_values)
 
 
 def _bound(operator: str, values: frozenset[str]) -> Requirement:
     number = _integer(next(iter(values))) if len(values) == 1 else None
     if number is None:
-        message = f"{operator} needs exactly one whole number"
-        raise ValueError(message)
+        raise ValueError(f"{operator} needs exactly one whole number")
     if operator in ("Gt", "Gte"):
         lower = number + (operator == "Gt")
         return NOTHING if lower > LARGEST else replace(EXISTS, lower=lower)

@@ -10,10 +10,7 @@ from karpool.observability.metrics import Metrics
 class OperatorCaches(ClusterCaches):
     def __init__(self, client: Client, metrics: Metrics) -> None:
         super().__init__(client, metrics.watch_restarted)
-        self.feeds = CacheFeeds(
-            nodes=self.nodes,
-            claims=self.watch(r.NODE_CLAIMS, self.store.claims),
-            pools=self.watch(r.NODE_POOLS, self.store.pools),
-            pods=self.pods,
-        )
+        claims = self.watch(r.NODE_CLAIMS, self.store.claims)
+        pools = self.watch(r.NODE_POOLS, self.store.pools)
+        self.feeds = CacheFeeds({"Node": self.nodes, "NodeClaim": claims, "NodePool": pools, "Pod": self.pods})
         self.watch(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)

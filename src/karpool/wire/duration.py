@@ -33,8 +33,7 @@ class Duration:
         object.__setattr__(self, "delta", None if nanos is None else timedelta(microseconds=nanos // 1000))
 
     def __setattr__(self, name: str, value: object) -> None:
-        message = f"{type(self).__name__} is immutable: {name}"
-        raise AttributeError(message)
+        raise AttributeError(f"{type(self).__name__} is immutable: {name}")
 
     @property
     def never(self) -> bool:
@@ -81,6 +80,5 @@ def parse_duration(text: str) -> Duration:
         message = f"{text[:40]!r} is not a duration; write numbers with units h, m, s such as 30s or 1h30m, or Never"
         raise ValueError(message)
     if nanos > _LARGEST:
-        message = f"{text[:40]!r} is longer than any duration may be (about 292 years)"
-        raise ValueError(message)
+        raise ValueError(f"{text[:40]!r} is longer than any duration may be (about 292 years)")
     return Duration(-nanos if text.startswith("-") else nanos)

@@ -85,26 +85,21 @@ def decode_value(kind: type, value: Any) -> Any:
     if kind is Quantity:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return _not_negative(parse_quantity(value))
-        message = "expected a quantity such as 500m, 1.5 or 2Gi"
-        raise TypeError(message)
+        raise TypeError("expected a quantity such as 500m, 1.5 or 2Gi")
     if kind is Duration:
         if isinstance(value, str):
             return parse_duration(value)
-        message = "expected a duration such as 30s, 1h30m or Never"
-        raise TypeError(message)
-    message = f"cannot decode into {kind.__name__}"
-    raise NotImplementedError(message)
+        raise TypeError("expected a duration such as 30s, 1h30m or Never")
+    raise NotImplementedError(f"cannot decode into {kind.__name__}")
 
 
 def _not_negative(amount: Quantity) -> Quantity:
     if amount.nano < 0:
-        message = f"'{amount}' is negative; write zero or more"
-        raise ValueError(message)
+        raise ValueError(f"'{amount}' is negative; write zero or more")
     return amount
 
 
 def encode_value(value: Any) -> Any:
     if isinstance(value, Quantity | Duration):
         return str(value)
-    message = f"cannot encode {type(value).__name__}"
-    raise NotImplementedError(message)
+    raise NotImplementedError(f"cannot encode {type(value).__name__}")

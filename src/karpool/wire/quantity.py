@@ -31,8 +31,7 @@ class Quantity:
         object.__setattr__(self, "nano", nano)
 
     def __setattr__(self, name: str, value: object) -> None:
-        message = f"{type(self).__name__} is immutable: {name}"
-        raise AttributeError(message)
+        raise AttributeError(f"{type(self).__name__} is immutable: {name}")
 
     @property
     def milli(self) -> int:
@@ -92,6 +91,5 @@ def _parse(text: str) -> Quantity:
     scaled = digits * _SUFFIXES[match["suffix"] or ""]
     nano = scaled * 10**exponent if exponent >= 0 else -(-scaled // 10**-exponent)
     if nano > _LARGEST:
-        message = f"{text[:40]!r} is larger than any quantity may be (2^63 - 1)"
-        raise ValueError(message)
+        raise ValueError(f"{text[:40]!r} is larger than any quantity may be (2^63 - 1)")
     return Quantity(-nano if match["sign"] == "-" else nano)
