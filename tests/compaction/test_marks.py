@@ -9,10 +9,8 @@ from tests.compaction.clusters import NOW
 from karpool.compaction.marks import (
     ANNOTATION,
     Mark,
-    abandoned_mark,
     decode_mark,
     encode_mark,
-    started_mark,
     updated_mark,
 )
 
@@ -59,9 +57,9 @@ def test_a_node_without_the_annotation_has_no_mark() -> None:
     [
         Mark(),
         MARKED,
-        started_mark(NOW),
+        Mark(in_progress=True, updated=NOW),
         Mark(in_progress=True, updated=NOW, drained_at=NOW),
-        abandoned_mark(NOW, NOW + timedelta(hours=1)),
+        Mark(updated=NOW, retry_after=NOW + timedelta(hours=1)),
     ],
 )
 def test_what_is_written_is_read_again(mark: Mark) -> None:
@@ -70,8 +68,10 @@ def test_what_is_written_is_read_again(mark: Mark) -> None:
 
 def test_it_is_written_as_the_original_wrote_it() -> None:
     assert encode_mark(MARKED) == BY_THE_ORIGINAL
-    assert json.loads(encode_mark(started_mark(NOW)))["markedAt"] == ""
+    assert json.loads(encode_mark(Mark(in_progress=True, updated=NOW)))["markedAt"] == ""
 
 
 def test_a_scale_down_in_progress_is_not_marked_anew() -> None:
-    assert updated_mark(started_mark(NOW), NOW, underutilized=True) == started_mark(NOW)
+    assert updated_mark(Mark(in_progress=True, updated=NOW), NOW, underutilized=True) == Mark(
+        in_progress=True, updated=NOW
+    )

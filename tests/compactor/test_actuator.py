@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from tests.factories import node as make_node
 
 from karpool.compaction.actions import SetNodeState
-from karpool.compaction.marks import ANNOTATION, Mark, abandoned_mark, encode_mark, started_mark
+from karpool.compaction.marks import ANNOTATION, Mark, encode_mark
 from karpool.compactor.actuator import DryRunActuator
 from karpool.model.objects import Objects
 
@@ -21,10 +21,10 @@ NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
     [
         (Mark(marked=True, marked_at=NOW), None, "mark"),
         (Mark(updated=NOW), None, "unmark"),
-        (started_mark(NOW), None, "carry on"),
-        (replace(started_mark(NOW), drained_at=NOW), None, "drained"),
-        (started_mark(NOW), True, "cordon"),
-        (abandoned_mark(NOW, NOW), False, "uncordon"),
+        (Mark(in_progress=True, updated=NOW), None, "carry on"),
+        (replace(Mark(in_progress=True, updated=NOW), drained_at=NOW), None, "drained"),
+        (Mark(in_progress=True, updated=NOW), True, "cordon"),
+        (Mark(updated=NOW, retry_after=NOW), False, "uncordon"),
     ],
 )
 def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None, action: str) -> None:  # noqa: FBT001

@@ -16,7 +16,7 @@ from karpool.execution.actions import RecordEvent
 from karpool.model.requirements import Requirements
 from karpool.observability.metrics import Metrics
 from karpool.operator.decision_reporter import DecisionReporter
-from karpool.operator.journal import Journal
+from karpool.operator.journal import Journal, JournalSettings
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 
@@ -46,7 +46,7 @@ class Reported:
         self.reporter = DecisionReporter(
             ClusterStore(),
             self.metrics,
-            Journal(path),
+            Journal(JournalSettings(path=path)),
             record=self.events.append,
             clock=lambda: self.now,
             dry_run=dry_run,

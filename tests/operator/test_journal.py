@@ -15,7 +15,7 @@ from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
 from karpool.model.nodepool import NodeClaim, NodeClaimSpec, PoolRequirement
 from karpool.model.reasons import Reason
 from karpool.model.requirements import Requirements
-from karpool.operator.journal import Journal
+from karpool.operator.journal import Journal, JournalSettings
 from karpool.operator.journal_records import RolledBackRecord
 from karpool.wire.objects import Metadata
 
@@ -44,7 +44,7 @@ def rolled_back(message: str = "", at: datetime = NOW) -> RolledBackRecord:
 
 def test_a_command_is_a_line_with_the_names_of_the_plan_document(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    Journal(path).decided(NOW, [REPLACE], [("b", [BUSY]), ("c", [DEAR, BUSY])])
+    Journal(JournalSettings(path=path)).decided(NOW, [REPLACE], [("b", [BUSY]), ("c", [DEAR, BUSY])])
     (line,) = lines(path)
     assert line == {
         "kind": "Decision",
@@ -87,7 +87,7 @@ def test_a_command_is_a_line_with_the_names_of_the_plan_document(tmp_path: Path)
 
 def test_of_several_commands_the_first_tells_why_the_others_stay(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    Journal(path).decided(NOW, [REPLACE, DELETE], [("b", [BUSY])], dry_run=True)
+    Journal(JournalSettings(path=path)).decided(NOW, [REPLACE, DELETE], [("b", [BUSY])], dry_run=True)
     first, second = lines(path)
     assert (first["nodes"], len(first["rejected"])) == (["a"], 1)
     assert (second["nodes"], second["rejected"], second["dryRun"]) == (["d", "e"], [], True)
@@ -95,13 +95,13 @@ def test_of_several_commands_the_first_tells_why_the_others_stay(tmp_path: Path)
 
 def test_savings_that_nobody_knows_are_null(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    Journal(path).decided(NOW, [DELETE], [])
+    Journal(JournalSettings(path=path)).decided(NOW, [DELETE], [])
     assert lines(path)[0]["savingsPerHour"] is None
 
 
 def test_nothing_to_do_is_told_again_only_for_other_reasons(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal = Journal(path)
+    journal = Journal(JournalSettings(path=path))
     later = Reason(BUSY.code, "must not be disturbed until 14:31 UTC", BUSY.object)
     for number, rejected in enumerate(([("b", [BUSY])], [("b", [later])], [("b", [DEAR])], [("b", [BUSY])])):
         journal.decided(NOW + timedelta(seconds=number), [], rejected)
@@ -111,7 +111,7 @@ def test_nothing_to_do_is_told_again_only_for_other_reasons(tmp_path: Path) -> N
 
 def test_what_becomes_of_a_command_is_told(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal = Journal(path)
+    journal = Journal(JournalSettings(path=path))
     ticket = Ticket("x", NOW, "Drift", "Drifted", ("a",))
     journal.started(NOW, REPLACE)
     journal.dropped(NOW, DELETE, DEAR)
@@ -126,7 +126,7 @@ def test_new_nodes_for_waiting_pods_are_told_with_what_they_may_be(tmp_path: Pat
     path = tmp_path / "journal.jsonl"
     requirement = PoolRequirement(INSTANCE_TYPE, "In", ("m6i.large", "m5.large"))
     claim = NodeClaim(Metadata("general-1", labels={NODEPOOL: "general"}), NodeClaimSpec(requirements=(requirement,)))
-    Journal(path).provisioned(NOW, [claim], [("shop/web-0", DEAR)])
+    Journal(JournalSettings(path=path)).provisioned(NOW, [claim], [("shop/web-0", DEAR)])
     (line,) = lines(path)
     assert line["newNodes"] == [
         {
@@ -144,7 +144,7 @@ def test_new_nodes_for_waiting_pods_are_told_with_what_they_may_be(tmp_path: Pat
 
 def test_pods_that_fit_nowhere_are_told_of_once(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal = Journal(path)
+    journal = Journal(JournalSettings(path=path))
     for waiting in ([], [("shop/web-0", DEAR)], [("shop/web-0", DEAR)], []):
         journal.provisioned(NOW, [], waiting)
     assert [len(line["unschedulable"]) for line in lines(path)] == [1, 0]
@@ -152,7 +152,7 @@ def test_pods_that_fit_nowhere_are_told_of_once(tmp_path: Path) -> None:
 
 def test_a_full_file_makes_room_and_the_oldest_goes(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal = Journal(path, largest=400, old_files=2)
+    journal = Journal(JournalSettings(path=path, largest=400, old_files=2))
     for number in range(12):
         journal.write(rolled_back(f"{number:0100d}"))
     names = sorted(file.name for file in tmp_path.iterdir())
@@ -164,7 +164,7 @@ def test_a_full_file_makes_room_and_the_oldest_goes(tmp_path: Path) -> None:
 
 def test_without_old_files_a_full_file_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal = Journal(path, largest=300, old_files=0)
+    journal = Journal(JournalSettings(path=path, largest=300, old_files=0))
     for number in range(5):
         journal.write(rolled_back(f"{number:0100d}"))
     assert [file.name for file in tmp_path.iterdir()] == ["journal.jsonl"]
@@ -173,7 +173,7 @@ def test_without_old_files_a_full_file_begins_anew(tmp_path: Path) -> None:
 
 def test_a_line_larger_than_a_file_has_one_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal = Journal(path, largest=10, old_files=1)
+    journal = Journal(JournalSettings(path=path, largest=10, old_files=1))
     journal.write(rolled_back("first"))
     journal.write(rolled_back("second"))
     assert [line["message"] for line in lines(path)] == ["second"]
@@ -183,7 +183,7 @@ def test_a_line_larger_than_a_file_has_one_of_its_own(tmp_path: Path) -> None:
 def test_another_process_goes_on_after_half_a_line(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b'{"kind":"Beg')
-    Journal(path).write(rolled_back("whole"))
+    Journal(JournalSettings(path=path)).write(rolled_back("whole"))
     half, whole = path.read_text().splitlines()
     assert half == '{"kind":"Beg'
     assert json.loads(whole)["message"] == "whole"
@@ -193,7 +193,7 @@ def test_a_disk_that_takes_nothing_stops_nobody_and_is_told_once_a_minute(tmp_pa
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     lost: list[int] = []
-    journal = Journal(blocked / "journal.jsonl", on_failure=lambda: lost.append(1))
+    journal = Journal(JournalSettings(path=blocked / "journal.jsonl"), on_failure=lambda: lost.append(1))
     with capture_logs() as logged:
         for seconds in (0, 1, 59, 60, 61):
             journal.write(rolled_back(at=NOW + timedelta(seconds=seconds)))
@@ -203,7 +203,7 @@ def test_a_disk_that_takes_nothing_stops_nobody_and_is_told_once_a_minute(tmp_pa
 
 def test_half_a_line_is_taken_back_when_the_disk_is_full(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal = Journal(path)
+    journal = Journal(JournalSettings(path=path))
     journal.write(rolled_back("first"))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, limits[1]))
@@ -219,13 +219,13 @@ def test_half_a_line_is_taken_back_when_the_disk_is_full(tmp_path: Path) -> None
 
 def test_without_a_path_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Journal(None).decided(NOW, [REPLACE], [])
+    Journal(JournalSettings(path=None)).decided(NOW, [REPLACE], [])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_closed_journal_opens_again(tmp_path: Path) -> None:
     path = tmp_path / "deeper" / "journal.jsonl"
-    journal = Journal(path)
+    journal = Journal(JournalSettings(path=path))
     journal.write(rolled_back("one"))
     journal.close()
     journal.write(rolled_back("two"))

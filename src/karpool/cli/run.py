@@ -144,7 +144,8 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
     from karpool.controller.ports import Intervals
     from karpool.observability.logs import LogFormat, LogLevel
     from karpool.observability.serving import Address
-    from karpool.operator.settings import JournalSettings, LeaseSettings, RunSettings
+    from karpool.operator.journal import JournalSettings
+    from karpool.operator.settings import LeaseSettings, RunSettings
 
     if given["batch_idle_duration"] > given["batch_max_duration"]:
         raise InputError.at("--batch-idle-duration", "is longer than --batch-max-duration; make it shorter")

@@ -4,13 +4,12 @@ The rules of `execution.actions` hold: an action may be repeated, one whose obje
 is read from the objects.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 
 
-@dataclass(frozen=True, slots=True)
-class SetNodeState:
+class SetNodeState(msgspec.Struct, frozen=True):
     """Write a node's annotation and, unless None, its cordon in one patch: one is never there without the other."""
 
     node: str

@@ -12,7 +12,7 @@ from typing import Final
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.config import Config
 from karpool.compaction.decide import ChosenNode, CompactionDecision, decide
-from karpool.compaction.marks import ANNOTATION, Mark, abandoned_mark, encode_mark, started_mark
+from karpool.compaction.marks import ANNOTATION, Mark, encode_mark
 from karpool.compaction.needed_again import needed_again
 from karpool.compaction.nodes import NodeView, is_deleting
 from karpool.compaction.pacing import paced_pools
@@ -68,7 +68,7 @@ def _mark(view: NodeView) -> Iterator[CompactionAction]:
 
 def _start(chosen: ChosenNode, now: datetime) -> Iterator[CompactionAction]:
     """Cordon a node; its pods are evicted from the next step on, when the cordon is visible."""
-    yield SetNodeState(chosen.node, ANNOTATION, encode_mark(started_mark(now)), unschedulable=True)
+    yield SetNodeState(chosen.node, ANNOTATION, encode_mark(Mark(in_progress=True, updated=now)), unschedulable=True)
     moved = len(chosen.placements)
     places = "its 1 pod has another place" if moved == 1 else f"its {moved} pods have other places"
     message = f"is drained so that the autoscaler removes it; {places}"
@@ -90,7 +90,7 @@ def _continue(view: NodeView, now: datetime) -> Iterator[CompactionAction]:
 
 def _give_up(view: NodeView, reason: Reason, now: datetime, settings: CompactionSettings) -> Iterator[CompactionAction]:
     """Uncordon a node, and leave it alone for a while."""
-    yield _state(view, abandoned_mark(now, now + settings.retry_after), unschedulable=False)
+    yield _state(view, Mark(updated=now, retry_after=now + settings.retry_after), unschedulable=False)
     pod = f"{reason.object}: " if reason.object.startswith("Pod ") else ""
     message = f"its scale-down was given up: {pod}{reason.message}"
     yield RecordEvent("Node", view.name, reason.code, message, "Warning")
@@ -98,9 +98,6 @@ def _give_up(view: NodeView, reason: Reason, now: datetime, settings: Compaction
 
 def _state(view: NodeView, mark: Mark, *, unschedulable: bool | None = None) -> SetNodeState:
     return SetNodeState(view.name, ANNOTATION, encode_mark(mark), unschedulable)
-
-
-# -- which scale-downs to give up --------------------------------------------------------------------------------
 
 
 def _failed(

@@ -69,16 +69,6 @@ def updated_mark(mark: Mark, now: datetime, *, underutilized: bool) -> Mark:
     return mark
 
 
-def started_mark(now: datetime) -> Mark:
-    """The state of a node whose scale-down starts."""
-    return Mark(in_progress=True, updated=now)
-
-
-def abandoned_mark(now: datetime, retry_after: datetime) -> Mark:
-    """The state of a node whose scale-down is given up."""
-    return Mark(updated=now, retry_after=retry_after)
-
-
 def _flag(value: Any) -> bool:
     return value is True or value == "true"
 

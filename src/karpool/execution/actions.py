@@ -10,9 +10,10 @@ Rules for whoever carries them out:
   successful eviction is a terminating pod; a refused one is asked for again.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+import msgspec
 
 from karpool.model.nodepool import NodeClaim
 from karpool.model.scheduling import Taint
@@ -20,24 +21,21 @@ from karpool.model.scheduling import Taint
 Kind = Literal["ConfigMap", "Node", "NodeClaim", "NodePool", "Pod"]
 
 
-@dataclass(frozen=True, slots=True)
-class AddTaint:
+class AddTaint(msgspec.Struct, frozen=True):
     """Add a taint to a node, unless it has one of the same key and effect."""
 
     node: str
     taint: Taint
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveTaint:
+class RemoveTaint(msgspec.Struct, frozen=True):
     """Remove the taint with this key and effect from a node."""
 
     node: str
     taint: Taint
 
 
-@dataclass(frozen=True, slots=True)
-class SetLabel:
+class SetLabel(msgspec.Struct, frozen=True):
     """Set a label of an object; None removes it."""
 
     kind: Kind
@@ -46,8 +44,7 @@ class SetLabel:
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Annotate:
+class Annotate(msgspec.Struct, frozen=True):
     """Set an annotation of an object; None removes it."""
 
     kind: Kind
@@ -56,8 +53,7 @@ class Annotate:
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AddFinalizer:
+class AddFinalizer(msgspec.Struct, frozen=True):
     """Add a finalizer, which keeps a deleted object in the API until it is removed."""
 
     kind: Kind
@@ -65,8 +61,7 @@ class AddFinalizer:
     finalizer: str
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveFinalizer:
+class RemoveFinalizer(msgspec.Struct, frozen=True):
     """Remove a finalizer; a deleted object disappears with its last one."""
 
     kind: Kind
@@ -74,8 +69,7 @@ class RemoveFinalizer:
     finalizer: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetClaimCondition:
+class SetClaimCondition(msgspec.Struct, frozen=True):
     """Write a condition of a NodeClaim; its transition time changes only with its status."""
 
     claim: str
@@ -85,49 +79,42 @@ class SetClaimCondition:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ClearClaimCondition:
+class ClearClaimCondition(msgspec.Struct, frozen=True):
     claim: str
     type: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetClaimNode:
+class SetClaimNode(msgspec.Struct, frozen=True):
     claim: str
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetPodEventTime:
+class SetPodEventTime(msgspec.Struct, frozen=True):
     claim: str
     time: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class CreateClaim:
+class CreateClaim(msgspec.Struct, frozen=True):
     """Create a NodeClaim, unless one of that name exists; a provider launches its instance."""
 
     claim: NodeClaim
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteClaim:
+class DeleteClaim(msgspec.Struct, frozen=True):
     """Delete a NodeClaim; its finalizer keeps it until the node is drained and terminated."""
 
     name: str
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteNode:
+class DeleteNode(msgspec.Struct, frozen=True):
     """Delete a Node; its finalizer keeps it until it is drained and terminated."""
 
     name: str
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class EvictPod:
+class EvictPod(msgspec.Struct, frozen=True):
     """Evict a pod through the Eviction API, which refuses (429) while a PodDisruptionBudget forbids it."""
 
     key: str
@@ -135,8 +122,7 @@ class EvictPod:
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeletePod:
+class DeletePod(msgspec.Struct, frozen=True):
     """Delete a pod regardless of PodDisruptionBudgets; None leaves it its own grace period, which never gets longer."""
 
     key: str
@@ -145,8 +131,7 @@ class DeletePod:
     grace_seconds: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TerminateInstance:
+class TerminateInstance(msgspec.Struct, frozen=True):
     """Ask the provider to terminate a NodeClaim's instance, and write the condition InstanceTerminating.
 
     The condition becomes True with reason `Terminating` while the instance exists, and `Terminated` when the provider
@@ -157,8 +142,7 @@ class TerminateInstance:
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class RecordEvent:
+class RecordEvent(msgspec.Struct, frozen=True):
     """Record a Kubernetes Event; the same event within two minutes is recorded once."""
 
     kind: Kind

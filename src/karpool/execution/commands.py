@@ -50,9 +50,6 @@ def _advance(context: ReconcileContext, command: CommandInProgress, deadline: da
         _delete(context, command)
 
 
-# -- what rolls a command back -----------------------------------------------------------------------------------------
-
-
 def _not_marked(context: ReconcileContext, command: CommandInProgress) -> str | None:
     """A candidate without the ticket: the start of the command was interrupted."""
     for name in command.ticket.nodes:
@@ -101,9 +98,6 @@ def _nodes(context: ReconcileContext, command: CommandInProgress) -> list[Node]:
     return [node for claim in command.waiting for node in context.nodes_of.get(claim.name, ())]
 
 
-# -- what a command waits for ------------------------------------------------------------------------------------------
-
-
 def _tainted(context: ReconcileContext, command: CommandInProgress) -> bool:
     """Whether all candidates have the taint; a missing one is added."""
     taint = context.settings.taint
@@ -148,9 +142,6 @@ def _eviction_blocked(context: ReconcileContext, pod: Pod) -> Reason | None:
         reason = context.pdbs.eviction_blocked(pod, context.now)
         context.blocked_by_pdb |= reason is not None
     return reason
-
-
-# -- the point of no return --------------------------------------------------------------------------------------------
 
 
 def _delete(context: ReconcileContext, command: CommandInProgress) -> None:

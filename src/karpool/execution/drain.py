@@ -60,9 +60,6 @@ def _evict(context: ReconcileContext, node: Node, pod: Pod) -> None:
         context.do(EvictPod(pod.key, pod.metadata.uid, node.name))
 
 
-# -- the deadline ------------------------------------------------------------------------------------------------------
-
-
 def _is_late(pod: Pod, deadline: datetime, now: datetime) -> bool:
     """Whether an eviction could not remove a pod by the deadline."""
     if pod.metadata.deletion_timestamp is not None:

@@ -8,7 +8,6 @@ from karpool.model.labels import DISRUPTED_TAINT
 from karpool.model.scheduling import Taint
 
 LAUNCH_TIMEOUT: Final = timedelta(minutes=5)
-REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class ExecutionSettings:
     """How long a node is kept for pods that were nominated to it."""
     launch_timeout: timedelta = LAUNCH_TIMEOUT
     """When a claim that does not launch is deleted."""
-    registration_timeout: timedelta = REGISTRATION_TIMEOUT
+    registration_timeout: timedelta = timedelta(minutes=15)
     """When a launched claim whose node does not register is deleted."""
     shortest_drain: timedelta = timedelta(seconds=5)
     """The least duration of a drain, for pods that were bound just before the taint."""

@@ -59,8 +59,6 @@ class DecisionReporter(DecisionObserver):
     def pass_started(self) -> None:
         self._pass_started = time.perf_counter()
 
-    # -- passes --------------------------------------------------------------------------------------------------
-
     def wants_reasons(self, commands: Sequence[Command]) -> bool:
         """Whether a pass does more than repeat the last one."""
         if commands:
@@ -91,8 +89,6 @@ class DecisionReporter(DecisionObserver):
         for name, reasons in changed[:MOST_EVENTS]:
             self._record(RecordEvent("Node", name, "Unconsolidatable", _event_message(name, reasons[0])))
 
-    # -- commands ------------------------------------------------------------------------------------------------
-
     def command_dropped(self, command: Command, reason: Reason) -> None:
         self._metrics.command_invalidated(str(command.method))
         self._journal.dropped(self._clock(), command, reason)
@@ -122,8 +118,6 @@ class DecisionReporter(DecisionObserver):
                     self._metrics.command_rolled_back(ticket.method, "replace" if ticket.replacements else "delete")
                     self._journal.rolled_back(self._clock(), ticket, action.message)
                     _log.warning("command rolled back", command=ticket.id, nodes=list(ticket.nodes), why=action.message)
-
-    # -- provisioning --------------------------------------------------------------------------------------------
 
     def pods_provisioned(self, result: ProvisioningResult) -> None:
         """Report nodes for pending pods, and pods without a place; a dry run repeats its requests."""

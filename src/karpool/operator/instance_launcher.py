@@ -64,8 +64,6 @@ class InstanceLauncher:
         self._terminating.clear()
         self._done.clear()
 
-    # -- launch --------------------------------------------------------------------------------------------------
-
     async def _launch(self, claim: NodeClaim) -> None:
         uid, backoff = claim.metadata.uid, Backoff(first=FIRST_RETRY, most=LAST_RETRY)
         try:
@@ -124,8 +122,6 @@ class InstanceLauncher:
             return False
         return True
 
-    # -- termination ---------------------------------------------------------------------------------------------
-
     def terminate(self, action: a.TerminateInstance) -> None:
         """Terminate the instance of a claim, unless that is in progress."""
         claim = self._store.claims.get(action.claim)
@@ -146,8 +142,6 @@ class InstanceLauncher:
             _log.warning("instance termination failed; retrying", claim=claim.name, error=str(error))
         finally:
             self._terminating.pop(claim.metadata.uid, None)
-
-    # -- garbage collection --------------------------------------------------------------------------------------
 
     async def collect_garbage(self) -> None:
         """Terminate instances without a claim, and write into claims without an instance that it is gone."""

@@ -5,6 +5,7 @@ A failing disk stops nothing: a line that cannot be written is lost, and the log
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -31,8 +32,6 @@ from karpool.operator.journal_records import (
 )
 from karpool.report.document import Unschedulable
 
-LARGEST: Final = 64 * 2**20
-OLD_FILES: Final = 5
 _LOG_INTERVAL: Final = timedelta(minutes=1)
 
 ReasonKeys = tuple[tuple[str, str, str], ...]
@@ -41,21 +40,22 @@ ReasonKeys = tuple[tuple[str, str, str], ...]
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalSettings:
+    """The file of the decision journal; without a path nothing is written."""
+
+    path: Path | None = None
+    largest: int = 64 * 2**20
+    """At how many bytes a new file begins."""
+    old_files: int = 5
+
+
 class Journal:
     """The current file and the older ones beside it: `journal.jsonl`, `journal.jsonl.1`, and so on."""
 
-    def __init__(
-        self,
-        path: Path | None,
-        *,
-        largest: int = LARGEST,
-        old_files: int = OLD_FILES,
-        on_failure: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Without a path nothing is written; `on_failure` is called for every line that is lost."""
-        self._path = path
-        self._largest = largest
-        self._old_files = old_files
+    def __init__(self, settings: JournalSettings, *, on_failure: Callable[[], None] = lambda: None) -> None:
+        """`on_failure` is called for every line that is lost."""
+        self._settings = settings
         self._on_failure = on_failure
         self._file: int | None = None
         self._failure_logged: datetime | None = None
@@ -120,10 +120,11 @@ class Journal:
 
     def write(self, record: JournalRecord) -> None:
         """Append a record; never raises because of the disk."""
-        if self._path is None:
+        path = self._settings.path
+        if path is None:
             return
         try:
-            self._append(self._path, msgspec.json.encode(record) + b"\n")
+            self._append(path, msgspec.json.encode(record) + b"\n")
         except OSError as error:
             self._failed(record.time, error)
 
@@ -133,12 +134,10 @@ class Journal:
             os.close(self._file)
             self._file = None
 
-    # -- the files -----------------------------------------------------------------------------------------------
-
     def _append(self, path: Path, line: bytes) -> None:
         file = self._opened(path)
         size = os.fstat(file).st_size
-        if size and size + len(line) > self._largest:
+        if size and size + len(line) > self._settings.largest:
             self.close()
             self._rotate(path)
             file, size = self._opened(path), 0
@@ -158,10 +157,10 @@ class Journal:
 
     def _rotate(self, path: Path) -> None:
         """Give every file the next number; the oldest is deleted."""
-        if self._old_files == 0:
+        if self._settings.old_files == 0:
             path.unlink(missing_ok=True)
             return
-        for number in range(self._old_files - 1, 0, -1):
+        for number in range(self._settings.old_files - 1, 0, -1):
             younger = _numbered(path, number)
             if younger.exists():
                 younger.replace(_numbered(path, number + 1))
@@ -171,7 +170,9 @@ class Journal:
         self._on_failure()
         if self._failure_logged is None or now - self._failure_logged >= _LOG_INTERVAL:
             self._failure_logged = now
-            log.error("journal write failed; decisions are not recorded", path=str(self._path), error=str(error))
+            log.error(
+                "journal write failed; decisions are not recorded", path=str(self._settings.path), error=str(error)
+            )
 
 
 def _numbered(path: Path, number: int) -> Path:

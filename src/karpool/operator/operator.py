@@ -74,12 +74,7 @@ class Operator:
         self._observers = observers
         self._pages = pages
         self.metrics = Metrics()
-        self.journal = Journal(
-            settings.journal.path,
-            largest=settings.journal.largest,
-            old_files=settings.journal.old_files,
-            on_failure=self.metrics.journal_failed,
-        )
+        self.journal = Journal(settings.journal, on_failure=self.metrics.journal_failed)
         self.identity = new_identity()
         self._now = ServerTime(wall)
         self.client = make_client(
@@ -189,8 +184,8 @@ class Operator:
             leading=lambda: self.leading,
             term=lambda: 0 if self._elector is None else self._elector.term,
             caches_current=lambda: not self.caches.stale(),
-            on_iteration=launcher.launch_pending if launcher is not None else _nothing,
-            on_stop=launcher.stop if launcher is not None else _nothing,
+            on_iteration=launcher.launch_pending if launcher is not None else lambda: None,
+            on_stop=launcher.stop if launcher is not None else lambda: None,
         )
         loop = self.loop
 
@@ -285,7 +280,3 @@ class Operator:
     def _unreadable(self, unreadable: Unreadable) -> None:
         log_unreadable(unreadable)
         self._pools.unreadable(unreadable)
-
-
-def _nothing() -> None:
-    """Do nothing."""

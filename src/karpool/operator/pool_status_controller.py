@@ -13,12 +13,11 @@ from karpool.kube.cache import version_number, version_of
 from karpool.kube.client import Client
 from karpool.kube.errors import ApiError, NotFoundError, NotLeadingError
 from karpool.kube.resources import Unreadable
-from karpool.live.patches import Json
 from karpool.live.resources import NODE_POOLS
 from karpool.live.writer import retry_on_conflict
 from karpool.model.nodepool import NodePool
 from karpool.model.rules.pools import controller_flaws
-from karpool.operator.pool_nodes import ByPool, PoolNodes
+from karpool.operator.pool_nodes import PoolNodes
 from karpool.operator.pool_status import DesiredPoolStatus, pool_status, status_patch, total_resources
 from karpool.operator.registration_health import RegistrationHealth
 from karpool.wire.problems import Flaw
@@ -26,7 +25,6 @@ from karpool.wire.quantity import Quantity
 
 _log = structlog.get_logger()
 _MERGE_PATCH: Final = "application/merge-patch+json"
-NodeClasses = Callable[[NodePool], bool | None]
 
 
 class _Written(NamedTuple):
@@ -47,7 +45,7 @@ class PoolStatusController:
         store: ClusterStore,
         nodes: PoolNodes,
         *,
-        node_classes: NodeClasses,
+        node_classes: Callable[[NodePool], bool | None],
         clock: Callable[[], datetime],
     ) -> None:
         """`node_classes` says whether the node class of a pool can be used; None: unknown."""
@@ -59,7 +57,6 @@ class PoolStatusController:
         self._unreadable: dict[str, Unreadable] = {}
         self._written: dict[str, _Written] = {}
         self._nodes = nodes
-        self._totals: tuple[ByPool, Mapping[str, Mapping[str, Quantity]]] = ({}, {})
 
     def unreadable(self, unreadable: Unreadable) -> None:
         """Note an object that cannot be read; if it is a pool, its status will say why."""
@@ -75,12 +72,10 @@ class PoolStatusController:
             *(self._update(pool, status) for pool, status in desired if not self._is_written(pool, status))
         )
 
-    # -- desired statuses ----------------------------------------------------------------------------------------
-
     def _desired(self) -> list[tuple[NodePool, DesiredPoolStatus]]:
         pools = tuple(self._store.pools)
         self._registrations.observe(pools, self._store.claims, self._clock())
-        totals = self._current_totals()
+        totals = {name: total_resources(states) for name, states in self._nodes.by_pool().items()}
         nothing = total_resources(())
         self._drop_readable(pools)
         readable = [
@@ -103,21 +98,12 @@ class PoolStatusController:
             flaws=tuple(controller_flaws(pool)),
         )
 
-    def _current_totals(self) -> Mapping[str, Mapping[str, Quantity]]:
-        """The resources of each pool, summed up again only after a change."""
-        nodes = self._nodes.by_pool()
-        if self._totals[0] is not nodes:
-            self._totals = (nodes, {pool: total_resources(states) for pool, states in nodes.items()})
-        return self._totals[1]
-
     def _drop_readable(self, pools: tuple[NodePool, ...]) -> None:
         """Forget pools of which a later version could be read."""
         for pool in pools:
             unreadable = self._unreadable.get(pool.name)
             if unreadable is not None and version_of(pool) > version_number(unreadable.metadata.resource_version):
                 del self._unreadable[pool.name]
-
-    # -- writes --------------------------------------------------------------------------------------------------
 
     def _is_written(self, pool: NodePool, status: DesiredPoolStatus) -> bool:
         last = self._written.get(pool.name)
@@ -140,19 +126,16 @@ class PoolStatusController:
     async def _write(self, pool: NodePool, status: DesiredPoolStatus) -> int:
         """Write the status of a pool; the version of the pool that has it."""
         current = msgspec.json.decode(await self._client.raw("GET", NODE_POOLS.path(name=pool.name)))
-        if current["metadata"]["uid"] != pool.metadata.uid:
-            raise NotFoundError(404, "NotFound", "another pool has this name by now", about=f"NodePool {pool.name}")
-        return await self._patch(current, status)
-
-    async def _patch(self, current: Json, status: DesiredPoolStatus) -> int:
         metadata = current["metadata"]
+        if metadata["uid"] != pool.metadata.uid:
+            raise NotFoundError(404, "NotFound", "another pool has this name by now", about=f"NodePool {pool.name}")
         patch = status_patch(current, status, self._clock())
         if patch:
             patch["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
             # Not the typed call, which fails for a pool that cannot be read.
             answer = await self._client.raw(
                 "PATCH",
-                NODE_POOLS.path(name=metadata["name"], subresource="status"),
+                NODE_POOLS.path(name=pool.name, subresource="status"),
                 body=msgspec.json.encode(patch),
                 content_type=_MERGE_PATCH,
             )

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Final
 
 from karpool.controller.ports import Intervals
@@ -11,7 +10,7 @@ from karpool.execution.settings import ExecutionSettings
 from karpool.kube.election import LeaseTimes
 from karpool.observability.logs import LogFormat, LogLevel
 from karpool.observability.serving import Address
-from karpool.operator.journal import LARGEST, OLD_FILES
+from karpool.operator.journal import JournalSettings
 from karpool.packing.options import Options
 
 METRICS_ADDRESS: Final = Address("127.0.0.1", 8080)
@@ -25,15 +24,6 @@ class LeaseSettings:
     name: str | None = "karpool"
     namespace: str = "karpool"
     times: LeaseTimes = field(default_factory=LeaseTimes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalSettings:
-    """The file of the decision journal; without a path nothing is written."""
-
-    path: Path | None = None
-    largest: int = LARGEST
-    old_files: int = OLD_FILES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
