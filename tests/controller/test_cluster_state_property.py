@@ -12,6 +12,7 @@ from tests.controller.test_memo import Idle, expected_launch
 from tests.controller.watch_history import WatchHistory
 from tests.disruption.scenarios import CATALOG
 from tests.examples import examples
+from tests.inflight import with_claims_launched
 
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.snapshot import Snapshot
@@ -24,7 +25,6 @@ from karpool.disruption.settings import DisruptionSettings
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
-from karpool.provisioning.inflight import with_claims_launched
 
 STORIES, EVENTS = 25, 60
 """A seed is not shrunk: a history of other events would say nothing."""

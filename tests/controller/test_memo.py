@@ -12,6 +12,7 @@ from tests.controller.restless import Restless
 from tests.disruption.scenarios import CATALOG, NOW, POOL, node
 from tests.examples import examples
 from tests.factories import pdb
+from tests.inflight import with_claims_launched
 from tests.packing.test_what_ifs import columns
 
 from karpool.cluster.snapshot import Snapshot
@@ -31,7 +32,7 @@ from karpool.model.nodepool import NodeClaim
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
-from karpool.provisioning.inflight import as_launched, with_claims_launched
+from karpool.provisioning.inflight import as_launched
 
 QUESTIONS = (refusal, partial(refusal, eventual=True), emptiness_refusal, consolidation_refusal)
 

@@ -1,18 +1,32 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
 from tests.factories import LONG_AGO, claim_for, default_catalog, node, node_claim, node_pool, pod
+from tests.inflight import with_claims_launched
 
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.snapshot import Snapshot
 from karpool.model import labels as names
 from karpool.model.nodepool import NodeClaim, as_requirements
 from karpool.model.objects import Objects
+from karpool.packing.engine import Engine
 from karpool.provisioning.inflight import as_launched
-from karpool.provisioning.provision import provision
+from karpool.provisioning.provision import ProvisioningResult
+from karpool.provisioning.provision import provision as provision_on
 
 NOW = LONG_AGO + timedelta(hours=1)
 CATALOG = default_catalog()
 PENDING = tuple(pod(f"web-{number}", cpu="1", memory="1Gi", pending=True) for number in range(3))
+
+
+def provision(
+    objects: Objects, catalog: Catalog, now: datetime, *, moving: frozenset[str] = frozenset()
+) -> ProvisioningResult:
+    """The nodes to create for pending pods, and for bound pods that are `moving`."""
+    engine = Engine(Snapshot(with_claims_launched(objects, catalog)), catalog)
+    pending = {pod.key for pod in objects.pods if pod.provisionable}
+    return provision_on(engine, objects, pending | moving, now)
 
 
 def types_of(claim: NodeClaim) -> frozenset[str]:
@@ -81,7 +95,7 @@ def test_pods_of_nodes_that_go_get_a_node_too() -> None:
     moving = pod("api-1", node="n1", cpu="2", memory="2Gi")
     objects = Objects(pods=(moving,), nodes=(made,), node_claims=(claim_for(made),), node_pools=(node_pool(),))
     assert provision(objects, CATALOG, NOW).claims == ()
-    result = provision(objects, CATALOG, NOW, moving={"default/api-1"})
+    result = provision(objects, CATALOG, NOW, moving=frozenset({"default/api-1"}))
     assert len(result.claims) == 1
     assert result.nominations == frozenset()
 

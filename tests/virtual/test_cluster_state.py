@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.inflight import with_claims_launched
 from tests.virtual.worlds import CATALOG, HOUR, scenario, virtual_cluster
 
 from karpool.cluster.snapshot import Snapshot
@@ -9,7 +10,6 @@ from karpool.disruption.decide import decide
 from karpool.execution.tickets import nodes_in_commands
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
-from karpool.provisioning.inflight import with_claims_launched
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.feasible_nodes import feasible_nodes
 

@@ -6,15 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.model.labels import (
-    CAPACITY_TYPE,
-    INSTANCE_TYPE,
-    ON_DEMAND,
-    RESERVED,
-    SPOT,
-    ZONE,
-    canonical,
-)
+from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE, canonical
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 
 PRICE_LABEL: Final = "eks-node-viewer/instance-price"

@@ -12,7 +12,7 @@ from karpool.execution.leaving import moving_pods
 from karpool.execution.state import nominate
 from karpool.model.pod import Pod
 from karpool.provisioning.batching import Batch, BatchWindow
-from karpool.provisioning.provision import provision_on
+from karpool.provisioning.provision import provision
 
 
 class ProvisioningController:
@@ -79,7 +79,7 @@ class ProvisioningController:
             observer.pass_started()
         engine = session.engine()
         engine.snapshot.objects = objects
-        result = provision_on(engine, objects, pods, now)
+        result = provision(engine, objects, pods, now)
         expected = {*result.nominations, *(claim.name for claim in result.claims)}
         session.state = nominate(session.state, sorted(expected), now, session.execution)
         for observer in session.observers:

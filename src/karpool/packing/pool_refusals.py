@@ -120,12 +120,7 @@ class _Check:
     """The checks of one pool for one pod class."""
 
     def __init__(
-        self,
-        engine: "Engine",
-        pool: int,
-        class_: int,
-        views: tuple[RuleView, ...],
-        limits: npt.NDArray[np.int64],
+        self, engine: "Engine", pool: int, class_: int, views: tuple[RuleView, ...], limits: npt.NDArray[np.int64]
     ) -> None:
         self.engine, self.pool, self.class_, self.views, self.limits = engine, pool, class_, views, limits
         self.pools = engine.tables.pools

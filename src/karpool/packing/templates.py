@@ -43,11 +43,7 @@ def template_of(pool: NodePool) -> NodeTemplate:
     """The template of a pool."""
     spec = pool.spec.template.spec
     ref = spec.node_class_ref
-    own = [
-        (names.NODEPOOL, one_of(pool.name)),
-        (names.REGISTERED, one_of("true")),
-        (names.INITIALIZED, one_of("true")),
-    ]
+    own = [(names.NODEPOOL, one_of(pool.name)), (names.REGISTERED, one_of("true")), (names.INITIALIZED, one_of("true"))]
     if ref.kind:
         own.append((f"{ref.group}/{ref.kind.lower()}", one_of(ref.name)))
     requirements = pool.requirements.intersect(Requirements(own))

@@ -40,10 +40,17 @@ def instance_labels(
     offered = entry.requirements.intersect(offering.requirements)
     open_keys = [key for key in wanted if key in offered or len(wanted[key].values) == 1]
     known = offered.intersect(Requirements((key, wanted[key]) for key in open_keys))
-    single = {
-        key: next(iter(rule.values)) for key, rule in known.items() if not rule.complement and len(rule.values) == 1
+    return {**single_values(known), PRICE_LABEL: f"{price:.6g}"}
+
+
+def single_values(*collections: Requirements) -> dict[str, str]:
+    """The keys for which requirements leave only one value, with that; the last collection counts."""
+    return {
+        key: next(iter(allowed.values))
+        for requirements in collections
+        for key, allowed in requirements.items()
+        if not allowed.complement and len(allowed.values) == 1
     }
-    return {**single, PRICE_LABEL: f"{price:.6g}"}
 
 
 def starting_taints(claim: NodeClaim) -> tuple[Taint, ...]:

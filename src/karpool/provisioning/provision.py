@@ -10,11 +10,9 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
-from karpool.packing.options import Options
 from karpool.packing.refusals import refusals, sentence
 from karpool.packing.result import NewNode, PlacementResult
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim, with_offered_kinds
-from karpool.provisioning.inflight import with_claims_launched
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,29 +24,11 @@ class ProvisioningResult:
     unschedulable: tuple[tuple[str, Reason], ...] = ()
 
 
-def provision(
-    objects: Objects,
-    catalog: Catalog,
-    now: datetime,
-    options: Options | None = None,
-    *,
-    moving: Collection[str] = (),
-) -> ProvisioningResult:
-    """The nodes to create for pods that the scheduler has no node for, and for bound pods that are `moving`.
+def provision(engine: Engine, objects: Objects, wanted: Collection[str], now: datetime) -> ProvisioningResult:
+    """The nodes to create for pods that the scheduler has no node for, and for bound pods that have to move.
 
     Existing and in-flight nodes are filled first. No claim is created without pods.
     """
-    options = options or Options()
-    expected = with_claims_launched(objects, catalog)
-    wanted = {pod.key for pod in objects.pods if pod.provisionable} | set(moving)
-    if not wanted:
-        return ProvisioningResult()
-    engine = Engine(Snapshot(expected, preferences=options.preferences), catalog, options)
-    return provision_on(engine, objects, wanted, now)
-
-
-def provision_on(engine: Engine, objects: Objects, wanted: Collection[str], now: datetime) -> ProvisioningResult:
-    """The nodes to create for some pods, on an engine that exists already."""
     snapshot = engine.snapshot
     rows = sorted(snapshot.pods.rows[key] for key in wanted if key in snapshot.pods.rows)
     with engine.what_if() as trial:
