@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
-from itertools import product
 from typing import Final
 
 from karpool.catalog.families import MachineSpec, machines
-from karpool.catalog.instance_types import InstanceType, Offering
+from karpool.catalog.instance_types import InstanceType, offerings_in
 from karpool.catalog.overhead import DISK, GIB, lost_disk, lost_memory, max_pods, reserved_cpu
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, REGION, SPOT, ZONE
 from karpool.model.requirements import DOES_NOT_EXIST, Requirement, Requirements, one_of
@@ -25,11 +24,7 @@ LABEL: Final = "karpenter.k8s.aws/instance-"
 @lru_cache(maxsize=8)
 def aws_types(region: str = DEFAULT_REGION) -> tuple[InstanceType, ...]:
     """All built-in types as they are sold in a region; prices are those of us-east-1 everywhere."""
-    places = {
-        (zone, kind): Requirements([(ZONE, one_of(zone)), (CAPACITY_TYPE, one_of(kind))])
-        for zone, kind in product(zones_of(region), (ON_DEMAND, SPOT))
-    }
-    return tuple(_instance_type(machine, region, places) for machine in machines())
+    return tuple(_instance_type(machine, region) for machine in machines())
 
 
 def is_region(name: str) -> bool:
@@ -42,7 +37,7 @@ def zones_of(region: str) -> tuple[str, ...]:
     return tuple(region + letter for letter in ZONE_LETTERS)
 
 
-def _instance_type(machine: MachineSpec, region: str, places: dict[tuple[str, str], Requirements]) -> InstanceType:
+def _instance_type(machine: MachineSpec, region: str) -> InstanceType:
     family, _, size = machine.name.partition(".")
     pods = max_pods(machine.vcpus, size if family.startswith("t") else "")
     prices = {ON_DEMAND: float(machine.price), SPOT: float(machine.price * Decimal(str(SPOT_FRACTION)))}
@@ -63,7 +58,7 @@ def _instance_type(machine: MachineSpec, region: str, places: dict[tuple[str, st
             "memory": lost_memory(machine.gib, pods),
             "ephemeral-storage": lost_disk(),
         },
-        offerings=tuple(Offering(place, prices[kind]) for (_, kind), place in places.items()),
+        offerings=offerings_in(zones_of(region), prices),
     )
 
 

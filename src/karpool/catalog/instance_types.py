@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, lru_cache
+from itertools import product
 
 from karpool.model.labels import CAPACITY_TYPE, RESERVED, WELL_KNOWN, ZONE
 from karpool.model.requirements import Requirements
@@ -97,6 +98,17 @@ class Catalog:
 @lru_cache(maxsize=4096)
 def _sum(price: float, fee: float) -> float:
     return float(Decimal(repr(price)) + Decimal(repr(fee)))
+
+
+@lru_cache(maxsize=1024)
+def sold_in(zone: str, capacity_type: str) -> Requirements:
+    """The requirements of an offering; the same object for the same place, since they are compared often."""
+    return Requirements.of_labels({k: v for k, v in ((ZONE, zone), (CAPACITY_TYPE, capacity_type)) if v})
+
+
+def offerings_in(zones: Iterable[str], prices: Mapping[str, float]) -> tuple[Offering, ...]:
+    """An offering in every zone for every capacity type, whose price is the same everywhere."""
+    return tuple(Offering(sold_in(zone, kind), price) for zone, (kind, price) in product(zones, prices.items()))
 
 
 def cheapest(prices: Iterable[float | None]) -> float | None:

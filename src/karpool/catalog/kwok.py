@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
-from itertools import product
+from itertools import product, starmap
 from typing import Final
 
-from karpool.catalog.instance_types import InstanceType, Offering
+from karpool.catalog.instance_types import InstanceType, Offering, offerings_in
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, SPOT, ZONE
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.wire.quantity import NANO, Quantity, parse_quantity
@@ -72,27 +72,18 @@ def _whole(amount: Quantity) -> str:
 @lru_cache(maxsize=1)
 def kwok_types() -> tuple[InstanceType, ...]:
     """The types that the KWOK provider generates by itself."""
-    places = {
-        (zone, kind): Requirements([(ZONE, one_of(zone)), (CAPACITY_TYPE, one_of(kind))])
-        for zone, kind in product(ZONES, (SPOT, ON_DEMAND))
-    }
-    return tuple(
-        _generated(cpu, family, system, arch, places)
-        for cpu, family, system, arch in product(CPUS, GIB_PER_CPU, SYSTEMS, ARCHES)
-    )
+    return tuple(starmap(_generated, product(CPUS, GIB_PER_CPU, SYSTEMS, ARCHES)))
 
 
-def _generated(
-    cpu: int, family: str, system: str, arch: str, places: Mapping[tuple[str, str], Requirements]
-) -> InstanceType:
+def _generated(cpu: int, family: str, system: str, arch: str) -> InstanceType:
     memory = cpu * GIB_PER_CPU[family] * 1024**3
     price = Decimal("0.025") * cpu + Decimal("0.001") * memory / 10**9
-    prices = {ON_DEMAND: float(price), SPOT: float(price * Decimal(str(SPOT_FRACTION)))}
+    prices = {SPOT: float(price * Decimal(str(SPOT_FRACTION))), ON_DEMAND: float(price)}
     resources = {
         "cpu": Quantity(cpu * NANO),
         "memory": Quantity(memory * NANO),
         "pods": Quantity(min(16 * cpu, MOST_PODS) * NANO),
         "ephemeral-storage": DISK,
     }
-    offerings = tuple(Offering(place, prices[kind]) for (_, kind), place in places.items())
-    return kwok_type(f"{family}-{cpu}x-{arch}-{system}", arch, (system,), resources, offerings)
+    name = f"{family}-{cpu}x-{arch}-{system}"
+    return kwok_type(name, arch, (system,), resources, offerings_in(ZONES, prices))

@@ -5,14 +5,14 @@ the field; nothing of such a file is used.
 """
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
 import msgspec
 
-from karpool.catalog.instance_types import InstanceType, Offering
+from karpool.catalog.instance_types import InstanceType, Offering, sold_in
 from karpool.catalog.kwok import kwok_type
 from karpool.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, RESERVATION_ID, RESERVED, ZONE, canonical
 from karpool.model.requirements import Requirement, Requirements, one_of, requirement
@@ -22,7 +22,6 @@ from karpool.wire.quantity import ZERO, Quantity, parse_quantity
 
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_KEY: Final = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_RESOURCE: Final = _LABEL_KEY
 
 
 class FileRequirement(msgspec.Struct, frozen=True):
@@ -136,7 +135,7 @@ def _instance_type(written: FileType, others: Container[str]) -> InstanceType:
 
 def _amount(name: str, text: str | float) -> Quantity:
     field = f"resources.{name:.80}"
-    if not _RESOURCE.fullmatch(name):
+    if not _LABEL_KEY.fullmatch(name):
         raise _FieldError(field, "not the name of a resource")
     try:
         amount = parse_quantity(text)
@@ -158,20 +157,14 @@ def _offerings(written: FileOffering, field: str) -> list[Offering]:
         for position, entry in enumerate(written.requirements)
     )
     rest = wanted.without(ZONE, CAPACITY_TYPE)
-    return [
-        _offering(written, _shared(rest.intersect(Requirements.of_labels(dict(place)))))
-        for place in product(*(_each(wanted, key) for key in (ZONE, CAPACITY_TYPE) if key in wanted))
-    ]
+    zones, kinds = (sorted(wanted[key].values) if key in wanted else [""] for key in (ZONE, CAPACITY_TYPE))
+    return [_offering(written, _shared(rest.intersect(sold_in(*place)))) for place in product(zones, kinds)]
 
 
 @lru_cache(maxsize=4096)
 def _shared(wanted: Requirements) -> Requirements:
     """The same object for equal requirements: they are compared often, and an object equals itself at once."""
     return wanted
-
-
-def _each(wanted: Mapping[str, Requirement], key: str) -> list[tuple[str, str]]:
-    return [(key, value) for value in sorted(wanted[key].values)]
 
 
 def _offering(written: FileOffering, wanted: Requirements) -> Offering:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offering
+from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offering, sold_in
 from karpool.catalog.overrides import PriceChanges, repriced
 from karpool.catalog.pricing import capacity_type_of, label_of, price_on_label
 from karpool.model.labels import (
@@ -89,15 +89,9 @@ def _instance_type(name: str, seen: list[_Sighting]) -> InstanceType:
         requirements=_requirements(first.labels, prices),
         capacity=capacity,
         overhead={key: amount - first.allocatable.get(key, ZERO) for key, amount in capacity.items()},
-        offerings=tuple(
-            Offering(_place(zone, kind), price, available=False) for (zone, kind), price in sorted(prices.items())
-        ),
+        offerings=tuple(Offering(sold_in(*place), price, available=False) for place, price in sorted(prices.items())),
         observed=True,
     )
-
-
-def _place(zone: str, kind: str) -> Requirements:
-    return Requirements.of_labels({key: value for key, value in ((ZONE, zone), (CAPACITY_TYPE, kind)) if value})
 
 
 def _requirements(labels: Mapping[str, str], places: Iterable[Place]) -> Requirements:
