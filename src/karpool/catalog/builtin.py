@@ -28,12 +28,10 @@ def aws_types(region: str = DEFAULT_REGION) -> tuple[InstanceType, ...]:
 
 
 def is_region(name: str) -> bool:
-    """Whether a region may have this name."""
     return _REGION.fullmatch(name) is not None
 
 
 def zones_of(region: str) -> tuple[str, ...]:
-    """The zones that the built-in catalogue gives a region."""
     return tuple(region + letter for letter in ZONE_LETTERS)
 
 

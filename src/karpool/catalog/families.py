@@ -103,7 +103,6 @@ def vcpus_of(size: str) -> int:
 
 
 def machines() -> Iterator[MachineSpec]:
-    """Every built-in machine, family by family."""
     for family in FAMILIES:
         for size in family.sizes.split():
             vcpus = vcpus_of(size)

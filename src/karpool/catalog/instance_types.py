@@ -74,10 +74,10 @@ class Catalog:
     node_fee: float = 0.0
     price_overrides: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Prices set by the user, by type and capacity type; they hold for types that are observed later, too."""
-    by_name: Mapping[str, InstanceType] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {entry.name: entry for entry in self.types})
+    @cached_property
+    def by_name(self) -> Mapping[str, InstanceType]:
+        return {entry.name: entry for entry in self.types}
 
     @cached_property
     def well_known(self) -> frozenset[str]:
@@ -112,5 +112,4 @@ def offerings_in(zones: Iterable[str], prices: Mapping[str, float]) -> tuple[Off
 
 
 def cheapest(prices: Iterable[float | None]) -> float | None:
-    """The lowest known price."""
     return min((price for price in prices if price is not None), default=None)

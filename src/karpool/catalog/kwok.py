@@ -71,7 +71,6 @@ def _whole(amount: Quantity) -> str:
 
 @lru_cache(maxsize=1)
 def kwok_types() -> tuple[InstanceType, ...]:
-    """The types that the KWOK provider generates by itself."""
     return tuple(starmap(_generated, product(CPUS, GIB_PER_CPU, SYSTEMS, ARCHES)))
 
 

@@ -25,8 +25,6 @@ _LABEL_KEY: Final = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za
 
 
 class FileRequirement(msgspec.Struct, frozen=True):
-    """A requirement as a file writes it."""
-
     key: str
     operator: str
     values: tuple[str, ...] = ()
@@ -42,8 +40,6 @@ class FileOffering(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FileType(msgspec.Struct, frozen=True, rename="camel"):
-    """An instance type as a file writes it."""
-
     name: str
     architecture: str
     resources: dict[str, str | int | float]
@@ -57,8 +53,6 @@ _FIELDS: Final = {
 
 
 class _FieldError(Exception):
-    """A mistake in a field."""
-
     def __init__(self, field: str, what: str) -> None:
         super().__init__(field, what)
         self.field = field

@@ -66,7 +66,6 @@ def scaled(price: float | None, factor: float) -> float | None:
 
 
 def repriced(entry: InstanceType, changes: PriceChanges) -> InstanceType:
-    """The type with changed prices."""
     first = [_listed(entry.name, offering, changes) for offering in entry.offerings]
     if changes.spot_fraction is not None:
         first = _spot_as_share(entry.name, first, changes.spot_fraction, changes.overrides)
@@ -93,7 +92,6 @@ def _spot_as_share(name: str, offerings: list[Offering], fraction: float, overri
 
 
 def override_for(name: str, offering: Offering, overrides: PriceOverrides) -> float | None:
-    """The price that the user set for an offering, if any."""
     exact = overrides.get((name, offering.capacity_type))
     return overrides.get((name, "")) if exact is None and offering.capacity_type not in _MARKET else exact
 

@@ -41,7 +41,6 @@ def _open_to_all(pool: NodePool) -> bool:
 
 
 def _offers(pool: NodePool, catalog: Catalog) -> dict[str, _Offer]:
-    """The cheapest node of the pool for each architecture."""
     wanted = pool.requirements
     cheapest: dict[str, _Offer] = {}
     for entry in catalog.types:

@@ -15,15 +15,16 @@ class CandidateSets(NamedTuple):
     """Sets of nodes that would go together, each with the pods that would move, in the order in which they are placed.
 
     `flags` has one entry for each pod (see `kernels/scan.py`). A set may be replaced by at most `most_new_nodes` whose
-    prices together stay below `below`, which is infinite where the price alone does not decide.
+    prices together stay below `below`, which is infinite where the price alone does not decide. The fields are in the
+    order of that kernel's parameters.
     """
 
-    nodes: Array
     node_start: Array
-    pods: Array
-    flags: Array
+    nodes: Array
     pod_start: Array
     pod_count: Array
+    pods: Array
+    flags: Array
     most_new_nodes: Array
     below: Array
 
@@ -41,7 +42,6 @@ class CandidatePods:
         self._used = 0
 
     def put(self, node: int, pods: Array, flags: Sequence[int], below: float) -> None:
-        """Write what is known of a node."""
         if node >= len(self._room):
             self._room.extend([0] * (node + 1 - len(self._room)))
             self._start, self._count = grown(self._start, (node + 1,)), grown(self._count, (node + 1,))

@@ -6,8 +6,9 @@ trial.remove(rows_of_nodes)
 placement = trial.place(rows_of_pods)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -26,7 +27,6 @@ from karpool.packing.options import Options
 from karpool.packing.placement import Placement
 from karpool.packing.runspace import RunSpace
 from karpool.packing.tables import TableCache
-from karpool.packing.type_table import Prices, memoized
 
 _ROOM: Final = {c.NEED_LOG: "log", c.NEED_CLAIMS: "claims", c.NEED_CANDIDATES: "candidates"}
 """The axes of which kernels may need more."""
@@ -42,6 +42,12 @@ class Engine:
         self.tables = TableCache(snapshot, catalog, self.options)
         self.memory = Memory()
         self.space = RunSpace(self.memory)
+        types = self.tables.pools.types
+        self.prices = cache(types.cheapest)
+        self.worst_prices = cache(types.worst)
+        self.cheapest_zone = cache(types.cheapest_zone)
+        self.price_order = cache(types.price_order)
+        self.launched = cache(_launched)
         self._type_names: dict[bytes, tuple[str, ...]] = {}
         self._version = c.UNSET
         self._fitted: dict[str, int] = {}
@@ -69,7 +75,7 @@ class Engine:
         self.tables.sync()
         pools, memory = self.tables.pools, self.memory
         self.limits = pools.usage.left()
-        memory.put(**cluster_columns(self.snapshot, self.tables.pools), **self.tables.columns())
+        memory.put(**cluster_columns(self.snapshot, pools), **self.tables.columns())
         self._fitted = extents(self.snapshot, self.tables)
         rules = int(memory["owned_length"].max() + memory["kept_off_by_length"].max()) + 1
         room = {"nodes": len(memory["live"]), "host_rows": len(memory["by_host"])}
@@ -88,35 +94,6 @@ class Engine:
             if trial.runs > 1:
                 self.space.forget_candidates()
 
-    @memoized
-    def prices(self, requirements: Requirements) -> Prices:
-        """The lowest price of every type under requirements."""
-        return self.tables.pools.types.cheapest(requirements)
-
-    @memoized
-    def worst_prices(self, requirements: Requirements) -> Prices:
-        """The highest price at which every type could be launched under requirements."""
-        return self.tables.pools.types.worst(requirements)
-
-    @memoized
-    def cheapest_zone(self, entry: int, requirements: Requirements) -> str:
-        """The zone in which a type is cheapest under requirements; empty if it cannot be launched."""
-        table = self.tables.pools.types
-        offerings = np.flatnonzero(table.launchable(requirements) & (table.type_of == entry))
-        return table.offerings[int(offerings[np.argmin(table.price[offerings])])].zone if len(offerings) else ""
-
-    @memoized
-    def price_order(self, requirements: Requirements) -> Array:
-        """The rank of every type among all types, cheapest first, under requirements; equal prices by name."""
-        order = np.empty(len(self.catalog.types), dtype=np.int64)
-        order[np.lexsort((self.tables.pools.types.rank, self.prices(requirements)))] = np.arange(len(order))
-        return order
-
-    @memoized
-    def launched(self, requirements: Requirements) -> Requirements:
-        """What a new node is asked for: without the labels that say that it is up."""
-        return requirements.without(REGISTERED, INITIALIZED)
-
     def type_names(self, types: Array) -> tuple[str, ...]:
         """The names of types, one tuple for the same types: thousands of claims may share it."""
         key = types.tobytes()
@@ -125,11 +102,17 @@ class Engine:
         return self._type_names[key]
 
     def limits_without(self, nodes: Array, sets: Array, count: int) -> Array:
-        """What is left of pools' limits for each of so many sets without its nodes."""
-        limits: Array = np.repeat(self.limits[None], count, axis=0)
-        if self.tables.pools.usage:
-            self.tables.pools.usage.give_back(limits, nodes, sets)
+        """What is left of pools' limits without the nodes of each set; one row for all sets if no pool has limits."""
+        usage = self.tables.pools.usage
+        limits: Array = np.repeat(self.limits[None], count if usage else 1, axis=0)
+        if usage:
+            usage.give_back(limits, nodes, sets)
         return limits
+
+    def run(self, kernel: Callable[..., int], *arguments: object) -> None:
+        """Call a kernel until it is done; each time it lacks something, add that."""
+        while (answer := kernel(self.memory.table, *arguments)) != c.DONE:
+            self.resolve(answer)
 
     def resolve(self, answer: int) -> None:
         """Compute what a kernel asked for, or give it more room."""
@@ -149,6 +132,11 @@ class Engine:
         self.memory.put(**table.columns)
 
 
+def _launched(requirements: Requirements) -> Requirements:
+    """What a new node is asked for: without the labels that say that it is up."""
+    return requirements.without(REGISTERED, INITIALIZED)
+
+
 class WhatIf:
     """One trial: nodes removed, pods placed; the engine undoes it."""
 
@@ -159,18 +147,13 @@ class WhatIf:
 
     def remove(self, nodes: Sequence[int]) -> None:
         """Remove nodes with everything on them; their pools may use what they took of the limits."""
-        engine = self.engine
         for node in nodes:
-            while (answer := remove(engine.memory.table, node)) != c.DONE:
-                engine.resolve(answer)
+            self.engine.run(remove, node)
         self.gone += nodes
 
     def uncount(self, pods: Sequence[int]) -> None:
         """Stop counting pods where they are: they leave nodes that stay."""
-        engine = self.engine
-        rows = np.array(pods, dtype=np.int64)
-        while (answer := uncount(engine.memory.table, rows)) != c.DONE:
-            engine.resolve(answer)
+        self.engine.run(uncount, np.array(pods, dtype=np.int64))
 
     def place(
         self,
@@ -191,8 +174,6 @@ class WhatIf:
         gone = np.array(self.gone, dtype=np.int64)
         space.start(rows, free, closed, engine.limits_without(gone, np.zeros_like(gone), 1)[0])
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
-        while (answer := prepare_candidates(engine.memory.table)) != c.DONE:
-            engine.resolve(answer)
-        while (answer := place(engine.memory.table)) != c.DONE:
-            engine.resolve(answer)
+        engine.run(prepare_candidates)
+        engine.run(place)
         return Placement(engine, rows.tolist())

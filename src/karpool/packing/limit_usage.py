@@ -34,7 +34,6 @@ class LimitUsage:
         self._taken: Array = np.zeros((16, self._width + 1), dtype=np.int64)
 
     def left(self) -> Array:
-        """What is left of every pool's limits."""
         self._sync()
         width = self._width
         left: Array = np.full((max(1, len(self._templates)), width + 1), UNLIMITED, dtype=np.int64)
@@ -55,7 +54,6 @@ class LimitUsage:
         np.add.at(limits, (sets[counts], pools[counts]), self._taken[nodes[counts]])
 
     def _sync(self) -> None:
-        """Write the rows of nodes that have changed."""
         states = self._snapshot.nodes.states if self._limited else []
         if self._width != len(self._snapshot.resources):
             self._clear()

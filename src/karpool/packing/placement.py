@@ -33,9 +33,10 @@ class Placement:
         return [pod for pod, target in zip(self.pods, self.targets, strict=True) if target == UNPLACED]
 
     def claim_pool(self, claim: int) -> str:
-        """The pool of a new node."""
-        memory = self.engine.memory
-        return self.engine.tables.pools.templates[int(memory["claim_template"][claim])].name
+        return self.engine.tables.pools.templates[self._template(claim)].name
+
+    def _template(self, claim: int) -> int:
+        return int(self.engine.memory["claim_template"][claim])
 
     def claim_requirements(self, claim: int) -> Requirements:
         """What a new node must be like, its reservations included."""
@@ -51,13 +52,12 @@ class Placement:
 
     def _with_lowered_minimums(self, requirements: Requirements, claim: int) -> Requirements:
         pools, memory = self.engine.tables.pools, self.engine.memory
-        for at, (_, (key, _)) in enumerate(pools.minimums_of(int(memory["claim_template"][claim]))):
+        for at, (_, (key, _)) in enumerate(pools.minimums_of(self._template(claim))):
             lowered = replace(requirements[key], min_values=int(memory["claim_minimum"][claim, at]))
             requirements = requirements.without(key).with_key(key, lowered)
         return requirements
 
     def reservations(self, claim: int) -> tuple[str, ...]:
-        """The reservations that a new node holds."""
         ids = self.engine.tables.pools.reservation_ids
         if not ids:
             return ()
@@ -85,14 +85,13 @@ class Placement:
     def keeps_minimums(self, claim: int, types: Array) -> bool:
         """Whether types still differ as much as the claim's pool wants."""
         memory, pools = self.engine.memory, self.engine.tables.pools
-        rows = [row for row, _ in pools.minimums_of(int(memory["claim_template"][claim]))]
+        rows = [row for row, _ in pools.minimums_of(self._template(claim))]
         minimums = memory["claim_minimum"][claim, : len(rows)].tolist()
         return all(
             pools.distinct_values(row, types.tolist()) >= minimum for row, minimum in zip(rows, minimums, strict=True)
         )
 
     def result(self) -> PlacementResult:
-        """The whole result by name."""
         snapshot = self.engine.snapshot
         keys = [snapshot.pods.get(pod).key for pod in self.pods]
         on_claim: list[list[str]] = [[] for _ in range(self.claims)]

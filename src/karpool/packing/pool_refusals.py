@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from karpool.cluster.pod_classes import Signature
 from karpool.cluster.resources import ATTACH, PODS
 from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import Requirement, Requirements, one_of
@@ -23,11 +22,11 @@ from karpool.packing.kernels.refusals import prepare_rule_alone
 from karpool.packing.options import MinValues
 from karpool.packing.placement import Placement
 from karpool.packing.refusal_messages import Refusal, Rule, amount, broken, listing, of_group, rule_name, with_unit
+from karpool.packing.type_table import Mask
 
 if TYPE_CHECKING:
     from karpool.packing.engine import Engine
 
-Mask = npt.NDArray[np.bool_]
 _MOST_CHOICES: Final = 256
 
 
@@ -117,8 +116,6 @@ def _views(engine: "Engine", class_: int, labels: int) -> tuple[RuleView, ...]:
 
 
 class _Check:
-    """The checks of one pool for one pod class."""
-
     def __init__(
         self, engine: "Engine", pool: int, class_: int, views: tuple[RuleView, ...], limits: npt.NDArray[np.int64]
     ) -> None:
@@ -126,11 +123,13 @@ class _Check:
         self.pools = engine.tables.pools
         self.template = self.pools.templates[pool]
         self.types = self.pools.types
-        self.usable: Mask = np.zeros(len(self.types.types), dtype=np.bool_)
-        self.usable[self.pools.usable.row(pool)] = True
+        self.usable = self.pools.usable_mask(pool)
         self.room = self.pools.room[pool]
         self.names = engine.snapshot.resources.names[: self.room.shape[1]]
-        self.requests = engine.snapshot.classes.requests[class_, : len(self.names)]
+        classes = engine.snapshot.classes
+        self.requests = classes.requests[class_, : len(self.names)]
+        self.signature = classes.signatures[int(classes.signature[class_])]
+        self.free_keys = engine.tables.free_keys
 
     def refusal(self) -> PoolRefusal:
         """What refuses the pod; if no check does, the pod has to wait."""
@@ -156,19 +155,8 @@ class _Check:
             return PoolRefusal(len(checks), count, Rule.RESERVED, "waits for reserved capacity that other pods took")
         return PoolRefusal(len(checks), count, Rule.REFUSED, "no choice of types and domains serves all its rules")
 
-    @property
-    def _signature(self) -> Signature:
-        classes = self.engine.snapshot.classes
-        return classes.signatures[int(classes.signature[self.class_])]
-
-    @property
-    def _free(self) -> frozenset[str]:
-        return self.engine.tables.free_keys
-
-    # -- the pool itself ---------------------------------------------------------------------------------------------
-
     def _taint(self) -> tuple[Mask, Rule, str] | None:
-        taint = untolerated(self.template.taints, self._signature.tolerations)
+        taint = untolerated(self.template.taints, self.signature.tolerations)
         return None if taint is None else (self.usable, Rule.TAINT, f"taint {taint}")
 
     def _unusable(self) -> tuple[Mask, Rule, str] | None:
@@ -182,7 +170,7 @@ class _Check:
         return suitable, Rule.MIN_VALUES, "the available types are too few for its minValues"
 
     def _label(self) -> tuple[Mask, Rule, str] | None:
-        wanted, own = self._signature.requirements, self.template.requirements
+        wanted, own = self.signature.requirements, self.template.requirements
         host = wanted.get(HOSTNAME)
         if host is not None and not (host.complement and not host.bounded):
             return self.usable, Rule.LABEL, f"requires {HOSTNAME} {host}, which no new node has"
@@ -196,25 +184,25 @@ class _Check:
         """The first key on which two requirements conflict."""
         both = own.intersect(wanted)
         unsatisfiable = next((key for key, allowed in both.items() if not allowed.satisfiable), None)
-        return own.conflict(wanted, undefined=self._free) or unsatisfiable
+        return own.conflict(wanted, undefined=self.free_keys) or unsatisfiable
 
-    # -- its types ---------------------------------------------------------------------------------------------------
+    @cached_property
+    def _base(self) -> Requirements:
+        return self.template.requirements.intersect(self.signature.requirements.without(HOSTNAME))
 
     @cached_property
     def _alternatives(self) -> list[Requirements]:
         """What a new node could be like under the pod's requirements, for each place where its volumes are."""
-        base = self.template.requirements.intersect(self._signature.requirements.without(HOSTNAME))
-        volumes = self._signature.volumes
-        if not volumes:
-            return [base]
-        return [base.intersect(reach) for reach in volumes if self._conflict(base, reach) is None]
+        if not self.signature.volumes:
+            return [self._base]
+        reachable = (reach for reach in self.signature.volumes if self._conflict(self._base, reach) is None)
+        return [self._base.intersect(reach) for reach in reachable]
 
     def _volume(self) -> tuple[Mask, Rule, str] | None:
         if self._alternatives:
             return None
-        base = self.template.requirements.intersect(self._signature.requirements.without(HOSTNAME))
         clashes = dict.fromkeys(
-            f"{key} {reach[key]}" for reach in self._signature.volumes if (key := self._conflict(base, reach))
+            f"{key} {reach[key]}" for reach in self.signature.volumes if (key := self._conflict(self._base, reach))
         )
         return self.usable, Rule.VOLUME, f"its volumes require {listing(clashes, 'or')}"
 
@@ -228,7 +216,7 @@ class _Check:
     def _no_type(self) -> tuple[Mask, Rule, str] | None:
         if self._suited.any():
             return None
-        for key, allowed in self._signature.requirements.without(HOSTNAME).items():
+        for key, allowed in self.signature.requirements.without(HOSTNAME).items():
             alone = self.template.requirements.with_key(key, allowed)
             if not (self.usable & self.types.suitable(alone)).any():
                 return self.usable, Rule.NO_TYPE, f"no available type has {key} {allowed}"
@@ -270,8 +258,6 @@ class _Check:
             if requested and name != "pods" and not name.startswith(ATTACH)
         ]
         return left, Rule.NOT_ENOUGH, f"no type has {listing(requests)}{after}"
-
-    # -- what is left in this run ------------------------------------------------------------------------------------
 
     @cached_property
     def _allowed(self) -> Mask:
@@ -316,7 +302,7 @@ class _Check:
         options = [_choices_of_key([view for view in zoned if view.key == key]) for key in keys]
         for base, chosen in islice(product(self._alternatives, product(*options)), _MOST_CHOICES):
             restricted = base.intersect(Requirements(zip(keys, chosen, strict=True)))
-            if restricted.satisfiable and all(key in base or key in self._free for key in keys):
+            if restricted.satisfiable and all(key in base or key in self.free_keys for key in keys):
                 left = self._allowed & self.types.suitable(restricted)
                 if left.any():
                     yield left

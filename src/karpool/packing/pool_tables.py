@@ -11,7 +11,7 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.packing.limit_usage import LimitUsage
 from karpool.packing.options import MinValues, Options
 from karpool.packing.templates import NodeTemplate, templates
-from karpool.packing.type_table import TypeTable
+from karpool.packing.type_table import Mask, TypeTable
 
 
 class PoolTables:
@@ -113,6 +113,11 @@ class PoolTables:
                 if self.distinct_values(row, types) < minimum:
                     return []
         return types
+
+    def usable_mask(self, number: int) -> Mask:
+        mask: Mask = np.zeros(len(self.types.types), dtype=np.bool_)
+        mask[self.usable.row(number)] = True
+        return mask
 
     def minimums_of(self, number: int) -> list[tuple[int, tuple[str, int]]]:
         """The keys of a pool with minValues and what these are, each with its row among all."""

@@ -69,9 +69,6 @@ def _node_part(entry: Refusal, *, first: bool) -> str:
     return f"{entry.count:,}{noun}: {entry.detail}"
 
 
-# -- resources -------------------------------------------------------------------------------------------------------
-
-
 def amount(name: str, value: int, *, up: bool = False) -> str:
     """An amount of a resource in units that people read; cut, or rounded up, to hundredths."""
     if name == "cpu":
@@ -106,13 +103,10 @@ def not_enough(name: str, requested: int, most: int) -> tuple[Rule, str]:
     return Rule.NOT_ENOUGH, f"not enough {name} ({amount(name, requested, up=True)} wanted, at most {best} free)"
 
 
-# -- topology --------------------------------------------------------------------------------------------------------
-
 _RULES: Final = {GroupKind.SPREAD: Rule.SPREAD, GroupKind.AFFINITY: Rule.AFFINITY}
 
 
 def of_group(group: Group) -> Rule:
-    """The rule that a topology group stands for."""
     return _RULES.get(group.kind, Rule.ANTI_AFFINITY)
 
 

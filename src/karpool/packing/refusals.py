@@ -114,7 +114,6 @@ class _Nodes:
         return [Refusal(count, NODES, rule, detail) for (rule, detail), count in ordered]
 
     def _reason(self, code: int) -> Reason:
-        """The rule behind a code, and its message."""
         check, detail = divmod(code, k.STEP)
         if check == k.SHAPE:
             return self._of_shape(detail, code)

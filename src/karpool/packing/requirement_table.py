@@ -97,7 +97,6 @@ class RequirementTable:
                 single[number, key] = values.get(next(iter(allowed.values)), UNSET)
 
     def intersect(self, number: int, incoming: int) -> None:
-        """Compute the intersection of a claim's requirements with incoming ones."""
         claim, wanted = self.requirements[number], self.incoming[incoming]
         result = _IMPOSSIBLE
         if claim.conflict(wanted, undefined=self.free_keys) is None:

@@ -67,7 +67,6 @@ class RunSpace:
         memory["reservations"][:] = self.reservations
 
     def set_modes(self, options: Options, *, existing_only: bool, strict_reserved: bool) -> None:
-        """Set what the kernels may do."""
         state = self.memory["state"]
         state[c.EXISTING_ONLY] = existing_only
         state[c.STRICT_RESERVED] = strict_reserved

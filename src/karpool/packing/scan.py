@@ -25,21 +25,14 @@ class Scan:
         self.unready = unready
         self.count = len(sets.below)
         self.most_pods = int(sets.pod_count.max()) if self.count else 0
-        self.limits = self._limits(sets)
+        set_of_node = np.repeat(np.arange(self.count), np.diff(sets.node_start))
+        self.limits = engine.limits_without(sets.nodes, set_of_node, self.count)
         self.progress = np.zeros(2, dtype=np.int64)
         self.opened = np.zeros(self.count, dtype=np.uint8)
         snapshot = engine.snapshot
         self.on_nodes = _bits(self.count, len(snapshot.nodes.states))
         self.on_classes = _bits(self.count, snapshot.classes.size)
         self.on_groups = _bits(self.count, len(snapshot.topology.groups))
-
-    def _limits(self, sets: CandidateSets) -> Array:
-        """What is left of pools' limits without each set; the same for all where no pool has any."""
-        engine = self.engine
-        if not engine.tables.pools.usage:
-            return engine.limits[None]
-        numbers = np.repeat(np.arange(self.count), np.diff(sets.node_start))
-        return engine.limits_without(sets.nodes, numbers, self.count)
 
     def promising(self) -> Iterator[int]:
         """The sets that may go, in order; all others have to stay."""
@@ -54,27 +47,9 @@ class Scan:
                 yield int(self.progress[0]) - 1
 
     def _continue(self) -> int:
-        return int(
-            scan(
-                self.engine.memory.table,
-                self.progress,
-                self.sets.node_start,
-                self.sets.nodes,
-                self.sets.pod_start,
-                self.sets.pod_count,
-                self.sets.pods,
-                self.sets.flags,
-                self.sets.most_new_nodes,
-                self.sets.below,
-                self.limits,
-                self.engine.space.reservations,
-                self.unready,
-                self.opened,
-                self.on_nodes,
-                self.on_classes,
-                self.on_groups,
-            )
-        )
+        table, reservations = self.engine.memory.table, self.engine.space.reservations
+        outcome = (self.opened, self.on_nodes, self.on_classes, self.on_groups)
+        return int(scan(table, self.progress, *self.sets, self.limits, reservations, self.unready, *outcome))
 
 
 def _bits(rows: int, size: int) -> Array:

@@ -45,8 +45,7 @@ class TableCache:
         topology = self.snapshot.topology
         self._offered: list[dict[int, set[int]]] = []
         for number, template in enumerate(self.pools.templates):
-            usable = np.zeros(len(self.pools.types.types), dtype=np.bool_)
-            usable[self.pools.usable.row(number)] = True
+            usable = self.pools.usable_mask(number)
             offered: dict[int, set[int]] = {}
             for name, key in topology.domains.keys.items():
                 if name != HOSTNAME:
@@ -55,7 +54,6 @@ class TableCache:
             self._offered.append(offered)
 
     def sync(self) -> None:
-        """Bring all tables up to date with the snapshot."""
         snapshot = self.snapshot
         known = (
             snapshot.classes.size,

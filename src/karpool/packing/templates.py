@@ -20,27 +20,19 @@ class NodeTemplate:
 
     @property
     def name(self) -> str:
-        """The pool's name."""
         return self.pool.name
 
 
-def in_order(pools: Iterable[NodePool], seed: int) -> list[NodePool]:
-    """Pools by weight, heaviest first; equal weights by a hash of seed and name, the same in every run."""
-    return sorted(pools, key=lambda pool: (-pool.weight, _draw(seed, pool.name)))
-
-
-def _draw(seed: int, name: str) -> bytes:
-    return hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
-
-
 def templates(pools: Iterable[NodePool], seed: int) -> list[NodeTemplate]:
-    """Templates of the pools that can create nodes, in the order in which they are tried."""
-    usable = [pool for pool in pools if not pool.static and pool.ready]
-    return [template_of(pool) for pool in in_order(usable, seed)]
+    """Templates of the pools that can create nodes, heaviest first; `seed` decides between equal weights."""
+
+    def rank(pool: NodePool) -> tuple[int, bytes]:
+        return -pool.weight, hashlib.blake2b(f"{seed}:{pool.name}".encode(), digest_size=8).digest()
+
+    return [template_of(pool) for pool in sorted(pools, key=rank) if not pool.static and pool.ready]
 
 
 def template_of(pool: NodePool) -> NodeTemplate:
-    """The template of a pool."""
     spec = pool.spec.template.spec
     ref = spec.node_class_ref
     own = [(names.NODEPOOL, one_of(pool.name)), (names.REGISTERED, one_of("true")), (names.INITIALIZED, one_of("true"))]

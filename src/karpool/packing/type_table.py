@@ -1,8 +1,6 @@
 """Instance types and offerings in columns, so that a requirement is judged for all of them at once."""
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,21 +13,6 @@ from karpool.model.requirements import ANY, Requirement, Requirements
 
 Mask = npt.NDArray[np.bool_]
 Prices = npt.NDArray[np.float64]
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def memoized(method: Method) -> Method:
-    """Compute a method once for the same arguments; the results live as long as its object."""
-    attribute = f"_{method.__name__}_results"
-
-    @wraps(method)
-    def look_up(owner: Any, *arguments: Any) -> Any:
-        results = owner.__dict__.setdefault(attribute, {})
-        if arguments not in results:
-            results[arguments] = method(owner, *arguments)
-        return results[arguments]
-
-    return cast("Method", look_up)
 
 
 class RequirementColumns:
@@ -116,7 +99,6 @@ class TypeTable:
         return self._rooms
 
     def launchable(self, requirements: Requirements) -> Mask:
-        """Which offerings can be launched under requirements."""
         return self.offered.meet(requirements)
 
     def suitable(self, requirements: Requirements) -> Mask:
@@ -142,6 +124,17 @@ class TypeTable:
         mask = self.launchable(requirements)
         np.minimum.at(lowest, self.type_of[mask], self.price[mask])
         return lowest
+
+    def price_order(self, requirements: Requirements) -> Array:
+        """The rank of every type among all types, cheapest first, under requirements; equal prices by name."""
+        order = np.empty(len(self.types), dtype=np.int64)
+        order[np.lexsort((self.rank, self.cheapest(requirements)))] = np.arange(len(order))
+        return order
+
+    def cheapest_zone(self, entry: int, requirements: Requirements) -> str:
+        """The zone in which a type is cheapest under requirements; empty if it cannot be launched."""
+        offerings = np.flatnonzero(self.launchable(requirements) & (self.type_of == entry))
+        return self.offerings[int(offerings[np.argmin(self.price[offerings])])].zone if len(offerings) else ""
 
     def worst(self, requirements: Requirements) -> Prices:
         """The highest price each type could be launched at: of the first capacity type that it is offered as."""

@@ -32,5 +32,4 @@ class Batch:
         self.closes = min(now + self.window.idle, self._latest_end)
 
     def complete(self, now: datetime) -> bool:
-        """Whether it is time to provision."""
         return self.closes is not None and now >= self.closes

@@ -79,9 +79,6 @@ def with_offered_kinds(requirements: Requirements, types: Iterable[str], catalog
     return requirements.with_key(names.CAPACITY_TYPE, one_of(*kinds)) if kinds else requirements
 
 
-# -- requirements ------------------------------------------------------------------------------------------------------
-
-
 def listed(requirements: Requirements) -> Iterator[PoolRequirement]:
     """Requirements as a claim writes them, by key."""
     for key in sorted(requirements):
@@ -108,9 +105,6 @@ def _spelled(key: str, wanted: Requirement) -> Iterator[PoolRequirement]:
         yield PoolRequirement(key=key, operator=operator, values=operands, min_values=minimum)
 
 
-# -- labels and annotations --------------------------------------------------------------------------------------------
-
-
 def _labels(pool: NodePool, requirements: Requirements) -> dict[str, str]:
     """The template's labels, and a value for every custom key; the provider adds those that it knows."""
     custom = {
@@ -133,9 +127,6 @@ def _annotations(pool: NodePool, request: NodeRequest) -> dict[str, str]:
     copied = {key: value for key, value in pool.metadata.annotations.items() if key in stamps}
     relaxed = {names.MIN_VALUES_RELAXED: "true"} if request.min_values_relaxed else {}
     return {**pool.spec.template.metadata.annotations, **copied, **relaxed}
-
-
-# -- requests ----------------------------------------------------------------------------------------------------------
 
 
 def _requests(pods: Sequence[Pod], daemons: Sequence[Daemon]) -> dict[str, Quantity]:

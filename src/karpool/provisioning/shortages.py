@@ -10,7 +10,6 @@ OfferingKey = tuple[str, str, str]
 
 
 def offering_key(entry: InstanceType, offering: Offering) -> OfferingKey:
-    """The key of an offering."""
     return entry.name, offering.zone, offering.capacity_type
 
 
