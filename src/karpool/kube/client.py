@@ -9,6 +9,7 @@ import builtins
 import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Self, TypeVar
 
 import aiohttp
@@ -29,6 +30,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 _LIST_SECONDS: Final = 120.0
 
 
+@dataclass(eq=False)
 class Client:
     """Talks to one API server; use it as an async context manager.
 
@@ -37,29 +39,18 @@ class Client:
     `on_unreadable` each object that cannot be decoded.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        *,
-        timeouts: Timeouts | None = None,
-        user_agent: str = "kube",
-        write_gate: Callable[[], bool] | None = None,
-        on_request: OnRequest = lambda _verb, _resource, _status, _seconds: None,
-        on_date: OnDate = lambda _date, _seconds: None,
-        on_unreadable: OnUnreadable = lambda _unreadable: None,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
-        self.target = target
-        self.timeouts = timeouts or Timeouts()
-        self.user_agent = user_agent
-        self.write_gate = write_gate
-        self.on_request = on_request
-        self.on_date = on_date
-        self.on_unreadable = on_unreadable
-        self.watch_grace = 10.0
-        """How long after the end of a watch the server may be silent, in seconds."""
-        self._sleep = sleep
-        self._transport: Transport | None = None
+    target: Target
+    _: KW_ONLY
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    user_agent: str = "kube"
+    write_gate: Callable[[], bool] | None = None
+    on_request: OnRequest = lambda _verb, _resource, _status, _seconds: None
+    on_date: OnDate = lambda _date, _seconds: None
+    on_unreadable: OnUnreadable = lambda _unreadable: None
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    watch_grace: float = 10.0
+    """How long after the end of a watch the server may be silent, in seconds."""
+    _transport: Transport | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
         self._transport = Transport(
@@ -68,7 +59,7 @@ class Client:
             user_agent=self.user_agent,
             on_request=self._report_request,
             on_date=self.on_date,
-            sleep=self._sleep,
+            sleep=self.sleep,
         )
         return self
 

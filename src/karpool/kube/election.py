@@ -12,7 +12,7 @@ import socket
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -106,37 +106,30 @@ def steady_seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
+@dataclass(eq=False)
 class LeaderElector:
     """Tries to hold the lease for as long as `run` runs."""
 
-    def __init__(
-        self,
-        lock: LeaseLock,
-        identity: str,
-        times: LeaseTimes | None = None,
-        *,
-        clock: Callable[[], float] = steady_seconds,
-        wall: Callable[[], datetime] = utc_now,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
-        """`clock` cannot be set and decides; `wall` is only written into the lease."""
-        self.identity = identity
-        self.term = 0
-        """How often this process has become the leader."""
-        self._lock = lock
-        self._times = times or LeaseTimes()
-        self._clock = clock
-        self._wall = wall
-        self._sleep = sleep
-        self._leads = False
-        self._leads_until = -1.0
-        self._observed: LeaseSpec | None = None
-        self._observed_at = 0.0
+    lock: LeaseLock
+    identity: str
+    times: LeaseTimes = field(default_factory=LeaseTimes)
+    _: KW_ONLY
+    clock: Callable[[], float] = steady_seconds
+    """It cannot be set, and decides."""
+    wall: Callable[[], datetime] = utc_now
+    """It is only written into the lease."""
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    term: int = field(default=0, init=False)
+    """How often this process has become the leader."""
+    _leads: bool = field(default=False, init=False)
+    _leads_until: float = field(default=-1.0, init=False)
+    _observed: LeaseSpec | None = field(default=None, init=False)
+    _observed_at: float = field(default=0.0, init=False)
 
     @property
     def leading(self) -> bool:
         """Whether this process may write; checks the clock, so that a process that was suspended does not."""
-        return self._leads and self._clock() < self._leads_until
+        return self._leads and self.clock() < self._leads_until
 
     async def run(self, on_started: Callable[[], None], on_stopped: Callable[[], None]) -> None:
         """Acquire and renew the lease until cancelled; call `release` afterwards."""
@@ -145,7 +138,7 @@ class LeaderElector:
                 self._stop_if_expired(on_stopped)
                 await self._acquire_or_renew(on_started)
                 self._stop_if_expired(on_stopped)
-                await self._sleep(self._pause())
+                await self.sleep(self._pause())
         finally:
             self._stop_leading(on_stopped)
 
@@ -153,22 +146,22 @@ class LeaderElector:
         """Give the lease up after the last write, so that another process leads at once; if that fails, it expires."""
         self._leads = False
         try:
-            async with asyncio.timeout(self._times.retry_period):
-                lease = await self._lock.read()
+            async with asyncio.timeout(self.times.retry_period):
+                lease = await self.lock.read()
                 if lease is not None and lease.spec.holder_identity == self.identity:
                     free = replace(
                         lease.spec,
                         holder_identity="",
                         lease_duration_seconds=_SHORTEST_LEASE,
-                        renew_time=self._wall(),
+                        renew_time=self.wall(),
                     )
-                    await self._lock.update(free, lease.metadata.resource_version)
+                    await self.lock.update(free, lease.metadata.resource_version)
         except (ApiError, TimeoutError) as error:
             _log.warning("lease not released", error=str(error) or "no answer in time")
 
     async def _acquire_or_renew(self, on_started: Callable[[], None]) -> None:
-        sent = self._clock()
-        deadline = self._times.renew_deadline
+        sent = self.clock()
+        deadline = self.times.renew_deadline
         # Half of the deadline: one request that is never answered leaves time for another.
         timeout = min(deadline / 2, self._leads_until - sent if self._leads else deadline)
         try:
@@ -180,7 +173,7 @@ class LeaderElector:
         except (ApiError, TimeoutError) as error:
             _log.warning("lease not acquired or renewed", error=str(error) or "no answer in time")
             return
-        if not holds or (self._leads and self._clock() >= self._leads_until):
+        if not holds or (self._leads and self.clock() >= self._leads_until):
             return
         self._leads_until = sent + deadline
         if not self._leads:
@@ -191,24 +184,24 @@ class LeaderElector:
 
     async def _hold(self) -> bool:
         """Write the lease, if it is free or ours; whether it is ours now."""
-        lease = await self._lock.read()
+        lease = await self.lock.read()
         if lease is None:
             # If it was deleted, its holder may not know yet.
             if self._observed is not None and not self._may_take(self._observed):
                 return False
-            self._observe(await self._lock.create(self._own_spec(None)))
+            self._observe(await self.lock.create(self._own_spec(None)))
             return True
         self._observe(lease)
         if not self._may_take(lease.spec):
             self._leads_until = -1.0
             return False
-        self._observe(await self._lock.update(self._own_spec(lease.spec), lease.metadata.resource_version))
+        self._observe(await self.lock.update(self._own_spec(lease.spec), lease.metadata.resource_version))
         return True
 
     def _may_take(self, spec: LeaseSpec) -> bool:
         if spec.holder_identity in ("", self.identity):
             return True
-        return self._clock() - self._observed_at >= (spec.lease_duration_seconds or self._times.duration)
+        return self.clock() - self._observed_at >= (spec.lease_duration_seconds or self.times.duration)
 
     def _observe(self, lease: Lease) -> None:
         """Remember when the lease last changed, by our clock."""
@@ -216,14 +209,14 @@ class LeaderElector:
         if spec.holder_identity not in ("", self.identity, known.holder_identity if known else ""):
             _log.info("standing by", holder=spec.holder_identity)
         if spec != known:
-            self._observed, self._observed_at = spec, self._clock()
+            self._observed, self._observed_at = spec, self.clock()
 
     def _own_spec(self, before: LeaseSpec | None) -> LeaseSpec:
-        now = self._wall()
+        now = self.wall()
         renewal = before is not None and before.holder_identity == self.identity
         return LeaseSpec(
             holder_identity=self.identity,
-            lease_duration_seconds=max(_SHORTEST_LEASE, round(self._times.duration)),
+            lease_duration_seconds=max(_SHORTEST_LEASE, round(self.times.duration)),
             lease_transitions=0 if before is None else before.lease_transitions + (not renewal),
             acquire_time=before.acquire_time if before is not None and renewal else now,
             renew_time=now,
@@ -242,5 +235,5 @@ class LeaderElector:
     def _pause(self) -> float:
         """Seconds until the next try, or until the lead expires; with jitter for those who do not lead."""
         if self._leads:
-            return min(self._times.retry_period, max(0.0, self._leads_until - self._clock()))
-        return self._times.retry_period * random.uniform(1, 1 + _JITTER)
+            return min(self.times.retry_period, max(0.0, self._leads_until - self.clock()))
+        return self.times.retry_period * random.uniform(1, 1 + _JITTER)

@@ -7,6 +7,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from karpool.kube.backoff import Backoff
@@ -44,41 +45,29 @@ class _NoBookmarkError(Exception):
     """The initial events did not come to their end."""
 
 
+@dataclass(eq=False)
 class Reflector(Generic[T]):
     """Feeds a sink from list and watch; while a list is read again, the sink keeps what it has."""
 
-    def __init__(
-        self,
-        client: Client,
-        resource: Resource[T],
-        sink: Sink[T],
-        *,
-        namespace: str = "",
-        field_selector: str = "",
-        on_error: OnError | None = None,
-        backoff: Backoff | None = None,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        watch_seconds: float = 300,
-        bookmark_seconds: float = 10,
-    ) -> None:
-        self.resource = resource
-        self.synced = asyncio.Event()
-        self.last_activity = 0.0
-        """When the server last sent anything, on the loop's clock."""
-        self.disconnected_at: float | None = None
-        """Since when there is no watch, on the loop's clock; None while there is one."""
-        self._client = client
-        self._sink = sink
-        self._namespace = namespace
-        self._field_selector = field_selector
-        self._on_trouble = on_error
-        self._backoff = backoff or Backoff()
-        self._sleep = sleep
-        self._watch_seconds = watch_seconds
-        self._bookmark_seconds = bookmark_seconds
-        self._version = ""
-        self._can_stream = True
-        self._failures = 0
+    client: Client
+    resource: Resource[T]
+    sink: Sink[T]
+    _: KW_ONLY
+    namespace: str = ""
+    field_selector: str = ""
+    on_error: OnError = lambda _resource, _error: None
+    backoff: Backoff = field(default_factory=Backoff)
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    watch_seconds: float = 300
+    bookmark_seconds: float = 10
+    synced: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    last_activity: float = field(default=0.0, init=False)
+    """When the server last sent anything, on the loop's clock."""
+    disconnected_at: float | None = field(default=None, init=False)
+    """Since when there is no watch, on the loop's clock; None while there is one."""
+    _version: str = field(default="", init=False)
+    _can_stream: bool = field(default=True, init=False)
+    _failures: int = field(default=0, init=False)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -88,11 +77,11 @@ class Reflector(Generic[T]):
                 await self._list_and_watch()
             except ApiError as error:
                 self._failed(error)
-                await self._sleep(self._backoff.next())
+                await self.sleep(self.backoff.next())
             else:
                 # A server that ends every watch at once must not be called in a tight loop.
                 if loop.time() - started < _SHORT_WATCH_SECONDS:
-                    await self._sleep(self._backoff.next())
+                    await self.sleep(self.backoff.next())
 
     async def _list_and_watch(self) -> None:
         if self._version:
@@ -112,24 +101,24 @@ class Reflector(Generic[T]):
         await self._watch(initial=False)
 
     async def _list(self) -> None:
-        listed = await self._client.list(self.resource, namespace=self._namespace, field_selector=self._field_selector)
+        listed = await self.client.list(self.resource, namespace=self.namespace, field_selector=self.field_selector)
         self._note_activity()
         self._replace(listed.items, listed.resource_version)
 
     async def _watch(self, *, initial: bool) -> None:
         """Apply changes until the server ends the watch; with `initial`, first gather all objects."""
         gathered: dict[str, T] | None = {} if initial else None
-        events = self._client.watch(
+        events = self.client.watch(
             self.resource,
             self._version,
-            namespace=self._namespace,
-            field_selector=self._field_selector,
+            namespace=self.namespace,
+            field_selector=self.field_selector,
             initial_events=initial,
-            timeout_seconds=self._watch_seconds * random.uniform(0.8, 1),
+            timeout_seconds=self.watch_seconds * random.uniform(0.8, 1),
             on_open=(lambda: None) if initial else self._connected,
         )
         try:
-            async with asyncio.timeout(self._bookmark_seconds if initial else None) as limit, aclosing(events):
+            async with asyncio.timeout(self.bookmark_seconds if initial else None) as limit, aclosing(events):
                 async for event in events:
                     self._note_activity()
                     if gathered is None:
@@ -140,7 +129,7 @@ class Reflector(Generic[T]):
                         limit.reschedule(None)
                     else:
                         _gather(gathered, event)
-                        limit.reschedule(self.last_activity + self._bookmark_seconds)
+                        limit.reschedule(self.last_activity + self.bookmark_seconds)
         except TimeoutError as error:
             raise _NoBookmarkError from error
         if gathered is not None:
@@ -148,13 +137,13 @@ class Reflector(Generic[T]):
 
     def _apply(self, event: WatchEvent[T]) -> None:
         if event.type == "DELETED":
-            self._sink.remove(event.object)
+            self.sink.remove(event.object)
         elif event.type != "BOOKMARK":
-            self._sink.put(event.object)
+            self.sink.put(event.object)
         self._version = event.resource_version or self._version
 
     def _replace(self, objects: Sequence[T], version: str) -> None:
-        self._sink.replace(objects, version)
+        self.sink.replace(objects, version)
         self._version = version
         self._connected()
         self.synced.set()
@@ -165,7 +154,7 @@ class Reflector(Generic[T]):
     def _note_activity(self) -> None:
         self.last_activity = asyncio.get_running_loop().time()
         self._failures = 0
-        self._backoff.reset()
+        self.backoff.reset()
 
     def _failed(self, error: ApiError) -> None:
         """Decide whether to resume from the same version, and report the error."""
@@ -175,8 +164,8 @@ class Reflector(Generic[T]):
         stuck = error.status and error.status not in _NOT_ABOUT_THE_VERSION and self._failures >= _MOST_RESUMPTIONS
         if stuck or isinstance(error, GoneError | UnreadableError):
             self._version = ""
-        if self._on_trouble is not None and not isinstance(error, GoneError):
-            self._on_trouble(self.resource, error)
+        if not isinstance(error, GoneError):
+            self.on_error(self.resource, error)
 
 
 def _gather(gathered: dict[str, T], event: WatchEvent[T]) -> None:

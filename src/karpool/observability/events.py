@@ -5,7 +5,7 @@ import time
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -59,55 +59,46 @@ class _Recorded:
     created: bool = False
 
 
+@dataclass(eq=False)
 class EventRecorder:
     """Queues events; `run` sends them at a limited rate."""
 
-    def __init__(
-        self,
-        client: Client,
-        *,
-        uid_of: Callable[[Kind, str], str] = lambda _kind, _name: "",
-        instance: str = "",
-        capacity: int = 1000,
-        per_second: float = 10.0,
-        on_result: Callable[[EventResult], None] = lambda _result: None,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], datetime] = utc_now,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
-        """`uid_of` gives the uid of an object, `instance` names this process; `capacity` bounds the queue."""
-        self._client = client
-        self._uid_of = uid_of
-        self._instance = instance
-        self._capacity = capacity
-        self._pause = 1 / per_second
-        self._on_result = on_result
-        self._clock = clock
-        self._wall = wall
-        self._sleep = sleep
-        self._recent: OrderedDict[Key, _Recorded] = OrderedDict()
-        self._queue: deque[_Recorded] = deque()
-        self._filled = asyncio.Event()
-        self._logged_at = -_LOG_SECONDS
+    client: Client
+    _: KW_ONLY
+    uid_of: Callable[[Kind, str], str] = lambda _kind, _name: ""
+    """Gives the uid of an object."""
+    instance: str = ""
+    """Names this process."""
+    capacity: int = 1000
+    """How many events may wait."""
+    per_second: float = 10.0
+    on_result: Callable[[EventResult], None] = lambda _result: None
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], datetime] = utc_now
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    _recent: OrderedDict[Key, _Recorded] = field(default_factory=OrderedDict, init=False)
+    _queue: deque[_Recorded] = field(default_factory=deque, init=False)
+    _filled: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _logged_at: float = field(default=-_LOG_SECONDS, init=False)
 
     @property
     def waiting(self) -> int:
         return len(self._queue)
 
     def record(self, event: RecordEvent) -> None:
-        key, now = (event, self._uid_of(event.kind, event.name)), self._clock()
+        key, now = (event, self.uid_of(event.kind, event.name)), self.clock()
         self._forget_old_events(now)
         recorded = self._recent.get(key)
         if recorded is not None and now - recorded.seconds < SILENT_SECONDS:
             return
         if recorded is None:
-            moment = self._wall()
+            moment = self.wall()
             recorded = self._recent[key] = _Recorded(key, _event_name(event), moment, moment, now)
         else:
-            recorded.count, recorded.last, recorded.seconds = recorded.count + 1, self._wall(), now
+            recorded.count, recorded.last, recorded.seconds = recorded.count + 1, self.wall(), now
             self._recent.move_to_end(key)
         self._queue.append(recorded)
-        if len(self._queue) > self._capacity:
+        if len(self._queue) > self.capacity:
             self._drop(self._queue.popleft(), "dropped")
         self._filled.set()
 
@@ -116,7 +107,7 @@ class EventRecorder:
             await self._filled.wait()
             while self._queue:
                 await self._send(self._queue.popleft())
-                await self._sleep(self._pause)
+                await self.sleep(1 / self.per_second)
             self._filled.clear()
 
     # -- sending -------------------------------------------------------------------------------------------------
@@ -132,11 +123,11 @@ class EventRecorder:
             self._drop(recorded, "failed")
             self._log_failure(error)
         else:
-            self._on_result("repeated" if repeated else "sent")
+            self.on_result("repeated" if repeated else "sent")
 
     async def _create(self, recorded: _Recorded) -> None:
-        event = _event(recorded, self._instance)
-        await self._client.create(EVENTS, event, namespace=event.metadata.namespace)
+        event = _event(recorded, self.instance)
+        await self.client.create(EVENTS, event, namespace=event.metadata.namespace)
         recorded.created = True
 
     async def _raise_count(self, recorded: _Recorded) -> bool:
@@ -144,7 +135,7 @@ class EventRecorder:
         patch = {"count": recorded.count, "lastTimestamp": timestamp(recorded.last)}
         namespace, _ = _namespace_and_name(recorded.key[0])
         try:
-            await self._client.merge_patch(EVENTS, recorded.name, patch, namespace=namespace or _DEFAULT_NAMESPACE)
+            await self.client.merge_patch(EVENTS, recorded.name, patch, namespace=namespace or _DEFAULT_NAMESPACE)
         except NotFoundError:
             recorded.name = _event_name(recorded.key[0])
             return False
@@ -152,13 +143,13 @@ class EventRecorder:
 
     def _drop(self, recorded: _Recorded, result: EventResult) -> None:
         """Forget an event, so that it is sent when it happens again."""
-        self._on_result(result)
+        self.on_result(result)
         if self._recent.get(recorded.key) is recorded:
             del self._recent[recorded.key]
 
     def _log_failure(self, error: ApiError) -> None:
-        if self._clock() - self._logged_at >= _LOG_SECONDS:
-            self._logged_at = self._clock()
+        if self.clock() - self._logged_at >= _LOG_SECONDS:
+            self._logged_at = self.clock()
             _log.warning("events not recorded", error=str(error))
 
     def _forget_old_events(self, now: float) -> None:
