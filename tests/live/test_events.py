@@ -1,10 +1,10 @@
 """Kubernetes Events on a real API server."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.live import https
 from tests.live.control_plane import ControlPlane
 from tests.observability.event_recorders import BLOCKED, ManualClock, settle

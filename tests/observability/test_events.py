@@ -1,8 +1,8 @@
 """Kubernetes Events: sent at a limited rate, repeated seldom, and never in the way of decisions."""
 
 import asyncio
-from dataclasses import replace
 
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 from tests.live.programs import free_port
 from tests.observability.event_recorders import BLOCKED, ManualClock, settle
