@@ -1,18 +1,18 @@
 """Executes actions on the virtual cluster, each as `execution.actions` describes it."""
 
 from collections.abc import Callable, Iterable
-
-from msgspec.structs import replace
+from typing import Any
 
 from karpool.execution import actions as a
 from karpool.kube.store import Store
-from karpool.model.nodepool import NodeClaim
 from karpool.virtual.api import Api
-from karpool.virtual.changes import T, with_annotation, with_claim_condition, with_label, with_metadata, with_taints
+from karpool.virtual.changes import with_annotation, with_condition, with_label, with_metadata, with_status, with_taints
 from karpool.virtual.cloud import VirtualCloud
 from karpool.virtual.world import VirtualWorld
 
 Observer = Callable[[a.Action], None]
+MetadataAction = a.SetLabel | a.Annotate | a.AddFinalizer | a.RemoveFinalizer
+StatusAction = a.SetClaimCondition | a.ClearClaimCondition | a.SetClaimNode | a.SetPodEventTime
 
 
 class VirtualActuator:
@@ -20,7 +20,13 @@ class VirtualActuator:
 
     def __init__(self, world: VirtualWorld, api: Api, cloud: VirtualCloud) -> None:
         self.world = world
-        self.store = world.store
+        store = self.store = world.store
+        self._stores: dict[str, Store[Any]] = {
+            "Node": store.nodes,
+            "NodeClaim": store.claims,
+            "NodePool": store.pools,
+            "Pod": store.pods,
+        }
         self.api = api
         self.cloud = cloud
         self.observers: list[Observer] = []
@@ -83,18 +89,8 @@ class VirtualActuator:
         elif isinstance(action, a.RemoveTaint) and present:
             self.store.nodes.put(with_taints(node, tuple(t for t in node.spec.taints if t not in present)))
 
-    def _metadata(self, action: a.SetLabel | a.Annotate | a.AddFinalizer | a.RemoveFinalizer) -> None:
-        match action.kind:
-            case "Node":
-                self._change(self.store.nodes, action)
-            case "NodeClaim":
-                self._change(self.store.claims, action)
-            case "NodePool":
-                self._change(self.store.pools, action)
-            case "Pod":
-                self._change(self.store.pods, action)
-
-    def _change(self, store: Store[T], action: a.SetLabel | a.Annotate | a.AddFinalizer | a.RemoveFinalizer) -> None:
+    def _metadata(self, action: MetadataAction) -> None:
+        store = self._stores[action.kind]
         obj = store.get(action.name)
         if obj is None:
             return
@@ -112,28 +108,20 @@ class VirtualActuator:
         if changed is not obj:
             self.api.change(store, changed)
 
-    def _claim_status(
-        self, action: a.SetClaimCondition | a.ClearClaimCondition | a.SetClaimNode | a.SetPodEventTime
-    ) -> None:
+    def _claim_status(self, action: StatusAction) -> None:
         claim = self.store.claims.get(action.claim)
         if claim is None:
             return
-        changed = self._with_status(claim, action)
+        match action:
+            case a.SetClaimCondition(type=kind, status=status, reason=reason, message=message):
+                now = self.world.queue.moment
+                changed = with_condition(claim, kind, status, now, reason=reason, message=message)
+            case a.ClearClaimCondition(type=kind):
+                kept = tuple(entry for entry in claim.status.conditions if entry.type != kind)
+                changed = with_status(claim, conditions=kept)
+            case a.SetClaimNode(node=node):
+                changed = with_status(claim, node_name=node)
+            case a.SetPodEventTime(time=time):
+                changed = with_status(claim, last_pod_event_time=time)
         if changed.status != claim.status:
             self.store.claims.put(changed)
-
-    def _with_status(
-        self, claim: NodeClaim, action: a.SetClaimCondition | a.ClearClaimCondition | a.SetClaimNode | a.SetPodEventTime
-    ) -> NodeClaim:
-        status = claim.status
-        match action:
-            case a.SetClaimCondition(type=kind, reason=reason, message=message):
-                now = self.world.queue.moment
-                return with_claim_condition(claim, kind, action.status, now, reason=reason, message=message)
-            case a.ClearClaimCondition(type=kind):
-                kept = tuple(entry for entry in status.conditions if entry.type != kind)
-                return replace(claim, status=replace(status, conditions=kept))
-            case a.SetClaimNode(node=node):
-                return replace(claim, status=replace(status, node_name=node))
-            case a.SetPodEventTime(time=time):
-                return replace(claim, status=replace(status, last_pod_event_time=time))

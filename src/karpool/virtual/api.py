@@ -11,7 +11,6 @@ from karpool.model.pod import Pod
 from karpool.virtual.changes import T, with_metadata
 from karpool.virtual.pdb_controller import EvictionStatus, PdbController
 from karpool.virtual.world import VirtualWorld
-from karpool.wire.objects import Object
 
 
 class Api:
@@ -43,8 +42,8 @@ class Api:
     def delete_pod(self, key: str, *, uid: str | None = None, grace: int | None = None) -> bool:
         """Delete a pod with its grace period, which never gets longer; one that is not bound is gone at once."""
         store, now = self.world.store, self.world.queue.moment
-        pod = store.pods.get(key)
-        if pod is None or (uid is not None and pod.metadata.uid != uid):
+        pod = get_by_uid(store.pods, key, uid)
+        if pod is None:
             return False
         if not pod.bound or pod.terminal:
             store.pods.remove(key)
@@ -63,8 +62,8 @@ class Api:
         self._delete(self.world.store.claims, name, uid)
 
     def _delete(self, store: Store[T], key: str, uid: str | None) -> None:
-        obj = store.get(key)
-        if obj is None or (uid is not None and obj.metadata.uid != uid):
+        obj = get_by_uid(store, key, uid)
+        if obj is None:
             return
         if not obj.metadata.finalizers:
             store.remove(key)
@@ -72,8 +71,9 @@ class Api:
             store.put(with_metadata(obj, deletion_timestamp=self.world.queue.moment))
 
     def change(self, store: Store[T], changed: T) -> None:
-        """Write an object; a deleted one is removed with its last finalizer."""
-        if changed.metadata.deletion_timestamp is not None and not changed.metadata.finalizers and _finalized(changed):
+        """Write an object; a deleted one is removed with its last finalizer, but a pod waits for its kubelet."""
+        meta = changed.metadata
+        if meta.deletion_timestamp is not None and not meta.finalizers and not isinstance(changed, Pod):
             store.remove(changed.key)
         else:
             store.put(changed)
@@ -81,8 +81,8 @@ class Api:
     # -- eviction ------------------------------------------------------------------------------------------------
 
     def evict(self, key: str, uid: str | None = None) -> EvictionStatus:
-        pod = self.world.store.pods.get(key)
-        if pod is None or (uid is not None and pod.metadata.uid != uid):
+        pod = get_by_uid(self.world.store.pods, key, uid)
+        if pod is None:
             return EvictionStatus.NOT_FOUND
         status = self.pdb_controller.eviction_status(pod)
         for observe in self.on_eviction:
@@ -92,6 +92,7 @@ class Api:
         return status
 
 
-def _finalized(obj: Object) -> bool:
-    """Whether only finalizers keep a deleted object of this kind; pods wait for their kubelet."""
-    return not isinstance(obj, Pod)
+def get_by_uid(store: Store[T], key: str, uid: str | None) -> T | None:
+    """The object of this key, unless it has another uid."""
+    obj = store.get(key)
+    return obj if obj is not None and uid in (None, obj.metadata.uid) else None

@@ -83,12 +83,9 @@ class Autoscaler:
                 self._starting[group.name] += 1
                 self._last_addition = self.world.queue.time
                 name = self._next_name(group)
-                timings = self.world.timings
-                delay = sum(
-                    self.world.jittered(length, step, name)
-                    for step, length in (("launch", timings.launch), ("registration", timings.registration))
-                )
-                self.world.queue.after(delay, partial(self._started, group, name))
+                launch = self.world.jittered(self.world.timings.launch, "launch", name)
+                registration = self.world.jittered(self.world.timings.registration, "registration", name)
+                self.world.queue.after(launch + registration, partial(self._started, group, name))
             pending = [pod for pod in pending if pod not in fitting_pods]
 
     def _would_fit(self, group: NodeGroup, pod: Pod) -> bool:

@@ -12,6 +12,7 @@ from karpool.model.scheduling import Taint
 from karpool.wire.objects import Condition, Metadata, Object, condition
 
 T = TypeVar("T", bound=Object)
+C = TypeVar("C", Node, NodeClaim, Pod)
 
 
 def with_metadata(obj: T, **changes: object) -> T:
@@ -34,33 +35,20 @@ def _with(entries: dict[str, str], key: str, value: str | None) -> dict[str, str
     return rest if value is None else {**rest, key: value}
 
 
-def set_condition(
-    conditions: tuple[Condition, ...], kind: str, status: str, now: datetime, *, reason: str = "", message: str = ""
-) -> tuple[Condition, ...]:
-    """Conditions with one written; its transition time moves only with its status."""
+def with_status(obj: C, **changes: object) -> C:
+    return replace(obj, status=replace(obj.status, **changes))
+
+
+def with_condition(obj: C, kind: str, status: str, now: datetime, *, reason: str = "", message: str = "") -> C:
+    """The object with a condition; its transition time moves only with its status."""
+    conditions: tuple[Condition, ...] = obj.status.conditions
     before = condition(conditions, kind)
     since = before.last_transition_time if before is not None and before.status == status else now
     written = Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=since)
     if before is None:
-        return (*conditions, written)
-    return tuple(written if entry.type == kind else entry for entry in conditions)
-
-
-def with_pod_status(pod: Pod, **changes: object) -> Pod:
-    return replace(pod, status=replace(pod.status, **changes))
-
-
-def with_claim_condition(
-    claim: NodeClaim, kind: str, status: str, now: datetime, *, reason: str = "", message: str = ""
-) -> NodeClaim:
-    conditions = set_condition(claim.status.conditions, kind, status, now, reason=reason, message=message)
-    return replace(claim, status=replace(claim.status, conditions=conditions))
+        return with_status(obj, conditions=(*conditions, written))
+    return with_status(obj, conditions=tuple(written if entry.type == kind else entry for entry in conditions))
 
 
 def with_taints(node: Node, taints: tuple[Taint, ...]) -> Node:
     return replace(node, spec=replace(node.spec, taints=taints))
-
-
-def with_node_condition(node: Node, kind: str, status: str, now: datetime) -> Node:
-    conditions = set_condition(node.status.conditions, kind, status, now)
-    return replace(node, status=replace(node.status, conditions=conditions))

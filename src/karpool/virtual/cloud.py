@@ -18,11 +18,11 @@ from karpool.model.requirements import Requirements
 from karpool.model.scheduling import Taint
 from karpool.provisioning.instances import choose_offering, instance_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import obtainable, offering_key
-from karpool.virtual.api import Api
-from karpool.virtual.changes import with_claim_condition, with_node_condition
+from karpool.virtual.api import Api, get_by_uid
+from karpool.virtual.changes import with_condition
 from karpool.virtual.curves import seconds
 from karpool.virtual.random_streams import waiting_time
-from karpool.virtual.scenario import Interruptions, Shortage
+from karpool.virtual.scenario import Fault, Interruptions, Shortage
 from karpool.virtual.world import VirtualWorld
 
 PROVIDER: Final = "virtual://"
@@ -49,9 +49,7 @@ class VirtualCloud:
         world: VirtualWorld,
         api: Api,
         catalog: Catalog,
-        *,
-        shortages: Iterable[Shortage] = (),
-        interruptions: Iterable[Interruptions] = (),
+        faults: Iterable[Fault] = (),
     ) -> None:
         self.world = world
         self.api = api
@@ -62,8 +60,8 @@ class VirtualCloud:
         self.failed_launches = 0
         self.interrupted = 0
         self._all = catalog
-        self._shortages = tuple(shortages)
-        self._interruptions = tuple(interruptions)
+        self._shortages = [fault for fault in faults if isinstance(fault, Shortage)]
+        self._interruptions = [fault for fault in faults if isinstance(fault, Interruptions)]
         self._known_short: dict[tuple[str, str, str], float] = {}
         self._reserved: dict[str, int] = {}
         world.store.claims.watch(self._claim_changed)
@@ -77,12 +75,8 @@ class VirtualCloud:
         elif new is None and old is not None and old.name in self.instances:
             self.end(old.name)
 
-    def _get(self, name: str, uid: str) -> NodeClaim | None:
-        claim = self.world.store.claims.get(name)
-        return claim if claim is not None and claim.metadata.uid == uid else None
-
     def _launch(self, name: str, uid: str) -> None:
-        claim = self._get(name, uid)
+        claim = get_by_uid(self.world.store.claims, name, uid)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return
         requirements = as_requirements(claim.spec.requirements)
@@ -125,7 +119,7 @@ class VirtualCloud:
             **instance_labels(instance.entry, instance.offering, instance.price, requirements),
             **claim.metadata.labels,
         }
-        launched = with_claim_condition(claim, "Launched", "True", self.world.queue.moment, reason="Launched")
+        launched = with_condition(claim, "Launched", "True", self.world.queue.moment, reason="Launched")
         status = replace(
             launched.status,
             provider_id=PROVIDER + instance.name,
@@ -137,7 +131,7 @@ class VirtualCloud:
 
     def _register(self, name: str, uid: str) -> None:
         """The kubelet of the instance registers a Node, which is not ready yet."""
-        claim = self._get(name, uid)
+        claim = get_by_uid(self.world.store.claims, name, uid)
         if claim is None or name not in self.instances or name in self.world.store.nodes:
             return
         self.api.create_node(node_of(self.instances[name], claim.metadata.labels, starting_taints(claim)))
@@ -176,19 +170,18 @@ class VirtualCloud:
         name, now = claim.name, self.world.queue.moment
         status = "Terminating" if name in self.instances else "Terminated"
         if not claim.is_true("InstanceTerminating") or status == "Terminated":
-            self.world.store.claims.put(with_claim_condition(claim, "InstanceTerminating", "True", now, reason=status))
+            self.world.store.claims.put(with_condition(claim, "InstanceTerminating", "True", now, reason=status))
         if name in self.instances and not claim.is_true("InstanceTerminating"):
             delay = self.world.jittered(self.world.timings.termination, "termination", name)
             self.world.queue.after(delay, partial(self._terminated, name, claim.metadata.uid))
 
     def _terminated(self, name: str, uid: str) -> None:
         self.end(name)
-        claim = self._get(name, uid)
+        claim = get_by_uid(self.world.store.claims, name, uid)
         if claim is not None:
             now = self.world.queue.moment
-            self.world.store.claims.put(
-                with_claim_condition(claim, "InstanceTerminating", "True", now, reason="Terminated")
-            )
+            terminated = with_condition(claim, "InstanceTerminating", "True", now, reason="Terminated")
+            self.world.store.claims.put(terminated)
 
     def end(self, name: str) -> None:
         instance = self.instances.pop(name, None)
@@ -219,7 +212,7 @@ class VirtualCloud:
             return
         node = self.world.store.nodes.get(name)
         if node is not None:
-            self.world.store.nodes.put(with_node_condition(node, "Ready", "Unknown", self.world.queue.moment))
+            self.world.store.nodes.put(with_condition(node, "Ready", "Unknown", self.world.queue.moment))
         claim = self.world.store.claims.get(name)
         self._terminated(name, claim.metadata.uid if claim is not None else "")
 

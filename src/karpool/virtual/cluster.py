@@ -3,13 +3,14 @@
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from karpool.catalog.instance_types import Catalog
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
 from karpool.controller.ports import Duties, Intervals
 from karpool.controller.store import ClusterStore
-from karpool.disruption.settings import DisruptionSettings, Order, Partition
-from karpool.model.nodepool import NodeClaim
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.objects import Objects
 from karpool.packing.options import Options
 from karpool.provisioning.inflight import as_launched
@@ -25,7 +26,7 @@ from karpool.virtual.initial_cluster import load_nodes_and_pods, load_static_obj
 from karpool.virtual.kubelet import Kubelets
 from karpool.virtual.pdb_controller import PdbController
 from karpool.virtual.recorder import RunRecorder
-from karpool.virtual.scenario import Decisions, Interruptions, Outage, Policy, Scenario, Shortage, Timings, patched
+from karpool.virtual.scenario import Outage, Policy, Scenario, Timings, patched
 from karpool.virtual.scheduler import Scheduler
 from karpool.virtual.world import VirtualWorld
 
@@ -57,19 +58,11 @@ class VirtualCluster:
             load_static_objects(self.store, initial)
         manager = self.controller_manager = ControllerManager(world, scenario.workloads)
         self._put_budgets()
-        self.pdb_controller = PdbController(
-            self.store, self.controller_manager.scale_target, self.controller_manager.desired_replicas
-        )
+        self.pdb_controller = PdbController(self.store, manager.scale_target, manager.desired_replicas)
         self.api = Api(world, self.pdb_controller)
         manager.install(self.api)
-        self.cluster_state = ClusterState(self.store, self._expected_launch)
-        self.cloud = VirtualCloud(
-            world,
-            self.api,
-            catalog,
-            shortages=[fault for fault in scenario.faults if isinstance(fault, Shortage)],
-            interruptions=[fault for fault in scenario.faults if isinstance(fault, Interruptions)],
-        )
+        self.cluster_state = ClusterState(self.store, lambda claim: as_launched(claim, self.cloud.catalog))
+        self.cloud = VirtualCloud(world, self.api, catalog, scenario.faults)
         self.scheduler = Scheduler(world, self.cluster_state, policy.scheduler or scenario.scheduler)
         self.kubelets = Kubelets(world, self.cluster_state, manager.workload_of)
         self.actuator = VirtualActuator(world, self.api, self.cloud)
@@ -82,9 +75,9 @@ class VirtualCluster:
             self.actuator,
             catalog_source=self.cloud,
             pdb_source=self.pdb_controller,
-            settings=decision_settings(policy.decisions),
+            settings=msgspec.convert(policy.decisions, DisruptionSettings, from_attributes=True),
             options=Options(seed=seed),
-            intervals=intervals(scenario.timings),
+            intervals=_intervals(scenario.timings),
             duties=Duties(disrupts=policy.disruption),
         )
         groups = scenario.node_groups if policy.node_groups else ()
@@ -115,9 +108,6 @@ class VirtualCluster:
         if seconds(self.scenario.warm_up):
             self.queue.at(seconds(self.scenario.warm_up), self.recorder.begin)
 
-    def _expected_launch(self, claim: NodeClaim) -> NodeClaim:
-        return as_launched(claim, self.cloud.catalog)
-
     @property
     def now(self) -> datetime:
         return self.queue.moment
@@ -130,22 +120,6 @@ _REFRESH: Final = 300.0
 """Less often than a real controller, because a simulation runs for days."""
 
 
-def intervals(timings: Timings) -> Intervals:
-    return Intervals(
-        poll=seconds(timings.poll),
-        patience=seconds(timings.patience),
-        refresh=_REFRESH,
-        validation=seconds(timings.validation),
-        batch_idle=seconds(timings.batch_idle),
-        batch_most=seconds(timings.batch_most),
-    )
-
-
-def decision_settings(decisions: Decisions) -> DisruptionSettings:
-    return DisruptionSettings(
-        order=Order(decisions.order),
-        partition=Partition(decisions.partition),
-        spot_to_spot=decisions.spot_to_spot,
-        spot_floor=decisions.spot_floor,
-        ignore_budgets=decisions.ignore_budgets,
-    )
+def _intervals(timings: Timings) -> Intervals:
+    names = ("poll", "patience", "validation", "batch_idle", "batch_most")
+    return Intervals(refresh=_REFRESH, **{name: seconds(getattr(timings, name)) for name in names})

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
+from msgspec.structs import asdict
+
 from karpool.model.pod import Pod
 from karpool.model.selectors import LabelSelector
 from karpool.model.workloads import BudgetSpec, PodDisruptionBudget
@@ -35,9 +37,7 @@ def budget_of(workload: Workload) -> PodDisruptionBudget | None:
         metadata=Metadata(name=workload.name, namespace=workload.namespace),
         spec=BudgetSpec(
             selector=LabelSelector(match_labels={APP: workload.labels.get(APP, workload.name)}),
-            min_available=protection.min_available,
-            max_unavailable=protection.max_unavailable,
-            unhealthy_pod_eviction_policy=protection.unhealthy_pod_eviction_policy,
+            **asdict(protection),
         ),
     )
 

@@ -71,38 +71,32 @@ def _attaches(snapshot: Snapshot, level: int, size: int) -> Array:
 
 def _group_allows(snapshot: Snapshot, group: int, labels: int, size: int) -> Array:
     topology = snapshot.topology
+    kind, by_host = topology.kind[group], topology.groups[group].by_host
     itself = group in topology.counted_by.row(labels)
-    first = itself and topology.total[group] == 0
-    if topology.groups[group].by_host:
-        counts = topology.by_host[topology.row[group], :size]
-        return (
-            _allowed(topology.kind[group], counts, first)
-            if _unbounded(topology.kind[group])
-            else (counts + itself - _lowest_host(snapshot, group, size) <= topology.skew[group])
-        )
-    domains = snapshot.nodes.domain[:size, topology.key[group]]
-    counts = topology.by_domain[group]
-    if _unbounded(topology.kind[group]):
-        fine = _allowed(topology.kind[group], counts, first)
+    counts = topology.by_host[topology.row[group], :size] if by_host else topology.by_domain[group]
+    allowed: Array
+    if kind == GroupKind.SPREAD:
+        lowest = _lowest_host(snapshot, group, size) if by_host else _lowest_domain(snapshot, group)
+        allowed = counts + itself - lowest <= topology.skew[group]
+    elif kind != GroupKind.AFFINITY:
+        allowed = counts == 0
+    elif itself and topology.total[group] == 0:  # the first pod of its group may go anywhere
+        allowed = np.ones(len(counts), dtype=np.bool_)
     else:
-        known = (topology.nodes_seen[topology.filter[group], topology.key[group]][: len(counts)] > 0) | (counts > 0)
-        enough = known.sum() >= topology.min_domains[group]
-        lowest = int(counts[known].min()) if known.any() and enough else 0
-        fine = counts + itself - lowest <= topology.skew[group]
-    allowed: Array = (domains >= 0) & fine[domains]
-    return allowed
+        allowed = counts > 0
+    if by_host:
+        return allowed
+    domains = snapshot.nodes.domain[:size, topology.key[group]]
+    in_domain: Array = (domains >= 0) & allowed[domains]
+    return in_domain
 
 
-def _unbounded(kind: int) -> bool:
-    return bool(kind != GroupKind.SPREAD)
-
-
-def _allowed(kind: int, counts: Array, first: bool) -> Array:  # noqa: FBT001 - private, and read in one place
-    """Where affinity allows the pod (matching pods, or none anywhere yet), or anti-affinity (no matching pods)."""
-    if kind == GroupKind.AFFINITY:
-        return np.ones(len(counts), dtype=np.bool_) if first else counts > 0
-    none: Array = counts == 0
-    return none
+def _lowest_domain(snapshot: Snapshot, group: int) -> int:
+    topology = snapshot.topology
+    counts = topology.by_domain[group]
+    known = (topology.nodes_seen[topology.filter[group], topology.key[group]][: len(counts)] > 0) | (counts > 0)
+    enough = known.sum() >= topology.min_domains[group]
+    return int(counts[known].min()) if known.any() and enough else 0
 
 
 def _lowest_host(snapshot: Snapshot, group: int, size: int) -> int:

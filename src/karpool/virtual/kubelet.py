@@ -9,7 +9,8 @@ from karpool.model.labels import NODEPOOL, REGISTERED
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.provisioning.instances import NOT_READY
-from karpool.virtual.changes import set_condition, with_node_condition, with_pod_status, with_taints
+from karpool.virtual.api import get_by_uid
+from karpool.virtual.changes import with_condition, with_status, with_taints
 from karpool.virtual.curves import seconds
 from karpool.virtual.scenario import Workload
 from karpool.virtual.world import VirtualWorld
@@ -58,26 +59,22 @@ class Kubelets:
             if new is not None and entered:
                 self._pods_on[entered].add(new.key)
 
-    def _get(self, key: str, uid: str) -> Pod | None:
-        pod = self.world.store.pods.get(key)
-        return pod if pod is not None and pod.metadata.uid == uid else None
-
     def _pod_ready(self, key: str, uid: str) -> None:
-        pod = self._get(key, uid)
+        pod = get_by_uid(self.world.store.pods, key, uid)
         if pod is None or not pod.active:
             return
-        conditions = set_condition(pod.status.conditions, "Ready", "True", self.world.queue.moment)
-        self.world.store.pods.put(with_pod_status(pod, phase="Running", conditions=conditions))
+        ready = with_condition(pod, "Ready", "True", self.world.queue.moment)
+        self.world.store.pods.put(with_status(ready, phase="Running"))
         workload = self._workload_of(pod)
         if workload is not None and workload.kind == "Job":
             delay = self.world.jittered(workload.runs, "run", key)
             self.world.queue.after(delay, partial(self._complete, key, uid))
 
     def _complete(self, key: str, uid: str) -> None:
-        pod = self._get(key, uid)
+        pod = get_by_uid(self.world.store.pods, key, uid)
         if pod is not None and pod.active:
-            conditions = set_condition(pod.status.conditions, "Ready", "False", self.world.queue.moment)
-            self.world.store.pods.put(with_pod_status(pod, phase="Succeeded", conditions=conditions))
+            ended = with_condition(pod, "Ready", "False", self.world.queue.moment)
+            self.world.store.pods.put(with_status(ended, phase="Succeeded"))
 
     def _stop(self, pod: Pod) -> None:
         ends = pod.metadata.deletion_timestamp
@@ -90,7 +87,7 @@ class Kubelets:
         self.world.queue.after(delay, partial(self._remove, pod.key, pod.metadata.uid))
 
     def _remove(self, key: str, uid: str) -> None:
-        if self._get(key, uid) is not None:
+        if get_by_uid(self.world.store.pods, key, uid) is not None:
             self.world.store.pods.remove(key)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
@@ -116,7 +113,7 @@ class Kubelets:
     def _node_ready(self, name: str) -> None:
         node = self.world.store.nodes.get(name)
         if node is not None:
-            ready = with_node_condition(node, "Ready", "True", self.world.queue.moment)
+            ready = with_condition(node, "Ready", "True", self.world.queue.moment)
             taints = tuple(taint for taint in ready.spec.taints if taint.key != NOT_READY)
             self.world.store.nodes.put(with_taints(ready, taints))
 

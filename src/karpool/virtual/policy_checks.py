@@ -1,6 +1,6 @@
 """Validation of the changes that policies make to pools, including those of an initial cluster."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -18,7 +18,7 @@ def pool_flaws(scenario: Scenario) -> Iterator[Flaw]:
         at = ("policies", name, "pools")
         for pool in policy.pools:
             if pool not in known | {ALL_POOLS}:
-                message = f"there is no pool {pool}; there are {_names(known)}"
+                message = f"there is no pool {pool}; there are {', '.join(sorted(known)) or 'none'}"
                 yield Flaw(written_path((*at, pool)), "UnknownPool", message)
         for changed in scenario.pools:
             yield from _change_flaws(changed, policy, at)
@@ -46,7 +46,3 @@ def _flaws(pool: NodePool, policy: Policy) -> Iterator[Flaw]:
         yield explain(error, NodePool, written)
     else:
         yield from (*weight_flaws(changed.spec.weight), *controller_flaws(changed))
-
-
-def _names(known: Iterable[str]) -> str:
-    return ", ".join(sorted(known)) or "none"

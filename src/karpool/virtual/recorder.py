@@ -20,6 +20,8 @@ from karpool.wire.objects import Wire
 
 HOUR: Final = 3600.0
 _DIGITS: Final = 9
+_RESOURCES: Final = ("cpu", "memory", "cpuUsed", "memoryUsed")
+_COUNTS: Final = ("evictions", "evictions_forced", "pods_created", "nodes_launched", "nodes_ended", "pdb_refusals")
 
 
 class ClusterSample(Wire):
@@ -90,7 +92,7 @@ class RunRecorder:
         self.world = world
         self.cloud = cloud
         self.samples: list[ClusterSample] = []
-        self._integrals = {name: _Integral() for name in ("price", "nodes", "pods", "pending", *_SIZES, *_USES)}
+        self._integrals = {name: _Integral() for name in ("price", "nodes", "pods", "pending", *_RESOURCES)}
         self._pool_of: dict[str, str] = {}
         self._by_pool = {pool.name: (_Integral(), _Integral()) for pool in world.store.pools}
         self._bound: dict[str, tuple[float, float]] = {}
@@ -128,13 +130,13 @@ class RunRecorder:
     # -- instances -------------------------------------------------------------------------------------------------
 
     def _launched(self, instance: Instance) -> None:
-        self._counts["launched"] += 1
+        self._counts["nodes_launched"] += 1
         claim = self.world.store.claims.get(instance.name)
         self._pool_of[instance.name] = "" if claim is None else claim.metadata.labels.get(NODEPOOL, "")
         self._count_instance(instance, 1)
 
     def _terminated(self, instance: Instance) -> None:
-        self._counts["ended"] += 1
+        self._counts["nodes_ended"] += 1
         self._lifetimes.append(self.world.queue.time - instance.since)
         self._count_instance(instance, -1)
 
@@ -157,7 +159,7 @@ class RunRecorder:
         if pod is None:
             return
         if old is None:
-            self._counts["created"] += 1
+            self._counts["pods_created"] += 1
         key = pod.key
         bound = new is not None and new.bound and not new.terminal
         if bound != (key in self._bound):
@@ -190,13 +192,13 @@ class RunRecorder:
             since = self._refused.pop(pod.metadata.uid, None)
             self._pdb_wait += 0.0 if since is None else now - since
         else:
-            self._counts["refusals"] += 1
+            self._counts["pdb_refusals"] += 1
             self._refused.setdefault(pod.metadata.uid, now)
 
     def action(self, action: Action) -> None:
         """Count pods that are deleted, not evicted."""
         if isinstance(action, DeletePod) and action.key in self._bound:
-            self._counts["forced"] += 1
+            self._counts["evictions_forced"] += 1
 
     # -- results ---------------------------------------------------------------------------------------------------
 
@@ -236,19 +238,14 @@ class RunRecorder:
             node_hours=round(sums["nodes"].total / HOUR, _DIGITS),
             cpu_utilization=self._utilization("cpu", mean=True),
             memory_utilization=self._utilization("memory", mean=True),
-            evictions=counts["evictions"],
-            evictions_forced=counts["forced"],
+            **counts,
             moves_per_pod=round(counts["evictions"] / mean_pods, _DIGITS) if mean_pods else None,
-            pods_created=counts["created"],
             pending_pod_seconds=round(sums["pending"].total, 3),
             pending_pods_at_end=len(self._pending),
-            nodes_launched=counts["launched"],
-            nodes_ended=counts["ended"],
             failed_launches=self.cloud.failed_launches - self._before[0],
             interruptions=self.cloud.interrupted - self._before[1],
             node_lifetime_seconds_median=round(statistics.median(lifetimes), 3) if lifetimes else None,
             node_lifetime_seconds_mean=round(statistics.fmean(lifetimes), 3) if lifetimes else None,
-            pdb_refusals=counts["refusals"],
             pdb_wait_seconds=round(self._pdb_wait, 3),
             nodes_at_end=round(sums["nodes"].value),
             pods_at_end=round(sums["pods"].value),
@@ -271,8 +268,3 @@ class RunRecorder:
     def _pool_under(self, pod: Pod) -> str:
         """The pool of the node that a pod is on; empty for pods of DaemonSets, and where there is none."""
         return "" if pod.is_daemon else self._pool_of.get(pod.spec.node_name, "")
-
-
-_SIZES: Final = ("cpu", "memory")
-_USES: Final = ("cpuUsed", "memoryUsed")
-_COUNTS: Final = ("evictions", "forced", "created", "launched", "ended", "refusals")

@@ -15,12 +15,13 @@ from karpool.model.nodepool import NodePool
 from karpool.model.rules.names import is_domain
 from karpool.model.rules.pools import controller_flaws, weight_flaws
 from karpool.model.rules.workloads import refused_budget
-from karpool.model.workloads import BudgetSpec, PodDisruptionBudget
+from karpool.model.workloads import PodDisruptionBudget
+from karpool.virtual.controller_manager import budget_of
 from karpool.virtual.curves import DAY, Curve, of_day, seconds
 from karpool.virtual.duration_limits import duration_flaws
 from karpool.virtual.pod_fields import unknown_pod_fields
 from karpool.virtual.policy_checks import pool_flaws
-from karpool.virtual.scenario import Fault, Protection, Scenario, Shortage, Workload, read_scenario
+from karpool.virtual.scenario import Fault, Scenario, Shortage, Workload, read_scenario
 from karpool.wire.fields import Path, explain, unknown_field, unknown_fields, written_path
 from karpool.wire.problems import Flaw, InputError, suggestion
 from karpool.wire.yaml_documents import YamlError, yaml_documents
@@ -121,8 +122,9 @@ def _duplicate_flaws(field: str, names: Iterable[str]) -> Iterator[Flaw]:
 def _workload_flaws(workload: Workload, at: str) -> Iterator[Flaw]:
     if isinstance(workload.replicas, Curve):
         yield from _curve_flaws(workload.replicas, f"{at}.replicas")
-    if workload.protection is not None:
-        yield from _budget_flaws(_as_budget(workload.protection), f"{at}.protection")
+    budget = budget_of(workload)
+    if budget is not None:
+        yield from _budget_flaws(budget, f"{at}.protection")
 
 
 def _curve_flaws(curve: Curve, at: str) -> Iterator[Flaw]:
@@ -139,11 +141,6 @@ def _order_flaws(times: Iterable[tuple[str, float]], at: str, field: str) -> Ite
             yield Flaw(f"{at}[{number}].{field}", "Order", f"{after} is there twice; keep one of them")
         elif later < earlier:
             yield Flaw(f"{at}[{number}].{field}", "Order", f"{after} comes after {before}; list the earlier one first")
-
-
-def _as_budget(protection: Protection) -> PodDisruptionBudget:
-    spec = BudgetSpec(min_available=protection.min_available, max_unavailable=protection.max_unavailable)
-    return PodDisruptionBudget(spec=spec)
 
 
 def _budget_flaws(budget: PodDisruptionBudget, at: str) -> Iterator[Flaw]:

@@ -8,7 +8,7 @@ from karpool.controller.cluster_state import ClusterState
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.packing.kernels.fullness import NOBODY, best
-from karpool.virtual.changes import set_condition, with_pod_status
+from karpool.virtual.changes import with_condition, with_status
 from karpool.virtual.feasible_nodes import depends_on_no_other_pod, feasible_nodes
 from karpool.virtual.world import VirtualWorld
 
@@ -84,13 +84,10 @@ class Scheduler:
 
     def _bind(self, pod: Pod, node: str) -> None:
         now = self.world.queue.moment
-        conditions = set_condition(pod.status.conditions, "PodScheduled", "True", now)
-        status = replace(pod.status, conditions=conditions, start_time=now)
-        self.world.store.pods.put(replace(pod, spec=replace(pod.spec, node_name=node), status=status))
+        scheduled = with_status(with_condition(pod, "PodScheduled", "True", now), start_time=now)
+        self.world.store.pods.put(replace(scheduled, spec=replace(pod.spec, node_name=node)))
 
     def _mark_unschedulable(self, pod: Pod) -> None:
         self._unschedulable.add(pod.key)
-        conditions = set_condition(
-            pod.status.conditions, "PodScheduled", "False", self.world.queue.moment, reason="Unschedulable"
-        )
-        self.world.store.pods.put(with_pod_status(pod, conditions=conditions))
+        now = self.world.queue.moment
+        self.world.store.pods.put(with_condition(pod, "PodScheduled", "False", now, reason="Unschedulable"))
