@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from karpool.execution import actions as a
-from karpool.live.patches import Edit, merge_patch, target
+from karpool.live.patches import merge_patch, target
 from karpool.model.scheduling import Taint
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, 500_000, tzinfo=UTC)
@@ -50,7 +50,7 @@ READY = {
     ],
 )
 def test_an_edit_writes_what_changes_and_nothing_else(
-    current: dict[str, Any], edit: Edit, patch: dict[str, Any]
+    current: dict[str, Any], edit: a.Edit, patch: dict[str, Any]
 ) -> None:
     assert merge_patch(current, [edit], NOW) == patch
 
@@ -103,5 +103,5 @@ def test_the_last_of_several_values_counts() -> None:
         (a.ClearClaimCondition("c", "Drifted"), ("NodeClaim", "c", "status")),
     ],
 )
-def test_an_edit_knows_its_object_and_the_part_that_takes_it(edit: Edit, expected: tuple[str, str, str]) -> None:
+def test_an_edit_knows_its_object_and_the_part_that_takes_it(edit: a.Edit, expected: tuple[str, str, str]) -> None:
     assert target(edit) == expected

@@ -17,7 +17,7 @@ from karpool.compaction.needed_again import needed_again
 from karpool.compaction.nodes import NodeView, is_deleting
 from karpool.compaction.pacing import paced_pools
 from karpool.compaction.pods import eviction_blocker, must_leave
-from karpool.compaction.reasons import CompactionReasonCode
+from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.compaction.settings import CompactionSettings
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.model.objects import Objects
@@ -112,18 +112,18 @@ def _failure(view: NodeView, now: datetime, settings: CompactionSettings) -> Rea
     """Why to give up a scale-down, as far as the node itself shows."""
     about = f"Node {view.name}"
     if not view.node.spec.unschedulable:
-        return Reason(CompactionReasonCode.UNCORDONED, "somebody let it take pods again", about)
+        return Reason(Code.UNCORDONED, "somebody let it take pods again", about)
     if not view.config.enabled:
-        return Reason(CompactionReasonCode.POOL_NOT_ENABLED, f"pool {view.pool} is not enabled any more", about)
+        return Reason(Code.POOL_NOT_ENABLED, f"pool {view.pool} is not enabled any more", about)
     left, started = _pods_left(view), view.mark.updated or now
     blocker = next((reason for pod in left if (reason := eviction_blocker(pod)) is not None), None)
     if blocker is not None:
         return blocker
     if left and now >= started + settings.drain_timeout:
-        return Reason(CompactionReasonCode.DRAIN_STALLED, f"{_names(left)} did not leave in time", about)
+        return Reason(Code.DRAIN_STALLED, f"{_names(left)} did not leave in time", about)
     drained_at = view.mark.drained_at
     if not left and drained_at is not None and now >= drained_at + settings.removal_timeout:
-        return Reason(CompactionReasonCode.NOT_REMOVED, "it was empty, but no autoscaler removed it", about)
+        return Reason(Code.NOT_REMOVED, "it was empty, but no autoscaler removed it", about)
     return None
 
 

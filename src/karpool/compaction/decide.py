@@ -14,7 +14,7 @@ from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.nodes import NodeView, blockers, view_node, warnings
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import needs_new_node
-from karpool.compaction.reasons import CompactionReasonCode
+from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.compaction.settings import CompactionSettings
 from karpool.disruption.reasons import clock
 from karpool.model.cron import parse_schedule
@@ -136,7 +136,7 @@ class _Decider:
         source = self.receivers.get(view.name)
         if source is not None:
             message = f"takes pods of node {source}, which goes first"
-            self.reasons[view.name] = (Reason(CompactionReasonCode.TAKES_PODS, message, f"Node {view.name}"),)
+            self.reasons[view.name] = (Reason(Code.TAKES_PODS, message, f"Node {view.name}"),)
             return None
         removal = self._drains().simulate(view.name)
         if removal.reason is not None and view.config.check_fit:
@@ -188,15 +188,15 @@ def pool_blockers(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[
         there = "1 node" if count.underutilized == 1 else f"{count.underutilized} nodes"
         under_used = f"{there} of pool {count.name} {_are(count.underutilized)} under-used"
         message = f"{under_used}; {needed} {_are(needed)} needed{busy}"
-        reasons.append(Reason(CompactionReasonCode.TOO_FEW_UNDERUTILIZED, message, about))
+        reasons.append(Reason(Code.TOO_FEW_UNDERUTILIZED, message, about))
     if config.max_in_progress is not None and count.in_progress >= config.max_in_progress:
         scale_downs = "1 scale-down" if count.in_progress == 1 else f"{count.in_progress} scale-downs"
         message = f"{scale_downs} of pool {count.name} {_are(count.in_progress)} in progress; no more may be at once"
-        reasons.append(Reason(CompactionReasonCode.TOO_MANY_IN_PROGRESS, message, about))
+        reasons.append(Reason(Code.TOO_MANY_IN_PROGRESS, message, about))
     opens = next_window(config, now)
     if opens is not None:
         message = f"scale-downs of pool {count.name} begin only in its windows; the next opens at {clock(opens, now)}"
-        reasons.append(Reason(CompactionReasonCode.OUTSIDE_WINDOW, message, about))
+        reasons.append(Reason(Code.OUTSIDE_WINDOW, message, about))
     return tuple(reasons)
 
 
@@ -209,7 +209,7 @@ def _another_first(first: NodeView, view: NodeView) -> Reason:
         f"node {first.name} goes first ({first.order[0]:.1%} of its CPU requested, here {view.order[0]:.1%}); "
         "a pool starts one scale-down at a time"
     )
-    return Reason(CompactionReasonCode.ANOTHER_NODE_FIRST, message, f"Node {view.name}")
+    return Reason(Code.ANOTHER_NODE_FIRST, message, f"Node {view.name}")
 
 
 def _placements(view: NodeView, removal: "SimulatedRemoval") -> tuple[DrainPlacement, ...]:

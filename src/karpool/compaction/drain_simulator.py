@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.snapshot import Snapshot
 from karpool.compaction.pods import needs_new_node
-from karpool.compaction.reasons import CompactionReasonCode
+from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
@@ -92,7 +92,7 @@ class DrainSimulator:
     def _reason(self, row: int) -> Reason:
         why = sentence(refusals(self._engine, row)) or "there is no other node"
         message = f"would find no other place: {why}"
-        return Reason(CompactionReasonCode.PODS_WOULD_NOT_FIT, message, f"Pod {self._key(row)}")
+        return Reason(Code.PODS_WOULD_NOT_FIT, message, f"Pod {self._key(row)}")
 
     def _key(self, row: int) -> str:
         return self._snapshot.pods.get(row).key

@@ -104,7 +104,6 @@ def explain(
 def _blockers(
     verdict: CompactionVerdict, count: PoolCount, pdbs: EvictionBudgets, now: datetime, settings: CompactionSettings
 ) -> Iterator[Reason]:
-    """What keeps the node, apart from pods without another place."""
     view = verdict.view
     if view.leaving:
         return
@@ -119,7 +118,6 @@ def _blockers(
 
 
 def _unplaced(view: NodeView, outcomes: tuple[PodOutcome, ...]) -> Iterator[Reason]:
-    """The pods without another place, if the pool checks that."""
     if view.config.check_fit and not view.leaving:
         yield from (outcome.nowhere for outcome in outcomes if outcome.nowhere is not None)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace as changed
 from karpool.cluster.nodes import UNSCHEDULABLE
 from karpool.compaction.drain_simulator import DrainSimulator
 from karpool.compaction.nodes import NodeView, is_deleting
-from karpool.compaction.reasons import CompactionReasonCode
+from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.model.node import Node
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
@@ -36,7 +36,7 @@ def needed_again(objects: Objects, views: Sequence[NodeView]) -> dict[str, Reaso
         if len(still) < len(unplaced):
             pod = next(key for key in unplaced if key not in still)
             message = f"its pool needs it again: Pod {pod} has no other place"
-            reasons[view.name] = Reason(CompactionReasonCode.POOL_FILLED_UP, message, f"Node {view.name}")
+            reasons[view.name] = Reason(Code.POOL_FILLED_UP, message, f"Node {view.name}")
             objects, unplaced, leaving = uncordoned, still, leaving - {view.name}
     return reasons
 

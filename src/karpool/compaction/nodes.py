@@ -10,7 +10,7 @@ from karpool.compaction.marks import Mark, decode_mark, updated_mark
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import autoscaler_blocker, eviction_blocker, needs_new_node
 from karpool.compaction.pools import pool_of
-from karpool.compaction.reasons import CompactionReasonCode
+from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.compaction.settings import CompactionSettings
 from karpool.compaction.usage import NodeUsage, usage
 from karpool.disruption.reasons import clock
@@ -77,7 +77,7 @@ def view_node(node: Node, pods: Sequence[Pod], config: Config, now: datetime, se
 
 def is_deleting(node: Node) -> bool:
     """Whether the node is being deleted, by its object or by the autoscaler's taint."""
-    return node.metadata.deletion_timestamp is not None or any(t.key == TO_BE_DELETED for t in node.spec.taints)
+    return node.terminating or any(t.key == TO_BE_DELETED for t in node.spec.taints)
 
 
 # -- why a node does not count as under-used ---------------------------------------------------------------------------
@@ -85,37 +85,33 @@ def is_deleting(node: Node) -> bool:
 
 def _not_enabled(node: Node, pool: str, config: PoolConfig) -> list[Reason]:
     if not pool:
-        return [_of(node, CompactionReasonCode.NO_POOL, "has no label that names its pool")]
+        return [_of(node, Code.NO_POOL, "has no label that names its pool")]
     if not config.enabled:
-        return [_of(node, CompactionReasonCode.POOL_NOT_ENABLED, f"pool {pool} is not enabled in the configuration")]
+        return [_of(node, Code.POOL_NOT_ENABLED, f"pool {pool} is not enabled in the configuration")]
     return []
 
 
 def _not_available(node: Node, mark: Mark) -> list[Reason]:
     if mark.in_progress:
-        return [
-            _of(node, CompactionReasonCode.IN_PROGRESS, "is being drained, or waits for the autoscaler to remove it")
-        ]
+        return [_of(node, Code.IN_PROGRESS, "is being drained, or waits for the autoscaler to remove it")]
     if is_deleting(node):
-        return [_of(node, CompactionReasonCode.NODE_DELETING, "is being removed")]
+        return [_of(node, Code.NODE_DELETING, "is being removed")]
     if node.spec.unschedulable:
-        return [_of(node, CompactionReasonCode.NODE_CORDONED, "was cordoned, but not by the compactor")]
+        return [_of(node, Code.NODE_CORDONED, "was cordoned, but not by the compactor")]
     ready = condition(node.status.conditions, "Ready")
     if ready is not None and ready.status != "True":
-        return [_of(node, CompactionReasonCode.NODE_NOT_READY, "is not ready")]
+        return [_of(node, Code.NODE_NOT_READY, "is not ready")]
     return []
 
 
 def _too_full(node: Node, used: NodeUsage, pool: PoolConfig) -> list[Reason]:
-    checked = [(CompactionReasonCode.CPU_OVER_LIMIT, "CPU", used.cpu_ratio, pool.cpu_limit or 0.0)]
+    checked = [(Code.CPU_OVER_LIMIT, "CPU", used.cpu_ratio, pool.cpu_limit or 0.0)]
     if pool.memory_limit is not None:
-        checked.append((CompactionReasonCode.MEMORY_OVER_LIMIT, "memory", used.memory_ratio, pool.memory_limit))
+        checked.append((Code.MEMORY_OVER_LIMIT, "memory", used.memory_ratio, pool.memory_limit))
     reasons = []
     for code, word, ratio, limit in checked:
         if ratio is None:
-            reasons.append(
-                _of(node, CompactionReasonCode.SIZE_UNKNOWN, f"does not say how much {word} it has for pods")
-            )
+            reasons.append(_of(node, Code.SIZE_UNKNOWN, f"does not say how much {word} it has for pods"))
         elif ratio >= limit:
             message = f"{ratio:.1%} of its {word} is requested, which is not under the limit of {limit:.4g}"
             reasons.append(_of(node, code, message))
@@ -128,7 +124,7 @@ def _too_young(node: Node, now: datetime, settings: CompactionSettings) -> list[
         return []
     age = f"{settings.minimum_node_age.total_seconds():g} s"
     message = f"is younger than {age}; it is old enough at {clock(old_enough, now)}"
-    return [_of(node, CompactionReasonCode.NODE_TOO_YOUNG, message)]
+    return [_of(node, Code.NODE_TOO_YOUNG, message)]
 
 
 def old_enough_at(node: Node, settings: CompactionSettings) -> datetime | None:
@@ -155,7 +151,7 @@ def blockers(view: NodeView, pdbs: EvictionBudgets, now: datetime, settings: Com
     if now < due:
         length = f"{settings.needed_marked_time.total_seconds():g} s"
         message = f"has not been marked for {length} yet; it will have been at {clock(due, now)}"
-        yield _of(view.node, CompactionReasonCode.MARKED_TOO_SHORT, message)
+        yield _of(view.node, Code.MARKED_TOO_SHORT, message)
     yield from pod_blockers(view, pdbs)
 
 
@@ -168,12 +164,12 @@ def node_blockers(view: NodeView, now: datetime) -> Iterator[Reason]:
     node, retry = view.node, view.mark.retry_after
     if node.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
         message = f"has {SCALE_DOWN_DISABLED}, so the autoscaler would not remove it"
-        yield _of(node, CompactionReasonCode.SCALE_DOWN_DISABLED, message)
+        yield _of(node, Code.SCALE_DOWN_DISABLED, message)
     if node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
-        yield _of(node, CompactionReasonCode.NODE_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}")
+        yield _of(node, Code.NODE_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}")
     if retry is not None and now < retry:
         message = f"an earlier scale-down was given up; it is left alone until {clock(retry, now)}"
-        yield _of(node, CompactionReasonCode.GIVEN_UP_RECENTLY, message)
+        yield _of(node, Code.GIVEN_UP_RECENTLY, message)
 
 
 def pod_blockers(view: NodeView, pdbs: EvictionBudgets) -> Iterator[Reason]:
@@ -194,5 +190,5 @@ def warnings(view: NodeView, pdbs: EvictionBudgets) -> tuple[Reason, ...]:
     return tuple(reason for reason in reasons if reason is not None)
 
 
-def _of(node: Node, code: CompactionReasonCode, message: str) -> Reason:
+def _of(node: Node, code: Code, message: str) -> Reason:
     return Reason(code, message, f"Node {node.name}")

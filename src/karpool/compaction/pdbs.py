@@ -1,7 +1,7 @@
 """Whether PodDisruptionBudgets allow the eviction of a pod now."""
 
 from karpool.cluster.pdb_index import PdbIndex
-from karpool.compaction.reasons import CompactionReasonCode
+from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 
@@ -15,10 +15,10 @@ class EvictionBudgets(PdbIndex):
         if len(covering) > 1:
             names = ", ".join(pdb.key for pdb in covering)
             message = f"{len(covering)} PodDisruptionBudgets cover it ({names}), and Kubernetes evicts no such pod"
-            return Reason(CompactionReasonCode.MULTIPLE_POD_DISRUPTION_BUDGETS, message, f"Pod {pod.key}")
+            return Reason(Code.MULTIPLE_POD_DISRUPTION_BUDGETS, message, f"Pod {pod.key}")
         for pdb in covering:
             if pdb.status.disruptions_allowed <= 0 and not pdb.lets_go_unready(pod):
                 healthy, needed = pdb.status.current_healthy, pdb.status.desired_healthy
                 message = f"PodDisruptionBudget {pdb.key} allows no disruption now: {healthy} healthy, {needed} needed"
-                return Reason(CompactionReasonCode.POD_DISRUPTION_BUDGET, message, f"Pod {pod.key}")
+                return Reason(Code.POD_DISRUPTION_BUDGET, message, f"Pod {pod.key}")
         return None

@@ -6,7 +6,7 @@ that are named as safe to lose), these apply, because it must agree to remove th
 
 from typing import Final
 
-from karpool.compaction.reasons import CompactionReasonCode
+from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.pod import Pod, Volume
 from karpool.model.reasons import Reason
@@ -42,20 +42,16 @@ def eviction_blocker(pod: Pod) -> Reason | None:
         return None
     annotations = pod.metadata.annotations
     if annotations.get(SAFE_TO_EVICT) == "false":
-        return _reason(CompactionReasonCode.POD_NOT_SAFE_TO_EVICT, f"has {SAFE_TO_EVICT} false", pod)
+        return _reason(Code.POD_NOT_SAFE_TO_EVICT, f"has {SAFE_TO_EVICT} false", pod)
     if annotations.get(DO_NOT_DISRUPT) == "true":
-        return _reason(CompactionReasonCode.POD_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}", pod)
+        return _reason(Code.POD_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}", pod)
     if not needs_new_node(pod):
         return None
     if not _replicated(pod):
-        return _reason(
-            CompactionReasonCode.POD_NOT_REPLICATED, "has no controller that would start it again elsewhere", pod
-        )
+        return _reason(Code.POD_NOT_REPLICATED, "has no controller that would start it again elsewhere", pod)
     local = _local_volume(pod) if annotations.get(SAFE_TO_EVICT) != "true" else None
     if local is not None:
-        return _reason(
-            CompactionReasonCode.POD_LOCAL_STORAGE, f"keeps data on the node, in its volume {local.name or '?'}", pod
-        )
+        return _reason(Code.POD_LOCAL_STORAGE, f"keeps data on the node, in its volume {local.name or '?'}", pod)
     return None
 
 
@@ -68,7 +64,7 @@ def autoscaler_blocker(pod: Pod, *, covered: bool) -> Reason | None:
     if not system or covered or pod.metadata.annotations.get(SAFE_TO_EVICT) == "true":
         return None
     message = f"is in {SYSTEM}, and neither a PodDisruptionBudget nor {SAFE_TO_EVICT} true lets the autoscaler move it"
-    return _reason(CompactionReasonCode.SYSTEM_POD, message, pod)
+    return _reason(Code.SYSTEM_POD, message, pod)
 
 
 def _replicated(pod: Pod) -> bool:
@@ -86,5 +82,5 @@ def _is_local(volume: Volume) -> bool:
     return on_disk or volume.host_path is not None
 
 
-def _reason(code: CompactionReasonCode, message: str, pod: Pod) -> Reason:
+def _reason(code: Code, message: str, pod: Pod) -> Reason:
     return Reason(code, message, f"Pod {pod.key}")

@@ -149,8 +149,7 @@ class DryRunActuator:
 
 def _decided_on(node: Node, annotation: str) -> tuple[object, ...]:
     metadata = node.metadata
-    leaving = metadata.deletion_timestamp is not None
-    return metadata.uid, metadata.annotations.get(annotation), node.spec.unschedulable, leaving
+    return metadata.uid, metadata.annotations.get(annotation), node.spec.unschedulable, node.terminating
 
 
 def _fields(action: CompactionAction) -> dict[str, Any]:
@@ -165,7 +164,6 @@ def _fields(action: CompactionAction) -> dict[str, Any]:
 
 
 def _change(action: SetNodeState) -> str:
-    """What a new state means for its node, in a word."""
     if action.unschedulable is not None:
         return "cordon" if action.unschedulable else "uncordon"
     mark = decode_mark({ANNOTATION: action.value})

@@ -226,7 +226,6 @@ class Compactor:
         level("cluster evaluated", **counts)
 
     def _warn_of_empty_pools(self, decision: CompactionDecision, config: Config) -> None:
-        """Warn of pools without nodes, once per configuration, unless there are no nodes at all."""
         if config == self._checked_config or not decision.nodes:
             return
         self._checked_config = config

@@ -152,22 +152,9 @@ class RecordEvent(msgspec.Struct, frozen=True):
     type: Literal["Normal", "Warning"] = "Normal"
 
 
-Action = (
-    AddTaint
-    | RemoveTaint
-    | SetLabel
-    | Annotate
-    | AddFinalizer
-    | RemoveFinalizer
-    | SetClaimCondition
-    | ClearClaimCondition
-    | SetClaimNode
-    | SetPodEventTime
-    | CreateClaim
-    | DeleteClaim
-    | DeleteNode
-    | EvictPod
-    | DeletePod
-    | TerminateInstance
-    | RecordEvent
-)
+TaintEdit = AddTaint | RemoveTaint
+FinalizerEdit = AddFinalizer | RemoveFinalizer
+ConditionEdit = SetClaimCondition | ClearClaimCondition
+Edit = TaintEdit | FinalizerEdit | ConditionEdit | SetLabel | Annotate | SetClaimNode | SetPodEventTime
+"""Changes of an object in place; several become one patch."""
+Action = Edit | CreateClaim | DeleteClaim | DeleteNode | EvictPod | DeletePod | TerminateInstance | RecordEvent

@@ -12,6 +12,7 @@ from karpool.disruption.command import Cause
 from karpool.disruption.pods import blocks_until, protected_until, tolerates_disruption
 from karpool.execution.actions import AddTaint, DeleteClaim
 from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED
+from karpool.execution.pod_events import bound_at
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.rollback import roll_back
 from karpool.execution.tickets import CommandInProgress, ticket_of
@@ -54,7 +55,7 @@ def _not_marked(context: ReconcileContext, command: CommandInProgress) -> str | 
     """A candidate without the ticket: the start of the command was interrupted."""
     for name in command.ticket.nodes:
         claim = context.claim_of.get(name)
-        if claim is None or claim.metadata.deletion_timestamp is not None:
+        if claim is None or claim.terminating:
             continue
         ticket = ticket_of(claim)
         if ticket is None or ticket.id != command.ticket.id:
@@ -67,7 +68,7 @@ def _replacement_gone(context: ReconcileContext, command: CommandInProgress) -> 
     for name in command.ticket.replacements:
         claim = context.claims.get(name)
         if claim is not None:
-            if claim.metadata.deletion_timestamp is not None:
+            if claim.terminating:
                 return f"its replacement {name} is being deleted"
             continue
         since = context.missing.setdefault(name, context.state.missing.get(name, context.now))
@@ -86,10 +87,8 @@ def _pod_arrived(context: ReconcileContext, command: CommandInProgress) -> str |
 
 
 def _bound_since(pod: Pod, moment: datetime) -> bool:
-    scheduled = condition(pod.status.conditions, "PodScheduled")
-    when = scheduled.last_transition_time if scheduled and scheduled.status == "True" else None
     # A kubelet may start a pod long after it was bound, so its start time does not help.
-    when = when or pod.metadata.creation_timestamp
+    when = bound_at(pod) or pod.metadata.creation_timestamp
     # Kubernetes writes whole seconds: within the second of the decision the order is unknown.
     return when is not None and when > moment and when.replace(microsecond=0) > moment.replace(microsecond=0)
 

@@ -61,7 +61,6 @@ def _evict(context: ReconcileContext, node: Node, pod: Pod) -> None:
 
 
 def _is_late(pod: Pod, deadline: datetime, now: datetime) -> bool:
-    """Whether an eviction could not remove a pod by the deadline."""
     if pod.metadata.deletion_timestamp is not None:
         return pod.metadata.deletion_timestamp > deadline
     return now >= deadline - timedelta(seconds=grace_seconds(pod))
@@ -81,7 +80,6 @@ def _delete(context: ReconcileContext, node: Node, pod: Pod, deadline: datetime)
 
 
 def _requeue(context: ReconcileContext, pod: Pod, deadline: datetime | None) -> None:
-    """Run again when the pod counts as stuck, or must be deleted."""
     if pod.metadata.deletion_timestamp is not None:
         context.requeue_at(pod.metadata.deletion_timestamp + STUCK_AFTER + _INSTANT)
     elif deadline is not None:

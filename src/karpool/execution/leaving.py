@@ -9,7 +9,6 @@ from karpool.model.objects import Objects
 
 
 def leaving_nodes(objects: Objects) -> frozenset[str]:
-    """The nodes that are being deleted, and those that a command is about to delete."""
     deleting = (state.name for state in join(objects.nodes, objects.node_claims) if state.deleting)
     return nodes_in_commands(objects).union(deleting)
 

@@ -18,8 +18,6 @@ from karpool.model.objects import Objects
 
 
 class LifecycleResult(NamedTuple):
-    """The actions to take now, and when to run again even if no object changes."""
-
     actions: tuple[Action, ...]
     requeue_at: datetime | None
 
@@ -28,7 +26,7 @@ def lifecycle(objects: Objects, now: datetime, settings: ExecutionSettings) -> L
     context = ReconcileContext(objects, ExecutionState(), now, settings)
     pools = {pool.name: pool for pool in objects.node_pools}
     for claim in objects.node_claims:
-        if claim.metadata.deletion_timestamp is not None or delete_expired(context, claim):
+        if claim.terminating or delete_expired(context, claim):
             continue
         reconcile_registration(context, claim)
         pool = pools.get(claim.metadata.labels.get(NODEPOOL, ""))

@@ -63,11 +63,15 @@ def missed_pod_events(objects: Objects, now: datetime) -> tuple[SetPodEventTime,
     return tuple(action for action in actions if action is not None)
 
 
+def bound_at(pod: Pod) -> datetime | None:
+    """When a pod was bound; None: its conditions do not say."""
+    scheduled = condition(pod.status.conditions, "PodScheduled")
+    return scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
+
+
 def _moments(pod: Pod) -> Iterator[datetime]:
     """When a pod was bound, finished, and started to terminate, as far as its status shows."""
-    scheduled = condition(pod.status.conditions, "PodScheduled")
-    bound = scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
-    bound = bound or pod.status.start_time
+    bound = bound_at(pod) or pod.status.start_time
     if bound is not None:
         yield bound
     if pod.terminal:

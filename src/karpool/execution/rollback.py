@@ -30,10 +30,9 @@ def roll_back(context: ReconcileContext, command: CommandInProgress, why: str) -
 
 
 def _open_replacements(context: ReconcileContext, ticket: Ticket) -> list[NodeClaim]:
+    claims = context.claims.values()
     return [
-        claim
-        for claim in context.claims.values()
-        if claim.metadata.annotations.get(REPLACES) == ticket.id and claim.metadata.deletion_timestamp is None
+        claim for claim in claims if claim.metadata.annotations.get(REPLACES) == ticket.id and not claim.terminating
     ]
 
 
@@ -45,7 +44,6 @@ def _release(context: ReconcileContext, replacement: NodeClaim) -> None:
 
 
 def _in_use(context: ReconcileContext, replacement: NodeClaim) -> bool:
-    """Whether pods run on a replacement, or are on their way to it."""
     names = {replacement.name, *(node.name for node in context.nodes_of.get(replacement.name, ()))}
     if any(context.now < context.state.nominations.get(name, context.now) for name in names):
         return True
@@ -55,7 +53,7 @@ def _in_use(context: ReconcileContext, replacement: NodeClaim) -> bool:
 
 def _unmark(context: ReconcileContext, claim: NodeClaim) -> None:
     for node in context.nodes_of.get(claim.name, ()):
-        if context.settings.taint in node.spec.taints and node.metadata.deletion_timestamp is None:
+        if context.settings.taint in node.spec.taints and not node.terminating:
             context.do(RemoveTaint(node.name, context.settings.taint))
     if condition(claim.status.conditions, DISRUPTION_REASON) is not None:
         context.do(ClearClaimCondition(claim.name, DISRUPTION_REASON))
@@ -68,14 +66,10 @@ def remove_leftovers(context: ReconcileContext, commands: list[CommandInProgress
         annotations = claim.metadata.annotations
         if REPLACES in annotations and annotations[REPLACES] not in open_ids:
             context.do(Annotate("NodeClaim", claim.name, REPLACES, None))
-        if claim.metadata.deletion_timestamp is None and ticket_of(claim) is None:
+        if not claim.terminating and ticket_of(claim) is None:
             _unmark(context, claim)
             if COMMAND in annotations:
                 context.do(Annotate("NodeClaim", claim.name, COMMAND, None))
     for node in context.objects.nodes:
-        if (
-            node.name not in context.claim_of
-            and node.metadata.deletion_timestamp is None
-            and context.settings.taint in node.spec.taints
-        ):
+        if node.name not in context.claim_of and not node.terminating and context.settings.taint in node.spec.taints:
             context.do(RemoveTaint(node.name, context.settings.taint))

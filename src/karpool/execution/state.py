@@ -14,8 +14,6 @@ _MOST_DOUBLINGS: Final = 7
 
 
 class Attempt(NamedTuple):
-    """How often something was tried, and when it may be tried again."""
-
     tries: int
     again: datetime
 

@@ -32,10 +32,10 @@ NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balance
 
 def terminate(context: ReconcileContext) -> None:
     for claim in context.claims.values():
-        if claim.metadata.deletion_timestamp is not None and TERMINATION_FINALIZER in claim.metadata.finalizers:
+        if claim.terminating and TERMINATION_FINALIZER in claim.metadata.finalizers:
             _terminate_claim(context, claim)
     for node in context.objects.nodes:
-        if node.metadata.deletion_timestamp is not None and TERMINATION_FINALIZER in node.metadata.finalizers:
+        if node.terminating and TERMINATION_FINALIZER in node.metadata.finalizers:
             _terminate_node(context, node, context.claim_of.get(node.name))
 
 
@@ -43,7 +43,7 @@ def _terminate_claim(context: ReconcileContext, claim: NodeClaim) -> None:
     _write_deadline(context, claim)
     nodes = context.nodes_of.get(claim.name, ())
     for node in nodes:
-        if node.metadata.deletion_timestamp is None:
+        if not node.terminating:
             context.do(DeleteNode(node.name, node.metadata.uid))
     if not nodes and (not claim.status.provider_id or _instance_gone(context, claim)):
         context.do(RemoveFinalizer("NodeClaim", claim.name, TERMINATION_FINALIZER))
@@ -71,7 +71,7 @@ def deadline_of(claim: NodeClaim | None) -> datetime | None:
 
 
 def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | None) -> None:
-    if claim is not None and claim.metadata.deletion_timestamp is None:
+    if claim is not None and not claim.terminating:
         context.do(DeleteClaim(claim.name, claim.metadata.uid))
     if claim is not None and not node.ready and instance_terminated(claim):
         context.do(RemoveFinalizer("Node", node.name, TERMINATION_FINALIZER))
@@ -116,7 +116,6 @@ def _drained(context: ReconcileContext, node: Node, claim: NodeClaim | None, dea
 
 
 def _detached(context: ReconcileContext, node: Node, claim: NodeClaim | None, deadline: datetime | None) -> bool:
-    """Whether the node's volumes are detached, or its deadline has passed."""
     pending = attached_volumes(context.objects, node, tuple(context.pods_on(node.name)), context.now)
     overdue = deadline is not None and context.now >= deadline
     if pending and not overdue:

@@ -40,14 +40,12 @@ class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class CommandInProgress:
-    """A command that has started: its ticket, and the claims that have it."""
-
     ticket: Ticket
     members: tuple[NodeClaim, ...]
 
     @property
     def waiting(self) -> tuple[NodeClaim, ...]:
-        return tuple(claim for claim in self.members if claim.metadata.deletion_timestamp is None)
+        return tuple(claim for claim in self.members if not claim.terminating)
 
 
 def ticket_of(claim: NodeClaim) -> Ticket | None:

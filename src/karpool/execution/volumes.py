@@ -2,10 +2,11 @@
 
 from datetime import datetime
 
+from karpool.cluster.volumes import claims_of
 from karpool.disruption.pods import drainable
 from karpool.model.node import Node
 from karpool.model.objects import Objects
-from karpool.model.pod import Pod, Volume
+from karpool.model.pod import Pod
 
 
 def attached_volumes(objects: Objects, node: Node, pods: tuple[Pod, ...], now: datetime) -> int:
@@ -20,12 +21,5 @@ def attached_volumes(objects: Objects, node: Node, pods: tuple[Pod, ...], now: d
     volume_of = {claim.key: claim.spec.volume_name for claim in objects.persistent_volume_claims}
     for pod in pods:
         if not drainable(pod, now):
-            names -= {volume_of.get(_claim_key(pod, volume)) for volume in pod.spec.volumes}
+            names -= {volume_of.get(key) for key in claims_of(pod)}
     return len(names)
-
-
-def _claim_key(pod: Pod, volume: Volume) -> str:
-    """The PersistentVolumeClaim of a volume; that of an ephemeral volume is named after pod and volume."""
-    source = volume.persistent_volume_claim
-    name = source.claim_name if source is not None else f"{pod.name}-{volume.name}"
-    return f"{pod.metadata.namespace}/{name}"

@@ -11,14 +11,9 @@ from karpool.execution import actions as a
 from karpool.model.scheduling import Taint
 
 Json = dict[str, Any]
-ValueEdit = a.SetLabel | a.Annotate | a.SetClaimNode | a.SetPodEventTime
-TaintEdit = a.AddTaint | a.RemoveTaint
-FinalizerEdit = a.AddFinalizer | a.RemoveFinalizer
-ConditionEdit = a.SetClaimCondition | a.ClearClaimCondition
-Edit = ValueEdit | TaintEdit | FinalizerEdit | ConditionEdit
 
 
-def target(edit: Edit) -> tuple[a.Kind, str, str]:
+def target(edit: a.Edit) -> tuple[a.Kind, str, str]:
     """The kind, the name and the subresource that an edit changes."""
     match edit:
         case a.AddTaint(node=name) | a.RemoveTaint(node=name):
@@ -29,7 +24,7 @@ def target(edit: Edit) -> tuple[a.Kind, str, str]:
             return "NodeClaim", edit.claim, "status"
 
 
-def merge_patch(current: Json, edits: Iterable[Edit], now: datetime) -> Json:
+def merge_patch(current: Json, edits: Iterable[a.Edit], now: datetime) -> Json:
     """The merge patch for all edits; empty if nothing changes."""
     patch: Json = {}
     for edit in edits:
@@ -46,7 +41,7 @@ def timestamp(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _path(edit: Edit) -> tuple[str, ...]:
+def _path(edit: a.Edit) -> tuple[str, ...]:
     match edit:
         case a.SetLabel():
             return "metadata", "labels", edit.key
@@ -64,7 +59,7 @@ def _path(edit: Edit) -> tuple[str, ...]:
             return "status", "conditions"
 
 
-def _edited(edit: Edit, before: Any, now: datetime) -> list[Any] | str | None:
+def _edited(edit: a.Edit, before: Any, now: datetime) -> list[Any] | str | None:
     match edit:
         case a.SetLabel() | a.Annotate():
             return edit.value
@@ -97,7 +92,7 @@ def _put(tree: Json, path: tuple[str, ...], value: Any) -> None:
     tree[path[-1]] = value
 
 
-def _taints(edit: TaintEdit, taints: list[Any]) -> list[Any]:
+def _taints(edit: a.TaintEdit, taints: list[Any]) -> list[Any]:
     identity = (edit.taint.key, edit.taint.effect)
     others = [entry for entry in taints if (entry.get("key"), entry.get("effect")) != identity]
     if isinstance(edit, a.RemoveTaint):
@@ -110,7 +105,7 @@ def _taint(taint: Taint) -> Json:
     return {name: text for name, text in fields.items() if text}
 
 
-def _finalizers(edit: FinalizerEdit, finalizers: list[Any]) -> list[Any]:
+def _finalizers(edit: a.FinalizerEdit, finalizers: list[Any]) -> list[Any]:
     others = [name for name in finalizers if name != edit.finalizer]
     if isinstance(edit, a.RemoveFinalizer):
         return others

@@ -14,7 +14,7 @@ from karpool.kube.cache import CacheFeed
 from karpool.kube.client import Client
 from karpool.kube.errors import ConflictError, NotFoundError, TooManyRequestsError
 from karpool.kube.resources import Resource
-from karpool.live.patches import Edit, Json, merge_patch, target
+from karpool.live.patches import Json, merge_patch, target
 from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS
 from karpool.model.nodepool import NodeClaim
 
@@ -46,7 +46,7 @@ class Writer:
         self._feeds = feeds
         self._clock = clock
 
-    async def edit(self, edits: Sequence[Edit], *, also: Json | None = None) -> None:
+    async def edit(self, edits: Sequence[a.Edit], *, also: Json | None = None) -> None:
         """Patch one object with all edits, and with `also`; on a conflict, read it again and retry."""
         if not edits:
             return
@@ -54,7 +54,7 @@ class Writer:
         with suppress(NotFoundError):
             await retry_on_conflict(lambda: self._patch(kind, key, subresource, edits, also or {}))
 
-    async def _patch(self, kind: str, key: str, subresource: str, edits: Sequence[Edit], also: Json) -> None:
+    async def _patch(self, kind: str, key: str, subresource: str, edits: Sequence[a.Edit], also: Json) -> None:
         resource = _RESOURCES[kind]
         namespace, _, name = key.rpartition("/")
         current = msgspec.json.decode(await self._client.raw("GET", resource.path(namespace, name)))

@@ -116,10 +116,6 @@ class Pod(Object):
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
-    def terminating(self) -> bool:
-        return self.metadata.deletion_timestamp is not None
-
-    @property
     def active(self) -> bool:
         return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
 

@@ -14,7 +14,7 @@ import structlog
 
 from karpool.execution import actions as a
 from karpool.kube.errors import ApiError, NotLeadingError
-from karpool.live.patches import Edit, target
+from karpool.live.patches import target
 from karpool.live.writer import Writer
 from karpool.observability.events import EventSink
 from karpool.operator.instance_launcher import Alive, InstanceLauncher
@@ -107,8 +107,7 @@ class ApiActuator:
         return True
 
     async def _write(self, actions: list[a.Action]) -> None:
-        """Write edits of one part of an object, or carry out other actions on it."""
-        await self._writer.edit([action for action in actions if isinstance(action, Edit)])
+        await self._writer.edit([action for action in actions if isinstance(action, a.Edit)])
         for action in actions:
             match action:
                 case a.CreateClaim() | a.DeleteClaim() | a.DeleteNode() | a.DeletePod() | a.EvictPod():
@@ -139,4 +138,4 @@ def _object_of(action: a.Action) -> tuple[str, str]:
 
 
 def _edited_part(action: a.Action) -> str | None:
-    return target(action)[2] if isinstance(action, Edit) else None
+    return target(action)[2] if isinstance(action, a.Edit) else None

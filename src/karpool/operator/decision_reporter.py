@@ -60,7 +60,6 @@ class DecisionReporter(DecisionObserver):
         self._pass_started = time.perf_counter()
 
     def wants_reasons(self, commands: Sequence[Command]) -> bool:
-        """Whether a pass does more than repeat the last one."""
         if commands:
             return tuple(commands) != self._decided  # a dry run repeats its decisions
         return self._explained is None or self._clock() - self._explained >= self._explain_every
@@ -82,7 +81,6 @@ class DecisionReporter(DecisionObserver):
             _log.info("command decided", **_summary(command), dry_run=self._dry_run)
 
     def _record_reasons(self, rejected: list[tuple[str, tuple[Reason, ...]]]) -> None:
-        """Record an Event on nodes that stay for other reasons than before."""
         codes = {name: tuple(reason.code for reason in reasons) for name, reasons in rejected}
         changed = [(name, reasons) for name, reasons in rejected if self._reported.get(name) != codes[name]]
         self._reported = codes
@@ -108,7 +106,6 @@ class DecisionReporter(DecisionObserver):
         _log.info("command started", **_summary(command))
 
     def actions_requested(self, actions: Sequence[Action]) -> None:
-        """Report each command that is rolled back, once."""
         for action in actions:
             if isinstance(action, RecordEvent) and action.reason == ROLLED_BACK:
                 claim = self._store.claims.get(action.name)

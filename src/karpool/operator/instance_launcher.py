@@ -123,7 +123,6 @@ class InstanceLauncher:
         return True
 
     def terminate(self, action: a.TerminateInstance) -> None:
-        """Terminate the instance of a claim, unless that is in progress."""
         claim = self._store.claims.get(action.claim)
         if claim is None or claim.metadata.uid != action.uid:
             return
@@ -158,8 +157,8 @@ class InstanceLauncher:
     def _was_registered(self, claim: NodeClaim) -> bool:
         created = claim.metadata.creation_timestamp
         old = created is not None and self._clock() - created > _GC_MINIMUM_AGE
-        return old and claim.metadata.deletion_timestamp is None and claim.is_true(REGISTERED)
+        return old and not claim.terminating and claim.is_true(REGISTERED)
 
 
 def _needs_launch(claim: NodeClaim) -> bool:
-    return claim.metadata.deletion_timestamp is None and not claim.is_true(REGISTERED)
+    return not claim.terminating and not claim.is_true(REGISTERED)

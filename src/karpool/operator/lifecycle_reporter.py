@@ -19,8 +19,6 @@ _log = structlog.get_logger()
 
 
 class LifecycleReporter:
-    """Observes every change in a store."""
-
     def __init__(self, store: ClusterStore, metrics: Metrics, clock: Callable[[], datetime]) -> None:
         self._metrics = metrics
         self._clock = clock
@@ -36,7 +34,7 @@ class LifecycleReporter:
         claim = new or old
         if claim is None:
             return
-        if not _is_deleting(old) and (new is None or _is_deleting(new)):
+        if not (old is not None and old.terminating) and (new is None or new.terminating):
             _log.info("node deletion started", **_fields(claim), reason=_cause(claim))
             self._metrics.claim_disrupted(_pool(claim), _cause(claim), claim.metadata.labels.get(CAPACITY_TYPE, ""))
         if new is None:
@@ -84,10 +82,6 @@ def _fields(claim: NodeClaim) -> dict[str, str]:
     ticket = ticket_of(claim)
     fields = {"claim": claim.name, "node": claim.status.node_name, "pool": _pool(claim)}
     return fields if ticket is None else {**fields, "command": ticket.id}
-
-
-def _is_deleting(claim: NodeClaim | None) -> bool:
-    return claim is not None and claim.metadata.deletion_timestamp is not None
 
 
 def _cause(claim: NodeClaim) -> str:

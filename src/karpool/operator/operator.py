@@ -256,7 +256,6 @@ class Operator:
     # -- upkeep --------------------------------------------------------------------------------------------------
 
     async def _upkeep(self, launcher: InstanceLauncher | None) -> None:
-        """Update pool statuses and gauges, and collect instances without a claim."""
         collected = time.monotonic()
         while True:
             try:

@@ -41,9 +41,9 @@ class PoolStatistics:
         for name, pool in pools.items():
             states = nodes.get(name, [])
             permitted = self._permitted(pool, states, now, annotated=annotated_budgets)
-            samples.append(_sample(name, pool.spec.limits, states, self._requested, catalog, permitted))
+            samples.append(self._sample(name, states, catalog, pool.spec.limits, permitted))
         others = [state for name, states in nodes.items() if name not in pools for state in states]
-        return [*samples, _sample("", {}, others, self._requested, catalog, {})] if others else samples
+        return [*samples, self._sample("", others, catalog, {}, {})] if others else samples
 
     def _permitted(
         self, pool: NodePool, states: Iterable[StateNode], now: datetime, *, annotated: bool
@@ -71,33 +71,32 @@ class PoolStatistics:
         self._requested = {node: total for node, total in self._requested.items() if any(total.values())}
         self._pods = current
 
-
-def _sample(  # noqa: PLR0917
-    name: str,
-    limits: Mapping[str, Quantity],
-    states: Sequence[StateNode],
-    requested: Mapping[str, Mapping[str, int]],
-    catalog: Catalog,
-    permitted: Mapping[str, float],
-) -> PoolSample:
-    prices = [node_price(catalog, state.labels) for state in states]
-    allocatable: dict[str, int] = {}
-    requests: dict[str, int] = {}
-    for state in states:
-        _add(allocatable, state.allocatable)
-        for resource, nano in requested.get(state.name, {}).items():
-            requests[resource] = requests.get(resource, 0) + nano
-    return PoolSample(
-        name=name,
-        nodes=len(states),
-        cost=sum(price for price in prices if price is not None),
-        unpriced=prices.count(None),
-        limits={resource: amount.nano / NANO for resource, amount in limits.items()},
-        usage={resource: amount.nano / NANO for resource, amount in total_resources(states).items()},
-        allocatable={resource: nano / NANO for resource, nano in allocatable.items()},
-        requested={resource: nano / NANO for resource, nano in requests.items()},
-        allowed=permitted,
-    )
+    def _sample(
+        self,
+        name: str,
+        states: Sequence[StateNode],
+        catalog: Catalog,
+        limits: Mapping[str, Quantity],
+        permitted: Mapping[str, float],
+    ) -> PoolSample:
+        prices = [node_price(catalog, state.labels) for state in states]
+        allocatable: dict[str, int] = {}
+        requests: dict[str, int] = {}
+        for state in states:
+            _add(allocatable, state.allocatable)
+            for resource, nano in self._requested.get(state.name, {}).items():
+                requests[resource] = requests.get(resource, 0) + nano
+        return PoolSample(
+            name=name,
+            nodes=len(states),
+            cost=sum(price for price in prices if price is not None),
+            unpriced=prices.count(None),
+            limits={resource: amount.nano / NANO for resource, amount in limits.items()},
+            usage={resource: amount.nano / NANO for resource, amount in total_resources(states).items()},
+            allocatable={resource: nano / NANO for resource, nano in allocatable.items()},
+            requested={resource: nano / NANO for resource, nano in requests.items()},
+            allowed=permitted,
+        )
 
 
 def _add(total: dict[str, int], more: Mapping[str, Quantity], sign: int = 1) -> None:

@@ -99,7 +99,6 @@ class PoolStatusController:
         )
 
     def _drop_readable(self, pools: tuple[NodePool, ...]) -> None:
-        """Forget pools of which a later version could be read."""
         for pool in pools:
             unreadable = self._unreadable.get(pool.name)
             if unreadable is not None and version_of(pool) > version_number(unreadable.metadata.resource_version):

@@ -68,6 +68,5 @@ class RegistrationHealth:
 
 
 def _timed_out(claim: NodeClaim, ended: datetime) -> bool:
-    """Whether a claim that never registered had enough time."""
     created = claim.metadata.creation_timestamp
     return created is not None and ended - created >= LAUNCH_TIMEOUT

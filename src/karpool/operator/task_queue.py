@@ -45,11 +45,9 @@ class TaskQueue:
         return max(0.0, self._heap[0][0] - self._steady()) if self._heap else None
 
     def clear(self) -> None:
-        """Remove all tasks."""
         self._heap.clear()
 
     def jumped(self) -> bool:
-        """Whether the time of day was set since the last call."""
         offset = self._current_offset()
         jumped = abs(offset - self._offset) > FURTHEST_JUMP
         # Time servers make small steps, which may add up without a jump.

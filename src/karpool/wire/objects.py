@@ -65,6 +65,10 @@ class Object(Wire):
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
+    @property
+    def terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
 
 def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
     for entry in conditions:

@@ -177,7 +177,7 @@ class Kwok:
         try:
             # Read from the API server: the cache may lag behind.
             current = await self._client.get(NODE_CLAIMS, claim.name)
-            if current.metadata.uid != claim.metadata.uid or current.metadata.deletion_timestamp is not None:
+            if current.metadata.uid != claim.metadata.uid or current.terminating:
                 return True
             if not current.status.provider_id:
                 # A Node that exists before its claim has a provider id looks unmanaged.
@@ -223,9 +223,8 @@ class Kwok:
         return {provider_id: provider_id.removeprefix(PROVIDER) for provider_id in sorted(ids)}
 
     async def terminate_orphan(self, provider_id: str) -> None:
-        """Delete the Node of an instance without a claim."""
         for node in self._store.nodes.listed():
-            if node.spec.provider_id == provider_id and node.metadata.deletion_timestamp is None:
+            if node.spec.provider_id == provider_id and not node.terminating:
                 await self._client.delete(NODES, node.name, uid=node.metadata.uid)
 
 
@@ -239,7 +238,7 @@ def provider(context: ProviderContext) -> Provider:
         if ref.kind != KWOK_NODE_CLASSES.kind:
             return None
         node_class = classes.get(ref.name)
-        return node_class is not None and node_class.metadata.deletion_timestamp is None
+        return node_class is not None and not node_class.terminating
 
     return Provider(catalog_source=kwok, instances=kwok, execution=context.execution, node_class_ready=class_ready)
 
