@@ -119,15 +119,6 @@ class KubeconfigEntry(Generic[T]):
         except (binascii.Error, ValueError):
             raise self.wrong(field, "is not Base64; paste the whole value") from None
 
-    def content(self, field: str, data: str, path: str) -> bytes:
-        """The content of a field, given as data or as the path of a file; data has precedence."""
-        if data or not path:
-            return self.data(f"{field}-data", data)
-        try:
-            return self.path(path).read_bytes()
-        except OSError as error:
-            raise self.wrong(field, f"{path} cannot be read: {error.strerror}") from error
-
 
 @dataclass(slots=True)
 class Kubeconfig:
@@ -164,8 +155,13 @@ def _add(merged: Kubeconfig, content: _File, file: Path) -> None:
 
 def certificate_authority(cluster: KubeconfigEntry[KubeconfigCluster]) -> bytes:
     """The certificates to trust, as PEM; empty: those of the system."""
-    value = cluster.value
-    return cluster.content("certificate-authority", value.certificate_authority_data, value.certificate_authority)
+    data, path = cluster.value.certificate_authority_data, cluster.value.certificate_authority
+    if data or not path:
+        return cluster.data("certificate-authority-data", data)
+    try:
+        return cluster.path(path).read_bytes()
+    except OSError as error:
+        raise cluster.wrong("certificate-authority", f"{path} cannot be read: {error.strerror}") from error
 
 
 def _read(file: Path) -> _File:

@@ -20,10 +20,6 @@ Reader = Callable[[Raw, str], "Object | str"]
 """Decodes the JSON of an object of an API version, or returns a sentence that says why it cannot be used."""
 
 
-def _no_fallback(_unreadable: "Unreadable") -> Object | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Resource(Generic[T]):
     """One kind of object as the API serves it; without a `reader`, any JSON that decodes into `type` will do."""
@@ -35,7 +31,7 @@ class Resource(Generic[T]):
     namespaced: bool
     type: type[T]
     reader: Reader | None = None
-    fallback: Callable[["Unreadable"], Object | None] = _no_fallback
+    fallback: Callable[["Unreadable"], Object | None] = lambda _unreadable: None
     """The object to use instead of one that cannot be decoded, if any."""
 
     @property

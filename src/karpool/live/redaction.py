@@ -4,7 +4,7 @@ Most is removed by decoding: the structs have no fields for environments, argume
 rest is removed here: above all, annotations that Karpool does not read.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -20,9 +20,10 @@ from karpool.model.pod import Container, HostPath, Pod, PodSpec, Volume
 from karpool.model.storage import LocalSource, PersistentVolume
 from karpool.model.workloads import DaemonSet, StatefulSet, WorkloadSpec
 from karpool.provisioning.pool_hash import pool_hash
-from karpool.wire.objects import Condition, Metadata, Object
+from karpool.wire.objects import Metadata, Object
 
 T = TypeVar("T", bound=Object)
+S = TypeVar("S", Pod, Node, NodeClaim, NodePool)
 
 ANNOTATIONS: Final = frozenset(
     {
@@ -52,25 +53,22 @@ _SHOWN_CONDITION: Final = "Drifted"
 def redacted(objects: Objects) -> Objects:
     """The objects with only those fields that decisions read."""
     pools = tuple(map(_pool, objects.node_pools))
-    hashes = _hashes(objects.node_pools, pools)
+    # The hash of a template changes when annotations are removed.
+    hashes = {pool_hash(old): pool_hash(new) for old, new in zip(objects.node_pools, pools, strict=True)}
     return Objects(
-        pods=_each(_pod, objects.pods),
-        nodes=_each(_node, objects.nodes),
+        pods=tuple(map(_pod, objects.pods)),
+        nodes=tuple(map(_with_status, objects.nodes)),
         node_pools=tuple(_rehashed(pool, hashes) for pool in pools),
-        node_claims=tuple(_rehashed(_claim(claim), hashes) for claim in objects.node_claims),
-        pod_disruption_budgets=_each(_with_metadata, objects.pod_disruption_budgets),
-        daemon_sets=_each(_daemon_set, objects.daemon_sets),
-        stateful_sets=_each(_stateful_set, objects.stateful_sets),
-        persistent_volume_claims=_each(_with_metadata, objects.persistent_volume_claims),
-        persistent_volumes=_each(_volume, objects.persistent_volumes),
-        storage_classes=_each(_with_metadata, objects.storage_classes),
-        csi_nodes=_each(_with_metadata, objects.csi_nodes),
-        namespaces=_each(_with_metadata, objects.namespaces),
+        node_claims=tuple(_rehashed(_with_status(claim), hashes) for claim in objects.node_claims),
+        pod_disruption_budgets=tuple(map(_with_metadata, objects.pod_disruption_budgets)),
+        daemon_sets=tuple(map(_daemon_set, objects.daemon_sets)),
+        stateful_sets=tuple(map(_stateful_set, objects.stateful_sets)),
+        persistent_volume_claims=tuple(map(_with_metadata, objects.persistent_volume_claims)),
+        persistent_volumes=tuple(map(_volume, objects.persistent_volumes)),
+        storage_classes=tuple(map(_with_metadata, objects.storage_classes)),
+        csi_nodes=tuple(map(_with_metadata, objects.csi_nodes)),
+        namespaces=tuple(map(_with_metadata, objects.namespaces)),
     )
-
-
-def _each(redact: Callable[[T], T], objects: tuple[T, ...]) -> tuple[T, ...]:
-    return tuple(map(redact, objects))
 
 
 def _with_metadata(obj: T) -> T:
@@ -85,19 +83,17 @@ def _annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in annotations.items() if key in ANNOTATIONS}
 
 
-def _conditions(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    return tuple(
+def _with_status(obj: S) -> S:
+    """The object with redacted metadata and conditions."""
+    conditions = tuple(
         entry if entry.type == _SHOWN_CONDITION or not entry.message else replace(entry, message="")
-        for entry in conditions
+        for entry in obj.status.conditions
     )
-
-
-# -- pods --------------------------------------------------------------------------------------------------------
+    return replace(_with_metadata(obj), status=replace(obj.status, conditions=conditions))
 
 
 def _pod(pod: Pod) -> Pod:
-    status = replace(pod.status, conditions=_conditions(pod.status.conditions))
-    return replace(_with_metadata(pod), spec=_pod_spec(pod.spec), status=status)
+    return replace(_with_status(pod), spec=_pod_spec(pod.spec))
 
 
 def _pod_spec(spec: PodSpec) -> PodSpec:
@@ -132,30 +128,10 @@ def _stateful_set(entry: StatefulSet) -> StatefulSet:
     return replace(_with_metadata(entry), spec=WorkloadSpec(replicas=entry.spec.replicas))
 
 
-# -- nodes and pools ---------------------------------------------------------------------------------------------
-
-
-def _node(node: Node) -> Node:
-    return replace(_with_metadata(node), status=replace(node.status, conditions=_conditions(node.status.conditions)))
-
-
-def _claim(claim: NodeClaim) -> NodeClaim:
-    return replace(_with_metadata(claim), status=replace(claim.status, conditions=_conditions(claim.status.conditions)))
-
-
 def _pool(pool: NodePool) -> NodePool:
     template = pool.spec.template
     metadata = replace(template.metadata, annotations=_annotations(template.metadata.annotations))
-    return replace(
-        _with_metadata(pool),
-        spec=replace(pool.spec, template=replace(template, metadata=metadata)),
-        status=replace(pool.status, conditions=_conditions(pool.status.conditions)),
-    )
-
-
-def _hashes(before: tuple[NodePool, ...], after: tuple[NodePool, ...]) -> Mapping[str, str]:
-    """The new hash of each template by its old one: it changes when annotations are removed."""
-    return {pool_hash(old): pool_hash(new) for old, new in zip(before, after, strict=True)}
+    return replace(_with_status(pool), spec=replace(pool.spec, template=replace(template, metadata=metadata)))
 
 
 def _rehashed(obj: T, hashes: Mapping[str, str]) -> T:
@@ -165,9 +141,6 @@ def _rehashed(obj: T, hashes: Mapping[str, str]) -> T:
         return obj
     annotations = {**obj.metadata.annotations, names.NODEPOOL_HASH: hashes[old]}
     return replace(obj, metadata=replace(obj.metadata, annotations=annotations))
-
-
-# -- volumes -----------------------------------------------------------------------------------------------------
 
 
 def _volume(volume: PersistentVolume) -> PersistentVolume:

@@ -115,10 +115,8 @@ async def retry_on_conflict(write: Callable[[], Awaitable[R]]) -> R:
 
 async def delete(client: Client, resource: Resource[Any], key: str, uid: str, grace: int | None = None) -> None:
     namespace, _, name = key.rpartition("/")
-    try:
+    with suppress(ConflictError, NotFoundError):
         await client.delete(resource, name, namespace=namespace, uid=uid, grace_seconds=grace)
-    except (ConflictError, NotFoundError):
-        return
 
 
 async def evict(client: Client, key: str, uid: str) -> None:

@@ -127,11 +127,9 @@ class _Reader:
             self.problems.append(error.problem)
         else:
             if not number:
-                self._empty(file, named=source.named)
-
-    def _empty(self, file: str, *, named: bool) -> None:
-        problem = Problem(file=file, rule="Empty", message="is empty; expected at least one manifest in JSON or YAML")
-        (self.problems if named else self.warnings).append(problem)
+                message = "is empty; expected at least one manifest in JSON or YAML"
+                problems = self.problems if source.named else self.warnings
+                problems.append(Problem(file=file, rule="Empty", message=message))
 
     def _document(self, document: bytes | memoryview, origin: Origin) -> None:
         if document[:1] == b"[":

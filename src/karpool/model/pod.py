@@ -35,19 +35,10 @@ class Container(Wire):
 
 class ClaimVolume(Wire):
     claim_name: str
-    read_only: bool = False
-
-
-class ClaimTemplateSpec(Wire):
-    storage_class_name: str | None = None
-
-
-class ClaimTemplate(Wire):
-    spec: ClaimTemplateSpec = ClaimTemplateSpec()
 
 
 class EphemeralVolume(Wire):
-    volume_claim_template: ClaimTemplate = ClaimTemplate()
+    """A volume with a claim that lives as long as its pod; the claim's template is not read."""
 
 
 class EmptyDir(Wire):

@@ -59,7 +59,6 @@ class CronJob(Object):
 
 class PriorityClass(Object):
     value: int = 0
-    global_default: bool = False
 
 
 class Namespace(Object):

@@ -110,8 +110,6 @@ class EventRecorder:
                 await self.sleep(1 / self.per_second)
             self._filled.clear()
 
-    # -- sending -------------------------------------------------------------------------------------------------
-
     async def _send(self, recorded: _Recorded) -> None:
         repeated = recorded.created
         try:

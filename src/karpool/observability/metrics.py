@@ -94,8 +94,6 @@ class Metrics(ProcessMetrics):
         }
         self._pools: set[str] = set()
 
-    # -- nodes and pods ------------------------------------------------------------------------------------------
-
     def claim_created(self, pool: str, reason: str) -> None:
         """A NodeClaim was created, with reason `provisioned` or that of the command that needs a replacement."""
         self._count("nodeclaims_created_total", self._pool(pool), reason.lower())
@@ -130,8 +128,6 @@ class Metrics(ProcessMetrics):
         """A pod started, so many seconds after its creation."""
         self._observe("pods_startup_duration_seconds", seconds)
 
-    # -- decisions -----------------------------------------------------------------------------------------------
-
     def decision_pass(self, seconds: float) -> None:
         self._observe("decision_seconds", seconds)
 
@@ -158,8 +154,6 @@ class Metrics(ProcessMetrics):
         """Pending pods were scheduled in so many seconds; so many of them fit nowhere."""
         self._observe("scheduler_scheduling_duration_seconds", seconds)
         self._gauges["scheduler_unschedulable_pods_count"].set(unschedulable)
-
-    # -- the cluster ---------------------------------------------------------------------------------------------
 
     def cluster(self, nodes: int, *, synced: bool) -> None:
         self._gauges["cluster_state_node_count"].set(nodes)
@@ -189,8 +183,6 @@ class Metrics(ProcessMetrics):
                 metric.remove_by_labels({POOL: pool})
         self._pools -= pools
 
-    # -- the process ---------------------------------------------------------------------------------------------
-
     def leading(self, *, leads: bool) -> None:
         self._gauges["leading"].set(leads)
         self._count("leader_transitions_total")
@@ -203,8 +195,6 @@ class Metrics(ProcessMetrics):
 
     def journal_failed(self) -> None:
         self._count("journal_failures_total")
-
-    # -- helpers -------------------------------------------------------------------------------------------------
 
     def _pool(self, name: str) -> str:
         self._pools.add(name)
