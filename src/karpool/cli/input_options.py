@@ -34,7 +34,6 @@ class KubeContext:
 
     @property
     def chosen(self) -> bool:
-        """Whether an option names it."""
         return self.context is not None or self.kubeconfig is not None
 
 

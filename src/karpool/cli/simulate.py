@@ -107,8 +107,6 @@ def simulate(
 
 @dataclass(frozen=True)
 class OpenedScenario:
-    """A valid scenario and its file."""
-
     file: str
     source: ScenarioSource
     scenario: Scenario

@@ -1,7 +1,9 @@
 """From decisions to documents: a plan, or the explanation of a node."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
+
+from msgspec import convert
 
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
@@ -88,22 +90,30 @@ def placement_parts(command: Command, names: Sequence[str]) -> tuple[document.Pl
 
 
 def _verdict(outcome: NodeOutcome) -> document.NodeVerdict:
-    labels, state = outcome.candidate.state.labels, outcome.candidate.state
+    allocatable = outcome.candidate.state.allocatable
     return document.NodeVerdict(
-        name=outcome.candidate.name,
-        node_pool=state.pool,
-        instance_type=labels.get(INSTANCE_TYPE, ""),
-        price_per_hour=outcome.candidate.price,
+        **_facts(outcome.candidate),
         pods=outcome.pods,
         verdict=_word(outcome.step.command if outcome.step else None),
         step=outcome.step.number if outcome.step else None,
         reasons=outcome.reasons,
-        zone=labels.get(ZONE, ""),
-        capacity_type=labels.get(CAPACITY_TYPE, ""),
         utilisation=outcome.utilisation,
         requests=outcome.requested,
-        allocatable={name: amount for name, amount in state.allocatable.items() if name in ("cpu", "memory")},
+        allocatable={name: amount for name, amount in allocatable.items() if name in ("cpu", "memory")},
     )
+
+
+def _facts(candidate: Candidate) -> dict[str, Any]:
+    """What plans and explanations say of a node alike."""
+    labels = candidate.state.labels
+    return {
+        "name": candidate.name,
+        "node_pool": candidate.state.pool,
+        "instance_type": labels.get(INSTANCE_TYPE, ""),
+        "zone": labels.get(ZONE, ""),
+        "capacity_type": labels.get(CAPACITY_TYPE, ""),
+        "price_per_hour": candidate.price,
+    }
 
 
 def _word(command: Command | None) -> document.Verdict:
@@ -113,29 +123,21 @@ def _word(command: Command | None) -> document.Verdict:
 
 
 def explanation(context: DecisionContext, explained: NodeExplanation) -> document.ExplanationDocument:
-    candidate = explained.candidate
-    labels, node = candidate.state.labels, candidate.state.node
+    candidate, node = explained.candidate, explained.candidate.state.node
     created = node.metadata.creation_timestamp if node else None
     pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
     goes = explained.drift is not None or all(rule.passed for rule in explained.outcomes)
     return document.ExplanationDocument(
         time=context.now,
         node=document.ExplainedNodePart(
-            name=candidate.name,
-            node_pool=candidate.state.pool,
-            instance_type=labels.get(INSTANCE_TYPE, ""),
-            zone=labels.get(ZONE, ""),
-            capacity_type=labels.get(CAPACITY_TYPE, ""),
-            price_per_hour=candidate.price,
+            **_facts(candidate),
             pods=sum(not pod.is_daemon and not context.expected(pod) for pod in pods),
             age_seconds=(context.now - created).total_seconds() if created else None,
         ),
         verdict=_verdict_of(explained) if goes else "keep",
         utilisation=_utilisation(context.snapshot, candidate),
-        rules=tuple(document.RuleResult(rule=r.rule, passed=r.passed, reason=r.reason) for r in explained.outcomes),
-        pods=tuple(
-            document.PodDestination(pod=d.pod, target=d.target, reason=d.reason) for d in explained.destinations
-        ),
+        rules=convert(explained.outcomes, tuple[document.RuleResult, ...], from_attributes=True),
+        pods=convert(explained.destinations, tuple[document.PodDestination, ...], from_attributes=True),
         alternative=_alternative(explained.drift or explained.command),
         unblock=tuple(
             document.Unblock(condition=w.condition, savings_per_hour=w.savings) for w in explained.alternatives
@@ -187,7 +189,6 @@ def _alternative(command: Command | None) -> document.AlternativePart | None:
 
 
 def _utilisation(snapshot: Snapshot, candidate: Candidate) -> dict[str, document.Utilisation]:
-    """Requested and allocatable of every resource that the node has."""
     utilisation = {}
     for name, column in snapshot.resources.index.items():
         taken = int(snapshot.nodes.taken[candidate.row, column])
@@ -202,7 +203,6 @@ def _utilisation(snapshot: Snapshot, candidate: Candidate) -> dict[str, document
 
 
 def draw(context: DecisionContext) -> tuple[document.DrawnNode, ...]:
-    """All nodes with their pods, as a page draws them."""
     return tuple(_drawn(context, context.candidate(row)) for row in context.rows())
 
 

@@ -77,15 +77,8 @@ def compaction_node(explained: CompactionExplanation) -> CompactionNode:
     node = ExplainedPart(
         **msgspec.structs.asdict(plain),
         age_seconds=None if created is None else (explained.time - created).total_seconds(),
-        cpu=UsePart(
-            requested=usage.requested_cpu, allocatable=usage.cpu, ratio=usage.cpu_ratio, limit=config.cpu_limit
-        ),
-        memory=UsePart(
-            requested=usage.requested_memory,
-            allocatable=usage.memory,
-            ratio=usage.memory_ratio,
-            limit=config.memory_limit,
-        ),
+        cpu=_use(usage.requested_cpu, usage.cpu, usage.cpu_ratio, config.cpu_limit),
+        memory=_use(usage.requested_memory, usage.memory, usage.memory_ratio, config.memory_limit),
         underutilized=view.underutilized,
         marked_at=mark.marked_at,
         in_progress_since=mark.updated if mark.in_progress else None,
@@ -95,6 +88,10 @@ def compaction_node(explained: CompactionExplanation) -> CompactionNode:
         pods=tuple(map(_pod, explained.pods)),
     )
     return CompactionNode(time=explained.time, node=node)
+
+
+def _use(requested: Quantity, allocatable: Quantity, ratio: float | None, limit: float | None) -> UsePart:
+    return UsePart(requested=requested, allocatable=allocatable, ratio=ratio, limit=limit)
 
 
 def _pod(outcome: PodOutcome) -> PodPart:

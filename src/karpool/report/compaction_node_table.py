@@ -74,7 +74,6 @@ def _use(name: str, use: UsePart) -> tuple[str, ...]:
 
 
 def _waits(waits: WaitsPart, now: datetime) -> Iterator[str]:
-    """What the node still waits for, as sentences."""
     moments = (
         ("until it is old enough, at", waits.old_enough_at),
         ("until it has been marked for long enough, at", waits.marked_long_enough_at),

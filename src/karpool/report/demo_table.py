@@ -38,7 +38,6 @@ def _percent(sample: ClusterSample) -> str:
 
 
 def _hours(comparison: Comparison, screen: Screen, samples: dict[str, tuple[ClusterSample, ...]]) -> None:
-    """The nodes of each policy, every half hour."""
     begin = measured_from(comparison)
     most = samples[FIRST][0].nodes
     rows: list[list[Cell]] = []

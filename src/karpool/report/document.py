@@ -98,8 +98,6 @@ class NodeVerdict(DocumentPart, frozen=True, kw_only=True):
 
 
 class Unschedulable(DocumentPart, frozen=True, kw_only=True):
-    """A pending pod that no node can take."""
-
     pod: str
     reasons: tuple[Reason, ...]
 
@@ -164,8 +162,6 @@ class AlternativePart(DocumentPart, frozen=True, kw_only=True):
 
 
 class Unblock(DocumentPart, frozen=True, kw_only=True):
-    """What would let the node go, and what that would save."""
-
     condition: str = field(name="if")
     savings_per_hour: float | None
 

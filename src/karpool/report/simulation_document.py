@@ -75,13 +75,11 @@ def to_json(document: Simulation) -> bytes:
 
 
 def numbers(runs: tuple[Run, ...]) -> dict[str, list[float | None]]:
-    """Each number of a summary by its name, one for each run."""
     plain = [_plain(run.summary) for run in runs]
     return {key: [summary[key] for summary in plain] for key in plain[0]}
 
 
 def pools(runs: Sequence[Run]) -> dict[str, Numbers]:
-    """The numbers of each NodePool, on average over the runs."""
     plain = [msgspec.to_builtins(run.pools) for run in runs]
     return {
         name: {key: _mean([entry[name][key] for entry in plain]) for key in share} for name, share in plain[0].items()

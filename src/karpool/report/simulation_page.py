@@ -57,7 +57,6 @@ def _legend(document: Simulation) -> str:
 
 
 def _totals(document: Simulation) -> str:
-    """A card for each policy: what it cost, and how that compares."""
     base = next(iter(document.policies.values()))
     rows = [row for row in shown_rows(document) if row.key in _SMALL]
     return "".join(

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from karpool.report.formatting import age, amount
-from karpool.virtual.compare import Comparison, Run
+from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import seconds
 from karpool.virtual.recorder import ClusterSample
 
@@ -23,8 +23,6 @@ _MOST_POINTS: Final = 600
 
 
 class Measure(NamedTuple):
-    """Something to plot: its title, its unit, and its value in a sample."""
-
     key: str
     title: str
     unit: str
@@ -55,31 +53,30 @@ def _percent(ratio: float | None) -> float | None:
     return None if ratio is None else ratio * 100
 
 
+def _shown(comparison: Comparison) -> range:
+    """The numbers of the samples that every plot shows; long runs show every n-th."""
+    shortest = min(len(run.samples) for runs in comparison.runs.values() for run in runs)
+    return range(0, shortest, max(1, math.ceil(shortest / _MOST_POINTS)))
+
+
 def times(comparison: Comparison) -> list[float]:
-    """The times that every plot shows, in seconds since the start of measuring; long runs show every n-th."""
-    runs = [run for entry in comparison.runs.values() for run in entry]
-    shortest = min((run.samples for run in runs), key=len)
-    return [sample.time for sample in shortest[:: _stride(len(shortest))]]
+    """The times that every plot shows, in seconds since the start of measuring."""
+    first = next(iter(comparison.runs.values()))[0]
+    return [first.samples[at].time for at in _shown(comparison)]
 
 
-def _stride(length: int) -> int:
-    return max(1, math.ceil(length / _MOST_POINTS))
+def lines(comparison: Comparison, measure: Measure) -> list[PlotLine]:
+    shown = _shown(comparison)
+    return [_line([[measure.of(run.samples[at]) for run in runs] for at in shown]) for runs in comparison.runs.values()]
 
 
-def line(runs: Sequence[Run], measure: Measure, length: int, stride: int) -> PlotLine:
-    columns = [[measure.of(run.samples[at * stride]) for run in runs] for at in range(length)]
+def _line(columns: Sequence[Sequence[float | None]]) -> PlotLine:
     known = [[value for value in column if value is not None] for column in columns]
     return PlotLine(
         [round(fmean(column), 3) if column else None for column in known],
         [min(column, default=None) for column in known],
         [max(column, default=None) for column in known],
     )
-
-
-def lines(comparison: Comparison, measure: Measure) -> list[PlotLine]:
-    length = len(times(comparison))
-    shortest = min(len(run.samples) for entry in comparison.runs.values() for run in entry)
-    return [line(runs, measure, length, _stride(shortest)) for runs in comparison.runs.values()]
 
 
 def plot(comparison: Comparison, measure: Measure, drawn: Sequence[PlotLine]) -> str:

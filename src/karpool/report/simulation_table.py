@@ -14,8 +14,6 @@ _MANY: Final = 10
 
 
 class Row(NamedTuple):
-    """A line of the table: what it is called, which number it shows and how."""
-
     title: str
     key: str
     write: Callable[[float], str]

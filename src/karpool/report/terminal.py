@@ -65,7 +65,6 @@ class Screen:
         self._console.print(self.text(text, "bold"))
 
     def line(self, *parts: Cell) -> None:
-        """One line of text, wrapped at words where it is too long."""
         self._console.print(Text().join(self.text(part) if isinstance(part, str) else part for part in parts))
 
     def table(self, columns: Iterable[str | TableColumn], rows: Iterable[Iterable[Cell]]) -> None:
@@ -93,7 +92,6 @@ class Screen:
         return safe.encode("ascii", "replace").decode() if self.plain else safe
 
     def mark(self, *, passed: bool) -> Text:
-        """A tick or a cross, each with its word."""
         if self.plain:
             return Text("[ok]" if passed else "[no]")
         return Text("✓ yes", style="green") if passed else Text("✗ no", style="red")

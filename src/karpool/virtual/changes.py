@@ -21,12 +21,10 @@ def with_metadata(obj: T, **changes: object) -> T:
 
 
 def with_label(obj: T, key: str, value: str | None) -> T:
-    """The object with a label, or without it."""
     return with_metadata(obj, labels=_with(obj.metadata.labels, key, value))
 
 
 def with_annotation(obj: T, key: str, value: str | None) -> T:
-    """The object with an annotation, or without it."""
     return with_metadata(obj, annotations=_with(obj.metadata.annotations, key, value))
 
 

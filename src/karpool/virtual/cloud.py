@@ -130,7 +130,6 @@ class VirtualCloud:
         self.world.store.claims.put(replace(launched, metadata=metadata, status=status))
 
     def _register(self, name: str, uid: str) -> None:
-        """The kubelet of the instance registers a Node, which is not ready yet."""
         claim = get_by_uid(self.world.store.claims, name, uid)
         if claim is None or name not in self.instances or name in self.world.store.nodes:
             return
@@ -150,7 +149,6 @@ class VirtualCloud:
         )
 
     def _remember(self, entry: InstanceType, offering: Offering) -> None:
-        """Take an offering out of the catalogue for a while."""
         until = self.world.queue.time + REMEMBERS_SHORTAGE
         self._known_short[offering_key(entry, offering)] = until
         self.world.queue.at(until, self._publish)
@@ -226,6 +224,5 @@ def _concerns(shortage: Shortage, entry: InstanceType, offering: Offering) -> bo
 
 
 def node_of(instance: Instance, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> Node:
-    """The Node that an instance registers, not ready yet."""
     merged = {**instance_labels(instance.entry, instance.offering, instance.price), **labels}
     return starting_node(instance.name, PROVIDER + instance.name, instance.entry, labels=merged, taints=taints)

@@ -17,8 +17,6 @@ from karpool.virtual.world import VirtualWorld
 
 
 class VirtualCompactor:
-    """Drains under-used nodes of the configured pools, so that the autoscaler removes them."""
-
     def __init__(self, world: VirtualWorld, api: Api, config: Config) -> None:
         self.world = world
         self.api = api

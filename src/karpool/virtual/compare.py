@@ -114,8 +114,6 @@ RunKey = tuple[str, int]
 
 
 class RunInputs(NamedTuple):
-    """What all runs of a process share."""
-
     scenario: Scenario
     catalog: Catalog
     initial: Objects

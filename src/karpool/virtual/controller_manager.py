@@ -43,8 +43,6 @@ def budget_of(workload: Workload) -> PodDisruptionBudget | None:
 
 
 class ControllerManager:
-    """Makes a controller for each workload, and tells it of changes of its pods."""
-
     def __init__(self, world: VirtualWorld, workloads: Iterable[Workload]) -> None:
         self.world = world
         self.workloads = tuple(workloads)
@@ -70,7 +68,6 @@ class ControllerManager:
                 self._draw_deploys(controller)
 
     def _draw_deploys(self, controller: WorkloadController, day: int = 0) -> None:
-        """Draw the deploys of a day, and do it again on the next."""
         workload = controller.workload
         random = random_stream(self.world.seed, "deploys", workload.namespace, workload.name, str(day))
         for _ in range(poisson(random, workload.deploys_per_day)):

@@ -36,15 +36,11 @@ class Hour(ScenarioPart):
 
 
 class CurveStep(ScenarioPart):
-    """The value from a time after the start on."""
-
     after: Delay
     value: Share
 
 
 class Bursts(ScenarioPart):
-    """Bursts: how often on average, how long, and how many more."""
-
     every: Interval
     length: Stretch
     height: Share

@@ -40,7 +40,6 @@ class DeploymentController(WorkloadController):
                 self._ready[revision] += change * ready(pod)
 
     def reconcile(self) -> None:
-        """Scale the newest revision, or take a step of its rolling update."""
         revision = str(self.revision)
         newest = self._of_revision[revision]
         old = len(self.pods) - newest

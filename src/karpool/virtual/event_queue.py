@@ -25,12 +25,8 @@ class EventQueue:
     @property
     def moment(self) -> datetime:
         if self._moment is None:
-            self._moment = self.moment_at(self.time)
+            self._moment = self.start + timedelta(seconds=self.time)
         return self._moment
-
-    def moment_at(self, time: float) -> datetime:
-        """A number of seconds since the start, as objects carry it."""
-        return self.start + timedelta(seconds=time)
 
     def at(self, time: float, task: Callback) -> None:
         """Run a task at a time, or now if that is past."""

@@ -69,7 +69,6 @@ def load_static_objects(store: ClusterStore, objects: Objects) -> None:
 
 
 def load_nodes_and_pods(cloud: VirtualCloud, manager: ControllerManager, objects: Objects) -> None:
-    """Load nodes, and pods where they run, before the clock starts."""
     claims = {claim.status.node_name: claim for claim in objects.node_claims if claim.status.node_name}
     for node in objects.nodes:
         if node.metadata.deletion_timestamp is None:

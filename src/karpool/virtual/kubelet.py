@@ -122,7 +122,6 @@ class Kubelets:
         return claim is not None and any(taint in node.spec.taints for taint in claim.spec.startup_taints)
 
     def _remove_startup_taints(self, name: str) -> None:
-        """What the startup taints wait for is done."""
         node = self.world.store.nodes.get(name)
         claim = None if node is None else self.cluster_state.claim_of(node)
         if node is not None and claim is not None:

@@ -170,7 +170,6 @@ class RunRecorder:
             (self._pending.add if pending else self._pending.discard)(key)
 
     def _count_requests(self, pod: Pod, *, bound: bool) -> None:
-        """Add the requests of a pod that is bound, or subtract those of one that is gone."""
         if bound:
             requests = effective_requests(pod)
             cpu = requests["cpu"].milli / 1000 if "cpu" in requests else 0.0

@@ -97,8 +97,6 @@ class NodeGroup(ScenarioPart):
 
 
 class Timings(ScenarioPart):
-    """How long things take, and how often controllers run."""
-
     launch: Delay = parse_duration("10s")
     registration: Delay = parse_duration("20s")
     readiness: Delay = parse_duration("10s")
@@ -153,8 +151,6 @@ class Policy(ScenarioPart):
 
 
 class Scenario(ScenarioPart):
-    """A cluster, its workloads, its faults, and the policies to compare."""
-
     name: str = ""
     description: str = ""
     start: Timestamp = MONDAY

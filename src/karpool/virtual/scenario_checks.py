@@ -62,7 +62,6 @@ def _unreadable(error: msgspec.ValidationError, text: bytes) -> Flaw:
 
 
 def _in_words(message: str) -> str:
-    """A message of the decoder, in words of a scenario."""
     if "matching regex" in message:  # only times of day have one
         return "expected a time of day from 00:00 to 24:00, such as 08:30"
     if "of length >= 1" in message:
@@ -193,7 +192,6 @@ def names_instance_types(scenario: Scenario) -> bool:
 
 
 def instance_type_flaws(scenario: Scenario, catalog: Catalog) -> Iterator[Flaw]:
-    """Types and zones of prices and shortages that the catalogue does not have."""
     for name in scenario.prices:
         kind, _, capacity_type = name.partition(":")
         at = written_path(("prices", name))

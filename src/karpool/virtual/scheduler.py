@@ -19,8 +19,6 @@ _SCORED = np.array([CPU, MEMORY])
 
 
 class Scheduler:
-    """Binds pending pods whenever a change may make room for them."""
-
     def __init__(self, world: VirtualWorld, cluster_state: ClusterState, scoring: str) -> None:
         self.world = world
         self.cluster_state = cluster_state

@@ -61,7 +61,6 @@ class WorkloadController(ABC):
             self.scale(self.workload.replicas)
 
     def evaluator(self, curve: Curve) -> CurveEvaluator:
-        """The curve with the random numbers of this workload."""
         random = random_stream(self.world.seed, "curve", self.workload.namespace, self.workload.name)
         return CurveEvaluator(curve, self.world.queue.start, random)
 
@@ -93,7 +92,6 @@ class WorkloadController(ABC):
             self.enqueue()
 
     def track(self, key: str, before: Pod | None, after: Pod | None) -> None:
-        """Keep an active pod as it is after a change, or forget it."""
         if after is not None:
             self.pods[key] = after
         elif before is not None:
@@ -122,7 +120,6 @@ class WorkloadController(ABC):
     def create(
         self, name: str, owner: OwnerReference, *, labels: dict[str, str], node: str = "", spec: PodSpec | None = None
     ) -> None:
-        """Create a pod, with the spec of all or one of its own."""
         meta = Metadata(
             name=name,
             namespace=self.workload.namespace,
