@@ -58,7 +58,6 @@ class TypeExpression:
 
     keys: tuple[str, ...]
     operator: str
-    values: tuple[str, ...]
     wanted: Requirement | None
     numbers: tuple[float, ...] = ()
 
@@ -123,7 +122,7 @@ def _made(key: str, op: str, values: tuple[str, ...], text: str) -> TypeExpressi
     if not all(values):
         raise _refused(text, "a value is empty")
     if key in AMOUNTS or key == PRICE:
-        return TypeExpression((key,), op, values, None, tuple(_number(key, value, text) for value in values))
+        return TypeExpression((key,), op, None, tuple(_number(key, value, text) for value in values))
     if key not in SHORT_NAMES and "/" not in key:
         known = ", ".join([*SHORT_NAMES, *AMOUNTS, PRICE])
         raise _refused(text, f"unknown key {key!r}; use a whole label key or one of {known}")
@@ -131,7 +130,7 @@ def _made(key: str, op: str, values: tuple[str, ...], text: str) -> TypeExpressi
         wanted = requirement(op, values)
     except ValueError as error:
         raise _refused(text, str(error)) from None
-    return TypeExpression(SHORT_NAMES.get(key, (canonical(key),)), op, values, wanted)
+    return TypeExpression(SHORT_NAMES.get(key, (canonical(key),)), op, wanted)
 
 
 def _number(key: str, value: str, text: str) -> float:

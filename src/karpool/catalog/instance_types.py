@@ -1,13 +1,13 @@
 """Instance types and their offerings, as every source of a catalogue gives them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import product
 
 from karpool.model.labels import CAPACITY_TYPE, RESERVED, WELL_KNOWN, ZONE
-from karpool.model.requirements import Requirements
+from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.wire.quantity import ZERO, Quantity
 
 Amounts = Mapping[str, Quantity]
@@ -109,6 +109,14 @@ def sold_in(zone: str, capacity_type: str) -> Requirements:
 def offerings_in(zones: Iterable[str], prices: Mapping[str, float]) -> tuple[Offering, ...]:
     """An offering in every zone for every capacity type, whose price is the same everywhere."""
     return tuple(Offering(sold_in(zone, kind), price) for zone, (kind, price) in product(zones, prices.items()))
+
+
+def places_of(offerings: Collection[Offering]) -> Iterator[tuple[str, Requirement]]:
+    """The zones and the capacity types of offerings, as requirements of their type."""
+    zones, kinds = {offering.zone for offering in offerings}, {offering.capacity_type for offering in offerings}
+    for key, values in ((ZONE, zones - {""}), (CAPACITY_TYPE, kinds - {""})):
+        if values:
+            yield key, one_of(*values)
 
 
 def cheapest(prices: Iterable[float | None]) -> float | None:

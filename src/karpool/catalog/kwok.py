@@ -6,8 +6,8 @@ from functools import lru_cache
 from itertools import product, starmap
 from typing import Final
 
-from karpool.catalog.instance_types import InstanceType, Offering, offerings_in
-from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, SPOT, ZONE
+from karpool.catalog.instance_types import InstanceType, Offering, offerings_in, places_of
+from karpool.model.labels import ARCH, INSTANCE_TYPE, ON_DEMAND, OS, SPOT
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.wire.quantity import NANO, Quantity, parse_quantity
 
@@ -49,15 +49,7 @@ def _labels(
     yield f"{LABEL}family", one_of(_family(name))
     yield f"{LABEL}cpu", one_of(cpu)
     yield f"{LABEL}memory", one_of(str(resources["memory"]))
-    for key in (ZONE, CAPACITY_TYPE):
-        values = frozenset(value for offering in offerings for value in _listed(offering, key))
-        if values:
-            yield key, one_of(*values)
-
-
-def _listed(offering: Offering, key: str) -> frozenset[str]:
-    wanted = offering.requirements.get(key)
-    return frozenset() if wanted is None or wanted.complement else wanted.values
+    yield from places_of(offerings)
 
 
 def _family(name: str) -> str:

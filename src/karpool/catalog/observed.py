@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offering, sold_in
+from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offering, places_of, sold_in
 from karpool.catalog.overrides import PriceChanges, repriced
 from karpool.catalog.pricing import capacity_type_of, label_of, price_on_label
 from karpool.model.labels import (
@@ -23,7 +23,7 @@ from karpool.model.labels import (
 )
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
-from karpool.model.requirements import Requirements, one_of
+from karpool.model.requirements import Requirements
 from karpool.wire.quantity import ZERO
 
 # Labels that belong to a node and say nothing about its type.
@@ -84,18 +84,13 @@ def _instance_type(name: str, seen: list[_Sighting]) -> InstanceType:
     # A node may report less capacity than it can give to pods; what it gives is there in any case.
     names = first.capacity.keys() | first.allocatable.keys()
     capacity = {key: max(first.capacity.get(key, ZERO), first.allocatable.get(key, ZERO)) for key in sorted(names)}
+    offerings = tuple(Offering(sold_in(*place), price, available=False) for place, price in sorted(prices.items()))
+    own = {key: value for key, value in first.labels.items() if canonical(key) in WELL_KNOWN - _OF_THE_NODE}
     return InstanceType(
         name=name,
-        requirements=_requirements(first.labels, prices),
+        requirements=Requirements([*Requirements.of_labels(own).items(), *places_of(offerings)]),
         capacity=capacity,
         overhead={key: amount - first.allocatable.get(key, ZERO) for key, amount in capacity.items()},
-        offerings=tuple(Offering(sold_in(*place), price, available=False) for place, price in sorted(prices.items())),
+        offerings=offerings,
         observed=True,
     )
-
-
-def _requirements(labels: Mapping[str, str], places: Iterable[Place]) -> Requirements:
-    own = {key: value for key, value in labels.items() if canonical(key) in WELL_KNOWN - _OF_THE_NODE}
-    zones, kinds = ({place[index] for place in places} - {""} for index in (0, 1))
-    seen = [(key, one_of(*values)) for key, values in ((ZONE, zones), (CAPACITY_TYPE, kinds)) if values]
-    return Requirements([*Requirements.of_labels(own).items(), *seen])

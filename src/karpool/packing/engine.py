@@ -1,15 +1,9 @@
-"""The engine: what-ifs on a snapshot, each undone before the next.
+"""The engine: what-ifs on a snapshot (nodes removed, pods placed elsewhere), each undone before the next."""
 
-engine = Engine(snapshot, catalog)
-with engine.what_if() as trial:
-trial.remove(rows_of_nodes)
-placement = trial.place(rows_of_pods)
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -49,6 +43,8 @@ class Engine:
         self.price_order = cache(types.price_order)
         self.launched = cache(_launched)
         self._type_names: dict[bytes, tuple[str, ...]] = {}
+        self.explained: dict[Hashable, Any] = {}
+        """Why nodes and pools refuse pods that are alike, as far as it was asked; for one version of the snapshot."""
         self._version = c.UNSET
         self._fitted: dict[str, int] = {}
         self.refresh()
@@ -58,6 +54,7 @@ class Engine:
         if self._version == self.snapshot.version:
             return
         self._type_names.clear()
+        self.explained.clear()
         # Columns are replaced only when they are too small.
         if extents(self.snapshot, self.tables) != self._fitted:
             self._fit()

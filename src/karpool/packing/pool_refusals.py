@@ -51,10 +51,7 @@ class PoolRefusal:
     detail: str
 
 
-Memo = dict[tuple[int, int, bytes, tuple[RuleView, ...], bool], PoolRefusal]
-
-
-def pool_refusals(engine: "Engine", memo: Memo, levels: list[int], labels: int) -> list[Refusal]:
+def pool_refusals(engine: "Engine", levels: list[int], labels: int) -> list[Refusal]:
     """Why no pool creates a node for a pod, in the order in which pools are tried."""
     templates = engine.tables.pools.templates
     views = {number: _views(engine, number, labels) for number in levels}
@@ -62,12 +59,12 @@ def pool_refusals(engine: "Engine", memo: Memo, levels: list[int], labels: int) 
     refused = []
     for pool, template in enumerate(templates):
         limits = engine.memory["limits"][pool]
-        refusals = []
+        refusals: list[PoolRefusal] = []
         for number in levels:
             key = (number, pool, limits.tobytes(), views[number], strict)
-            if key not in memo:
-                memo[key] = _Check(engine, pool, number, views[number], limits).refusal()
-            refusals.append(memo[key])
+            if key not in engine.explained:
+                engine.explained[key] = _Check(engine, pool, number, views[number], limits).refusal()
+            refusals.append(engine.explained[key])
         best = max(refusals, key=lambda refusal: refusal.depth)
         refused.append(Refusal(best.count, f"pool {template.name}", best.rule, best.detail))
     return refused + _idle_pools(engine)
@@ -310,20 +307,16 @@ class _Check:
     def _min_values(self) -> tuple[Mask, Rule, str] | None:
         if self.engine.options.min_values is not MinValues.STRICT:
             return None
-        lacks = None
+        lacking = None
         for left in self._choices(self.views):
-            lacks = self._lacking(left)
-            if lacks is None:
+            lacking = self.pools.lacking(self.pool, np.flatnonzero(left).tolist())
+            if lacking is None:
                 return None
-        return None if lacks is None else (self._allowed, Rule.MIN_VALUES, lacks)
-
-    def _lacking(self, left: Mask) -> str | None:
-        """The first key of which types have too few values."""
-        for row, (key, minimum) in self.pools.minimums_of(self.pool):
-            reached = self.pools.distinct_values(row, np.flatnonzero(left).tolist())
-            if reached < minimum:
-                return f"the types that fit have {reached} values of {key}, minValues is {minimum}"
-        return None
+        if lacking is None:
+            return None
+        key, reached, minimum = lacking
+        detail = f"the types that fit have {reached} values of {key}, minValues is {minimum}"
+        return self._allowed, Rule.MIN_VALUES, detail
 
 
 def _choices_of_key(views: list[RuleView]) -> list[Requirement]:

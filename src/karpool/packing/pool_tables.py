@@ -1,6 +1,6 @@
 """What new nodes of each pool would be like, in columns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -108,11 +108,16 @@ class PoolTables:
     def _usable(self, number: int) -> list[int]:
         """The types that a pool can use at all, if it reaches its minimums with them."""
         types: list[int] = np.flatnonzero(self.suitable[number] & (self.room[number] >= 0).all(axis=1)).tolist()
-        if self.options.min_values is MinValues.STRICT:
-            for row, (_, minimum) in self.minimums_of(number):
-                if self.distinct_values(row, types) < minimum:
-                    return []
-        return types
+        strict = self.options.min_values is MinValues.STRICT
+        return [] if strict and self.lacking(number, types) else types
+
+    def lacking(self, number: int, types: Sequence[int]) -> tuple[str, int, int] | None:
+        """The first key of which types have too few values for a pool: how many they have, and its minValues."""
+        for row, (key, minimum) in self.minimums_of(number):
+            reached = self.distinct_values(row, types)
+            if reached < minimum:
+                return key, reached, minimum
+        return None
 
     def usable_mask(self, number: int) -> Mask:
         mask: Mask = np.zeros(len(self.types.types), dtype=np.bool_)

@@ -10,9 +10,6 @@ preferences were given up. Where its requirements have alternatives, the one tha
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,7 +23,6 @@ from karpool.model.scheduling import untolerated
 from karpool.packing.engine import Engine
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import refusals as k
-from karpool.packing.pool_refusals import Memo as PoolMemo
 from karpool.packing.pool_refusals import cut_claim, pool_refusals
 from karpool.packing.refusal_messages import (
     NODES,
@@ -46,18 +42,6 @@ __all__ = ["NODES", "POD", "Refusal", "Rule", "refusals", "sentence"]
 Reason = tuple[Rule, str]
 
 
-@dataclass
-class _Memo:
-    """Messages made before, for one version of the snapshot."""
-
-    version: int
-    shapes: dict[tuple[tuple[int, ...], int], Reason] = field(default_factory=dict)
-    pools: PoolMemo = field(default_factory=dict)
-
-
-_MEMOS: Final[WeakKeyDictionary[Engine, _Memo]] = WeakKeyDictionary()
-
-
 def refusals(engine: Engine, pod_row: int, *, exempt: bool = False) -> tuple[Refusal, ...]:
     """Why a pod of the last run found no place: nodes first, the most frequent rule first, then pools as tried."""
     snapshot = engine.snapshot
@@ -68,18 +52,10 @@ def refusals(engine: Engine, pod_row: int, *, exempt: bool = False) -> tuple[Ref
         return (cut,)
     labels = int(snapshot.pods.labels_of[pod_row])
     levels = essential_levels(engine, first)
-    memo = _memo(engine)
-    refused = _Nodes(engine, memo, levels, labels, exempt=exempt).refusals()
+    refused = _Nodes(engine, levels, labels, exempt=exempt).refusals()
     if not engine.memory["state"][c.EXISTING_ONLY]:
-        refused += pool_refusals(engine, memo.pools, levels, labels)
+        refused += pool_refusals(engine, levels, labels)
     return tuple(refused)
-
-
-def _memo(engine: Engine) -> _Memo:
-    memo = _MEMOS.get(engine)
-    if memo is None or memo.version != engine.snapshot.version:
-        memo = _MEMOS[engine] = _Memo(engine.snapshot.version)
-    return memo
 
 
 def essential_levels(engine: Engine, first: int) -> list[int]:
@@ -100,8 +76,8 @@ def essential_levels(engine: Engine, first: int) -> list[int]:
 class _Nodes:
     """Why the existing nodes refuse a pod."""
 
-    def __init__(self, engine: Engine, memo: _Memo, levels: list[int], labels: int, *, exempt: bool) -> None:
-        self.engine, self.snapshot, self.memo = engine, engine.snapshot, memo
+    def __init__(self, engine: Engine, levels: list[int], labels: int, *, exempt: bool) -> None:
+        self.engine, self.snapshot = engine, engine.snapshot
         self.levels, self.labels = levels, labels
         self.codes = node_codes(engine, levels, labels, exempt=exempt)
 
@@ -134,11 +110,11 @@ class _Nodes:
 
     def _of_shape(self, shape: int, code: int) -> Reason:
         numbers = tuple(int(self.snapshot.classes.signature[level]) for level in self.levels)
-        reason = self.memo.shapes.get((numbers, shape))
+        reason: Reason | None = self.engine.explained.get((numbers, shape))
         if reason is None:
             signatures = [self.snapshot.classes.signatures[number] for number in numbers]
             example = self.snapshot.nodes.get(int(np.argmax(self.codes == code)))
-            reason = self.memo.shapes[numbers, shape] = _unsuited(signatures, example)
+            reason = self.engine.explained[numbers, shape] = _unsuited(signatures, example)
         return reason
 
     def _port(self, row: int) -> str:

@@ -13,11 +13,10 @@ from karpool.model.scheduling import Taint
 from karpool.wire.objects import Condition, Metadata
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
-IsShort = Callable[[InstanceType, Offering], bool]
 
 
 def choose_offering(
-    catalog: Catalog, wanted: Requirements, is_short: IsShort = lambda _entry, _offering: False
+    catalog: Catalog, wanted: Requirements, is_short: Callable[[InstanceType, Offering], bool]
 ) -> tuple[InstanceType, Offering] | None:
     """The cheapest available offering of the types that a claim names; of equals the first."""
     best: tuple[float, InstanceType, Offering] | None = None
