@@ -43,9 +43,7 @@ def advance(objects: Objects, config: Config, now: datetime, settings: Compactio
     # The autoscaler removes these already.
     in_progress = [view for view in views if view.stored_mark.in_progress and not is_deleting(view.node)]
     failed = _failed(objects, in_progress, now, settings)
-    actions: list[CompactionAction] = []
-    for view in views:
-        actions += _mark(view)
+    actions: list[CompactionAction] = [_state(view, view.mark) for view in views if view.mark != view.stored_mark]
     for view in in_progress:
         reason = failed.get(view.name)
         actions += _continue(view, now) if reason is None else _give_up(view, reason, now, settings)
@@ -59,11 +57,6 @@ def advance(objects: Objects, config: Config, now: datetime, settings: Compactio
     draining = started or any(_pods_left(view) for view in in_progress if view.name not in failed)
     soon = [now + settings.drain_interval] if draining else []
     return CompactionStep(decision, tuple(actions), min([*soon, *waiting.values()], default=None))
-
-
-def _mark(view: NodeView) -> Iterator[CompactionAction]:
-    if view.mark != view.stored_mark:
-        yield _state(view, view.mark)
 
 
 def _start(chosen: ChosenNode, now: datetime) -> Iterator[CompactionAction]:

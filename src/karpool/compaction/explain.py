@@ -11,7 +11,6 @@ from datetime import datetime
 from karpool.compaction.config import Config
 from karpool.compaction.decide import (
     CompactionDecision,
-    CompactionVerdict,
     PoolCount,
     decide,
     next_window,
@@ -86,7 +85,9 @@ def explain(
     verdict = next(verdict for verdict in decision.nodes if verdict.view.name == name)
     view, count = verdict.view, next(pool for pool in decision.pools if pool.name == verdict.view.pool)
     outcomes = tuple(_outcomes(objects, decision, view, pdbs))
-    reasons = [*_blockers(verdict, count, pdbs, now, settings), *_unplaced(view, outcomes), *verdict.reasons]
+    checked = outcomes if view.config.check_fit and not view.leaving else ()
+    unplaced = [outcome.nowhere for outcome in checked if outcome.nowhere is not None]
+    reasons = [*_blockers(view, count, pdbs, now, settings), *unplaced, *verdict.reasons]
     return CompactionExplanation(
         time=now,
         view=view,
@@ -98,13 +99,9 @@ def explain(
     )
 
 
-# -- what keeps the node ---------------------------------------------------------------------------------------------
-
-
 def _blockers(
-    verdict: CompactionVerdict, count: PoolCount, pdbs: EvictionBudgets, now: datetime, settings: CompactionSettings
+    view: NodeView, count: PoolCount, pdbs: EvictionBudgets, now: datetime, settings: CompactionSettings
 ) -> Iterator[Reason]:
-    view = verdict.view
     if view.leaving:
         return
     yield from all_exclusions(view, now, settings)
@@ -115,14 +112,6 @@ def _blockers(
         yield from pod_blockers(view, pdbs)
     if count.enabled:
         yield from pool_blockers(view.config, count, now)
-
-
-def _unplaced(view: NodeView, outcomes: tuple[PodOutcome, ...]) -> Iterator[Reason]:
-    if view.config.check_fit and not view.leaving:
-        yield from (outcome.nowhere for outcome in outcomes if outcome.nowhere is not None)
-
-
-# -- what it waits for -----------------------------------------------------------------------------------------------
 
 
 def _waits(view: NodeView, count: PoolCount, now: datetime, settings: CompactionSettings) -> Waits:
@@ -154,9 +143,6 @@ def _waits_leaving(view: NodeView, settings: CompactionSettings) -> Waits:
 
 def _if_future(moment: datetime | None, now: datetime) -> datetime | None:
     return moment if moment is not None and now < moment else None
-
-
-# -- its pods --------------------------------------------------------------------------------------------------------
 
 
 def _outcomes(

@@ -22,7 +22,8 @@ def needed_again(objects: Objects, views: Sequence[NodeView]) -> dict[str, Reaso
 
     The latest is given up first. Pods that no node would take are ignored.
     """
-    checked = sorted((view for view in views if view.config.check_fit), key=_latest_first)
+    checked = [view for view in views if view.config.check_fit]
+    checked.sort(key=lambda view: (-(view.mark.updated or _EARLIEST).timestamp(), view.name))
     if not checked:
         return {}
     leaving = {view.name for view in views} | {node.name for node in objects.nodes if is_deleting(node)}
@@ -39,10 +40,6 @@ def needed_again(objects: Objects, views: Sequence[NodeView]) -> dict[str, Reaso
             reasons[view.name] = Reason(Code.POOL_FILLED_UP, message, f"Node {view.name}")
             objects, unplaced, leaving = uncordoned, still, leaving - {view.name}
     return reasons
-
-
-def _latest_first(view: NodeView) -> tuple[float, str]:
-    return -(view.mark.updated or _EARLIEST).timestamp(), view.name
 
 
 def _uncordon(objects: Objects, node: Node) -> Objects:

@@ -80,9 +80,6 @@ def is_deleting(node: Node) -> bool:
     return node.terminating or any(t.key == TO_BE_DELETED for t in node.spec.taints)
 
 
-# -- why a node does not count as under-used ---------------------------------------------------------------------------
-
-
 def _not_enabled(node: Node, pool: str, config: PoolConfig) -> list[Reason]:
     if not pool:
         return [_of(node, Code.NO_POOL, "has no label that names its pool")]
@@ -140,9 +137,6 @@ def all_exclusions(view: NodeView, now: datetime, settings: CompactionSettings) 
         return tuple(not_enabled)
     full, young = _too_full(view.node, view.usage, view.config), _too_young(view.node, now, settings)
     return (*_not_available(view.node, view.stored_mark), *full, *young)
-
-
-# -- what blocks the drain of an under-used node -----------------------------------------------------------------------
 
 
 def blockers(view: NodeView, pdbs: EvictionBudgets, now: datetime, settings: CompactionSettings) -> Iterator[Reason]:

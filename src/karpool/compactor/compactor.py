@@ -116,8 +116,6 @@ class Compactor:
             place_of(self._config_key), in_config_map(self._config_maps, self._config_key), self._on_config_problem
         )
 
-    # -- state ---------------------------------------------------------------------------------------------------
-
     def unhealthy(self) -> str | None:
         return stalled(self.last_iteration, self.settings.stalled_after)
 
@@ -125,8 +123,6 @@ class Compactor:
         event, fields = self._status()
         about = ", ".join(fields["kinds"]) if "kinds" in fields else self.config.problem
         return None if event == _STARTED else f"{event}: {about}"
-
-    # -- the run -------------------------------------------------------------------------------------------------
 
     async def run(self, stop: asyncio.Event) -> None:
         """Evaluate and act until asked to stop; then finish the current write."""
@@ -190,8 +186,6 @@ class Compactor:
 
     def _made_progress(self) -> None:
         self.last_iteration = time.monotonic()
-
-    # -- logs and events -----------------------------------------------------------------------------------------
 
     def _is_ready(self) -> bool:
         """Whether a step can be taken; logs when that changes."""

@@ -145,10 +145,13 @@ def _eviction_blocked(context: ReconcileContext, pod: Pod) -> Reason | None:
 
 def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
     """Commit the ticket on every candidate; once that is done, delete them all."""
+    cause = command.ticket.cause
     uncommitted = [claim for claim in command.waiting if not _is_committed(claim)]
     for claim in uncommitted:
-        _commit(context, command, claim)
-    why = f"is removed because it is {command.ticket.cause.lower()} ({command.ticket.method})"
+        if condition(claim.status.conditions, DISRUPTION_REASON) is None:
+            context.set_condition(claim, DISRUPTION_REASON, "True", cause, cause)
+        context.do(replace(command.ticket, committed=True).on(claim.name))
+    why = f"is removed because it is {cause.lower()} ({command.ticket.method})"
     for claim in () if uncommitted else command.waiting:
         context.do(DeleteClaim(claim.name, claim.metadata.uid))
         context.record_event("NodeClaim", claim.name, "DisruptionTerminating", why)
@@ -159,10 +162,3 @@ def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
 def _is_committed(claim: NodeClaim) -> bool:
     ticket = ticket_of(claim)
     return ticket is not None and ticket.committed
-
-
-def _commit(context: ReconcileContext, command: CommandInProgress, claim: NodeClaim) -> None:
-    cause = command.ticket.cause
-    if condition(claim.status.conditions, DISRUPTION_REASON) is None:
-        context.set_condition(claim, DISRUPTION_REASON, "True", cause, cause)
-    context.do(replace(command.ticket, committed=True).on(claim.name))

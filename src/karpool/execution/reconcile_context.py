@@ -1,6 +1,7 @@
 """One pass over the objects: indexes to read them by, the actions to take, and when to run again."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Literal
@@ -22,25 +23,18 @@ PodsOn = Callable[[str], Sequence[Pod]]
 """The pods of a node, by its name."""
 
 
+@dataclass
 class ReconcileContext:
     """Collects the actions of one pass, and the state for the next one."""
 
-    def __init__(
-        self,
-        objects: Objects,
-        state: ExecutionState,
-        now: datetime,
-        settings: ExecutionSettings,
-        *,
-        pods_on: PodsOn = lambda _: (),
-        pdbs: PdbLimits | None = None,
-    ) -> None:
-        self.objects = objects
-        self.state = state
-        self.now = now
-        self.settings = settings
-        self.pods_on = pods_on
-        self.pdbs = pdbs or PdbLimits(())
+    objects: Objects
+    state: ExecutionState
+    now: datetime
+    settings: ExecutionSettings
+    pods_on: PodsOn = lambda _: ()
+    pdbs: PdbLimits = field(default_factory=lambda: PdbLimits(()))
+
+    def __post_init__(self) -> None:
         self._changes: list[Action] = []
         self._events: list[Action] = []
         self.blocked_by_pdb = False
@@ -48,7 +42,7 @@ class ReconcileContext:
         self.evictions: dict[str, Attempt] = {}
         self.terminations: dict[str, datetime] = {}
         self.missing: dict[str, datetime] = {}
-        self.recorded = {key: until for key, until in state.recorded.items() if now < until}
+        self.recorded = {key: until for key, until in self.state.recorded.items() if self.now < until}
 
     @cached_property
     def claims(self) -> dict[str, NodeClaim]:

@@ -19,7 +19,10 @@ def roll_back(context: ReconcileContext, command: CommandInProgress, why: str) -
     ticket = command.ticket
     replacements = _open_replacements(context, ticket)
     for claim in replacements:
-        _release(context, claim)
+        if _in_use(context, claim):
+            context.do(Annotate("NodeClaim", claim.name, REPLACES, None))
+        else:
+            context.do(DeleteClaim(claim.name, claim.metadata.uid))
     if replacements:
         return
     for claim in command.waiting:
@@ -34,13 +37,6 @@ def _open_replacements(context: ReconcileContext, ticket: Ticket) -> list[NodeCl
     return [
         claim for claim in claims if claim.metadata.annotations.get(REPLACES) == ticket.id and not claim.terminating
     ]
-
-
-def _release(context: ReconcileContext, replacement: NodeClaim) -> None:
-    if _in_use(context, replacement):
-        context.do(Annotate("NodeClaim", replacement.name, REPLACES, None))
-    else:
-        context.do(DeleteClaim(replacement.name, replacement.metadata.uid))
 
 
 def _in_use(context: ReconcileContext, replacement: NodeClaim) -> bool:

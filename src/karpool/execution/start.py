@@ -17,7 +17,6 @@ from karpool.execution.settings import ExecutionSettings
 from karpool.execution.tickets import COMMAND, REPLACES, Ticket, command_id
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
-from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim
 
@@ -98,10 +97,7 @@ def _replacements(command: Command, identity: str, objects: Objects, daemons: Se
             raise NotStartedError(
                 Reason("NodePoolNotReady", "cannot supply the replacement", f"NodePool {replacement.pool}")
             )
-        request = NodeRequest(replacement.requirements, replacement.instance_types, _moved(command, number, pods))
+        moved = tuple(pods[move.pod] for move in command.moves if move.target == number and move.pod in pods)
+        request = NodeRequest(replacement.requirements, replacement.instance_types, moved)
         name = claim_name(pool.name, identity, str(number))
         yield new_claim(pool, request, name=name, daemons=daemons, annotations={REPLACES: identity})
-
-
-def _moved(command: Command, number: int, pods: dict[str, Pod]) -> tuple[Pod, ...]:
-    return tuple(pods[move.pod] for move in command.moves if move.target == number and move.pod in pods)

@@ -108,8 +108,6 @@ class Operator:
         self._engine_loaded = False
         self._always_leads = settings.lease.name is None or settings.dry_run
 
-    # -- state ---------------------------------------------------------------------------------------------------
-
     @property
     def leading(self) -> bool:
         return self._always_leads or (self._elector is not None and self._elector.leading)
@@ -125,8 +123,6 @@ class Operator:
         if missing:
             return f"waiting for {', '.join(missing)}"
         return None if self._engine_loaded else "the engine is being loaded"
-
-    # -- the run -------------------------------------------------------------------------------------------------
 
     async def run(self, stop: asyncio.Event) -> None:
         """Watch, lead and decide until asked to stop; then finish the current write and release the lease."""
@@ -212,8 +208,6 @@ class Operator:
         finally:
             await self._elector.release()
 
-    # -- parts ---------------------------------------------------------------------------------------------------
-
     def _launcher(self, writer: Writer, record: Record) -> InstanceLauncher | None:
         instances = self.provider.instances
         if instances is None or self.settings.dry_run:
@@ -252,8 +246,6 @@ class Operator:
         )
         controller.observers += [reporter, *self._observers]
         return controller
-
-    # -- upkeep --------------------------------------------------------------------------------------------------
 
     async def _upkeep(self, launcher: InstanceLauncher | None) -> None:
         collected = time.monotonic()

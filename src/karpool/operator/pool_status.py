@@ -22,6 +22,9 @@ NODE_CLASS_READY: Final = "NodeClassReady"
 REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 _ALWAYS_WRITTEN: Final = ("cpu", "memory", "pods", "ephemeral-storage", "nodes")
 _LONGEST_MESSAGE: Final = 2000
+_NOT_REGISTERED: Final = (
+    "of the last four nodes, two or more did not register in time; check their instances and the node class"
+)
 _NOT_TRIED: Final = Condition(
     REGISTRATION_HEALTHY, "Unknown", "AwaitingRegistration", "no node has tried to register since the pool changed"
 )
@@ -54,49 +57,34 @@ def pool_status(
     pool: NodePool,
     *,
     resources: Mapping[str, Quantity],
-    node_class_ready: bool | None,
-    registers: bool | None,
     flaws: Sequence[Flaw],
+    node_class_ready: bool | None = None,
+    registers: bool | None = None,
 ) -> DesiredPoolStatus:
     """The status that a pool should have; what is None stays as it is."""
-    valid = _validation(flaws)
-    node_class = _node_class(pool, ready=node_class_ready)
-    known = node_class or condition(pool.status.conditions, NODE_CLASS_READY)
-    ready = _ready([valid] if known is None else [valid, known])
-    health = None if registers is None else _registration(healthy=registers)
+    problems = "; ".join(f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message for flaw in flaws)
+    valid = _condition(VALIDATION_SUCCEEDED, "ValidationFailed", problems[:_LONGEST_MESSAGE], holds=not flaws)
+    ref = pool.spec.template.spec.node_class_ref
+    not_there = f"{ref.kind} {ref.name} is not there, or is being deleted"
+    node_class = _condition(NODE_CLASS_READY, "NodeClassNotReady", not_there, holds=node_class_ready)
+    ready = _ready([valid, node_class or condition(pool.status.conditions, NODE_CLASS_READY)])
+    health = _condition(REGISTRATION_HEALTHY, "RegistrationFailures", _NOT_REGISTERED, holds=registers)
     conditions = tuple(entry for entry in (valid, node_class, ready, health) if entry is not None)
     return DesiredPoolStatus(conditions, resources)
 
 
-def _validation(flaws: Sequence[Flaw]) -> Condition:
-    if not flaws:
-        return Condition(VALIDATION_SUCCEEDED, "True", VALIDATION_SUCCEEDED)
-    message = "; ".join(f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message for flaw in flaws)
-    return Condition(VALIDATION_SUCCEEDED, "False", "ValidationFailed", message[:_LONGEST_MESSAGE])
-
-
-def _node_class(pool: NodePool, *, ready: bool | None) -> Condition | None:
-    if ready is None:
+def _condition(kind: str, reason: str, message: str, *, holds: bool | None) -> Condition | None:
+    """A condition that is true, or false with a reason and a message; None if that is unknown."""
+    if holds is None:
         return None
-    if ready:
-        return Condition(NODE_CLASS_READY, "True", NODE_CLASS_READY)
-    ref = pool.spec.template.spec.node_class_ref
-    message = f"{ref.kind} {ref.name} is not there, or is being deleted"
-    return Condition(NODE_CLASS_READY, "False", "NodeClassNotReady", message)
+    return Condition(kind, "True", kind) if holds else Condition(kind, "False", reason, message)
 
 
-def _registration(*, healthy: bool) -> Condition:
-    if healthy:
-        return Condition(REGISTRATION_HEALTHY, "True", REGISTRATION_HEALTHY)
-    message = "of the last four nodes, two or more did not register in time; check their instances and the node class"
-    return Condition(REGISTRATION_HEALTHY, "False", "RegistrationFailures", message)
-
-
-def _ready(conditions: Sequence[Condition]) -> Condition:
+def _ready(conditions: Sequence[Condition | None]) -> Condition:
     """Ready if all conditions are true; otherwise with the reason and message of the first that is not."""
     for status in ("False", "Unknown"):
         for entry in conditions:
-            if entry.status == status:
+            if entry is not None and entry.status == status:
                 return Condition(READY, status, entry.reason, entry.message)
     return Condition(READY, "True", READY)
 

@@ -78,16 +78,16 @@ class PoolStatusController:
         totals = {name: total_resources(states) for name, states in self._nodes.by_pool().items()}
         nothing = total_resources(())
         self._drop_readable(pools)
-        readable = [
+        desired = [
             (pool, self._status(pool, totals.get(pool.name, nothing)))
             for pool in pools
             if pool.name not in self._unreadable
         ]
-        return readable + [
-            (pool, _unreadable_status(pool, unreadable, totals.get(name, nothing)))
-            for name, unreadable in self._unreadable.items()
-            for pool in [NODE_POOLS.metadata_only(unreadable.metadata)]
-        ]
+        for name, unreadable in self._unreadable.items():
+            pool = NODE_POOLS.metadata_only(unreadable.metadata)
+            flaws = [Flaw("", "Unreadable", unreadable.problem)]
+            desired.append((pool, pool_status(pool, resources=totals.get(name, nothing), flaws=flaws)))
+        return desired
 
     def _status(self, pool: NodePool, resources: Mapping[str, Quantity]) -> DesiredPoolStatus:
         return pool_status(
@@ -140,8 +140,3 @@ class PoolStatusController:
             )
             metadata = msgspec.json.decode(answer)["metadata"]
         return version_number(metadata["resourceVersion"])
-
-
-def _unreadable_status(pool: NodePool, unreadable: Unreadable, resources: Mapping[str, Quantity]) -> DesiredPoolStatus:
-    flaws = [Flaw("", "Unreadable", unreadable.problem)]
-    return pool_status(pool, resources=resources, node_class_ready=None, registers=None, flaws=flaws)

@@ -119,8 +119,6 @@ class Kwok:
             self._obtainable = (short, obtainable(self._all, short, {}))
         return self._obtainable[1]
 
-    # -- launch --------------------------------------------------------------------------------------------------
-
     async def launch(self, claim: NodeClaim) -> LaunchedInstance:
         """Choose an instance; its Node is created after the delay of its class."""
         behaviour = self._behaviour(claim)
@@ -198,8 +196,6 @@ class Kwok:
             _log.warning("node creation failed; retrying", claim=claim.name, error=str(error))
             return False
         return True
-
-    # -- termination ---------------------------------------------------------------------------------------------
 
     async def terminate(self, claim: NodeClaim) -> bool:
         """Terminate an instance; it is gone after the delay of its class."""
