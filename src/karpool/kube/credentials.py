@@ -126,7 +126,6 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def is_header(value: str) -> bool:
-    """Whether a value may be sent in a header."""
     return bool(value) and value.isprintable()
 
 

@@ -142,7 +142,8 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes | msgspec.Raw,
         message = " ".join([message, *(cause.message for cause in causes)])
     kind = ServerError if status >= _FIRST_SERVER_ERROR else _BY_STATUS.get(status, ApiError)
     error = kind(status, answer.reason, message, about=about)
-    error.retry_after = _retry_after(headers, details)
+    header = headers.get("Retry-After", "")
+    error.retry_after = float(header) if header.isdecimal() else details.retry_after_seconds
     if isinstance(error, TooManyRequestsError):
         error.by_budget = by_budget
     return error
@@ -154,10 +155,3 @@ def _status(body: bytes | msgspec.Raw) -> _Status:
     except UNDECODABLE:
         return _Status(message=bytes(body)[:_LONGEST_MESSAGE].decode(errors="replace"))
     return status if status.kind == "Status" else _Status()
-
-
-def _retry_after(headers: Mapping[str, str], details: _Details) -> float | None:
-    header = headers.get("Retry-After", "")
-    if header.isdecimal():
-        return float(header)
-    return details.retry_after_seconds

@@ -30,7 +30,6 @@ _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 
 
 def user_credentials(user: KubeconfigEntry[KubeconfigUser], cluster: KubeconfigEntry[KubeconfigCluster]) -> Credentials:
-    """The credentials of a user, with impersonation if the kubeconfig asks for it."""
     own = _own_credentials(user, cluster)
     headers = _impersonation_headers(user.value)
     if headers and "Impersonate-User" not in headers:

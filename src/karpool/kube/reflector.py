@@ -97,13 +97,10 @@ class Reflector(Generic[T]):
             except _NoBookmarkError:
                 pass
             self._can_stream = False
-        await self._list()
-        await self._watch(initial=False)
-
-    async def _list(self) -> None:
         listed = await self.client.list(self.resource, namespace=self.namespace, field_selector=self.field_selector)
         self._note_activity()
         self._replace(listed.items, listed.resource_version)
+        await self._watch(initial=False)
 
     async def _watch(self, *, initial: bool) -> None:
         """Apply changes until the server ends the watch; with `initial`, first gather all objects."""

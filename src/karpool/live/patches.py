@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from karpool.execution import actions as a
-from karpool.model.scheduling import Taint
 
 Json = dict[str, Any]
 
@@ -97,12 +98,7 @@ def _taints(edit: a.TaintEdit, taints: list[Any]) -> list[Any]:
     others = [entry for entry in taints if (entry.get("key"), entry.get("effect")) != identity]
     if isinstance(edit, a.RemoveTaint):
         return others
-    return taints if len(others) < len(taints) else [*taints, _taint(edit.taint)]
-
-
-def _taint(taint: Taint) -> Json:
-    fields = {"key": taint.key, "value": taint.value, "effect": taint.effect}
-    return {name: text for name, text in fields.items() if text}
+    return taints if len(others) < len(taints) else [*taints, msgspec.to_builtins(edit.taint)]
 
 
 def _finalizers(edit: a.FinalizerEdit, finalizers: list[Any]) -> list[Any]:

@@ -44,7 +44,6 @@ class Requirement:
 
     @property
     def some_value(self) -> bool:
-        """Whether at least one value is allowed."""
         if not self.complement:
             return bool(self.values)
         if self.lower is None or self.upper is None:
@@ -206,7 +205,6 @@ class Requirements(Mapping[str, Requirement]):
 
     @property
     def satisfiable(self) -> bool:
-        """Whether some set of labels meets all of them."""
         return all(allowed.satisfiable for allowed in self._sets.values())
 
     def conflict(self, incoming: "Requirements", *, undefined: frozenset[str] = frozenset()) -> str | None:

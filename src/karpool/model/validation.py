@@ -15,12 +15,9 @@ T = TypeVar("T", bound=Object)
 def validate(loaded: Loaded) -> tuple[Problem, ...]:
     """Every rule that the objects break, those that make the input unusable first."""
     refused = {problem.object for problem in loaded.problems}
-    return (*loaded.problems, *loaded.omissions, *_controller_problems(loaded, refused), *_dangling(loaded, refused))
-
-
-def _controller_problems(loaded: Loaded, refused: set[str]) -> Iterator[Problem]:
     valid = (pool for pool in loaded.objects.node_pools if f"NodePool {pool.name}" not in refused)
-    return _problems(loaded, "NodePool", valid, controller_flaws)
+    ignored = _problems(loaded, "NodePool", valid, controller_flaws)
+    return (*loaded.problems, *loaded.omissions, *ignored, *_dangling(loaded, refused))
 
 
 def _dangling(loaded: Loaded, refused: set[str]) -> Iterator[Problem]:

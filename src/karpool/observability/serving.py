@@ -43,8 +43,6 @@ class Address:
 
 
 class ListenError(OSError):
-    """An address that cannot be listened on."""
-
     def __init__(self, address: Address, error: OSError) -> None:
         why = os.strerror(error.errno).lower() if error.errno else error
         super().__init__(error.errno, f"cannot listen on {address}: {why}; choose another address, or 0 for none")

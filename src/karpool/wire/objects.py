@@ -87,20 +87,17 @@ def is_true(conditions: tuple[Condition, ...], kind: str) -> bool:
 def decode_value(kind: type, value: Any) -> Any:
     """Decode a Quantity or a Duration; msgspec calls this with the type of the field."""
     if kind is Quantity:
-        if isinstance(value, str | int | float) and not isinstance(value, bool):
-            return _not_negative(parse_quantity(value))
-        raise TypeError("expected a quantity such as 500m, 1.5 or 2Gi")
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise TypeError("expected a quantity such as 500m, 1.5 or 2Gi")
+        amount = parse_quantity(value)
+        if amount.nano < 0:
+            raise ValueError(f"'{amount}' is negative; write zero or more")
+        return amount
     if kind is Duration:
         if isinstance(value, str):
             return parse_duration(value)
         raise TypeError("expected a duration such as 30s, 1h30m or Never")
     raise NotImplementedError(f"cannot decode into {kind.__name__}")
-
-
-def _not_negative(amount: Quantity) -> Quantity:
-    if amount.nano < 0:
-        raise ValueError(f"'{amount}' is negative; write zero or more")
-    return amount
 
 
 def encode_value(value: Any) -> Any:

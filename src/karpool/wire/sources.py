@@ -155,7 +155,8 @@ def _unpacked(head: bytes, file: BinaryIO, name: str, method: str) -> bytes:
                 chunks.append(chunk)
                 size += len(chunk)
                 _refuse_huge(size, name)
-                _refuse_bomb(size, packed.taken, name)
+                if size > _BOMB_BYTES and size > _BOMB_RATIO * packed.taken:
+                    raise InputError.at(name, f"unpacks to more than {_BOMB_RATIO} times its size; manifests never do")
     except EOFError as error:
         raise InputError.at(name, f"the {method} data is cut short; copy or create the file again") from error
     except (gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
@@ -166,11 +167,6 @@ def _unpacked(head: bytes, file: BinaryIO, name: str, method: str) -> bytes:
 def _refuse_huge(size: int, name: str) -> None:
     if size > MOST_BYTES:
         raise InputError.at(name, f"is larger than {MOST_BYTES // 2**30} GiB; split it into smaller files")
-
-
-def _refuse_bomb(size: int, taken: int, name: str) -> None:
-    if size > _BOMB_BYTES and size > _BOMB_RATIO * taken:
-        raise InputError.at(name, f"unpacks to more than {_BOMB_RATIO} times its size; manifests never do")
 
 
 def _refuse_binary(head: bytes, name: str) -> None:

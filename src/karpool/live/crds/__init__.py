@@ -15,7 +15,6 @@ NAMES: Final = tuple(_FILES)
 
 
 def definition(name: str) -> str:
-    """The YAML of one definition, by its full name."""
     return files(__name__).joinpath(_FILES[name]).read_text(encoding="utf-8")
 
 

@@ -7,7 +7,6 @@ from karpool.live.crds import NAMES, is_ours
 
 
 async def foreign_definitions(client: Client) -> tuple[str, ...]:
-    """The names of definitions that were not installed by Karpool."""
     return tuple([name for name in NAMES if await _is_foreign(client, name)])
 
 

@@ -74,7 +74,6 @@ def requirement_name_flaws(listed: Sequence[PoolRequirement], path: str) -> Iter
 
 
 def key_flaws(key: str, path: str) -> Iterator[Flaw]:
-    """What is wrong with a label key that a pool puts on its nodes."""
     if message := wrong_key(key):
         yield Flaw(path, "LabelKey", message)
     elif message := restricted_key(key):
