@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 
 from karpool.kube.errors import GoneError, UnreadableError
-from karpool.kube.list_watch import Listed, ListPage, OnUnreadable, WatchEvent, read_event, read_page, split_lines
+from karpool.kube.list_watch import Listed, OnUnreadable, WatchEvent, read_event, read_page, split_lines
 from karpool.kube.resources import Resource, Unreadable
 from karpool.kube.target import Target
 from karpool.kube.transport import OnDate, OnRequest, Request, Retry, Timeouts, Transport
@@ -54,7 +54,7 @@ class Client:
 
     async def __aenter__(self) -> Self:
         self._transport = Transport(
-            self.target,
+            target=self.target,
             timeouts=self.timeouts,
             user_agent=self.user_agent,
             on_request=self._report_request,
@@ -100,8 +100,8 @@ class Client:
             self.on_unreadable(entry)
         return Listed(tuple(item for page in pages for item in page.items), pages[-1].resource_version, unreadable)
 
-    async def _pages(self, resource: Resource[T], path: str, params: dict[str, str]) -> builtins.list[ListPage[T]]:
-        pages: list[ListPage[T]] = []
+    async def _pages(self, resource: Resource[T], path: str, params: dict[str, str]) -> builtins.list[Listed[T]]:
+        pages: list[Listed[T]] = []
         timeout = aiohttp.ClientTimeout(
             total=_LIST_SECONDS, sock_connect=self.timeouts.connect, sock_read=self.timeouts.response
         )

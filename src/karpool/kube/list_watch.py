@@ -21,11 +21,13 @@ LONGEST_LINE: Final = 32 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[T]):
-    """All objects at one resource version, but those that could not be decoded."""
+    """All objects at one resource version, or a page of them, but those that could not be decoded."""
 
     items: tuple[T, ...]
     resource_version: str
     unreadable: tuple[Unreadable, ...] = ()
+    token: str = ""
+    """That of the next page; empty after the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +57,6 @@ class _Page(msgspec.Struct):
     items: tuple[msgspec.Raw, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ListPage(Generic[T]):
-    """One page of a list, and the token for the next; an empty token ends the list."""
-
-    items: tuple[T, ...]
-    unreadable: tuple[Unreadable, ...]
-    resource_version: str
-    token: str
-
-
 class _Line(msgspec.Struct):
     type: str
     object: msgspec.Raw
@@ -79,7 +71,7 @@ _LINE: Final = msgspec.json.Decoder(_Line)
 _BOOKMARK: Final = msgspec.json.Decoder(_Bookmark)
 
 
-def read_page(resource: Resource[T], body: bytes, about: str) -> ListPage[T]:
+def read_page(resource: Resource[T], body: bytes, about: str) -> Listed[T]:
     try:
         page = _PAGE.decode(body)
     except UNDECODABLE as error:
@@ -94,7 +86,7 @@ def read_page(resource: Resource[T], body: bytes, about: str) -> ListPage[T]:
                 items.append(cast("T", item.fallback))
         else:
             items.append(item)
-    return ListPage(tuple(items), tuple(unreadable), page.metadata.resource_version, page.metadata.continue_)
+    return Listed(tuple(items), page.metadata.resource_version, tuple(unreadable), page.metadata.continue_)
 
 
 def read_event(resource: Resource[T], line: bytes, about: str, on_unreadable: OnUnreadable) -> WatchEvent[T]:

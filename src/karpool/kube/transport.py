@@ -80,27 +80,21 @@ class Timeouts:
     longest_retry: float = 10.0
 
 
+@dataclass(eq=False, kw_only=True)
 class Transport:
-    def __init__(
-        self,
-        target: Target,
-        *,
-        timeouts: Timeouts,
-        user_agent: str,
-        on_request: OnRequest,
-        on_date: OnDate,
-        sleep: Callable[[float], Awaitable[object]],
-    ) -> None:
-        self.target = target
-        self.timeouts = timeouts
-        self.on_request = on_request
-        self.on_date = on_date
-        self._sleep = sleep
-        self._tls_for: tuple[Certificate | None, ssl.SSLContext] | None = None
-        self._timeout = aiohttp.ClientTimeout(total=timeouts.response, sock_connect=timeouts.connect)
+    target: Target
+    timeouts: Timeouts
+    user_agent: str
+    on_request: OnRequest
+    on_date: OnDate
+    sleep: Callable[[float], Awaitable[object]]
+    _tls_for: tuple[Certificate | None, ssl.SSLContext] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._timeout = aiohttp.ClientTimeout(total=self.timeouts.response, sock_connect=self.timeouts.connect)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, socket_factory=_socket),
-            headers={"User-Agent": user_agent, "Accept": "application/json"},
+            headers={"User-Agent": self.user_agent, "Accept": "application/json"},
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_BUFFER,
             timeout=self._timeout,
@@ -124,7 +118,7 @@ class Transport:
                 wait = _wait(error, request.retry, backoff)
                 if wait is None or loop.time() - started + wait > self.timeouts.retries:
                     raise
-                await self._sleep(wait)
+                await self.sleep(wait)
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:

@@ -1,7 +1,5 @@
 """Volumes and the claims on them, as far as they decide where a pod can run."""
 
-from msgspec import field
-
 from karpool.model.scheduling import NodeSelector
 from karpool.wire.objects import Object, Wire
 
@@ -37,9 +35,9 @@ class VolumeSpec(Wire):
     node_affinity: VolumeNodeAffinity | None = None
     local: LocalSource | None = None
     host_path: LocalSource | None = None
-    aws_elastic_block_store: dict[str, object] | None = field(name="awsElasticBlockStore", default=None)
-    gce_persistent_disk: dict[str, object] | None = field(name="gcePersistentDisk", default=None)
-    azure_disk: dict[str, object] | None = field(name="azureDisk", default=None)
+    aws_elastic_block_store: dict[str, object] | None = None
+    gce_persistent_disk: dict[str, object] | None = None
+    azure_disk: dict[str, object] | None = None
 
 
 class PersistentVolume(Object):

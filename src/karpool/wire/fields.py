@@ -36,9 +36,7 @@ def written_path(path: Path) -> str:
     """A path as text: `spec.containers[0].resources.requests.cpu`."""
     text = ""
     for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif _PLAIN_KEY.fullmatch(part):
+        if isinstance(part, str) and _PLAIN_KEY.fullmatch(part):
             text += f".{part}" if text else part
         else:
             text += f"[{part}]"
