@@ -34,8 +34,6 @@ class TimeWindow(Wire):
 
 
 class PoolConfig(Wire):
-    """The configuration of one pool."""
-
     enabled: bool = False
     cpu_limit: float | None = field(name="scaleDownCPURequestRatioLimit", default=None)
     """A node whose requested CPU is under this ratio is under-used."""
@@ -59,8 +57,6 @@ NOT_ENABLED: Final = PoolConfig()
 
 
 class Config(Wire):
-    """The configuration of all pools, by name."""
-
     node_pools: dict[str, PoolConfig] = {}
 
     def pool(self, name: str) -> PoolConfig:

@@ -116,20 +116,15 @@ class _Decider:
         return CompactionDecision(self.now, counts, verdicts, tuple(self.chosen))
 
     def _choose(self, views: Sequence[NodeView], count: PoolCount) -> None:
-        """Choose a node of a pool, and say why its other under-used nodes stay."""
         by_pool = pool_blockers(views[0].config, count, self.now)
-        able = []
+        first: NodeView | None = None
         for view in sorted((view for view in views if view.underutilized), key=lambda view: view.order):
             reasons = (*blockers(view, self.pdbs, self.now, self.settings), *by_pool)
+            if first is not None and not reasons:
+                reasons = (_another_first(first, view),)
             self.reasons[view.name] = reasons
             if not reasons:
-                able.append(view)
-        first: NodeView | None = None
-        for view in able:
-            if first is None:
                 first = self._try(view)
-            else:
-                self.reasons[view.name] = (_another_first(first, view),)
 
     def _try(self, view: NodeView) -> NodeView | None:
         """Choose a node if its pods have a place, and no chosen node's pods go to it."""

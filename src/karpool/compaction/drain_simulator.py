@@ -37,8 +37,6 @@ class SimulatedRemoval:
 
 
 class DrainSimulator:
-    """Simulates drains on a cluster that some nodes are leaving already."""
-
     def __init__(self, objects: Objects, leaving: Collection[str]) -> None:
         # Without claims and pools, pods go to existing nodes only.
         self._snapshot = Snapshot(replace(objects, node_claims=(), node_pools=()))

@@ -29,7 +29,6 @@ class GaugeSample(NamedTuple):
 
 
 def measure(decision: CompactionDecision) -> list[GaugeSample]:
-    """All gauges, for every pool and node, enabled or not."""
     return [*_of_pools(decision), *(sample for verdict in decision.nodes for sample in _of_node(verdict))]
 
 

@@ -154,7 +154,6 @@ def marked_long_enough_at(view: NodeView, now: datetime, settings: CompactionSet
 
 
 def node_blockers(view: NodeView, now: datetime) -> Iterator[Reason]:
-    """The annotations that block a drain, and an earlier scale-down that was given up."""
     node, retry = view.node, view.mark.retry_after
     if node.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
         message = f"has {SCALE_DOWN_DISABLED}, so the autoscaler would not remove it"

@@ -20,7 +20,6 @@ def next_start(config: PoolConfig, count: PoolCount, now: datetime, settings: Co
 
 
 def paced_pools(decision: CompactionDecision, config: Config, settings: CompactionSettings) -> dict[str, datetime]:
-    """The pools whose chosen node must wait, each with the time when it may start."""
     counts = {count.name: count for count in decision.pools}
     names = (chosen.pool for chosen in decision.chosen)
     starts = {name: next_start(config.pool(name), counts[name], decision.time, settings) for name in names}

@@ -66,8 +66,6 @@ class CompactorSettings:
 
 
 class Compactor:
-    """One process of the compactor; `run` returns after a stop."""
-
     def __init__(
         self,
         settings: CompactorSettings,

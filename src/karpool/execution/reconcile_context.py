@@ -25,8 +25,6 @@ PodsOn = Callable[[str], Sequence[Pod]]
 
 @dataclass
 class ReconcileContext:
-    """Collects the actions of one pass, and the state for the next one."""
-
     objects: Objects
     state: ExecutionState
     now: datetime

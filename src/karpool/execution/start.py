@@ -56,7 +56,6 @@ def start_command(
 
 
 def destinations(command: Command) -> frozenset[str]:
-    """The existing nodes that a command moves pods to; they are nominated when it starts."""
     return frozenset(move.target for move in command.moves if isinstance(move.target, str))
 
 

@@ -96,13 +96,11 @@ class ApiActuator:
     async def _succeeds(self, actions: list[a.Action]) -> bool:
         try:
             await self._write(actions)
-        except NotLeadingError:
-            self._failures += 1
-            return False
         except ApiError as error:
             self._failures += 1
-            about = " ".join(_object_of(actions[0]))
-            _log.warning("action failed", action=type(actions[0]).__name__, about=about, error=str(error))
+            if not isinstance(error, NotLeadingError):
+                about = " ".join(_object_of(actions[0]))
+                _log.warning("action failed", action=type(actions[0]).__name__, about=about, error=str(error))
             return False
         return True
 

@@ -28,8 +28,6 @@ MOST_EVENTS: Final = 50
 
 
 class DecisionReporter(DecisionObserver):
-    """Reports every decision; decisions do not depend on it."""
-
     def __init__(
         self,
         store: ClusterStore,
@@ -134,7 +132,6 @@ class DecisionReporter(DecisionObserver):
 
 
 def _event_message(node: str, reason: Reason) -> str:
-    """A reason in an Event on a node, with its object if that is not the node."""
     about = "" if reason.object in ("", f"Node {node}") else f"{reason.object} "
     return f"{reason.code}: {about}{reason.message}"
 

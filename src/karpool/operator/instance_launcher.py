@@ -18,8 +18,6 @@ from karpool.operator.providers.protocol import Instances, InsufficientCapacityE
 
 _log = structlog.get_logger()
 CONCURRENT_LAUNCHES: Final = 100
-FIRST_RETRY: Final = 1.0
-LAST_RETRY: Final = 60.0
 GC_INTERVAL: Final = 120.0
 """How often to look for instances without a claim, and claims without an instance, in seconds."""
 _GC_MINIMUM_AGE: Final = timedelta(seconds=30)
@@ -27,8 +25,6 @@ Alive = Callable[[], bool]
 
 
 class InstanceLauncher:
-    """Makes sure that every claim gets its instance, and that instances of deleted claims are terminated."""
-
     def __init__(
         self,
         instances: Instances,
@@ -65,7 +61,7 @@ class InstanceLauncher:
         self._done.clear()
 
     async def _launch(self, claim: NodeClaim) -> None:
-        uid, backoff = claim.metadata.uid, Backoff(first=FIRST_RETRY, most=LAST_RETRY)
+        uid, backoff = claim.metadata.uid, Backoff(first=1.0, most=60.0)
         try:
             while not await self._attempt(claim):
                 await asyncio.sleep(backoff.next())
@@ -151,8 +147,7 @@ class InstanceLauncher:
                 await self._instances.terminate_orphan(provider_id)
         for claim in self._store.claims.listed():
             if claim.status.provider_id not in existing and self._was_registered(claim):
-                gone = a.SetClaimCondition(claim.name, INSTANCE_TERMINATING, "True", TERMINATED)
-                await self._writer.edit([gone])
+                await self._writer.edit([a.SetClaimCondition(claim.name, INSTANCE_TERMINATING, "True", TERMINATED)])
 
     def _was_registered(self, claim: NodeClaim) -> bool:
         created = claim.metadata.creation_timestamp

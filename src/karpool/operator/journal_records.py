@@ -35,8 +35,6 @@ class RequestedNode(DocumentPart, frozen=True, kw_only=True):
 
 
 class DecisionRecord(JournalRecord, frozen=True, kw_only=True, tag="Decision"):
-    """A command that was decided, and why every other node stays."""
-
     method: str
     reason: str
     decision: str
@@ -65,8 +63,6 @@ class StartedRecord(JournalRecord, frozen=True, kw_only=True, tag="Begun"):
 
 
 class DroppedRecord(JournalRecord, frozen=True, kw_only=True, tag="Dropped"):
-    """A command that was not started, because its validation failed."""
-
     method: str
     reason: str
     nodes: tuple[str, ...]
@@ -82,8 +78,6 @@ class RolledBackRecord(JournalRecord, frozen=True, kw_only=True, tag="RolledBack
 
 
 class ProvisionedRecord(JournalRecord, frozen=True, kw_only=True, tag="Provisioned"):
-    """Nodes that were requested for pending pods, and the pods that no node can take."""
-
     new_nodes: tuple[RequestedNode, ...]
     unschedulable: tuple[Unschedulable, ...]
 

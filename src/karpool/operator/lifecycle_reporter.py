@@ -85,7 +85,6 @@ def _fields(claim: NodeClaim) -> dict[str, str]:
 
 
 def _cause(claim: NodeClaim) -> str:
-    """Why a claim is deleted, as far as it shows."""
     disruption = condition(claim.status.conditions, DISRUPTION_REASON)
     if disruption is not None and disruption.status == "True":
         return disruption.reason

@@ -56,8 +56,6 @@ Record = Callable[[RecordEvent], None]
 
 
 class Operator:
-    """One process of the controller; `run` returns after a stop."""
-
     def __init__(
         self,
         settings: RunSettings,

@@ -10,8 +10,6 @@ ByPool = Mapping[str, Sequence[StateNode]]
 
 
 class PoolNodes:
-    """All nodes of a store, and claims whose node is not registered yet."""
-
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
         self._seen = (-1, -1)

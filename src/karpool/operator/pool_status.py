@@ -32,8 +32,6 @@ _NOT_TRIED: Final = Condition(
 
 @dataclass(frozen=True, slots=True)
 class DesiredPoolStatus:
-    """The fields of a status that Karpool owns."""
-
     conditions: tuple[Condition, ...]
     resources: Mapping[str, Quantity]
 
@@ -81,7 +79,6 @@ def _condition(kind: str, reason: str, message: str, *, holds: bool | None) -> C
 
 
 def _ready(conditions: Sequence[Condition | None]) -> Condition:
-    """Ready if all conditions are true; otherwise with the reason and message of the first that is not."""
     for status in ("False", "Unknown"):
         for entry in conditions:
             if entry is not None and entry.status == status:

@@ -15,8 +15,6 @@ TOO_MANY: Final = 2
 
 
 class RegistrationHealth:
-    """The last outcomes of each pool, since the pool changed and this process started."""
-
     def __init__(self) -> None:
         self._pools: dict[str, tuple[str, int]] = {}
         self._outcomes: dict[str, deque[bool]] = {}

@@ -89,8 +89,6 @@ class Behaviour:
 
 
 class Kwok:
-    """Creates Node objects for claims, and knows which offerings are short."""
-
     def __init__(
         self,
         client: Client,
@@ -159,7 +157,6 @@ class Kwok:
     async def _register(
         self, claim: NodeClaim, entry: InstanceType, labels: Mapping[str, str], behaviour: Behaviour
     ) -> None:
-        """Create the Node after its delay, and retry until that works."""
         backoff = Backoff(first=0.1, most=10.0)
         try:
             await asyncio.sleep(behaviour.registration)
