@@ -12,7 +12,7 @@ from karpool.catalog.expressions import parse_expressions, select
 from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offering, cheapest
 from karpool.catalog.overrides import unknown_types
 from karpool.catalog.pricing import cheapest_launch_price
-from karpool.cli.catalog_options import catalog_options
+from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.input_options import output_option
 from karpool.model.labels import ARCH, ON_DEMAND, OS, RESERVED, SPOT
 from karpool.report.formatting import amount, count, resource
@@ -54,12 +54,13 @@ EXIT STATUS
 @click.argument("expressions", metavar="[EXPRESSION]...", nargs=-1)
 @output_option("table", "json", text="A table for people or a document for programs.")
 @catalog_options
-def catalog(expressions: tuple[str, ...], output: str, catalog: Catalog) -> None:
+def catalog(expressions: tuple[str, ...], output: str, catalog_opener: CatalogOpener) -> None:
     """List instance types with what they hold and what they cost, cheapest first.
 
     Prices are US dollars an hour. An unknown price is shown as `?` in the table and as null in JSON; `-` means that
     the type is not offered that way. What a node has is listed next to what it leaves for pods.
     """
+    catalog = catalog_opener()
     misspelt = unknown_types(catalog)
     if misspelt:
         raise InputError.at("--price", f"the catalogue has no type {misspelt[0]}")

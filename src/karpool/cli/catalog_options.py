@@ -61,15 +61,6 @@ _OPTIONS: Final = (
 
 
 def catalog_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command the catalogue options; it gets what they open as `catalog`."""
-
-    def opened(catalog_opener: CatalogOpener, **rest: Any) -> R:
-        return command(catalog=catalog_opener(), **rest)
-
-    return catalog_opener_options(wraps(command)(opened))
-
-
-def catalog_opener_options(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the catalogue options; it gets a function that opens the catalogue, as `catalog_opener`."""
 
     @wraps(command)

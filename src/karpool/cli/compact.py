@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from karpool.cli.cluster_source import read_objects
 from karpool.cli.decision_options import read_time
+from karpool.cli.errors import unknown_node
 from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option, with_options
 from karpool.cli.live_cluster import Purpose, query_cluster
 from karpool.cli.progress import progress
@@ -25,7 +26,7 @@ from karpool.model.objects import Objects
 from karpool.report.compaction_document import Compaction, compaction_document
 from karpool.report.compaction_node_document import CompactionNode, compaction_node
 from karpool.report.document import to_json
-from karpool.wire.problems import InputError, one_line, suggestion
+from karpool.wire.problems import InputError, one_line
 from karpool.wire.sources import STDIN, ManifestSource, display_name, read_source
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -205,11 +206,13 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
         else:
             config = _config(file, source.files)
         objects, settings = read_objects(source, report, Purpose.COMPACT), _settings(given)
-        result = (
-            compaction_document(decide(objects, config, now, settings))
-            if name is None
-            else compaction_node(explain(objects, config, now, _known(objects, name), settings))
-        )
+        result: Compaction | CompactionNode
+        if name is None:
+            result = compaction_document(decide(objects, config, now, settings))
+        elif name in (names := [node.name for node in objects.nodes]):
+            result = compaction_node(explain(objects, config, now, name, settings))
+        else:
+            raise unknown_node("--node", name, names)
     _warn(objects, config, settings)
     _show(result, given)
 
@@ -235,14 +238,6 @@ def _show(result: Compaction | CompactionNode, given: Mapping[str, Any]) -> None
         from karpool.report.terminal import Screen
 
         print_compaction_node(result, Screen(sys.stdout))
-
-
-def _known(objects: Objects, name: str) -> str:
-    names = [node.name for node in objects.nodes]
-    if name not in names:
-        hint = suggestion(name, names)
-        raise InputError.at("--node", f"there is no node {name!r} among the {len(names)} that were read{hint}")
-    return name
 
 
 def _config(name: str | None, files: tuple[str, ...]) -> Config:

@@ -2,12 +2,13 @@
 
 import os
 import sys
+from collections.abc import Collection
 from typing import Any, Final
 
 import click
 
 from karpool.kube.errors import ApiError
-from karpool.wire.problems import InputError, one_line
+from karpool.wire.problems import InputError, one_line, suggestion
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
@@ -54,6 +55,11 @@ def say(message: str, status: int) -> int:
     """Print one line on standard error; the status comes back for the caller to exit with."""
     click.echo(f"karpool: {one_line(message)}".encode("utf-8", "backslashreplace"), err=True)
     return status
+
+
+def unknown_node(option: str, name: str, names: Collection[str]) -> InputError:
+    hint = suggestion(name, names)
+    return InputError.at(option, f"there is no node {name!r} among the {len(names)} that were read{hint}")
 
 
 def _open_closed_streams() -> None:

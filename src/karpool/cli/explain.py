@@ -1,20 +1,17 @@
 """`karpool explain`: everything about one node."""
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_opener_options
+from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
+from karpool.cli.errors import unknown_node
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.progress import progress
 from karpool.report.document import to_json
-from karpool.wire.problems import InputError, suggestion
-
-if TYPE_CHECKING:
-    from karpool.disruption.context import DecisionContext
 
 EPILOG: Final = f"""{READS_LIVE}
 \b
@@ -35,7 +32,7 @@ EXIT STATUS
 @click.argument("node", metavar="NODE")
 @cluster_options
 @output_option("table", "json")
-@catalog_opener_options
+@catalog_options
 @decision_options
 def explain(node: str, source: ClusterInput, output: str, catalog_opener: CatalogOpener, choices: Choices) -> None:
     """Show a node's price and use, every rule that keeps it or lets it go, and where each of its pods would land.
@@ -49,7 +46,10 @@ def explain(node: str, source: ClusterInput, output: str, catalog_opener: Catalo
     from karpool.report.assemble import explanation
 
     context = cluster.context(choices)
-    candidate = context.candidate(_row(context, node))
+    rows = context.snapshot.nodes.rows
+    if node not in rows:
+        raise unknown_node("NODE", node, rows)
+    candidate = context.candidate(rows[node])
     document = explanation(context, explain_node(DecisionPass(context), candidate))
     if output == "json":
         click.echo(to_json(document))
@@ -58,11 +58,3 @@ def explain(node: str, source: ClusterInput, output: str, catalog_opener: Catalo
         from karpool.report.terminal import Screen
 
         print_explanation(document, Screen(sys.stdout))
-
-
-def _row(context: "DecisionContext", name: str) -> int:
-    rows = context.snapshot.nodes.rows
-    if name not in rows:
-        hint = suggestion(name, rows)
-        raise InputError.at("NODE", f"there is no node {name!r} among the {len(rows)} that were read{hint}")
-    return rows[name]

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_opener_options
+from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
@@ -48,7 +48,7 @@ EXIT STATUS
 )
 @output_option("table", "json", "html", text="Tables for people, a document for programs, or a page for a browser.")
 @click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason.")
-@catalog_opener_options
+@catalog_options
 @decision_options
 def plan(
     *,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_opener_options
+from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.decision_options import Choices, rule_options
 from karpool.cli.input_options import KubeContext, kube_options, with_options
 from karpool.cli.service import LOG_OPTIONS, run_service
@@ -17,7 +17,6 @@ from karpool.wire.duration import parse_duration
 from karpool.wire.problems import InputError
 
 if TYPE_CHECKING:
-    from karpool.kube.target import Target
     from karpool.operator.settings import RunSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -127,17 +126,19 @@ _OPTIONS: Final = (
 @click.command(epilog=EPILOG, context_settings={"auto_envvar_prefix": "KARPOOL"})
 @partial(with_options, options=_OPTIONS)
 @kube_options
-@catalog_opener_options
+@catalog_options
 @rule_options
 def run(*, kube: KubeContext, catalog_opener: CatalogOpener, choices: Choices, **given: Any) -> NoReturn:
     """Run the controller: provision, consolidate, drain and terminate, until it is stopped."""
     from karpool.kube.kubeconfig import find_target
+    from karpool.operator.operator import Operator
 
     own_catalog = default_catalog(given["provider"])
     if own_catalog is not None and not catalog_opener.chosen:
         catalog_opener = replace(catalog_opener, source=own_catalog)
     settings = _settings(given, choices, complete=catalog_opener.complete)
-    _run(settings, find_target(kube.context, kube.kubeconfig), catalog_opener)
+    operator = Operator(settings, find_target(kube.context, kube.kubeconfig), catalog_opener.for_cluster)
+    run_service(operator.run, settings.shutdown_timeout, settings.log_format, settings.log_level)
 
 
 def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "RunSettings":
@@ -172,10 +173,3 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
         log_format=LogFormat(given["log_format"]),
         log_level=LogLevel(given["log_level"]),
     )
-
-
-def _run(settings: "RunSettings", target: "Target", opener: CatalogOpener) -> NoReturn:
-    from karpool.operator.operator import Operator
-
-    operator = Operator(settings, target, opener.for_cluster)
-    run_service(operator.run, settings.shutdown_timeout, settings.log_format, settings.log_level)

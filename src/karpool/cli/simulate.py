@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from karpool.catalog.builtin import is_region
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import AWS, KWOK
-from karpool.cli.catalog_options import CatalogOpener, catalog_opener_options
+from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.input_options import output_option
 from karpool.cli.progress import progress
 from karpool.model.loading import load
@@ -83,7 +83,7 @@ EXIT STATUS
 )
 @click.option("--length", metavar="DURATION", help="How long to measure, such as 24h.  [default: as the scenario says]")
 @output_option("table", "json", "html", text="A table for people, a document for programs, or a page with plots.")
-@catalog_opener_options
+@catalog_options
 def simulate(
     *,
     scenario: str,

@@ -18,7 +18,6 @@ from karpool.virtual.curves import seconds
 from karpool.virtual.recorder import RunSummary
 from karpool.virtual.statistics import Estimate, estimate, paired
 
-KIND: Final = "Simulation"
 Numbers = dict[str, float | None]
 _DIGITS: Final = 6
 _MOST_POINTS: Final = 300
@@ -37,7 +36,7 @@ _NUMBERS: Final = re.compile(rb"\[\n\s+([-+.\deEnul,\s]*?)\n\s+\]")
 
 class Simulation(DocumentPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
-    kind: str = KIND
+    kind: str = "Simulation"
     scenario: str
     description: str
     seed: int

@@ -70,9 +70,9 @@ class VirtualActuator:
             case a.CreateClaim():
                 self.api.create_claim(action.claim)
             case a.DeleteClaim():
-                self.api.delete_claim(action.name, action.uid)
+                self.api.delete(self.store.claims, action.name, action.uid)
             case a.DeleteNode():
-                self.api.delete_node(action.name, action.uid)
+                self.api.delete(self.store.nodes, action.name, action.uid)
             case a.EvictPod():
                 self.api.evict(action.key, action.uid)
             case a.DeletePod():

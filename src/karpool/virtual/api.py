@@ -55,13 +55,8 @@ class Api:
         store.pods.put(with_metadata(pod, deletion_timestamp=ends))
         return True
 
-    def delete_node(self, name: str, uid: str | None = None) -> None:
-        self._delete(self.world.store.nodes, name, uid)
-
-    def delete_claim(self, name: str, uid: str | None = None) -> None:
-        self._delete(self.world.store.claims, name, uid)
-
-    def _delete(self, store: Store[T], key: str, uid: str | None) -> None:
+    def delete(self, store: Store[T], key: str, uid: str | None = None) -> None:
+        """Delete a node or a claim, which stays as long as it has finalizers."""
         obj = get_by_uid(store, key, uid)
         if obj is None:
             return

@@ -93,13 +93,10 @@ class Autoscaler:
         snapshot = self.cluster_state.snapshot
         rows = [snapshot.nodes.rows[node.name] for node in self.members(group) if node.name in snapshot.nodes.rows]
         number = int(snapshot.pods.class_of[snapshot.pods.rows[pod.key]])
-        if rows:
-            suited = snapshot.shapes.suits[snapshot.classes.signature[number], snapshot.nodes.shape[rows]].any()
-        else:
-            suited = True
+        suits = snapshot.shapes.suits[snapshot.classes.signature[number], snapshot.nodes.shape[rows]]
         entry, _ = self._offers[group.name][0]
         requests, room = snapshot.classes.requests[number], snapshot.resources.room(entry.allocatable)
-        return bool(suited and (requests[: len(room)] <= room).all())
+        return bool((not rows or suits.any()) and (requests[: len(room)] <= room).all())
 
     def _nodes_for(self, group: NodeGroup, pods: list[Pod]) -> int:
         """How many empty nodes hold these pods, by their sum."""

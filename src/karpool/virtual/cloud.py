@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from msgspec.structs import replace
-
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.model import labels as names
 from karpool.model.node import Node
@@ -19,7 +17,7 @@ from karpool.model.scheduling import Taint
 from karpool.provisioning.instances import choose_offering, instance_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import obtainable, offering_key
 from karpool.virtual.api import Api, get_by_uid
-from karpool.virtual.changes import with_condition
+from karpool.virtual.changes import with_condition, with_metadata, with_status
 from karpool.virtual.curves import seconds
 from karpool.virtual.random_streams import waiting_time
 from karpool.virtual.scenario import Fault, Interruptions, Shortage
@@ -83,7 +81,7 @@ class VirtualCloud:
         choice = self._choose(requirements)
         if choice is None:
             self.failed_launches += 1
-            self.api.delete_claim(name, uid)
+            self.api.delete(self.world.store.claims, name, uid)
             return
         entry, offering = choice
         if offering.reservation_id is not None:
@@ -115,19 +113,14 @@ class VirtualCloud:
         return instance
 
     def _report(self, claim: NodeClaim, instance: Instance, requirements: Requirements) -> None:
-        labels = {
-            **instance_labels(instance.entry, instance.offering, instance.price, requirements),
-            **claim.metadata.labels,
-        }
-        launched = with_condition(claim, "Launched", "True", self.world.queue.moment, reason="Launched")
-        status = replace(
-            launched.status,
+        launched = with_status(
+            with_condition(claim, "Launched", "True", self.world.queue.moment, reason="Launched"),
             provider_id=PROVIDER + instance.name,
             capacity=dict(instance.entry.capacity),
             allocatable=dict(instance.entry.allocatable),
         )
-        metadata = replace(claim.metadata, labels={**labels, **claim.metadata.labels})
-        self.world.store.claims.put(replace(launched, metadata=metadata, status=status))
+        labels = instance_labels(instance.entry, instance.offering, instance.price, requirements)
+        self.world.store.claims.put(with_metadata(launched, labels={**labels, **claim.metadata.labels}))
 
     def _register(self, name: str, uid: str) -> None:
         claim = get_by_uid(self.world.store.claims, name, uid)
@@ -202,7 +195,7 @@ class VirtualCloud:
         """Delete the claim as interruption handlers do, and take the instance away after the warning."""
         if self.instances.get(name) is instance:
             self.interrupted += 1
-            self.api.delete_claim(name)
+            self.api.delete(self.world.store.claims, name)
             self.world.queue.after(warning, partial(self._reclaim, name, instance))
 
     def _reclaim(self, name: str, instance: Instance) -> None:

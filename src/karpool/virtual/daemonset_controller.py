@@ -6,10 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.cluster.daemons import Daemon, daemons
-from karpool.model.labels import UNREGISTERED_TAINT
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.model.scheduling import Taint
 from karpool.model.workloads import DaemonSet, PodTemplate, WorkloadSpec
 from karpool.virtual.workload_controller import WorkloadController, reference
 from karpool.wire.objects import Metadata
@@ -48,7 +46,10 @@ class DaemonSetController(WorkloadController):
 
     def _create_on(self, name: str) -> None:
         node = self.world.store.nodes.get(name)
-        if node is None or name in self._pod_on or not self.daemon.runs_on(node.metadata.labels, _taints(node)):
+        if node is None or name in self._pod_on:
+            return
+        taints = tuple(taint for taint in node.spec.taints if taint.key not in TOLERATED)
+        if not self.daemon.runs_on(node.metadata.labels, taints):
             return
         pod = self.next_name(self.workload.name)
         self._pod_on[name] = f"{self.workload.namespace}/{pod}"
@@ -68,7 +69,3 @@ class DaemonSetController(WorkloadController):
 
     def reconcile(self) -> None:
         """Nothing to do: changes of nodes and pods are handled one by one."""
-
-
-def _taints(node: Node) -> tuple[Taint, ...]:
-    return tuple(taint for taint in node.spec.taints if taint.key not in TOLERATED or taint.key == UNREGISTERED_TAINT)

@@ -19,7 +19,7 @@ from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodSpec, PodStatus
-from karpool.virtual.changes import with_metadata
+from karpool.virtual.changes import with_metadata, with_status
 from karpool.virtual.cloud import PROVIDER, VirtualCloud
 from karpool.virtual.controller_manager import ControllerManager
 from karpool.virtual.deployment_controller import REVISION, DeploymentController
@@ -92,8 +92,7 @@ def _load_node(cloud: VirtualCloud, node: Node, claim: NodeClaim | None) -> None
     store = cloud.world.store
     if claim is not None:
         renamed = with_metadata(claim, name=node.name, uid=f"claim-{node.name}")
-        status = replace(renamed.status, provider_id=PROVIDER + node.name, node_name=node.name)
-        store.claims.put(replace(renamed, status=status))
+        store.claims.put(with_status(renamed, provider_id=PROVIDER + node.name, node_name=node.name))
     cloud.start(node.name, *offered)
     placed = with_metadata(node, uid=f"node-{node.name}")
     store.nodes.put(replace(placed, spec=replace(placed.spec, provider_id=PROVIDER + node.name)))

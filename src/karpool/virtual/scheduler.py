@@ -57,21 +57,18 @@ class Scheduler:
         infeasible: set[int] = set()
         for pod in pods:
             # Pods of one workload share their spec: if none fits one of them, none fits any.
-            if id(pod.spec) not in infeasible:
-                self._schedule(pod, infeasible)
+            node = None if id(pod.spec) in infeasible else self._node_for(pod, infeasible)
+            if node is not None:
+                self._bind(pod, node)
             elif pod.key not in self._unschedulable:
                 self._mark_unschedulable(pod)
 
-    def _schedule(self, pod: Pod, infeasible: set[int]) -> None:
+    def _node_for(self, pod: Pod, infeasible: set[int]) -> str | None:
         row = self.cluster_state.snapshot.pods.rows[pod.key]
         node = self.select_node(row)
-        if node is not None:
-            self._bind(pod, node)
-            return
-        if depends_on_no_other_pod(self.cluster_state.snapshot, row):
+        if node is None and depends_on_no_other_pod(self.cluster_state.snapshot, row):
             infeasible.add(id(pod.spec))
-        if pod.key not in self._unschedulable:
-            self._mark_unschedulable(pod)
+        return node
 
     def select_node(self, pod: int) -> str | None:
         """The feasible node with the best score for the pod of a row, the first by name if several have it."""

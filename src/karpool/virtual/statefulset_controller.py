@@ -25,7 +25,7 @@ class StatefulSetController(WorkloadController):
     def reconcile(self) -> None:
         """Take one step: create the next missing pod, remove the last surplus one, or replace an old one."""
         for number in self._ordinals:
-            pod = self._pod(number)
+            pod = self.world.store.pods.get(f"{self.workload.namespace}/{self.workload.name}-{number}")
             if pod is None:
                 self._create(number)
                 return
@@ -45,9 +45,6 @@ class StatefulSetController(WorkloadController):
         """A pod of the initial cluster keeps its labels and its volumes whenever it is recreated."""
         self._adopted[pod.name] = pod.metadata.labels, replace(self.spec, volumes=pod.spec.volumes)
         super().adopt(with_label(pod, REVISION, str(self.revision)))
-
-    def _pod(self, number: int) -> Pod | None:
-        return self.world.store.pods.get(f"{self.workload.namespace}/{self.workload.name}-{number}")
 
     def _create(self, number: int) -> None:
         name = f"{self.workload.name}-{number}"
