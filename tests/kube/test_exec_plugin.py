@@ -24,6 +24,7 @@ from tests.kube.scripted_server import ScriptedServer, raw_object, refuses, says
 
 from karpool.kube.errors import CredentialsError
 from karpool.kube.exec_plugin import ExecPlugin, PluginCredentials
+from karpool.kube.kubeconfig_files import ExecConfig
 from karpool.live.resources import NODES
 
 
@@ -61,7 +62,7 @@ def test_what_a_plugin_said_is_kept_until_it_expires(tmp_path: Path) -> None:
     clock = [now]
 
     async def scenario() -> None:
-        credentials = PluginCredentials(ExecPlugin(api_version=V1, command=str(path)), now=lambda: clock[0])
+        credentials = PluginCredentials(ExecPlugin(ExecConfig(api_version=V1, command=str(path))), now=lambda: clock[0])
         await asyncio.gather(*(credentials.headers() for _ in range(5)))
         clock[0] = now + timedelta(minutes=59)
         await credentials.headers()
@@ -79,7 +80,7 @@ def test_a_refused_token_makes_the_plugin_run_once_for_all_who_ask(tmp_path: Pat
 
     async def scenario() -> None:
         async with ScriptedServer(refuses(401, "Unauthorized"), says(raw_object("a"))) as server:
-            credentials = PluginCredentials(ExecPlugin(api_version=V1, command=str(path)))
+            credentials = PluginCredentials(ExecPlugin(ExecConfig(api_version=V1, command=str(path))))
             async with server.client(credentials=credentials) as client:
                 await client.get(NODES, "a")
             assert [request.headers["Authorization"] for request in server.requests] == [

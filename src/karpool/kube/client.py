@@ -127,11 +127,7 @@ class Client:
         Close it (`contextlib.aclosing`) when leaving early. An object that cannot be decoded counts as deleted.
         `on_open` is called when the server has accepted the watch.
         """
-        params = {
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(max(1, round(timeout_seconds))),
-        }
+        params = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(max(1, round(timeout_seconds)))}
         if field_selector:
             params["fieldSelector"] = field_selector
         if resource_version:
@@ -213,16 +209,11 @@ class Client:
         body: bytes | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        return await self._send(
-            Request(
-                verb=method.lower(),
-                path=path,
-                params=params or {},
-                body=body,
-                content_type=content_type,
-                retry=Retry.READ if method == "GET" else Retry.WRITE,
-            )
+        retry = Retry.READ if method == "GET" else Retry.WRITE
+        request = Request(
+            verb=method.lower(), path=path, params=params or {}, body=body, content_type=content_type, retry=retry
         )
+        return await self._send(request)
 
     async def _send(self, request: Request) -> bytes:
         return await self._open.send(request, self.write_gate)

@@ -150,10 +150,7 @@ class LeaderElector:
                 lease = await self.lock.read()
                 if lease is not None and lease.spec.holder_identity == self.identity:
                     free = replace(
-                        lease.spec,
-                        holder_identity="",
-                        lease_duration_seconds=_SHORTEST_LEASE,
-                        renew_time=self.wall(),
+                        lease.spec, holder_identity="", lease_duration_seconds=_SHORTEST_LEASE, renew_time=self.wall()
                     )
                     await self.lock.update(free, lease.metadata.resource_version)
         except (ApiError, TimeoutError) as error:

@@ -15,6 +15,7 @@ import msgspec
 from karpool.kube.clock import utc_now
 from karpool.kube.credentials import Certificate, bearer, is_header
 from karpool.kube.errors import UNDECODABLE, CredentialsError
+from karpool.kube.kubeconfig_files import ExecConfig
 from karpool.wire.objects import Timestamp
 from karpool.wire.problems import one_line
 
@@ -26,17 +27,12 @@ _LONGEST_STDERR: Final = 300
 _SHORTEST_SECRET: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """A program to run for credentials; arguments and environment may hold secrets and are not shown."""
+    """A program to run for credentials; its configuration may hold secrets and is not shown."""
 
-    api_version: str
-    command: str
-    arguments: tuple[str, ...] = field(default=(), repr=False)
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    config: ExecConfig
     folder: Path = Path()
-    interactive: str = "IfAvailable"
-    install_hint: str = ""
     cluster: Mapping[str, Any] | None = field(default=None, repr=False)
     """The cluster as the program is given it, if it asks for that."""
 
@@ -95,16 +91,17 @@ class PluginCredentials:
 async def _run(plugin: ExecPlugin) -> _Status:
     program = _program(plugin)
     interactive = _is_interactive(plugin)
+    variables = {variable.name: variable.value for variable in plugin.config.env}
     exec_info = {"KUBERNETES_EXEC_INFO": _exec_info(plugin, interactive=interactive)}
     try:
         process = await asyncio.create_subprocess_exec(
             program,
-            *plugin.arguments,
+            *plugin.config.args,
             stdin=None if interactive else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             # A person must see what the program asks.
             stderr=None if interactive else asyncio.subprocess.PIPE,
-            env={**os.environ, **plugin.environment, **exec_info},
+            env={**os.environ, **variables, **exec_info},
         )
     except OSError as error:
         raise CredentialsError(f"{_name(plugin)} cannot be started: {error.strerror}") from error
@@ -124,30 +121,30 @@ async def _run(plugin: ExecPlugin) -> _Status:
 
 
 def _name(plugin: ExecPlugin) -> str:
-    return f"the credential plugin {plugin.command}"
+    return f"the credential plugin {plugin.config.command}"
 
 
 def _program(plugin: ExecPlugin) -> str:
-    command = str(plugin.folder / plugin.command) if os.sep in plugin.command else plugin.command
-    program = shutil.which(command)
+    command, install_hint = plugin.config.command, one_line(plugin.config.install_hint.strip())
+    program = shutil.which(plugin.folder / command if os.sep in command else command)
     if program is None:
-        hint = f": {one_line(plugin.install_hint.strip())}" if plugin.install_hint else "; install it or correct PATH"
+        hint = f": {install_hint}" if install_hint else "; install it or correct PATH"
         raise CredentialsError(f"{_name(plugin)} is not there or cannot be run{hint}")
-    return program
+    return str(program)
 
 
 def _is_interactive(plugin: ExecPlugin) -> bool:
     available = sys.stdin is not None and sys.stdin.isatty()
-    if plugin.interactive == "Always" and not available:
+    if plugin.config.interactive_mode == "Always" and not available:
         raise CredentialsError(f"{_name(plugin)} needs a person at a terminal")
-    return available and plugin.interactive != "Never"
+    return available and plugin.config.interactive_mode != "Never"
 
 
 def _exec_info(plugin: ExecPlugin, *, interactive: bool) -> str:
     spec: dict[str, Any] = {"interactive": interactive}
     if plugin.cluster is not None:
         spec["cluster"] = plugin.cluster
-    info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
+    info = {"apiVersion": plugin.config.api_version, "kind": "ExecCredential", "spec": spec}
     return msgspec.json.encode(info).decode()
 
 
@@ -157,8 +154,8 @@ def _read(plugin: ExecPlugin, stdout: bytes) -> _Status:
         answer = msgspec.json.decode(stdout, type=_Answer)
     except UNDECODABLE:
         raise CredentialsError(f"{_name(plugin)} did not write an ExecCredential") from None
-    if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
-        raise CredentialsError(f"{_name(plugin)} did not write an ExecCredential of {plugin.api_version}")
+    if answer.kind != "ExecCredential" or answer.api_version != plugin.config.api_version:
+        raise CredentialsError(f"{_name(plugin)} did not write an ExecCredential of {plugin.config.api_version}")
     status = answer.status
     if status is None or not (status.token or status.client_certificate_data):
         raise CredentialsError(f"{_name(plugin)} gave neither a token nor a certificate")
@@ -171,7 +168,7 @@ def _read(plugin: ExecPlugin, stdout: bytes) -> _Status:
 
 def _without_secrets(plugin: ExecPlugin, text: str) -> str:
     """The program's error output without arguments and environment values."""
-    for secret in (*plugin.environment.values(), *plugin.arguments):
+    for secret in (*(variable.value for variable in plugin.config.env), *plugin.config.args):
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")
     return one_line(text.strip())[:_LONGEST_STDERR]

@@ -94,19 +94,9 @@ def _plugin(
         raise user.wrong("exec.command", "is missing; name the program to run")
     if config.api_version not in API_VERSIONS:
         raise user.wrong("exec.apiVersion", f"is not supported; use {' or '.join(API_VERSIONS)}")
-    mode = config.interactive_mode or "IfAvailable"
-    if mode not in _INTERACTIVE:
+    if config.interactive_mode not in ("", *_INTERACTIVE):
         raise user.wrong("exec.interactiveMode", f"use one of {', '.join(_INTERACTIVE)}")
-    return ExecPlugin(
-        api_version=config.api_version,
-        command=config.command,
-        arguments=config.args,
-        environment={variable.name: variable.value for variable in config.env},
-        folder=user.file.parent,
-        interactive=mode,
-        install_hint=config.install_hint,
-        cluster=_cluster_info(cluster) if config.provide_cluster_info else None,
-    )
+    return ExecPlugin(config, user.file.parent, _cluster_info(cluster) if config.provide_cluster_info else None)
 
 
 def _cluster_info(cluster: KubeconfigEntry[KubeconfigCluster]) -> dict[str, Any]:

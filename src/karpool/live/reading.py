@@ -77,10 +77,7 @@ class ClusterReading:
 
 
 async def read_cluster(
-    client: Client,
-    *,
-    resources: Kinds = DECIDED_ON,
-    progress: Progress = lambda _what, _done, _all: None,
+    client: Client, *, resources: Kinds = DECIDED_ON, progress: Progress = lambda _what, _done, _all: None
 ) -> ClusterReading:
     """List the resources at the same time; kinds that the cluster does not have or does not show are empty."""
     done = 0
