@@ -18,10 +18,9 @@ from tests.strategies import Cluster, clusters
 
 from karpool.disruption.command import Command, Method
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.evaluate import Footprint
 from karpool.disruption.plan import Plan, Planner, PlanStep, context_of
 from karpool.disruption.predict import predicted_node
-from karpool.disruption.refusal_cache import RefusalCache
+from karpool.disruption.refusal_cache import Footprint, RefusalCache
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import DisruptionSettings, Order, Partition
 from karpool.disruption.single_node_refusals import SingleNodeRefusals

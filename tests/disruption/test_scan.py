@@ -11,7 +11,8 @@ from tests.strategies import Cluster
 
 from karpool.disruption.command import Command
 from karpool.disruption.context import Candidate, DecisionContext, price_of
-from karpool.disruption.evaluate import Evaluator, Footprint, footprint_of
+from karpool.disruption.evaluate import Evaluator, footprint_of
+from karpool.disruption.refusal_cache import Footprint
 from karpool.disruption.search import Proposal
 from karpool.disruption.settings import DisruptionSettings
 from karpool.disruption.single_node_refusals import classes_with_room
@@ -118,4 +119,4 @@ def test_a_class_enters_where_a_node_has_room_for_some_of_its_levels(
     held = context(*given_)
     for rows in ([], held.rows()[:1], held.rows()):
         expected = [any(naively(held, row, number) for row in rows) for number in range(held.snapshot.classes.size)]
-        assert classes_with_room(held, rows).tolist() == expected
+        assert classes_with_room(held.snapshot, rows).tolist() == expected

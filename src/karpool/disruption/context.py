@@ -28,7 +28,9 @@ from karpool.disruption.node_facts import NodeFactsCache
 from karpool.disruption.pdbs import PdbLimits, currently_reschedulable
 from karpool.disruption.pods import blocks_until
 from karpool.disruption.policies import HAIR, Worth
+from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.snapshot_diff import SnapshotDiff
 from karpool.model.labels import CAPACITY_TYPE, SPOT
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
@@ -88,6 +90,16 @@ class Memo:
         self.candidate_pods = CandidatePods()
         self.enlisted: dict[int, Candidate] = {}
         self.consolidatable: dict[int, tuple[Candidate, bool]] = {}
+        self.refusals = RefusalCache()
+        self._diff = SnapshotDiff()
+
+    def forget_refusals(self, closed: Array, *, limited: bool) -> None:
+        """Drop the refusals of earlier passes that changes of the snapshot may have made wrong."""
+        change = self._diff.change(self.engine.snapshot, closed, limited=limited)
+        if change is None:
+            self.refusals = RefusalCache()
+        else:
+            self.refusals.forget(self.engine.snapshot, change)
 
 
 class DecisionContext:
@@ -186,7 +198,10 @@ class DecisionContext:
 
     def expected(self, pod: Pod) -> bool:
         """Whether a pod is not on its node yet: it is only expected there."""
-        return pod.key in self.pending or pod.key in self.leaving
+        if not self.pending and not self.leaving:
+            return False
+        key = pod.key
+        return key in self.pending or key in self.leaving
 
     # -- facts that hold until the snapshot changes --------------------------------------------------------------
 

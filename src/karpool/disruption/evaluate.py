@@ -9,6 +9,7 @@ import numpy as np
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
 from karpool.disruption.context import Candidate, DecisionContext
 from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.refusal_cache import Footprint
 from karpool.disruption.replacements import ReplacementFinder, about
 from karpool.disruption.search import Proposal
 from karpool.model.reasons import Reason
@@ -17,25 +18,6 @@ from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.placement import Placement
 from karpool.packing.refusals import refusals, sentence
 from karpool.packing.scan import Scan
-
-
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """What an answer depends on: if none of it changes, neither does the answer."""
-
-    nodes: frozenset[int]
-    groups: frozenset[int]
-    classes: frozenset[int]
-    opened: bool
-
-    def union(self, other: "Footprint") -> "Footprint":
-        """What two answers together depend on."""
-        return Footprint(
-            self.nodes | other.nodes,
-            self.groups | other.groups,
-            self.classes | other.classes,
-            self.opened or other.opened,
-        )
 
 
 @dataclass(frozen=True, slots=True)

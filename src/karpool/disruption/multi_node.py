@@ -6,9 +6,10 @@ from typing import Final
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.evaluate import Footprint, footprint_of
+from karpool.disruption.evaluate import footprint_of
 from karpool.disruption.partition import bins
 from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.refusal_cache import Footprint
 from karpool.disruption.search import STRATEGIES, Judged, Proposal
 from karpool.model.reasons import Reason
 

@@ -153,7 +153,7 @@ class Planner:
         step = PlanStep(len(self.steps) + 1, command, named)
         self.steps.append(step)
         change = apply(self.context, command, named)
-        self.refusals.forget(self.context, change)
+        self.refusals.forget(self.context.snapshot, change)
         self._say("Planning steps", len(self.steps), None)
 
     def _new_name(self) -> str:

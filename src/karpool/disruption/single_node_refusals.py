@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from karpool.cluster.arrays import Array, grown
-from karpool.disruption.context import DecisionContext
+from karpool.cluster.snapshot import Snapshot
 from karpool.model.reasons import Reason
 from karpool.packing.scan import Scan
 
@@ -70,9 +70,8 @@ class SingleNodeRefusals:
         self.valid[stale] = 0
 
 
-def classes_with_room(context: DecisionContext, rows: Sequence[int]) -> Array:
+def classes_with_room(snapshot: Snapshot, rows: Sequence[int]) -> Array:
     """Which classes of pods some node has room for, at any level of their preferences; rules about other pods aside."""
-    snapshot = context.snapshot
     size, width = snapshot.classes.size, len(snapshot.resources)
     requests, signature = snapshot.classes.requests[:size, :width], snapshot.classes.signature[:size]
     taken = np.zeros(size, dtype=np.bool_)
