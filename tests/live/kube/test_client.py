@@ -179,6 +179,8 @@ def test_an_eviction_is_for_one_pod_and_asks_its_budget(control_plane: ControlPl
             await client.delete(PODS, "free", namespace=space, grace_seconds=0)
             with pytest.raises(NotFoundError):
                 await client.evict(space, "free", free)
+            # Other tests read the whole cluster.
+            await client.delete(PODS, "web", namespace=space, grace_seconds=0)
 
     asyncio.run(scenario())
 
