@@ -8,7 +8,7 @@ from typing import Final
 
 from karpool.catalog.families import MachineSpec, machines
 from karpool.catalog.instance_types import InstanceType, offerings_in
-from karpool.catalog.overhead import DISK, GIB, lost_disk, lost_memory, max_pods, reserved_cpu
+from karpool.catalog.overhead import DISK, GIB, LOST_DISK, lost_memory, max_pods, reserved_cpu
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, REGION, SPOT, ZONE
 from karpool.model.requirements import DOES_NOT_EXIST, Requirement, Requirements, one_of
 from karpool.wire.quantity import NANO, Quantity
@@ -54,7 +54,7 @@ def _instance_type(machine: MachineSpec, region: str) -> InstanceType:
         overhead={
             "cpu": reserved_cpu(machine.vcpus),
             "memory": lost_memory(machine.gib, pods),
-            "ephemeral-storage": lost_disk(),
+            "ephemeral-storage": LOST_DISK,
         },
         offerings=offerings_in(zones_of(region), prices),
     )

@@ -53,10 +53,7 @@ _FIELDS: Final = {
 
 
 class _FieldError(Exception):
-    def __init__(self, field: str, what: str) -> None:
-        super().__init__(field, what)
-        self.field = field
-        self.what = what
+    """A mistake: the field, and what is wrong with it."""
 
 
 def read_types(data: bytes, file: str) -> tuple[InstanceType, ...]:
@@ -66,12 +63,12 @@ def read_types(data: bytes, file: str) -> tuple[InstanceType, ...]:
         name = entry.get("name") if isinstance(entry, dict) else None
         where = f"type {name:.80}" if isinstance(name, str) else f"type [{position}]"
         try:
-            made = _instance_type(_decoded(entry), types)
+            instance_type = _instance_type(_decoded(entry), types)
         except _FieldError as error:
-            raise InputError(
-                Problem(file=file, object=where, field=error.field, rule="InvalidCatalog", message=error.what)
-            ) from None
-        types[made.name] = made
+            field, message = error.args
+            problem = Problem(file=file, object=where, field=field, rule="InvalidCatalog", message=message)
+            raise InputError(problem) from None
+        types[instance_type.name] = instance_type
     if not types:
         raise InputError.at(file, "lists no instance types; write at least one, or leave out --catalog")
     return tuple(types.values())
@@ -180,16 +177,16 @@ def _requirement(written: FileRequirement, field: str) -> Requirement:
     for position, value in enumerate(written.values):
         _check_label_value(f"{field}.values[{position}]", value)
     try:
-        made = requirement(written.operator, written.values)
+        rule = requirement(written.operator, written.values)
     except ValueError as error:
         raise _FieldError(f"{field}.operator", str(error)) from None
     key = canonical(written.key)
-    if key in (ZONE, CAPACITY_TYPE) and (made.complement or not made.values):
+    if key in (ZONE, CAPACITY_TYPE) and (rule.complement or not rule.values):
         raise _FieldError(field, f"{key} of an offering needs operator In with a value")
-    if key == CAPACITY_TYPE and not made.values <= set(CAPACITY_TYPES):
-        unknown = ", ".join(sorted(made.values - set(CAPACITY_TYPES)))
+    if key == CAPACITY_TYPE and not rule.values <= set(CAPACITY_TYPES):
+        unknown = ", ".join(sorted(rule.values - set(CAPACITY_TYPES)))
         raise _FieldError(f"{field}.values", f"unknown capacity type {unknown}; use one of {', '.join(CAPACITY_TYPES)}")
-    return made
+    return rule
 
 
 def _check_label_value(field: str, value: str) -> None:

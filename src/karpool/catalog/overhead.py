@@ -18,8 +18,8 @@ MEMORY_BASE: Final = 255 * MIB
 MEMORY_PER_POD: Final = 11 * MIB
 MEMORY_EVICTION: Final = 100 * MIB
 DISK: Final = 20 * GIB
-DISK_RESERVED: Final = 1 * GIB
-DISK_EVICTION: Final = DISK // 10
+LOST_DISK: Final = Quantity((1 * GIB + DISK // 10) * NANO)
+"""Disk that pods cannot have: 1Gi, and a tenth before eviction."""
 
 PODS: Final = ((1, 8), (2, 29), (8, 58), (16, 110), (48, 234))
 PODS_LARGEST: Final = 250
@@ -47,8 +47,3 @@ def lost_memory(gib: int, pods: int) -> Quantity:
     """Memory that pods cannot have: the hypervisor's 7.5%, 255Mi and 11Mi for each pod, 100Mi before eviction."""
     hypervisor = -(-gib * 1024 * HYPERVISOR_PERMILLE // 1000) * MIB
     return Quantity((hypervisor + MEMORY_BASE + MEMORY_PER_POD * pods + MEMORY_EVICTION) * NANO)
-
-
-def lost_disk() -> Quantity:
-    """Disk that pods cannot have: 1Gi, and a tenth before eviction."""
-    return Quantity((DISK_RESERVED + DISK_EVICTION) * NANO)

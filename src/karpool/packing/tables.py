@@ -118,7 +118,7 @@ class TableCache:
         stricts: dict[Requirements, int] = {}
         levels = self.snapshot.classes.levels
         self.class_strict = np.array(
-            [stricts.setdefault(x.strict, len(stricts)) for x in levels] or [0], dtype=np.int32
+            [stricts.setdefault(level.strict, len(stricts)) for level in levels] or [0], dtype=np.int32
         )
         self.strict_mask = np.ones((max(1, len(stricts)), keys, most), dtype=np.uint8)
         for requirements, number in stricts.items():

@@ -44,10 +44,9 @@ class RequirementColumns:
 
     def silent(self, key: str) -> Mask:
         """The rows that say nothing of a key."""
-        if key not in self.columns or None not in self.sets[key]:
-            return np.full(self.size, key not in self.columns)
-        silent: Mask = self.columns[key] == self.sets[key].index(None)
-        return silent
+        if key not in self.columns:
+            return np.ones(self.size, dtype=np.bool_)
+        return np.array([rule is None for rule in self.sets[key]], dtype=np.bool_)[self.columns[key]]
 
     def values(self, key: str) -> list[frozenset[str]]:
         """The listed values of a key, row by row."""

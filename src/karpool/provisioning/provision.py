@@ -1,5 +1,6 @@
 """NodeClaims for pending pods, and for pods whose nodes go."""
 
+import itertools
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
 from karpool.packing.refusals import refusals, sentence
-from karpool.packing.result import NewNode, PlacementResult
+from karpool.packing.result import PlacementResult
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim, with_offered_kinds
 
 
@@ -62,16 +63,8 @@ def _claims(
         requirements = with_offered_kinds(new.requirements, new.instance_types, catalog)
         pods = tuple(snapshot.pods.get(snapshot.pods.rows[key]) for key in new.pods)
         request = NodeRequest(requirements, new.instance_types, pods, new.min_values_relaxed)
-        name = _free_name(new, number, taken, now)
+        names = (claim_name(new.pool, now.isoformat(), f"{number}", f"{n}", *new.pods[:1]) for n in itertools.count())
+        name = next(name for name in names if name not in taken)
         taken.add(name)
         claims.append(new_claim(pools[new.pool], request, name=name, daemons=snapshot.daemons))
     return tuple(claims)
-
-
-def _free_name(new: NewNode, number: int, taken: Collection[str], now: datetime) -> str:
-    attempt = 0
-    while True:
-        name = claim_name(new.pool, now.isoformat(), str(number), str(attempt), *new.pods[:1])
-        if name not in taken:
-            return name
-        attempt += 1
