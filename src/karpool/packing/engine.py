@@ -87,7 +87,7 @@ class Engine:
         try:
             yield trial
         finally:
-            undo(self.memory.table, 0)
+            undo(self.memory.table)
             if trial.runs > 1:
                 self.space.forget_candidates()
 

@@ -4,7 +4,7 @@ from karpool.cluster.arrays import Array
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import inner
 from karpool.packing.kernels.journal import add_to_domain, add_to_total
-from karpool.packing.kernels.topology import claim_allows
+from karpool.packing.kernels.topology import hosts_allow
 
 
 @inner
@@ -22,7 +22,7 @@ def try_claim(m: Array, claim: int, class_: int, labels: int, fresh: bool) -> in
         if c.claim_host(m)[claim, c.blocked(m)[at]] > 0:
             return c.NEVER
     answer = c.NO
-    if claim_allows(m, claim):
+    if hosts_allow(m, c.claim_host(m).T, claim):
         answer = try_volumes(m, claim, class_, labels, fresh)
     return c.NEVER if answer == c.NO and not c.state(m)[c.TENTATIVE] else answer
 
@@ -244,26 +244,22 @@ def hold_reservations(m: Array, claim: int, requirement: int) -> int:
     stamp = c.state(m)[c.STAMP]
     for at in range(c.state(m)[c.FITTING]):
         c.type_mark(m)[c.fitting(m)[at]] = stamp
-    for number in range(c.sizes(m)[c.RESERVATION_IDS]):
-        c.new_held(m)[number] = 0
-    compatible, holds, held = False, False, False
+    c.new_held(m)[:] = 0
+    compatible = False
     for at in range(c.sizes(m)[c.RESERVED_OFFERINGS]):
         if c.type_mark(m)[c.reserved_type(m)[at]] == stamp and c.reserved_ok(m)[requirement, at]:
             number = c.reserved_id(m)[at]
             compatible = True
             if c.claim_held(m)[claim, number] or c.reservations(m)[number] > 0:
                 c.new_held(m)[number] = 1
-                holds = True
-    for number in range(c.sizes(m)[c.RESERVATION_IDS]):
-        held = held or c.claim_held(m)[claim, number] == 1
-    if c.state(m)[c.STRICT_RESERVED] and not holds and (compatible or held):
+    could_hold = compatible or c.claim_held(m)[claim].any()
+    if c.state(m)[c.STRICT_RESERVED] and could_hold and not c.new_held(m).any():
         return c.RESERVED_ERROR
     return c.YES
 
 
 @inner
 def commit(m: Array, claim: int, class_: int, labels: int, requirement: int) -> int:
-    """Put a pod on a claim."""
     begin = c.counted_start(m)[labels]
     for at in range(begin, begin + c.counted_length(m)[labels]):
         number = c.group_filter(m)[c.counted_by(m)[at]]

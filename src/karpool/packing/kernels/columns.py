@@ -187,14 +187,7 @@ ALL_FIT = 18
 STATE_SIZE = 19
 
 # Indices of the column `sizes`.
-NODES = 0
-RESOURCES = 1
-ORDINARY = 2
-TEMPLATES = 3
-RESERVED_OFFERINGS = 4
-RESERVATION_IDS = 5
-FILTERS = 6
-SIZES = 7
+NODES, RESOURCES, ORDINARY, TEMPLATES, RESERVED_OFFERINGS, RESERVATION_IDS, FILTERS, SIZES = range(8)
 
 # Answers of kernels. After one named NEED_, Python adds what is missing and calls the kernel again. NO may change with
 # the next placement, NEVER holds until the run ends, for all pods that are alike.
@@ -212,12 +205,7 @@ NEVER = 10
 NEED_PRICES = 11
 
 # Which array a journal entry is about.
-FREE = 0
-BY_DOMAIN = 1
-BY_HOST = 2
-TOTAL = 3
-SEEN = 4
-LIVE = 5
+FREE, BY_DOMAIN, BY_HOST, TOTAL, SEEN, LIVE = range(6)
 
 # How many batches of pods that are alike are remembered at a time: a power of two.
 BATCHES = 128

@@ -23,13 +23,13 @@ def room_for(m: Array, entries: int) -> bool:
 
 
 @compiled
-def undo(m: Array, mark: int) -> None:
-    """Put back everything that was changed since the journal had `mark` entries."""
+def undo(m: Array) -> None:
+    """Put back everything that was changed."""
     free = c.free(m).reshape(-1)
     by_domain = c.by_domain(m).reshape(-1)
     by_host = c.by_host(m).reshape(-1)
     seen = c.nodes_seen(m).reshape(-1)
-    for entry in range(c.state(m)[c.LOG_USED] - 1, mark - 1, -1):
+    for entry in range(c.state(m)[c.LOG_USED] - 1, -1, -1):
         array, index, old = c.log_array(m)[entry], c.log_index(m)[entry], c.log_old(m)[entry]
         if array == c.FREE:
             free[index] = old
@@ -43,7 +43,7 @@ def undo(m: Array, mark: int) -> None:
             seen[index] = old
         elif array == c.LIVE:
             c.live(m)[index] = old
-    c.state(m)[c.LOG_USED] = mark
+    c.state(m)[c.LOG_USED] = 0
 
 
 @inner

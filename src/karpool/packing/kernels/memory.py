@@ -28,7 +28,6 @@ class LayoutError(Exception):
 
     def __init__(self, name: str, axis: str, *, has: int, needs: int) -> None:
         super().__init__(f"{name} has room for {has} {axis}, but there are {needs}")
-        self.name, self.axis, self.has, self.needs = name, axis, has, needs
 
 
 @intrinsic

@@ -78,7 +78,7 @@ def accepts(m: Array, class_: int, node: int, exempt: int, suited: bool) -> bool
         return False
     if not suited and not suits(m, class_, node):
         return False
-    if not fits(m, node, class_) or not ports_free(m, class_, node):
+    if not fits(m, node, class_) or used_port(m, class_, node) != c.UNSET:
         return False
     if not attaches(m, class_, node):
         return False
@@ -94,13 +94,13 @@ def suits(m: Array, class_: int, node: int) -> bool:
 
 
 @inner
-def ports_free(m: Array, class_: int, node: int) -> bool:
-    """Whether no pod on a node uses a host port that a pod wants."""
+def used_port(m: Array, class_: int, node: int) -> int:
+    """The row of the first host port that a pod wants and another pod on a node uses, else c.UNSET."""
     begin = c.blocked_start(m)[class_]
     for at in range(begin, begin + c.blocked_length(m)[class_]):
         if c.by_host(m)[c.blocked(m)[at], node] > 0:
-            return False
-    return True
+            return int(c.blocked(m)[at])
+    return c.UNSET
 
 
 @inner
@@ -121,7 +121,6 @@ def attaches(m: Array, class_: int, node: int) -> bool:
 
 @inner
 def put_on_node(m: Array, class_: int, labels: int, node: int) -> None:
-    """Put a pod on a node."""
     width = c.free(m).shape[1]
     for column in range(c.sizes(m)[c.RESOURCES]):
         wanted = c.class_requests(m)[class_, column]

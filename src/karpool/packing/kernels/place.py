@@ -197,8 +197,7 @@ def clear_claim(m: Array, claim: int, template: int) -> None:
     c.claim_pods(m)[claim] = 0
     c.claim_relaxed(m)[claim] = 0
     c.claim_host(m)[claim, :] = 0
-    for number in range(c.sizes(m)[c.RESERVATION_IDS]):
-        c.claim_held(m)[claim, number] = 0
+    c.claim_held(m)[claim, :] = 0
     limited = False
     for column in range(c.sizes(m)[c.RESOURCES]):
         c.claim_used(m)[claim, column] = 0

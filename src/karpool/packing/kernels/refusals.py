@@ -9,18 +9,11 @@ from karpool.cluster.arrays import Array
 from karpool.cluster.codes import GONE
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import compiled, inner
-from karpool.packing.kernels.nodes import attaches, fits, ports_free
+from karpool.packing.kernels.nodes import attaches, fits, used_port
 from karpool.packing.kernels.topology import consider, domains_allow, hosts_allow
 
 STEP = 1 << 24
-SHAPE = 1
-ATTACH = 2
-PORT = 3
-RESOURCE = 4
-HOST = 5
-TOPOLOGY = 6
-CLOSED = 7
-FITS = 8
+SHAPE, ATTACH, PORT, RESOURCE, HOST, TOPOLOGY, CLOSED, FITS = range(1, 9)
 
 
 @compiled
@@ -83,8 +76,9 @@ def refused_by_node(m: Array, class_: int, node: int) -> int:
     column = missing_resource(m, class_, node, ordinary, c.sizes(m)[c.RESOURCES])
     if column != c.UNSET:
         return int(ATTACH * STEP + column)
-    if not ports_free(m, class_, node):
-        return int(PORT * STEP + used_port(m, class_, node))
+    port = used_port(m, class_, node)
+    if port != c.UNSET:
+        return int(PORT * STEP + port)
     if not fits(m, node, class_):
         return int(RESOURCE * STEP + max(0, missing_resource(m, class_, node, 0, ordinary)))
     host = c.signature_host(m)[signature]
@@ -102,16 +96,6 @@ def missing_resource(m: Array, class_: int, node: int, first: int, end: int) -> 
         if wanted > free and (wanted > 0 or column < c.sizes(m)[c.ORDINARY]):
             return column
     return c.UNSET
-
-
-@inner
-def used_port(m: Array, class_: int, node: int) -> int:
-    """The row of the first wanted host port that a pod on a node uses."""
-    begin = c.blocked_start(m)[class_]
-    for at in range(begin, begin + c.blocked_length(m)[class_]):
-        if c.by_host(m)[c.blocked(m)[at], node] > 0:
-            return int(c.blocked(m)[at])
-    return 0
 
 
 @inner

@@ -48,7 +48,7 @@ def scan(
         if not progress[PLACING]:
             for position in range(node_start[at], node_start[at + 1]):
                 if remove(m, nodes[position]) != c.DONE:
-                    undo(m, 0)
+                    undo(m)
                     return c.NEED_LOG
             start_queue(m, first, count, pods, flags, limits[min(at, len(limits) - 1)], reservations)
             progress[PLACING] = 1
@@ -69,7 +69,7 @@ def scan(
             elif target == c.UNPLACED:
                 opened[at] = 1
             mark_rules(m, at, pods[first + item], on_classes, on_groups)
-        undo(m, 0)
+        undo(m)
         progress[AT] = at + 1
         progress[PLACING] = 0
         if answer == c.YES:
@@ -110,7 +110,8 @@ def judge(m: Array, first: int, count: int, flags: Array, most: int, below: floa
         return c.YES
     price = 0.0
     for claim in range(claims):
-        if c.claim_relaxed(m)[claim] or holds_reservation(m, claim):
+        # The price of a reservation is not that of the requirements.
+        if c.claim_relaxed(m)[claim] or c.claim_held(m)[claim].any():
             return c.YES
         requirement = c.claim_requirement(m)[claim]
         if not c.priced(m)[requirement]:
@@ -118,15 +119,6 @@ def judge(m: Array, first: int, count: int, flags: Array, most: int, below: floa
             return c.NEED_PRICES
         price += cheapest(m, claim, requirement)
     return c.YES if price < below else c.NO
-
-
-@inner
-def holds_reservation(m: Array, claim: int) -> bool:
-    """Whether a new node holds a reservation, so that its price is not that of its requirements."""
-    for number in range(c.sizes(m)[c.RESERVATION_IDS]):
-        if c.claim_held(m)[claim, number]:
-            return True
-    return False
 
 
 @inner
@@ -155,5 +147,4 @@ def mark_rules(m: Array, at: int, pod: int, on_classes: Array, on_groups: Array)
 
 @inner
 def mark(bits: Array, row: int, number: int) -> None:
-    """Set one bit of a row."""
     bits[row, number >> 3] |= np.uint8(1 << (number & 7))

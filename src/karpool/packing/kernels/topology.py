@@ -144,7 +144,7 @@ def allow_affinity(m: Array, group: int, class_: int, labels: int, slot: int) ->
 
 @inner
 def hosts_allow(m: Array, counts: Array, at: int) -> bool:
-    """Whether a host's counts, column `at` of a matrix of rows, are as the pod needs them."""
+    """Whether the counts of a node or claim, column `at` of a matrix of rows, are as the pod needs them."""
     for cap in range(c.state(m)[c.CAPS]):
         if counts[c.cap_row(m)[cap], at] > c.cap_most(m)[cap]:
             return False
@@ -155,21 +155,7 @@ def hosts_allow(m: Array, counts: Array, at: int) -> bool:
 
 
 @inner
-def claim_allows(m: Array, claim: int) -> bool:
-    """Whether a claim's counts are as the pod needs them."""
-    counts = c.claim_host(m)
-    for cap in range(c.state(m)[c.CAPS]):
-        if counts[claim, c.cap_row(m)[cap]] > c.cap_most(m)[cap]:
-            return False
-    for need in range(c.state(m)[c.NEEDS]):
-        if not c.need_boot(m)[need] and counts[claim, c.need_row(m)[need]] == 0:
-            return False
-    return True
-
-
-@inner
 def domains_allow(m: Array, node: int) -> bool:
-    """Whether the domains of a node are allowed."""
     for slot in range(c.state(m)[c.KEYS]):
         domain = c.domain(m)[node, c.keys(m)[slot]]
         if domain < 0 or not c.allow_node(m)[slot, domain]:
