@@ -66,13 +66,7 @@ class CompactorSettings:
 
 
 class Compactor:
-    def __init__(
-        self,
-        settings: CompactorSettings,
-        target: Target,
-        *,
-        pages: Sequence[Page] = (),
-    ) -> None:
+    def __init__(self, settings: CompactorSettings, target: Target, *, pages: Sequence[Page] = ()) -> None:
         """`pages` are served beside metrics and probes."""
         self.settings = settings
         self._pages = pages

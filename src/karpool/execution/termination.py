@@ -45,7 +45,7 @@ def _terminate_claim(context: ReconcileContext, claim: NodeClaim) -> None:
     for node in nodes:
         if not node.terminating:
             context.do(DeleteNode(node.name, node.metadata.uid))
-    if not nodes and (not claim.status.provider_id or _instance_gone(context, claim)):
+    if not nodes and _instance_gone(context, claim):
         context.do(RemoveFinalizer("NodeClaim", claim.name, TERMINATION_FINALIZER))
 
 
@@ -81,7 +81,7 @@ def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | No
     if (
         _drained(context, node, claim, deadline)
         and _detached(context, node, claim, deadline)
-        and (claim is None or not claim.status.provider_id or _instance_gone(context, claim))
+        and (claim is None or _instance_gone(context, claim))
     ):
         context.do(RemoveFinalizer("Node", node.name, TERMINATION_FINALIZER))
 
@@ -134,7 +134,7 @@ def _detached(context: ReconcileContext, node: Node, claim: NodeClaim | None, de
 
 def _instance_gone(context: ReconcileContext, claim: NodeClaim) -> bool:
     """Whether the instance is gone; if not, the provider is asked to terminate it, every few seconds."""
-    if instance_terminated(claim):
+    if not claim.status.provider_id or instance_terminated(claim):
         return True
     again = context.state.terminations.get(claim.metadata.uid, context.now)
     if again <= context.now:

@@ -153,10 +153,7 @@ class Operator:
 
     async def _lead(self, stop: asyncio.Event) -> None:
         recorder = EventRecorder(
-            self.client,
-            uid_of=self.caches.feeds.uid_of,
-            instance=self.identity,
-            on_result=self.metrics.event,
+            self.client, uid_of=self.caches.feeds.uid_of, instance=self.identity, on_result=self.metrics.event
         )
         event_loop = asyncio.get_running_loop()
 

@@ -6,7 +6,6 @@ Annotations of the KWOKNodeClass set delays, shortages and failing launches.
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Final
@@ -53,39 +52,40 @@ class KwokNodeClassSpec(Wire):
 
 
 class KwokNodeClass(Object):
+    """How instances behave; a value that cannot be read counts as none."""
+
     spec: KwokNodeClassSpec = KwokNodeClassSpec()
+
+    @property
+    def registration_delay(self) -> float:
+        delay = self.spec.node_registration_delay
+        return 0.0 if delay is None or delay.delta is None else delay.delta.total_seconds()
+
+    def delay(self, annotation: str) -> float:
+        """The seconds that an annotation asks for."""
+        try:
+            length = parse_duration(self.metadata.annotations.get(annotation, "0s")).delta
+        except ValueError:
+            return 0.0
+        return 0.0 if length is None else length.total_seconds()
+
+    @property
+    def failures(self) -> float:
+        """The ratio of launches that fail."""
+        try:
+            return min(1.0, max(0.0, float(self.metadata.annotations.get(FAILURES, "0"))))
+        except ValueError:
+            return 0.0
+
+    def is_short(self, key: OfferingKey) -> bool:
+        """Whether an offering matches one of the patterns of `type/zone/capacity type` that are not available."""
+        patterns = self.metadata.annotations.get(SHORTAGES, "").split(",")
+        return any(fnmatchcase("/".join(key), pattern.strip()) for pattern in patterns)
 
 
 KWOK_NODE_CLASSES: Final = Resource(
     "karpenter.kwok.sh", "v1alpha1", "kwoknodeclasses", "KWOKNodeClass", namespaced=False, type=KwokNodeClass
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    launch: float = 0.0
-    registration: float = 0.0
-    termination: float = 0.0
-    failures: float = 0.0
-    """The ratio of launches that fail."""
-    shortages: tuple[str, ...] = ()
-    """Patterns of `type/zone/capacity type` that are not available."""
-
-    @classmethod
-    def of(cls, node_class: KwokNodeClass) -> "Behaviour":
-        """The behaviour that a node class asks for; an unreadable value counts as none."""
-        annotations = node_class.metadata.annotations
-        delay = node_class.spec.node_registration_delay
-        return cls(
-            launch=_seconds(annotations.get(LAUNCH_DELAY, "")),
-            registration=0.0 if delay is None or delay.delta is None else delay.delta.total_seconds(),
-            termination=_seconds(annotations.get(TERMINATION_DELAY, "")),
-            failures=_ratio(annotations.get(FAILURES, "")),
-            shortages=tuple(part.strip() for part in annotations.get(SHORTAGES, "").split(",") if part.strip()),
-        )
-
-    def is_short(self, key: OfferingKey) -> bool:
-        return any(fnmatchcase("/".join(key), pattern) for pattern in self.shortages)
 
 
 class Kwok:
@@ -119,14 +119,16 @@ class Kwok:
 
     async def launch(self, claim: NodeClaim) -> LaunchedInstance:
         """Choose an instance; its Node is created after the delay of its class."""
-        behaviour = self._behaviour(claim)
-        await asyncio.sleep(behaviour.launch)
-        self._fail_sometimes(claim, behaviour)
+        node_class = self._classes.get(claim.spec.node_class_ref.name)
+        if node_class is None:
+            raise LaunchError(f"there is no KWOKNodeClass {claim.spec.node_class_ref.name}")
+        await asyncio.sleep(node_class.delay(LAUNCH_DELAY))
+        self._fail_sometimes(claim, node_class.failures)
         requirements = _requirements(claim)
 
         def is_short(entry: InstanceType, offering: Offering) -> bool:
             key = offering_key(entry, offering)
-            if behaviour.is_short(key):
+            if node_class.is_short(key):
                 self._short[key] = self._clock() + SHORTAGE_MEMORY
                 return True
             return False
@@ -137,29 +139,22 @@ class Kwok:
         entry, offering = choice
         labels = instance_labels(entry, offering, self._all.price(offering) or 0.0, requirements)
         if claim.name not in self._registering:
-            self._registering[claim.name] = asyncio.create_task(self._register(claim, entry, labels, behaviour))
+            self._registering[claim.name] = asyncio.create_task(self._register(claim, entry, labels, node_class))
         return LaunchedInstance(PROVIDER + claim.name, labels, entry.capacity, entry.allocatable)
 
-    def _behaviour(self, claim: NodeClaim) -> Behaviour:
-        name = claim.spec.node_class_ref.name
-        node_class = self._classes.get(name)
-        if node_class is None:
-            raise LaunchError(f"there is no KWOKNodeClass {name}")
-        return Behaviour.of(node_class)
-
-    def _fail_sometimes(self, claim: NodeClaim, behaviour: Behaviour) -> None:
+    def _fail_sometimes(self, claim: NodeClaim, ratio: float) -> None:
         """Fail as often as the class asks for, the same claim at the same attempts each time."""
         attempt = self._attempts[claim.name] = self._attempts.get(claim.name, 0) + 1
         digest = hashlib.blake2b(f"{claim.name} {attempt}".encode(), digest_size=8).digest()
-        if int.from_bytes(digest) / 2**64 < behaviour.failures:
+        if int.from_bytes(digest) / 2**64 < ratio:
             raise LaunchError(f"the launch failed, as {FAILURES} asks for")
 
     async def _register(
-        self, claim: NodeClaim, entry: InstanceType, labels: Mapping[str, str], behaviour: Behaviour
+        self, claim: NodeClaim, entry: InstanceType, labels: Mapping[str, str], node_class: KwokNodeClass
     ) -> None:
         backoff = Backoff(first=0.1, most=10.0)
         try:
-            await asyncio.sleep(behaviour.registration)
+            await asyncio.sleep(node_class.registration_delay)
             while True:
                 if await self._node_created(claim, entry, labels):
                     return
@@ -200,7 +195,7 @@ class Kwok:
         if pending is not None:
             pending.cancel()
         node_class = self._classes.get(claim.spec.node_class_ref.name)
-        delay = Behaviour.of(node_class).termination if node_class is not None else 0.0
+        delay = node_class.delay(TERMINATION_DELAY) if node_class is not None else 0.0
         now = asyncio.get_running_loop().time()
         if now < self._terminating.setdefault(claim.name, now + delay):
             return False
@@ -243,18 +238,3 @@ def _requirements(claim: NodeClaim) -> Requirements:
         return requirements
     labels = claim.metadata.labels
     return requirements.intersect(Requirements.of_labels({key: labels[key] for key in _CHOSEN if key in labels}))
-
-
-def _seconds(text: str) -> float:
-    try:
-        length = parse_duration(text).delta if text else None
-    except ValueError:
-        return 0.0
-    return 0.0 if length is None else length.total_seconds()
-
-
-def _ratio(text: str) -> float:
-    try:
-        return min(1.0, max(0.0, float(text))) if text else 0.0
-    except ValueError:
-        return 0.0
