@@ -113,16 +113,11 @@ def set_condition(  # noqa: PLR0917
 ) -> list[Any]:
     """The conditions with one set; its transition time changes only with its status."""
     current: Json = next((entry for entry in conditions if entry.get("type") == kind), {})
-    if (current.get("status"), current.get("reason"), current.get("message")) == (status, reason, message):
+    fields = {"type": kind, "status": status, "reason": reason, "message": message}
+    if fields.items() <= current.items():
         return conditions
     since = current.get("lastTransitionTime") if current.get("status") == status else None
-    fields = {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": since or timestamp(now),
-    }
+    fields["lastTransitionTime"] = since or timestamp(now)
     if not current:
         return [*conditions, fields]
     return [{**entry, **fields} if entry is current else entry for entry in conditions]

@@ -32,12 +32,12 @@ _REFUSALS: Final[dict[str, Callable[[Any], Iterator[Flaw]]]] = {
 class _KarpenterRules(NamedTuple):
     upgrade: Callable[[Any], Any]
     refused: Callable[[Any, Any], Iterator[Flaw]]
-    omitted: Callable[[Any], Iterator[Flaw]]
+    claim_path: str
 
 
 _KARPENTER_RULES: Final = {
-    "NodePool": _KarpenterRules(nodepool_v1beta1.upgraded_pool, pools.refused_pool, pools.omitted_pool),
-    "NodeClaim": _KarpenterRules(nodepool_v1beta1.upgraded_node_claim, pools.refused_claim, pools.omitted_claim),
+    "NodePool": _KarpenterRules(nodepool_v1beta1.upgraded_pool, pools.refused_pool, pools.TEMPLATE),
+    "NodeClaim": _KarpenterRules(nodepool_v1beta1.upgraded_node_claim, pools.refused_claim, "spec"),
 }
 _OWN_TOP_FIELDS: Final = ("apiVersion", "kind", "metadata", "status")
 
@@ -73,7 +73,7 @@ def _read_karpenter(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
     obj = _decode(written, kind)
     if isinstance(obj, Flaw):
         return ObjectReading(refused=(obj,))
-    refused, omitted = rules.refused(obj, written), rules.omitted(written)
+    refused, omitted = rules.refused(obj, written), pools.omitted_fields(written, rules.claim_path)
     return ObjectReading(obj, tuple(refused), tuple(omitted), tuple(_warnings(kind.struct, written, api_version)))
 
 

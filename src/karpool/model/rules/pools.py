@@ -1,7 +1,7 @@
 """Rules of NodePools and NodeClaims.
 
-Three groups: what an API server refuses (`refused_…`), what it requires and decisions do not (`omitted_…`), and what
-only the controller refuses (`controller_flaws`).
+Three groups: what an API server refuses (`refused_…`), what it requires and decisions do not (`omitted_fields`), and
+what only the controller refuses (`controller_flaws`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ from karpool.model.rules.requirements import key_flaws, requirement_flaws, requi
 from karpool.wire.problems import Flaw
 
 POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
-_TEMPLATE: Final = "spec.template.spec"
+TEMPLATE: Final = "spec.template.spec"
 _LARGEST_WEIGHT: Final = 100
 _MOST_LABELS: Final = 100
 
@@ -31,8 +31,8 @@ _MOST_LABELS: Final = 100
 def refused_pool(pool: NodePool, written: Any) -> Iterator[Flaw]:
     """What an API server refuses in a NodePool; `written` is the same object as plain values."""
     yield from weight_flaws(pool.spec.weight)
-    yield from requirement_flaws(pool.spec.template.spec.requirements, f"{_TEMPLATE}.requirements")
-    yield from _claim_span_flaws(written, "spec", "template", "spec")
+    yield from requirement_flaws(pool.spec.template.spec.requirements, f"{TEMPLATE}.requirements")
+    yield from _claim_span_flaws(written, TEMPLATE)
     yield from _disruption_flaws(pool, written)
     yield from _static_flaws(pool)
     yield from _annotation_flaws(pool)
@@ -43,18 +43,20 @@ def refused_claim(claim: NodeClaim, written: Any) -> Iterator[Flaw]:
     yield from _claim_span_flaws(written, "spec")
 
 
-def omitted_pool(written: Any) -> Iterator[Flaw]:
-    spec = value_at(written, "spec", "template", "spec")
+def omitted_fields(written: Any, path: str) -> Iterator[Flaw]:
+    """Fields that an API server requires, and that the spec of a claim at this path leaves out."""
+    spec = value_at(written, *path.split("."))
     if value_at(spec, "requirements") is None:
-        yield Flaw(f"{_TEMPLATE}.requirements", "MissingField", "is missing; list requirements, or write []")
-    yield from _node_class_flaws(spec, f"{_TEMPLATE}.nodeClassRef")
-
-
-def omitted_claim(written: Any) -> Iterator[Flaw]:
-    spec = value_at(written, "spec")
-    if value_at(spec, "requirements") is None:
-        yield Flaw("spec.requirements", "MissingField", "is missing; list requirements, or write []")
-    yield from _node_class_flaws(spec, "spec.nodeClassRef")
+        yield Flaw(f"{path}.requirements", "MissingField", "is missing; list requirements, or write []")
+    place, reference = f"{path}.nodeClassRef", value_at(spec, "nodeClassRef")
+    if reference is None:
+        yield Flaw(place, "NodeClassRef", "is missing; name the group, kind and name of a node class")
+        return
+    for part in ("group", "kind", "name"):
+        if not value_at(reference, part):
+            yield Flaw(
+                f"{place}.{part}", "NodeClassRef", "is missing or empty; a node class needs group, kind and name"
+            )
 
 
 def value_at(value: Any, *path: str) -> Any:
@@ -64,26 +66,16 @@ def value_at(value: Any, *path: str) -> Any:
     return value
 
 
-def _node_class_flaws(spec: Any, path: str) -> Iterator[Flaw]:
-    reference = value_at(spec, "nodeClassRef")
-    if reference is None:
-        yield Flaw(path, "NodeClassRef", "is missing; name the group, kind and name of a node class")
-        return
-    for part in ("group", "kind", "name"):
-        if not value_at(reference, part):
-            yield Flaw(f"{path}.{part}", "NodeClassRef", "is missing or empty; a node class needs group, kind and name")
-
-
 def weight_flaws(weight: int | None) -> Iterator[Flaw]:
     if weight is not None and not 1 <= weight <= _LARGEST_WEIGHT:
         message = f"{weight} is out of range; write 1 to {_LARGEST_WEIGHT}, or leave it out"
         yield Flaw("spec.weight", "WeightRange", message)
 
 
-def _claim_span_flaws(written: Any, *path: str) -> Iterator[Flaw]:
-    spec, place = value_at(written, *path), ".".join(path)
-    yield from span_flaws(value_at(spec, "expireAfter"), f"{place}.expireAfter")
-    yield from span_flaws(value_at(spec, "terminationGracePeriod"), f"{place}.terminationGracePeriod", never=False)
+def _claim_span_flaws(written: Any, path: str) -> Iterator[Flaw]:
+    spec = value_at(written, *path.split("."))
+    yield from span_flaws(value_at(spec, "expireAfter"), f"{path}.expireAfter")
+    yield from span_flaws(value_at(spec, "terminationGracePeriod"), f"{path}.terminationGracePeriod", never=False)
 
 
 def _disruption_flaws(pool: NodePool, written: Any) -> Iterator[Flaw]:
@@ -122,7 +114,7 @@ def _annotation_flaws(pool: NodePool) -> Iterator[Flaw]:
 def controller_flaws(pool: NodePool) -> Iterator[Flaw]:
     """What makes a controller ignore a pool: labels, taints and schedules that can never work."""
     template = pool.spec.template
-    yield from requirement_name_flaws(template.spec.requirements, f"{_TEMPLATE}.requirements")
+    yield from requirement_name_flaws(template.spec.requirements, f"{TEMPLATE}.requirements")
     yield from _label_flaws(template.metadata.labels)
     yield from _taint_flaws(template.spec)
     yield from schedule_flaws(pool.spec.disruption.budgets, "spec.disruption.budgets")
@@ -143,7 +135,7 @@ def _taint_flaws(spec: TemplateSpec) -> Iterator[Flaw]:
     seen: set[tuple[str, str]] = set()
     for name, taints in (("taints", spec.taints), ("startupTaints", spec.startup_taints)):
         for index, taint in enumerate(taints):
-            path = f"{_TEMPLATE}.{name}[{index}]"
+            path = f"{TEMPLATE}.{name}[{index}]"
             if not taint.key:
                 yield Flaw(f"{path}.key", "TaintKey", "is empty; name the taint")
             if (taint.key, taint.effect) in seen:
