@@ -103,15 +103,15 @@ def calendar(
     intervals: list[Interval] = []
     for since, until in pairwise(sorted({start, end} | edges)):
         active = [entry for entry in entries if _within(hours[entry.place], since)]
-        found = _allowance(pool, active, reason, nodes, busy=0)
-        longer = bool(intervals) and intervals[-1].why == found.why
-        intervals.append(Interval(intervals.pop().start if longer else since, until, found.allowed, found.why))
+        allowance = _allowance(pool, active, reason, nodes, busy=0)
+        longer = bool(intervals) and intervals[-1].why == allowance.why
+        intervals.append(Interval(intervals.pop().start if longer else since, until, allowance.allowed, allowance.why))
     return intervals
 
 
 def _within(windows: Sequence[tuple[datetime, datetime]], moment: datetime) -> bool:
-    found = bisect_right(windows, moment, key=lambda window: window[0])
-    return found > 0 and moment < windows[found - 1][1]
+    begun = bisect_right(windows, moment, key=lambda window: window[0])
+    return begun > 0 and moment < windows[begun - 1][1]
 
 
 def _allowance(pool: NodePool, active: Iterable[_Entry], reason: str, nodes: int, busy: int) -> Allowance:
@@ -163,10 +163,10 @@ def _entry(place: int, budget: Budget) -> _Entry:
 
 def _bound(pool: NodePool, entry: _Entry, limit: int, nodes: int, *, busy: int) -> Reason:
     taken = f"; {busy} {'is' if busy == 1 else 'are'} on the way out or not ready" if busy else ""
-    said = f"{entry} allows {limit} of {nodes} nodes at once{taken}"
-    return Reason(ReasonCode.BUDGET_EXHAUSTED, said, f"NodePool {pool.name}")
+    message = f"{entry} allows {limit} of {nodes} nodes at once{taken}"
+    return Reason(ReasonCode.BUDGET_EXHAUSTED, message, f"NodePool {pool.name}")
 
 
 def _unreadable(pool: NodePool, problem: BudgetError) -> Reason:
-    said = f"{problem}; until that is put right, no node of the pool is disrupted"
-    return Reason(ReasonCode.BUDGET_INVALID, said, f"NodePool {pool.name}")
+    message = f"{problem}; until that is put right, no node of the pool is disrupted"
+    return Reason(ReasonCode.BUDGET_INVALID, message, f"NodePool {pool.name}")

@@ -1,4 +1,4 @@
-"""What it costs, in trouble rather than money, to move pods away from a node."""
+"""What it costs, in disruption rather than money, to move pods away from a node."""
 
 import math
 import re
@@ -28,7 +28,7 @@ def deletion_cost(pod: Pod) -> float | None:
 
 
 def eviction_cost(pod: Pod) -> float:
-    """One for an ordinary pod, more for dear and important ones, between -10 and 10."""
+    """One for an ordinary pod, more for expensive and important ones, between -10 and 10."""
     cost = 1.0 + (deletion_cost(pod) or 0.0) / _PER_DELETION_COST + (pod.spec.priority or 0) / _PER_PRIORITY
     return min(_HIGHEST, max(_LOWEST, cost))
 
@@ -54,5 +54,5 @@ def reschedule_cost(costs: Iterable[float]) -> float:
 
 
 def savings_ratio(price: float | None, cost: float) -> float:
-    """Money saved for each unit of trouble; a node of unknown price saves nothing that could be relied on."""
+    """Money saved for each unit of disruption; a node of unknown price saves nothing that could be relied on."""
     return (price or 0.0) / cost

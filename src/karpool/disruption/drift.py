@@ -38,8 +38,8 @@ def _drifted(context: DecisionContext) -> list[tuple[Candidate, Drift]]:
         return []
     eligible = np.array([*context.eligible_rows(), *context.eligible_rows(eventual=True)], dtype=np.int64)
     nodes = [context.candidate(row) for row in eligible[drifted[eligible]].tolist()]
-    found = [(node, how) for node in nodes if (how := context.drift(node)) is not None]
-    return sorted(found, key=lambda entry: entry[0].name)
+    drifts = [(node, how) for node in nodes if (how := context.drift(node)) is not None]
+    return sorted(drifts, key=lambda entry: entry[0].name)
 
 
 def replaced(decision_pass: DecisionPass, candidate: Candidate) -> Command | Reason | None:

@@ -46,8 +46,8 @@ def drift_of(claim: NodeClaim, pool: NodePool | None, catalog: Catalog | None, n
     since = (stored.last_transition_time if stored is not None and known else None) or now
     reason = _template(claim, pool) or _requirements(claim, pool) or _instance_type(claim, catalog, now)
     if reason is None and stored is not None and known:
-        said = stored.message or f"its NodeClaim says that it has drifted ({stored.reason or 'no reason given'})"
-        reason = _reason(stored.reason or ReasonCode.DRIFTED, said, claim)
+        message = stored.message or f"its NodeClaim says that it has drifted ({stored.reason or 'no reason given'})"
+        reason = _reason(stored.reason or ReasonCode.DRIFTED, message, claim)
     return None if reason is None else Drift(reason, since)
 
 
@@ -64,15 +64,15 @@ def _template(claim: NodeClaim, pool: NodePool) -> Reason | None:
 def _requirements(claim: NodeClaim, pool: NodePool) -> Reason | None:
     """The pool has come to ask for labels that the node does not have."""
     wanted = _wanted(pool.spec.template.spec.requirements)
-    found = claim.metadata.labels
+    actual = claim.metadata.labels
     # Few nodes differ in the labels that their pool asks for.
-    key = _conflict(wanted, tuple([(name, found[name]) for name in _names(wanted) if name in found]))
+    key = _conflict(wanted, tuple([(name, actual[name]) for name in _names(wanted) if name in actual]))
     if key is None:
         return None
-    labels = Requirements.of_labels(found)
-    held = f"is {next(iter(labels[key].values))}" if key in labels else "is missing"
-    said = f"NodePool {pool.name} wants {key} {wanted[key]}, and the node's {held}"
-    return _reason(ReasonCode.REQUIREMENTS_DRIFTED, said, claim)
+    labels = Requirements.of_labels(actual)
+    value = f"is {next(iter(labels[key].values))}" if key in labels else "is missing"
+    message = f"NodePool {pool.name} wants {key} {wanted[key]}, and the node's {value}"
+    return _reason(ReasonCode.REQUIREMENTS_DRIFTED, message, claim)
 
 
 @lru_cache(maxsize=256)
@@ -103,12 +103,12 @@ def _instance_type(claim: NodeClaim, catalog: Catalog | None, now: datetime) -> 
         return None
     entry = catalog.by_name.get(name)
     if entry is None or entry.observed:
-        said = f"its type {name} is no longer known"
+        message = f"its type {name} is no longer known"
     elif not _sold(claim, entry, catalog):
-        said = f"its type {name} is no longer offered in its zone and capacity type"
+        message = f"its type {name} is no longer offered in its zone and capacity type"
     else:
         return None
-    return _reason(ReasonCode.INSTANCE_TYPE_NOT_FOUND, said, claim)
+    return _reason(ReasonCode.INSTANCE_TYPE_NOT_FOUND, message, claim)
 
 
 def _sold(claim: NodeClaim, entry: InstanceType, catalog: Catalog) -> bool:
@@ -120,6 +120,6 @@ def _sold(claim: NodeClaim, entry: InstanceType, catalog: Catalog) -> bool:
     return any(labels.conflict(offering.requirements, undefined=known) is None for offering in entry.offerings)
 
 
-def _reason(code: str, said: str, claim: NodeClaim) -> Reason:
+def _reason(code: str, message: str, claim: NodeClaim) -> Reason:
     node = claim.status.node_name
-    return Reason(code, said, f"Node {node}" if node else f"NodeClaim {claim.name}")
+    return Reason(code, message, f"Node {node}" if node else f"NodeClaim {claim.name}")

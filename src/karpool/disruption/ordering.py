@@ -13,7 +13,7 @@ from karpool.disruption.settings import Order
 def in_order(candidates: Iterable[Candidate], order: Order, now: datetime) -> list[Candidate]:
     """Candidates sorted: least trouble first, or most money saved for the trouble first; then by name."""
     if order is Order.COST:
-        return sorted(candidates, key=lambda one: (_lifetime_cost(one, now), one.name))
+        return sorted(candidates, key=lambda node: (_lifetime_cost(node, now), node.name))
     return sorted(candidates, key=attrgetter("by_ratio"))
 
 

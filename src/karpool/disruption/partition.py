@@ -11,14 +11,14 @@ from karpool.model.nodepool import NodePool, as_requirements
 
 def bins(candidates: Sequence[Candidate], partition: Partition) -> list[list[Candidate]]:
     """Candidates split into bins, the one with most nodes first; inside a bin their order stays."""
-    found: dict[Hashable, list[Candidate]] = defaultdict(list)
+    members_of: dict[Hashable, list[Candidate]] = defaultdict(list)
     pools = {candidate.pool.name: candidate.pool for candidate in candidates if candidate.pool is not None}
     kinds = {name: name if len(pools) == 1 else _kind_of(pool, partition) for name, pool in pools.items()}
     for candidate in candidates:
         whole = partition is Partition.NONE or candidate.pool is None
         bin_ = () if whole else (candidate.state.labels.get(ARCH, ""), kinds[candidate.pool_name])
-        found[bin_].append(candidate)
-    return sorted(found.values(), key=lambda members: -len(members))
+        members_of[bin_].append(candidate)
+    return sorted(members_of.values(), key=lambda members: -len(members))
 
 
 def _kind_of(pool: NodePool, partition: Partition) -> Hashable:

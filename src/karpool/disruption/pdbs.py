@@ -85,13 +85,13 @@ def currently_reschedulable(pod: Pod, pdbs: PdbLimits, now: datetime) -> bool:
 
 def _several(pod: Pod, covering: list[PodDisruptionBudget]) -> Reason:
     names = ", ".join(pdb.key for pdb in covering)
-    said = f"{len(covering)} PodDisruptionBudgets cover it ({names}), and Kubernetes evicts no such pod"
-    return Reason(ReasonCode.MULTIPLE_POD_DISRUPTION_BUDGETS, said, f"Pod {pod.key}")
+    message = f"{len(covering)} PodDisruptionBudgets cover it ({names}), and Kubernetes evicts no such pod"
+    return Reason(ReasonCode.MULTIPLE_POD_DISRUPTION_BUDGETS, message, f"Pod {pod.key}")
 
 
 def _never_allows(pod: Pod, pdb: PodDisruptionBudget) -> Reason:
-    said = f"PodDisruptionBudget {pdb.key} is written so that it never allows a disruption"
-    return Reason(ReasonCode.POD_DISRUPTION_BUDGET, said, f"Pod {pod.key}")
+    message = f"PodDisruptionBudget {pdb.key} is written so that it never allows a disruption"
+    return Reason(ReasonCode.POD_DISRUPTION_BUDGET, message, f"Pod {pod.key}")
 
 
 def _allows_nothing(pdb: PodDisruptionBudget) -> str:

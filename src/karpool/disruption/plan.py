@@ -191,13 +191,13 @@ class Planner:
 def _why_it_goes(step: PlanStep, name: str) -> Reason:
     command = step.command
     if command.cause == "Empty":
-        said = "has no pod that needs another place"
+        message = "has no pod that needs another place"
     elif command.replacements:
         types = ", ".join(replacement.instance_types[0] for replacement in command.replacements)
-        said = f"is replaced by {types}"
+        message = f"is replaced by {types}"
     else:
-        said = "its pods fit on nodes that stay"
-    return Reason(str(command.cause), f"{said} (step {step.number})", f"Node {name}")
+        message = "its pods fit on nodes that stay"
+    return Reason(str(command.cause), f"{message} (step {step.number})", f"Node {name}")
 
 
 def plan(

@@ -41,12 +41,12 @@ def blocks_until(pod: Pod, now: datetime) -> Reason | None:
         return None
     value = pod.metadata.annotations[DO_NOT_DISRUPT]
     if until != FOREVER:
-        said = f"has {DO_NOT_DISRUPT} until {clock(until, now)}"
+        message = f"has {DO_NOT_DISRUPT} until {clock(until, now)}"
     elif value == "true":
-        said = f"has {DO_NOT_DISRUPT}"
+        message = f"has {DO_NOT_DISRUPT}"
     else:
-        said = f"has {DO_NOT_DISRUPT} for {value} from its start, and has not started"
-    return Reason(ReasonCode.POD_DO_NOT_DISRUPT, said, f"Pod {pod.key}")
+        message = f"has {DO_NOT_DISRUPT} for {value} from its start, and has not started"
+    return Reason(ReasonCode.POD_DO_NOT_DISRUPT, message, f"Pod {pod.key}")
 
 
 def ignored_protection(pod: Pod) -> Reason | None:
@@ -54,8 +54,8 @@ def ignored_protection(pod: Pod) -> Reason | None:
     try:
         do_not_disrupt(pod)
     except AnnotationError as problem:
-        said = f"{problem.flaws[0].message}, so it is ignored"
-        return Reason(ReasonCode.DO_NOT_DISRUPT_IGNORED, said, f"Pod {pod.key}")
+        message = f"{problem.flaws[0].message}, so it is ignored"
+        return Reason(ReasonCode.DO_NOT_DISRUPT_IGNORED, message, f"Pod {pod.key}")
     return None
 
 

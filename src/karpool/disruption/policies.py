@@ -37,11 +37,13 @@ def keeps_used_nodes(pool: NodePool) -> Reason | None:
         case "WhenEmptyOrUnderutilized" | "Balanced":
             return None
         case "WhenEmpty":
-            said = "its consolidationPolicy is WhenEmpty, and the node has pods"
-            return Reason(ReasonCode.POLICY_WHEN_EMPTY, said, _subject(pool))
+            message = "its consolidationPolicy is WhenEmpty, and the node has pods"
+            return Reason(ReasonCode.POLICY_WHEN_EMPTY, message, _subject(pool))
         case other:
-            said = f"its consolidationPolicy {other[:40]!r} is not one of {', '.join(POLICIES)}, so only empty nodes go"
-            return Reason(ReasonCode.POLICY_UNKNOWN, said, _subject(pool))
+            message = (
+                f"its consolidationPolicy {other[:40]!r} is not one of {', '.join(POLICIES)}, so only empty nodes go"
+            )
+            return Reason(ReasonCode.POLICY_UNKNOWN, message, _subject(pool))
 
 
 def balanced_score(move: Worth, pool: Worth) -> float:
@@ -64,11 +66,11 @@ def unbalanced(pool: NodePool, move: Worth, total: Worth) -> Reason | None:
     score = balanced_score(move, total)
     if score >= least * (1 - HAIR):
         return None
-    said = (
+    message = (
         f"the move saves {move.price:.4g} of the pool's {total.price:.4g} $/h for {move.disruption:.4g} of its "
         f"{total.disruption:.4g} disruption: a score of {score:.2f}, below {least:.2f}"
     )
-    return Reason(ReasonCode.BALANCED_SCORE_TOO_LOW, said, _subject(pool))
+    return Reason(ReasonCode.BALANCED_SCORE_TOO_LOW, message, _subject(pool))
 
 
 def split_savings(savings: float, prices: Mapping[str, float]) -> dict[str, float]:
@@ -82,14 +84,14 @@ def saves_too_little(pool: NodePool, savings: float, removed: float) -> Reason |
     try:
         minimum = minimum_savings(pool)
     except AnnotationError as problem:
-        said = f"{problem}; until that is put right, no move is approved"
-        return Reason(ReasonCode.MINIMUM_SAVINGS_INVALID, said, _subject(pool))
+        message = f"{problem}; until that is put right, no move is approved"
+        return Reason(ReasonCode.MINIMUM_SAVINGS_INVALID, message, _subject(pool))
     least = minimum.of(removed)
     if savings >= least - HAIR:
         return None
     share = f" ({minimum.fraction * 100:.4g}% of {removed:.4g})" if minimum.fraction else ""
-    said = f"the move saves {savings:.4g} $/h, and the pool wants at least {least:.4g} $/h{share}"
-    return Reason(ReasonCode.SAVINGS_BELOW_MINIMUM, said, _subject(pool))
+    message = f"the move saves {savings:.4g} $/h, and the pool wants at least {least:.4g} $/h{share}"
+    return Reason(ReasonCode.SAVINGS_BELOW_MINIMUM, message, _subject(pool))
 
 
 def _subject(pool: NodePool) -> str:

@@ -67,7 +67,7 @@ class ReasonCode(StrEnum):
     BUDGET_EXHAUSTED = "BudgetExhausted"
     BUDGET_INVALID = "BudgetInvalid"
 
-    # The second look
+    # Validation
     CANDIDATE_CHANGED = "CandidateChanged"
     REPLACEMENT_CHANGED = "ReplacementChanged"
     NOT_THIS_STEP = "NotThisStep"

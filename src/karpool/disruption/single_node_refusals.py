@@ -59,10 +59,10 @@ class SingleNodeRefusals:
         """Drop the refusals that depend on any of these; masks are as long as what they are about."""
         stale = np.zeros(len(self.valid), dtype=np.bool_)
         for name, mask in zip(_BITS, (nodes, classes, groups), strict=True):
-            held: Array = getattr(self, name)
-            bits = np.packbits(mask, bitorder="little")[: held.shape[1]]
+            known: Array = getattr(self, name)
+            bits = np.packbits(mask, bitorder="little")[: known.shape[1]]
             if bits.any():
-                stale |= (held[: len(stale), : len(bits)] & bits).any(axis=1)
+                stale |= (known[: len(stale), : len(bits)] & bits).any(axis=1)
         if limits:
             stale |= self.opened[: len(stale)] != 0
         for row in np.flatnonzero(stale & (self.valid != 0)).tolist():

@@ -32,11 +32,11 @@ def source_closed(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | N
     A claim without an Initialized condition is taken at the word of its Node's label, which candidates are asked for.
     """
     if pool.static:
-        said = f"NodePool {pool.name} keeps a fixed number of nodes"
-        return Reason(ReasonCode.STATIC_POOL, said, _subject(claim))
+        message = f"NodePool {pool.name} keeps a fixed number of nodes"
+        return Reason(ReasonCode.STATIC_POOL, message, _subject(claim))
     if pool.spec.disruption.consolidate_after.never:
-        said = f"NodePool {pool.name} has consolidateAfter Never"
-        return Reason(ReasonCode.CONSOLIDATE_AFTER_NEVER, said, _subject(claim))
+        message = f"NodePool {pool.name} has consolidateAfter Never"
+        return Reason(ReasonCode.CONSOLIDATE_AFTER_NEVER, message, _subject(claim))
     initialized = condition(claim.status.conditions, "Initialized")
     if initialized is not None and initialized.status != "True":
         return Reason(ReasonCode.NODE_NOT_INITIALIZED, "is not initialized", _subject(claim))
@@ -61,13 +61,15 @@ def in_grace(claim: NodeClaim, pool: NodePool | None, now: datetime) -> Reason |
     try:
         period = grace_period(pool)
     except AnnotationError as problem:
-        said = f"the grace period of NodePool {pool.name} cannot be read, so its nodes are left alone: {problem}"
-        return Reason(ReasonCode.GRACE_PERIOD_INVALID, said, _subject(claim))
+        message = f"the grace period of NodePool {pool.name} cannot be read, so its nodes are left alone: {problem}"
+        return Reason(ReasonCode.GRACE_PERIOD_INVALID, message, _subject(claim))
     visible = _ends(event, period)
     if visible is None or now >= visible:
         return None
-    said = f"had a pod event, and the grace period of NodePool {pool.name} ({period}) lasts until {clock(visible, now)}"
-    return Reason(ReasonCode.GRACE_PERIOD, said, _subject(claim))
+    message = (
+        f"had a pod event, and the grace period of NodePool {pool.name} ({period}) lasts until {clock(visible, now)}"
+    )
+    return Reason(ReasonCode.GRACE_PERIOD, message, _subject(claim))
 
 
 def closed_until(claim: NodeClaim, pool: NodePool | None) -> datetime:
@@ -100,8 +102,8 @@ def _waiting(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | None:
     opens = _ends(reference_time(claim), length)
     if opens is None or now >= opens:
         return None
-    said = f"consolidateAfter of NodePool {pool.name} ({length}) has not passed; it does at {clock(opens, now)}"
-    return Reason(ReasonCode.CONSOLIDATE_AFTER_WINDOW, said, _subject(claim))
+    message = f"consolidateAfter of NodePool {pool.name} ({length}) has not passed; it does at {clock(opens, now)}"
+    return Reason(ReasonCode.CONSOLIDATE_AFTER_WINDOW, message, _subject(claim))
 
 
 def _ends(start: datetime | None, length: Duration) -> datetime | None:
