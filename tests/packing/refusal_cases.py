@@ -22,7 +22,8 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
-from karpool.packing.refusals import NODES, Refusal, Rule, refusals
+from karpool.packing.refusal_messages import NODES, Refusal, Rule
+from karpool.packing.refusals import refusals
 
 DRIVER = "csi.example.com"
 TYPES = Catalog((instance_type("small", 4, "16Gi"), instance_type("large", 16, "32Gi")))

@@ -16,7 +16,7 @@ from tests.factories import (
 from tests.packing.refusal_cases import BIG, DRIVER, N1, N2, PVC, WEB, on_nodes
 
 from karpool.model.labels import ARCH, HOSTNAME, ZONE
-from karpool.packing.refusals import Rule
+from karpool.packing.refusal_messages import Rule
 
 NODE_CASES = [
     on_nodes(

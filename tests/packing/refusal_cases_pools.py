@@ -23,7 +23,7 @@ from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, R
 from karpool.model.nodepool import PoolRequirement
 from karpool.model.pod import Container, Resources
 from karpool.model.requirements import Requirements
-from karpool.packing.refusals import NODES, Rule
+from karpool.packing.refusal_messages import NODES, Rule
 
 
 def reserved_type() -> Catalog:

@@ -19,7 +19,8 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import ZONE
 from karpool.model.objects import Objects
 from karpool.packing.engine import Engine
-from karpool.packing.refusals import NODES, Refusal, Rule, refusals, sentence
+from karpool.packing.refusal_messages import NODES, Refusal, Rule, sentence
+from karpool.packing.refusals import refusals
 
 
 @pytest.mark.parametrize("case", [*NODE_CASES, *POOL_CASES, *MIXED_CASES], ids=lambda case: case.name)

@@ -26,7 +26,8 @@ from karpool.model.scheduling import untolerated
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.refusals import FITS, STEP
 from karpool.packing.options import Options
-from karpool.packing.refusals import NODES, Rule, essential_levels, node_codes, refusals
+from karpool.packing.refusal_messages import NODES, Rule
+from karpool.packing.refusals import essential_levels, node_codes, refusals
 
 KINDS = {GroupKind.SPREAD: Rule.SPREAD, GroupKind.AFFINITY: Rule.AFFINITY}
 

@@ -18,7 +18,7 @@ from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
-from karpool.packing.refusals import refusals, sentence
+from karpool.packing.refusals import why_unplaced
 from karpool.wire.objects import condition
 
 
@@ -88,7 +88,7 @@ class DrainSimulator:
         return [row for row in snapshot.pods_on(snapshot.nodes.rows[name]) if needs_new_node(snapshot.pods.get(row))]
 
     def _reason(self, row: int) -> Reason:
-        why = sentence(refusals(self._engine, row)) or "there is no other node"
+        why = why_unplaced(self._engine, row) or "there is no other node"
         message = f"would find no other place: {why}"
         return Reason(Code.PODS_WOULD_NOT_FIT, message, f"Pod {self._key(row)}")
 

@@ -16,7 +16,7 @@ from karpool.model.reasons import Reason
 from karpool.packing.candidate_pods import CandidateSets
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.placement import Placement
-from karpool.packing.refusals import refusals, sentence
+from karpool.packing.refusals import why_unplaced
 from karpool.packing.scan import Scan
 
 
@@ -160,7 +160,7 @@ class Evaluator:
         for row, target in zip(placement.pods, placement.targets, strict=True):
             pod = pods.get(row)
             if target == UNPLACED:
-                why = sentence(refusals(context.engine, row, exempt=context.exempt(pod)))
+                why = why_unplaced(context.engine, row, exempt=context.exempt(pod))
                 return Reason(ReasonCode.PODS_WOULD_NOT_FIT, f"would find no other place: {why}", f"Pod {pod.key}")
             if target >= 0 and not nodes.get(target).initialized and not context.expected(pod):
                 message = f"would have to go to node {nodes.get(target).name}, which is not initialized"

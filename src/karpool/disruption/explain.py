@@ -15,7 +15,7 @@ from karpool.disruption.windows import in_grace, source_closed
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.packing.kernels.columns import UNPLACED
-from karpool.packing.refusals import refusals, sentence
+from karpool.packing.refusals import why_unplaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _destinations(decision_pass: DecisionPass, candidate: Candidate) -> tuple[De
         for row, target in zip(placement.pods, placement.targets, strict=True):
             pod = context.snapshot.pods.get(row)
             if target == UNPLACED:
-                message = sentence(refusals(context.engine, row, exempt=context.exempt(pod)))
+                message = why_unplaced(context.engine, row, exempt=context.exempt(pod))
                 reason = Reason(ReasonCode.PODS_WOULD_NOT_FIT, message, f"Pod {pod.key}")
                 placed.append(Destination(pod.key, None, reason))
             else:

@@ -8,7 +8,7 @@ from karpool.disruption.drift import replaced
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.single_node import single_refusal
 from karpool.model.reasons import Reason
-from karpool.packing.refusals import refusals, sentence
+from karpool.packing.refusals import why_unplaced
 
 
 def why_it_stays(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Reason, ...]:
@@ -66,6 +66,6 @@ def why_unschedulable(context: DecisionContext) -> tuple[tuple[str, Reason], ...
         trial.place(context.unplaced, exempt=[True] * len(context.unplaced), existing_only=True)
         for row in context.unplaced:
             key = pods.get(row).key
-            why = sentence(refusals(context.engine, row, exempt=True)) or "there is none"
+            why = why_unplaced(context.engine, row, exempt=True) or "there is none"
             reasons.append((key, Reason(ReasonCode.PODS_WOULD_NOT_FIT, f"no node can take it: {why}", f"Pod {key}")))
     return tuple(sorted(reasons))

@@ -12,7 +12,6 @@ from karpool.packing.tables import TableCache
 
 
 def cluster_columns(snapshot: Snapshot, pools: PoolTables) -> dict[str, Array]:
-    """The snapshot's columns by the names that kernels have for them."""
     nodes, pods, classes, topology = snapshot.nodes, snapshot.pods, snapshot.classes, snapshot.topology
     return dict(
         live=nodes.live,

@@ -15,8 +15,6 @@ class MinValues(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings that hold for all placements of an engine."""
-
     preferences: Preferences = Preferences.RESPECT
     min_values: MinValues = MinValues.STRICT
     seed: int = 0

@@ -3,7 +3,7 @@
     with engine.what_if() as trial:
         placement = trial.place(rows)
         for pod in placement.unplaced:
-            print(sentence(refusals(engine, pod)))
+            print(why_unplaced(engine, pod))
 
 A kernel gives every node a code; nodes with equal codes share a message. Only what a pod requires is explained, for its
 preferences were given up. Where its requirements have alternatives, the one that passed most checks counts.
@@ -20,26 +20,19 @@ from karpool.cluster.pod_classes import NO_CLASS, Signature
 from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import untolerated
+from karpool.packing import refusal_messages as messages
 from karpool.packing.engine import Engine
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import refusals as k
 from karpool.packing.pool_refusals import cut_claim, pool_refusals
-from karpool.packing.refusal_messages import (
-    NODES,
-    POD,
-    Refusal,
-    Rule,
-    broken,
-    listing,
-    not_enough,
-    of_group,
-    rule_name,
-    sentence,
-)
-
-__all__ = ["NODES", "POD", "Refusal", "Rule", "refusals", "sentence"]
+from karpool.packing.refusal_messages import NODES, POD, Refusal, Rule
 
 Reason = tuple[Rule, str]
+
+
+def why_unplaced(engine: Engine, pod_row: int, *, exempt: bool = False) -> str:
+    """Why a pod of the last run found no place, in one line."""
+    return messages.sentence(refusals(engine, pod_row, exempt=exempt))
 
 
 def refusals(engine: Engine, pod_row: int, *, exempt: bool = False) -> tuple[Refusal, ...]:
@@ -96,7 +89,7 @@ class _Nodes:
         if check in (k.ATTACH, k.RESOURCE):
             most = int(self.engine.memory["free"][self.codes == code, detail].max())
             requested = int(self.snapshot.classes.requests[self.levels[0], detail])
-            return not_enough(self.snapshot.resources.names[detail], requested, most)
+            return messages.not_enough(self.snapshot.resources.names[detail], requested, most)
         if check == k.PORT:
             return Rule.PORT, self._port(detail)
         if check == k.HOST:
@@ -125,14 +118,14 @@ class _Nodes:
 
     def _host(self) -> str:
         hosts = [self.snapshot.classes.levels[level].requirements.get(HOSTNAME) for level in self.levels]
-        return f"requires {HOSTNAME} {listing(dict.fromkeys(str(entry) for entry in hosts if entry), 'or')}"
+        return f"requires {HOSTNAME} {messages.listing(dict.fromkeys(str(entry) for entry in hosts if entry), 'or')}"
 
     def _topology(self, place: int, unlabelled: int) -> Reason:
         own = self.snapshot.classes.owned.row(self.levels[0])
         group = self.snapshot.topology.groups[(own + self.snapshot.topology.kept_off_by.row(self.labels))[place]]
         if unlabelled:
-            return of_group(group), f"no label {group.key}, which {rule_name(group)} needs"
-        return of_group(group), broken(group)
+            return messages.of_group(group), f"no label {group.key}, which {messages.rule_name(group)} needs"
+        return messages.of_group(group), messages.broken(group)
 
 
 def node_codes(engine: Engine, levels: list[int], labels: int, *, exempt: bool) -> Array:
@@ -151,9 +144,9 @@ def _unsuited(signatures: list[Signature], node: StateNode) -> Reason:
         return Rule.TAINT, f"taint {taint}"
     missed = [_missed(node, signature.requirements.without(HOSTNAME)) for signature in signatures]
     if all(missed):
-        return Rule.LABEL, f"requires {listing(dict.fromkeys(missed), 'or')}"
+        return Rule.LABEL, f"requires {messages.listing(dict.fromkeys(missed), 'or')}"
     places = dict.fromkeys(_missed(node, reach) for reach in signatures[missed.index("")].volumes)
-    return Rule.VOLUME, f"its volumes require {listing(places, 'or')}"
+    return Rule.VOLUME, f"its volumes require {messages.listing(places, 'or')}"
 
 
 def _missed(node: StateNode, requirements: Requirements) -> str:

@@ -18,8 +18,6 @@ _IMPOSSIBLE: Final = -1
 
 @dataclass
 class RequirementTable:
-    """All requirement collections that claims have had, in columns."""
-
     types: TypeTable
     domains: Domains
     free_keys: frozenset[str]

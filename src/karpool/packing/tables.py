@@ -24,8 +24,6 @@ from karpool.packing.requirement_table import RequirementTable
 
 
 class TableCache:
-    """The kernels' tables, kept in step with the snapshot."""
-
     def __init__(self, snapshot: Snapshot, catalog: Catalog, options: Options) -> None:
         self.snapshot = snapshot
         self.pools = PoolTables(snapshot, catalog, options)

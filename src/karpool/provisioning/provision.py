@@ -11,7 +11,7 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
-from karpool.packing.refusals import refusals, sentence
+from karpool.packing.refusals import why_unplaced
 from karpool.packing.result import PlacementResult
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim, with_offered_kinds
 
@@ -46,7 +46,7 @@ def provision(engine: Engine, objects: Objects, wanted: Collection[str], now: da
 def _reasons(engine: Engine, placed: PlacementResult) -> tuple[tuple[str, Reason], ...]:
     reasons = []
     for key in sorted(placed.unplaced):
-        why = sentence(refusals(engine, engine.snapshot.pods.rows[key], exempt=True))
+        why = why_unplaced(engine, engine.snapshot.pods.rows[key], exempt=True)
         reasons.append((key, Reason("PodsWouldNotFit", f"no node can take it: {why}", f"Pod {key}")))
     return tuple(reasons)
 
