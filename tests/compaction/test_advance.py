@@ -26,7 +26,7 @@ from tests.tables import row, table
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.advance import CompactionStep, advance
 from karpool.compaction.config import Config
-from karpool.compaction.marks import ANNOTATION, Mark, decode_mark
+from karpool.compaction.marks import ANNOTATION, Mark, decode_mark, encode_mark
 from karpool.compaction.settings import DEFAULTS, jittered
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.model.node import Node
@@ -44,7 +44,7 @@ def states(actions: tuple[CompactionAction, ...]) -> dict[str, tuple[Mark, bool 
     """What is written to nodes: the mark, and the cordon."""
     written = [action for action in actions if isinstance(action, SetNodeState)]
     assert len({action.node for action in written}) == len(written)
-    return {each.node: (decode_mark({each.annotation: each.value}), each.unschedulable) for each in written}
+    return {each.node: (each.mark, each.unschedulable) for each in written}
 
 
 def evicted(actions: tuple[CompactionAction, ...]) -> list[str]:
@@ -64,7 +64,7 @@ def carried_out(objects: Objects, actions: tuple[CompactionAction, ...], refused
 
 
 def _written(node: Node, action: SetNodeState) -> Node:
-    annotations = {**node.metadata.annotations, action.annotation: action.value}
+    annotations = {**node.metadata.annotations, ANNOTATION: encode_mark(action.mark)}
     cordon = node.spec.unschedulable if action.unschedulable is None else action.unschedulable
     metadata = changed(node.metadata, annotations=annotations)
     return changed(node, metadata=metadata, spec=changed(node.spec, unschedulable=cordon))
@@ -359,4 +359,4 @@ def test_the_time_to_sleep_varies_by_a_quarter() -> None:
 def test_states_are_written_to_the_annotation() -> None:
     (action,) = step(pool_node("a", pods=["1"], mark=None)).actions
     assert isinstance(action, SetNodeState)
-    assert action.annotation == ANNOTATION == "estafette.io/node-compactor-state"
+    assert decode_mark({"estafette.io/node-compactor-state": encode_mark(action.mark)}) == action.mark

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from tests.factories import node as make_node
 
 from karpool.compaction.actions import SetNodeState
-from karpool.compaction.marks import ANNOTATION, Mark, encode_mark
+from karpool.compaction.marks import Mark
 from karpool.compactor.actuator import DryRunActuator
 from karpool.model.objects import Objects
 
@@ -31,5 +31,5 @@ def test_a_change_of_state_is_called_what_it_is(mark: Mark, cordon: bool | None,
     actuator = DryRunActuator()
     actuator.with_marks(Objects(nodes=(make_node("a"),)))
     with capture_logs() as logs:
-        asyncio.run(actuator.execute((SetNodeState("a", ANNOTATION, encode_mark(mark), cordon),)))
+        asyncio.run(actuator.execute((SetNodeState("a", mark, cordon),)))
     assert [(line["event"], line["action"]) for line in logs] == [("action skipped in a dry run", action)]

@@ -6,15 +6,15 @@ is read from the objects.
 
 import msgspec
 
+from karpool.compaction.marks import Mark
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 
 
 class SetNodeState(msgspec.Struct, frozen=True):
-    """Write a node's annotation and, unless None, its cordon in one patch: one is never there without the other."""
+    """Write a node's mark and, unless None, its cordon in one patch: one is never there without the other."""
 
     node: str
-    annotation: str
-    value: str
+    mark: Mark
     unschedulable: bool | None = None
 
 

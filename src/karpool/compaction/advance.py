@@ -12,7 +12,7 @@ from typing import Final
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.config import Config
 from karpool.compaction.decide import ChosenNode, CompactionDecision, decide
-from karpool.compaction.marks import ANNOTATION, Mark, encode_mark
+from karpool.compaction.marks import Mark
 from karpool.compaction.needed_again import needed_again
 from karpool.compaction.nodes import NodeView, is_deleting
 from karpool.compaction.pacing import paced_pools
@@ -43,7 +43,9 @@ def advance(objects: Objects, config: Config, now: datetime, settings: Compactio
     # The autoscaler removes these already.
     in_progress = [view for view in views if view.stored_mark.in_progress and not is_deleting(view.node)]
     failed = _failed(objects, in_progress, now, settings)
-    actions: list[CompactionAction] = [_state(view, view.mark) for view in views if view.mark != view.stored_mark]
+    actions: list[CompactionAction] = [
+        SetNodeState(view.name, view.mark) for view in views if view.mark != view.stored_mark
+    ]
     for view in in_progress:
         reason = failed.get(view.name)
         actions += _continue(view, now) if reason is None else _give_up(view, reason, now, settings)
@@ -61,7 +63,7 @@ def advance(objects: Objects, config: Config, now: datetime, settings: Compactio
 
 def _start(chosen: ChosenNode, now: datetime) -> Iterator[CompactionAction]:
     """Cordon a node; its pods are evicted from the next step on, when the cordon is visible."""
-    yield SetNodeState(chosen.node, ANNOTATION, encode_mark(Mark(in_progress=True, updated=now)), unschedulable=True)
+    yield SetNodeState(chosen.node, Mark(in_progress=True, updated=now), unschedulable=True)
     moved = len(chosen.placements)
     places = "its 1 pod has another place" if moved == 1 else f"its {moved} pods have other places"
     message = f"is drained so that the autoscaler removes it; {places}"
@@ -76,21 +78,17 @@ def _continue(view: NodeView, now: datetime) -> Iterator[CompactionAction]:
         yield RecordEvent("Node", view.name, "Drained", "has no pods left to move; the autoscaler can remove it")
         mark = replace(mark, drained_at=now)
     if mark != view.mark:
-        yield _state(view, mark)
+        yield SetNodeState(view.name, mark)
     removal = EvictPod if view.config.respect_pdbs else DeletePod
     yield from (removal(pod.key, pod.metadata.uid, view.name) for pod in left if pod.active)
 
 
 def _give_up(view: NodeView, reason: Reason, now: datetime, settings: CompactionSettings) -> Iterator[CompactionAction]:
     """Uncordon a node, and leave it alone for a while."""
-    yield _state(view, Mark(updated=now, retry_after=now + settings.retry_after), unschedulable=False)
+    yield SetNodeState(view.name, Mark(updated=now, retry_after=now + settings.retry_after), unschedulable=False)
     pod = f"{reason.object}: " if reason.object.startswith("Pod ") else ""
     message = f"its scale-down was given up: {pod}{reason.message}"
     yield RecordEvent("Node", view.name, reason.code, message, "Warning")
-
-
-def _state(view: NodeView, mark: Mark, *, unschedulable: bool | None = None) -> SetNodeState:
-    return SetNodeState(view.name, ANNOTATION, encode_mark(mark), unschedulable)
 
 
 def _failed(

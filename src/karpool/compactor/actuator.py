@@ -9,7 +9,7 @@ import structlog
 from msgspec.structs import replace as changed
 
 from karpool.compaction.actions import CompactionAction, SetNodeState, node_of
-from karpool.compaction.marks import ANNOTATION, decode_mark
+from karpool.compaction.marks import ANNOTATION, encode_mark
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.kube.cache import CacheFeed
 from karpool.kube.client import Client
@@ -86,7 +86,7 @@ class ApiCompactionActuator:
 
     async def _set_state(self, action: SetNodeState) -> None:
         """Write annotation and cordon, unless one of them was changed since the decision."""
-        patch: dict[str, Any] = {"metadata": {"annotations": {action.annotation: action.value}}}
+        patch: dict[str, Any] = {"metadata": {"annotations": {ANNOTATION: encode_mark(action.mark)}}}
         if action.unschedulable is not None:
             patch["spec"] = {"unschedulable": action.unschedulable}
 
@@ -101,7 +101,7 @@ class ApiCompactionActuator:
     async def _unchanged(self, action: SetNodeState) -> str:
         """The version of a node, if it has not changed since the decision."""
         cached, current = self._nodes.store.get(action.node), await self._client.get(NODES, action.node)
-        if cached is None or _decided_on(cached, action.annotation) != _decided_on(current, action.annotation):
+        if cached is None or _decided_on(cached) != _decided_on(current):
             self._nodes.record_write(current)
             raise _ChangedError
         return current.metadata.resource_version
@@ -132,7 +132,7 @@ class DryRunActuator:
         logged = set()
         for action in actions:
             if isinstance(action, SetNodeState) and action.unschedulable is None:
-                self._marks[action.node] = _DryRunMark(self._annotations[action.node], action.value)
+                self._marks[action.node] = _DryRunMark(self._annotations[action.node], encode_mark(action.mark))
             fields = _fields(action)
             logged.add(key := tuple(str(value) for name, value in fields.items() if name != "state"))
             if key not in self._logged:
@@ -147,15 +147,15 @@ class DryRunActuator:
         return changed(node, metadata=changed(metadata, annotations={**metadata.annotations, ANNOTATION: mark.after}))
 
 
-def _decided_on(node: Node, annotation: str) -> tuple[object, ...]:
+def _decided_on(node: Node) -> tuple[object, ...]:
     metadata = node.metadata
-    return metadata.uid, metadata.annotations.get(annotation), node.spec.unschedulable, node.terminating
+    return metadata.uid, metadata.annotations.get(ANNOTATION), node.spec.unschedulable, node.terminating
 
 
 def _fields(action: CompactionAction) -> dict[str, Any]:
     match action:
         case SetNodeState():
-            return {"action": _change(action), "node": action.node, "state": action.value}
+            return {"action": _change(action), "node": action.node, "state": encode_mark(action.mark)}
         case EvictPod() | DeletePod():
             what = "evict" if isinstance(action, EvictPod) else "delete"
             return {"action": what, "node": action.node, "pod": action.key}
@@ -166,7 +166,6 @@ def _fields(action: CompactionAction) -> dict[str, Any]:
 def _change(action: SetNodeState) -> str:
     if action.unschedulable is not None:
         return "cordon" if action.unschedulable else "uncordon"
-    mark = decode_mark({ANNOTATION: action.value})
-    if mark.in_progress:
-        return "carry on" if mark.drained_at is None else "drained"
-    return "mark" if mark.marked else "unmark"
+    if action.mark.in_progress:
+        return "carry on" if action.mark.drained_at is None else "drained"
+    return "mark" if action.mark.marked else "unmark"

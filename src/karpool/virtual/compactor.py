@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.advance import advance
 from karpool.compaction.config import Config
+from karpool.compaction.marks import ANNOTATION, encode_mark
 from karpool.compaction.settings import DEFAULTS, jittered
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.virtual.api import Api
@@ -55,7 +56,7 @@ class VirtualCompactor:
         node = nodes.get(action.node)
         if node is None:
             return
-        marked = with_annotation(node, action.annotation, action.value)
+        marked = with_annotation(node, ANNOTATION, encode_mark(action.mark))
         if action.unschedulable is not None:
             marked = replace(marked, spec=replace(marked.spec, unschedulable=action.unschedulable))
         nodes.put(marked)

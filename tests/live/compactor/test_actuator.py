@@ -10,13 +10,14 @@ from tests.live.compactor.trial import CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 
 from karpool.compaction.actions import CompactionAction, SetNodeState
-from karpool.compaction.marks import ANNOTATION
+from karpool.compaction.marks import ANNOTATION, Mark, encode_mark
 from karpool.compactor.actuator import ApiCompactionActuator
 from karpool.controller.store import ClusterStore
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.kube.cache import CacheFeed, ChangeQueue
 
-CORDON = SetNodeState("a", ANNOTATION, "new", unschedulable=True)
+NEW = Mark(in_progress=True)
+CORDON = SetNodeState("a", NEW, unschedulable=True)
 BEGUN = RecordEvent("Node", "a", "ScaleDownStarted", "is drained")
 Change = Callable[[CompactorTrial], Awaitable[None]]
 
@@ -54,7 +55,7 @@ def test_what_the_decision_did_not_rest_on_may_have_changed(control_plane: Contr
         worked, recorder, store = await cordoned_after(change, trial)
         now = await trial.node("a")
         assert (worked, len(recorder.events)) == (True, 1)
-        assert (now.spec.unschedulable, now.metadata.annotations[ANNOTATION]) == (True, "new")
+        assert (now.spec.unschedulable, now.metadata.annotations[ANNOTATION]) == (True, encode_mark(NEW))
         assert version(store) == now.metadata.resource_version
 
     play(control_plane, scenario)
@@ -76,7 +77,7 @@ def test_a_node_that_somebody_else_marked_or_cordoned_is_decided_on_anew(
         worked, recorder, store = await cordoned_after(change, trial)
         now = await trial.node("a")
         assert (worked, recorder.events) == (False, [])
-        assert now.metadata.annotations.get(ANNOTATION) != "new"
+        assert now.metadata.annotations.get(ANNOTATION) != encode_mark(NEW)
         assert version(store) == now.metadata.resource_version
 
     play(control_plane, scenario)
