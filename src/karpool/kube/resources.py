@@ -31,7 +31,7 @@ class Resource(Generic[T]):
     namespaced: bool
     type: type[T]
     reader: Reader | None = None
-    fallback: Callable[["Unreadable"], Object | None] = lambda _unreadable: None
+    fallback: Callable[["Unreadable"], Object] | None = None
     """The object to use instead of one that cannot be decoded, if any."""
 
     @property
@@ -85,7 +85,7 @@ class Unreadable:
     @property
     def fallback(self) -> Object | None:
         """The object to use instead, so that nothing is decided as if there were none."""
-        return self.resource.fallback(self)
+        return None if self.resource.fallback is None else self.resource.fallback(self)
 
     def __repr__(self) -> str:
         return f"Unreadable({self})"

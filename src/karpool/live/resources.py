@@ -1,5 +1,6 @@
 """The kinds that decisions read as API resources; objects are decoded and validated as manifests are."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -54,12 +55,10 @@ def _strict_budget(unreadable: Unreadable) -> workloads.PodDisruptionBudget:
     return workloads.PodDisruptionBudget(metadata=unreadable.metadata, spec=spec)
 
 
-def _fallback(unreadable: Unreadable) -> Object | None:
-    if unreadable.resource.kind == "Pod":
-        return _protected_pod(unreadable)
-    if unreadable.resource.kind == "PodDisruptionBudget":
-        return _strict_budget(unreadable)
-    return None
+_FALLBACKS: Final[dict[str, Callable[[Unreadable], Object]]] = {
+    "Pod": _protected_pod,
+    "PodDisruptionBudget": _strict_budget,
+}
 
 
 def resource_of(struct: type[T]) -> Resource[T]:
@@ -72,7 +71,7 @@ def resource_of(struct: type[T]) -> Resource[T]:
         namespaced=kind.namespaced,
         type=struct,
         reader=partial(_read, kind.name),
-        fallback=_fallback,
+        fallback=_FALLBACKS.get(kind.name),
     )
 
 

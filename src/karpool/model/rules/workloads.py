@@ -57,7 +57,7 @@ def _spec_flaws(spec: PodSpec, path: str) -> Iterator[Flaw]:
             yield from _term_flaws(preferred.preference, f"{place}.{_PREFERRED}[{index}].preference")
     for name, terms in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
         if terms is not None:
-            yield from _topology_flaws(terms, f"{path}.affinity.{name}")
+            yield from _affinity_flaws(terms, f"{path}.affinity.{name}")
 
 
 def _selector_flaws(selector: NodeSelector, path: str) -> Iterator[Flaw]:
@@ -82,17 +82,17 @@ def _expression_flaws(expression: NodeExpression, path: str) -> Iterator[Flaw]:
         yield Flaw(f"{path}.values", "OneNumberRequired", message)
 
 
-def _topology_flaws(pods: PodAffinity, path: str) -> Iterator[Flaw]:
-    terms = [(term, f"{path}.{_REQUIRED}[{index}]") for index, term in enumerate(pods.required)]
-    terms += [
-        (preferred.pod_affinity_term, f"{path}.{_PREFERRED}[{index}].podAffinityTerm")
-        for index, preferred in enumerate(pods.preferred)
-    ]
-    for term, place in terms:
-        if not term.topology_key:
-            yield Flaw(
-                f"{place}.topologyKey", "TopologyKey", "is empty; name a label key such as kubernetes.io/hostname"
-            )
+def _affinity_flaws(pods: PodAffinity, path: str) -> Iterator[Flaw]:
+    for index, term in enumerate(pods.required):
+        yield from _topology_key_flaws(term.topology_key, f"{path}.{_REQUIRED}[{index}]")
+    for index, preferred in enumerate(pods.preferred):
+        place = f"{path}.{_PREFERRED}[{index}].podAffinityTerm"
+        yield from _topology_key_flaws(preferred.pod_affinity_term.topology_key, place)
+
+
+def _topology_key_flaws(key: str, path: str) -> Iterator[Flaw]:
+    if not key:
+        yield Flaw(f"{path}.topologyKey", "TopologyKey", "is empty; name a label key such as kubernetes.io/hostname")
 
 
 def _spread_flaws(constraint: SpreadConstraint, path: str) -> Iterator[Flaw]:
@@ -100,5 +100,4 @@ def _spread_flaws(constraint: SpreadConstraint, path: str) -> Iterator[Flaw]:
         yield Flaw(f"{path}.maxSkew", "MaxSkew", f"{constraint.max_skew} is out of range; write 1 or more")
     if constraint.min_domains is not None and constraint.min_domains < 1:
         yield Flaw(f"{path}.minDomains", "MinDomains", f"{constraint.min_domains} is out of range; write 1 or more")
-    if not constraint.topology_key:
-        yield Flaw(f"{path}.topologyKey", "TopologyKey", "is empty; name a label key such as kubernetes.io/hostname")
+    yield from _topology_key_flaws(constraint.topology_key, path)
