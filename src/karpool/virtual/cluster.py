@@ -64,7 +64,7 @@ class VirtualCluster:
         self.cluster_state = ClusterState(self.store, lambda claim: as_launched(claim, self.cloud.catalog))
         self.cloud = VirtualCloud(world, self.api, catalog, scenario.faults)
         self.scheduler = Scheduler(world, self.cluster_state, policy.scheduler or scenario.scheduler)
-        self.kubelets = Kubelets(world, self.cluster_state, manager.workload_of)
+        Kubelets(world, self.cluster_state, manager.workload_of)
         self.actuator = VirtualActuator(world, self.api, self.cloud)
         self.recorder = RunRecorder(world, self.api, self.cloud)
         self.actuator.observers.append(self.recorder.action)

@@ -1,6 +1,5 @@
 """Kubelets: pods start and stop, and nodes become ready, each after a delay."""
 
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
@@ -25,15 +24,12 @@ class Kubelets:
         self.world = world
         self.cluster_state = cluster_state
         self._workload_of = workload_of
-        self._arrivals: dict[str, int] = {}
-        self._pods_on: dict[str, set[str]] = defaultdict(set)
         world.store.pods.watch(self._pod_changed)
         world.store.nodes.watch(self._node_changed)
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        self._track(old, new)
         if new is None or not new.bound or new.terminal:
             return
         meta = new.metadata
@@ -45,19 +41,6 @@ class Kubelets:
             length = (workload and workload.start_time) or self.world.timings.pod_start
             delay = self.world.jittered(length, "start", new.key)
             self.world.queue.after(delay, partial(self._pod_ready, new.key, meta.uid))
-
-    def _track(self, old: Pod | None, new: Pod | None) -> None:
-        """Keep which pods are on a node, and in which order pods were created."""
-        if old is None and new is not None:
-            self._arrivals[new.key] = self.world.store.version
-        elif new is None and old is not None:
-            del self._arrivals[old.key]
-        left, entered = "" if old is None else old.spec.node_name, "" if new is None else new.spec.node_name
-        if left != entered:
-            if old is not None and left:
-                self._pods_on[left].discard(old.key)
-            if new is not None and entered:
-                self._pods_on[entered].add(new.key)
 
     def _pod_ready(self, key: str, uid: str) -> None:
         pod = get_by_uid(self.world.store.pods, key, uid)
@@ -106,9 +89,9 @@ class Kubelets:
     def _collect_garbage(self, name: str) -> None:
         if name in self.world.store.nodes:
             return
-        for key in sorted(self._pods_on[name], key=self._arrivals.__getitem__):
-            self.world.store.pods.remove(key)
-        del self._pods_on[name]
+        for pod in self.world.store.pods:
+            if pod.spec.node_name == name:
+                self.world.store.pods.remove(pod.key)
 
     def _node_ready(self, name: str) -> None:
         node = self.world.store.nodes.get(name)
