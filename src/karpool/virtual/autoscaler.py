@@ -37,16 +37,14 @@ class Autoscaler:
         cluster_state: ClusterState,
         cloud: VirtualCloud,
         groups: tuple[NodeGroup, ...],
-        *,
         settings: AutoscalerSettings,
-        catalog: Catalog,
     ) -> None:
         self.world = world
         self.cluster_state = cluster_state
         self.cloud = cloud
         self.groups = groups
         self.settings = settings
-        self._offers = {group.name: _offers(group, catalog) for group in groups}
+        self._offers = {group.name: _offers(group, cloud.catalog) for group in groups}
         self._starting: dict[str, int] = dict.fromkeys(self._offers, 0)
         self._count: dict[str, int] = dict.fromkeys(self._offers, 0)
         self._unneeded: dict[str, float] = {}

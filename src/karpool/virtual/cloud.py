@@ -42,13 +42,7 @@ class Instance:
 class VirtualCloud:
     """All instances; `catalog` has what the provider offers now."""
 
-    def __init__(
-        self,
-        world: VirtualWorld,
-        api: Api,
-        catalog: Catalog,
-        faults: Iterable[Fault] = (),
-    ) -> None:
+    def __init__(self, world: VirtualWorld, api: Api, catalog: Catalog, faults: Iterable[Fault]) -> None:
         self.world = world
         self.api = api
         self.catalog = catalog

@@ -81,9 +81,7 @@ class VirtualCluster:
             duties=Duties(disrupts=policy.disruption),
         )
         groups = scenario.node_groups if policy.node_groups else ()
-        self.autoscaler = Autoscaler(
-            world, self.cluster_state, self.cloud, groups, settings=scenario.autoscaler, catalog=catalog
-        )
+        self.autoscaler = Autoscaler(world, self.cluster_state, self.cloud, groups, scenario.autoscaler)
         self._schedule_start()
         if initial is not None:
             load_nodes_and_pods(self.cloud, manager, initial)
