@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pod_classes import requests_key
 from karpool.cluster.volumes import BIND_COMPLETED
+from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import CSINode
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from karpool.model.workloads import Namespace, PodDisruptionBudget
-from karpool.wire.objects import Condition, Object
+from karpool.wire.objects import Condition, Object, is_true
 
 
 class Impact(IntEnum):
@@ -67,6 +68,16 @@ def _pod_facts_differ(old: Pod, new: Pod) -> bool:
         or before.start_time != after.start_time
         or before.phase != after.phase
         or _conditions_differ(before.conditions, after.conditions)
+    )
+
+
+def frees_pod(old: Pod, new: Pod) -> bool:
+    """Whether other facts of a pod may let it go; to start or to become ready only holds it."""
+    return (
+        old.metadata.annotations != new.metadata.annotations
+        or (DO_NOT_DISRUPT in new.metadata.annotations and old.status.start_time != new.status.start_time)
+        or new.status.phase != "Running"
+        or not is_true(new.status.conditions, "Ready")
     )
 
 

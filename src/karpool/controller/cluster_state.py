@@ -140,7 +140,8 @@ class ClusterState:
         if new is not None:
             impact = snapshot.put_pod(new)
             # A new pod only takes room, so it makes nothing possible.
-            self.opportunities += old is not None and impact is not Impact.NONE
+            if old is not None and impact is not Impact.NONE:
+                self.opportunities += impact is not Impact.FACTS or changes.frees_pod(old, new)
         elif old is not None:
             snapshot.remove_pod(old.key)
             self.opportunities += 1
@@ -174,8 +175,11 @@ class ClusterState:
 
     def _put_node(self, state: StateNode) -> None:
         nodes = self.snapshot.nodes
+        before = nodes.states[nodes.rows[state.name]] if state.name in nodes.rows else None
         impact = self.snapshot.put_node(state)
         self.opportunities += impact is not Impact.NONE
+        if before is not None and before.node is state.node and impact is not Impact.COLUMNS:
+            return  # whether a node takes pods follows from its columns
         row = nodes.rows[state.name]
         if row >= len(self.open):
             self.open = grown(self.open, nodes.live.shape)
