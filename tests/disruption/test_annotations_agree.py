@@ -62,6 +62,7 @@ VALUES: list[tuple[str, str, bool]] = [
         (BUDGETS, json.dumps(value), True)
         for value in (
             [],
+            [{}],  # as in the spec, where the API server fills in 10%
             [{"nodes": "1"}],
             [{"nodes": "10%"}, {"nodes": "0", "reasons": ["Drifted"]}],
             [{"nodes": "0", "schedule": "@daily", "duration": "8h"}],
@@ -83,6 +84,10 @@ VALUES: list[tuple[str, str, bool]] = [
             [{"nodes": "x", "schedule": "0 0 1 1 *", "duration": "1m"}],
             [{"nodes": "1", "schedule": "@daily", "duration": "90s"}],
             [{"nodes": "1"}] * 51,
+            [{"node": "0"}],
+            [{"Nodes": "0"}],
+            [{"nodes": "1"}, {"nodes": "0", "reason": ["Drifted"]}],
+            [{"nodes": "1", "colour": None}],
         )
     ),
     (BUDGETS, "", False),
@@ -111,6 +116,17 @@ def expect_agreement(key: str, value: str) -> bool:
 @pytest.mark.parametrize(("key", "value", "valid"), VALUES)
 def test_validate_and_decisions_agree_on_every_annotation_of_a_pool(key: str, value: str, *, valid: bool) -> None:
     assert expect_agreement(key, value) is valid
+
+
+def test_a_misspelt_field_of_an_annotated_budget_stops_the_pool_with_what_was_meant() -> None:
+    value = '[{"nodes": "1"}, {"node": "0"}]'
+    (problem,) = validate(loaded(pool_manifest(annotations={BUDGETS: value})))
+    path, message = f"metadata.annotations[{BUDGETS}][1].node", "is not a known field; did you mean nodes?"
+    assert (problem.field, problem.rule, problem.message) == (path, "UnknownField", message)
+    allowance = allowed(node_pool(annotations={BUDGETS: value}), "Empty", 10, 0, NOW, annotated=True)
+    assert (allowance.allowed, allowance.remaining) == (0, 0)
+    assert allowance.why is not None
+    assert f"{path}: {message}" in allowance.why.message
 
 
 @given(st.sampled_from(sorted(DECISIONS)), st.text(alphabet='0159.%-+emhsNvr []{"}:', max_size=12))

@@ -3,9 +3,9 @@
 A reader returns the default where the annotation is missing, and raises an `AnnotationError` where it cannot be read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -14,8 +14,9 @@ from karpool.model.nodepool import Budget, NodePool
 from karpool.model.pod import Pod
 from karpool.model.rules.budgets import budget_flaws, schedule_flaws, span_flaws
 from karpool.wire.duration import NEVER, Duration, parse_duration
+from karpool.wire.fields import unknown_field, unknown_fields
 from karpool.wire.objects import decode_value
-from karpool.wire.problems import Flaw
+from karpool.wire.problems import Flaw, one_line
 
 _DEFAULT_K: Final = 2.0
 _WHOLE: Final = 100
@@ -100,9 +101,17 @@ def written_budgets(pool: NodePool) -> tuple[Budget, ...] | None:
         budgets = msgspec.json.decode(text, type=tuple[Budget, ...], dec_hook=decode_value)
     except ValueError as error:  # msgspec's errors are ValueErrors too
         raise AnnotationError([_flaw(BUDGETS, str(error)[:200])]) from None
-    if flaws := list(budget_flaws(budgets, msgspec.json.decode(text), annotation_path(BUDGETS))):
+    written, path = msgspec.json.decode(text), annotation_path(BUDGETS)
+    if flaws := [*_unknown_budget_fields(written, path), *budget_flaws(budgets, written, path)]:
         raise AnnotationError(flaws)
     return budgets
+
+
+def _unknown_budget_fields(written: Any, path: str) -> Iterator[Flaw]:
+    """Misspelt fields: no API server drops them here, and the limit that was meant is unknown."""
+    for place, known in unknown_fields(tuple[Budget, ...], written):
+        flaw = unknown_field(place, known)
+        yield flaw._replace(field=f"{path}{one_line(flaw.field[:60])}")
 
 
 def do_not_disrupt(pod: Pod) -> Duration | None:
