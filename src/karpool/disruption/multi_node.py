@@ -10,7 +10,7 @@ from karpool.disruption.evaluate import footprint_of
 from karpool.disruption.partition import bins
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import Footprint
-from karpool.disruption.search import STRATEGIES, Judged, Proposal
+from karpool.disruption.search import Judged, Proposal, strategy
 from karpool.model.reasons import Reason
 
 _SEVERAL: Final = 2
@@ -19,7 +19,7 @@ _SEVERAL: Final = 2
 def multi_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
     """The set of nodes that the search strategy finds in the first bin that has one; the largest bin comes first."""
     settings = decision_pass.context.settings
-    search = STRATEGIES[settings.search]
+    search = strategy(settings.search)
     kept = decision_pass.within_budgets(decision_pass.consolidatable(), Cause.UNDERUTILIZED)
     for members in bins(kept, settings.partition):
         if len(members) < _SEVERAL:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from karpool.disruption.command import Command
 from karpool.disruption.context import Candidate
+from karpool.wire.problems import suggestion
 
 MOST_TOGETHER: Final = 100
 
@@ -57,3 +58,15 @@ def _lengths_if_none_works(low: int, high: int) -> list[int]:
 
 
 STRATEGIES: Final[Mapping[str, Strategy]] = {"prefix": longest_prefix}
+
+
+class UnknownStrategyError(ValueError):
+    """Settings name a search strategy that does not exist."""
+
+
+def strategy(name: str) -> Strategy:
+    if name not in STRATEGIES:
+        hint = suggestion(name, STRATEGIES)
+        message = f"there is no search strategy {name!r}; there are {', '.join(sorted(STRATEGIES))}{hint}"
+        raise UnknownStrategyError(message)
+    return STRATEGIES[name]

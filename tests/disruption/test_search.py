@@ -1,0 +1,17 @@
+"""Search strategies by their names."""
+
+import pytest
+
+from karpool.disruption.search import STRATEGIES, UnknownStrategyError, strategy
+from karpool.disruption.settings import DisruptionSettings
+
+
+def test_the_default_strategy_exists() -> None:
+    assert strategy(DisruptionSettings().search) is STRATEGIES["prefix"]
+
+
+@pytest.mark.parametrize(("name", "hint"), [("nope", ""), ("prefx", "; did you mean prefix?")])
+def test_an_unknown_strategy_is_refused_with_those_that_exist(name: str, hint: str) -> None:
+    with pytest.raises(UnknownStrategyError) as error:
+        strategy(name)
+    assert str(error.value) == f"there is no search strategy {name!r}; there are prefix{hint}"
