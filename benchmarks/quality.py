@@ -1,4 +1,4 @@
-"""How good whole plans are, by order of candidates and by partition.
+"""How good whole plans are, by order of candidates, by partition and by search strategy.
 
     python benchmarks/quality.py --clusters 20 --nodes 100 --json
 
@@ -13,6 +13,7 @@ import msgspec
 from clusters import NOW, catalog, generate
 
 from karpool.disruption.plan import plan
+from karpool.disruption.search import STRATEGIES
 from karpool.disruption.settings import DisruptionSettings, Order, Partition
 
 
@@ -21,8 +22,8 @@ def measure(count: int, nodes: int) -> list[dict[str, object]]:
     machines = catalog()
     worlds = [generate(nodes, seed) for seed in range(1, count + 1)]
     found = []
-    for order, partition in product(Order, Partition):
-        settings = DisruptionSettings(order=order, partition=partition, complete_catalog=True)
+    for order, partition, search in product(Order, Partition, STRATEGIES):
+        settings = DisruptionSettings(order=order, partition=partition, search=search, complete_catalog=True)
         start = time.perf_counter()
         plans = [plan(world, machines, now=NOW, settings=settings) for world in worlds]
         before = sum(made.before.price for made in plans)
@@ -32,6 +33,7 @@ def measure(count: int, nodes: int) -> list[dict[str, object]]:
             {
                 "order": order.value,
                 "partition": partition.value,
+                "search": search,
                 "priceBefore": round(before, 4),
                 "priceAfter": round(after, 4),
                 "savedPercent": round(100 * (before - after) / before, 2),
