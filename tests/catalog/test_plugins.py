@@ -9,6 +9,7 @@ from tests.installed_packages import install
 
 from karpool.catalog.sources import GROUP, open_catalog
 from karpool.cli.catalog import catalog
+from karpool.cli.main import cli
 from karpool.wire.problems import InputError
 
 Install = Callable[..., None]
@@ -70,6 +71,26 @@ def test_two_packages_with_one_name_are_both_named(installed: Install) -> None:
         open_catalog("cellar")
 
 
-def test_a_name_that_nobody_offers_is_a_file_that_does_not_exist() -> None:
-    with pytest.raises(InputError, match="attic"):
-        open_catalog("attic")
+@pytest.mark.parametrize(("name", "hint"), [("attic", ""), ("celar", "; did you mean cellar?")])
+def test_a_name_that_nobody_offers_is_refused_with_those_that_exist(installed: Install, name: str, hint: str) -> None:
+    installed(WHOLE)
+    result = CliRunner().invoke(cli, ["catalog", "--catalog", name])
+    assert result.exit_code == 2
+    message = f"karpool: --catalog: there is no catalogue or file {name!r}; there are aws, cellar, kwok{hint}\n"
+    assert result.stderr == message
+
+
+def test_a_scenario_names_a_catalogue_of_an_installed_package(installed: Install, tmp_path: Path) -> None:
+    installed(WHOLE)
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(
+        "length: 10m\ncatalog: cellar\npools: [{metadata: {name: a}}]\nprices: {c-1x-amd64-linux: 0.5}\n"
+    )
+    result = CliRunner().invoke(cli, ["simulate", str(scenario)])
+    assert result.exit_code == 0, result.output
+    scenario.write_text(scenario.read_text().replace("c-1x-", "s-1x-"))
+    result = CliRunner().invoke(cli, ["simulate", str(scenario)])
+    assert (result.exit_code, "the catalogue has no type s-1x-amd64-linux" in result.stderr) == (2, True)
+    scenario.write_text(scenario.read_text().replace("cellar", "celar"))
+    result = CliRunner().invoke(cli, ["simulate", str(scenario)])
+    assert (result.exit_code, result.stderr.endswith("; did you mean cellar?\n")) == (2, True)

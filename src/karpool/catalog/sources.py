@@ -3,14 +3,15 @@
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from karpool.catalog import builtin, kwok
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.kwok_file import read_types
 from karpool.catalog.overrides import PriceChanges, checked_amount, repriced
-from karpool.wire.entry_points import Plugin, load_plugin
-from karpool.wire.problems import InputError
+from karpool.wire.entry_points import Plugin, load_plugin, plugin_names
+from karpool.wire.problems import InputError, suggestion
 from karpool.wire.sources import ManifestSource, display_name, read_source
 
 AWS: Final = "aws"
@@ -49,6 +50,19 @@ def open_catalog(
     return Catalog(types, node_fee=checked_amount("--node-fee", node_fee), price_overrides=prices)
 
 
+def catalog_names() -> tuple[str, ...]:
+    """The catalogues that are built in or installed; none of them is loaded."""
+    return tuple(sorted({AWS, KWOK, *plugin_names(GROUP)}))
+
+
+def is_catalog_name(source: str) -> bool:
+    """Whether a source is built in (with any region) or installed, and not a file."""
+    name, colon, _ = source.partition(":")
+    if colon:
+        return name == AWS
+    return re.fullmatch(_PLUGIN_NAME, source) is not None and source in catalog_names()
+
+
 def _types(source: str) -> _Types:
     name, colon, region = source.partition(":")
     if source == AWS or (name == AWS and builtin.is_region(region)):
@@ -61,6 +75,12 @@ def _types(source: str) -> _Types:
         plugin = load_plugin(GROUP, source, "--catalog")
         if plugin is not None:
             return _Types(_plugin_types(plugin))
+        if not Path(source).exists():
+            names = catalog_names()
+            message = (
+                f"there is no catalogue or file {source!r}; there are {', '.join(names)}{suggestion(source, names)}"
+            )
+            raise InputError.at("--catalog", message)
     file = ManifestSource(source)
     return _Types(read_types(read_source(file, sys.stdin.buffer), display_name(file)))
 

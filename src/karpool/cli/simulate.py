@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from karpool.catalog.builtin import is_region
 from karpool.catalog.instance_types import Catalog
-from karpool.catalog.sources import AWS, KWOK
+from karpool.catalog.sources import AWS, catalog_names, is_catalog_name
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.input_options import output_option
 from karpool.cli.progress import progress
@@ -23,7 +23,7 @@ from karpool.virtual.policy_checks import pool_flaws
 from karpool.virtual.scenario import Scenario, ScenarioError, read_scenario
 from karpool.virtual.scenario_checks import flaws, instance_type_flaws, names_instance_types
 from karpool.wire.duration import parse_duration
-from karpool.wire.problems import Flaw, InputError, Problem
+from karpool.wire.problems import Flaw, InputError, Problem, suggestion
 from karpool.wire.sources import STDIN, display_name, read_source
 from karpool.wire.sources import ManifestSource as FileSource
 
@@ -164,11 +164,11 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
     region = scenario.catalog.removeprefix(f"{AWS}:")
     if region != scenario.catalog and not is_region(region):
         yield Flaw("catalog", "Region", f"{region!r} is not a region; write aws:REGION, such as aws:eu-west-1")
-    elif not _is_built_in(scenario.catalog) and not (scenario.catalog and (beside / scenario.catalog).exists()):
+    elif not is_catalog_name(scenario.catalog) and not (scenario.catalog and (beside / scenario.catalog).exists()):
         message = (
             f"{scenario.catalog!r} is neither aws, aws:REGION or kwok, nor is there a file {beside / scenario.catalog}"
         )
-        yield Flaw("catalog", "MissingFile", message)
+        yield Flaw("catalog", "MissingFile", message + suggestion(scenario.catalog, catalog_names()))
 
 
 def _read(name: str) -> tuple[str, bytes]:
@@ -180,14 +180,10 @@ def _read(name: str) -> tuple[str, bytes]:
     return display_name(source), read_source(source, sys.stdin.buffer)
 
 
-def _is_built_in(catalog: str) -> bool:
-    return catalog == KWOK or catalog.partition(":")[0] == AWS
-
-
 def _with_own_catalog(opener: CatalogOpener, scenario: Scenario, beside: Path) -> CatalogOpener:
     """The scenario's catalogue, prices and fee, unless the command line names them."""
     if scenario.catalog is not None and not _given("catalog_source"):
-        source = scenario.catalog if _is_built_in(scenario.catalog) else str(beside / scenario.catalog)
+        source = scenario.catalog if is_catalog_name(scenario.catalog) else str(beside / scenario.catalog)
         opener = replace(opener, source=source)
     own = tuple(f"{kind}={price}" for kind, price in scenario.prices.items())
     opener = replace(opener, prices=(*own, *opener.prices))
