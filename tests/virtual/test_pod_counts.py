@@ -1,9 +1,12 @@
-"""The pods that controllers keep while pods change are those that the store holds."""
+"""What controllers and kubelets count while pods change is what counting them anew gives."""
+
+from collections import Counter
 
 from tests.virtual.worlds import HOUR, virtual_cluster
 
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.deployment_controller import DeploymentController
+from karpool.virtual.deployment_controller import REVISION, DeploymentController
+from karpool.virtual.workload_controller import ready
 
 TEXT = """
 workloads:
@@ -12,19 +15,17 @@ workloads:
 """
 
 
-def check_pods(cluster: VirtualCluster) -> None:
-    manager = cluster.controller_manager
-    for controller in manager.controllers:
+def check_counts(cluster: VirtualCluster) -> None:
+    for controller in cluster.controller_manager.controllers:
         if isinstance(controller, DeploymentController):
-            active = {
-                pod.key: pod for pod in cluster.store.pods if manager.controller_of(pod) is controller and pod.active
-            }
-            assert controller.pods == active
+            pods = controller.pods.values()
+            assert +controller._of_revision == Counter(pod.metadata.labels[REVISION] for pod in pods)
+            assert +controller._ready == Counter(pod.metadata.labels[REVISION] for pod in pods if ready(pod))
 
 
-def test_pods_kept_by_changes_are_those_of_a_fresh_look() -> None:
+def test_counts_kept_by_changes_are_those_of_a_fresh_look() -> None:
     cluster = virtual_cluster(TEXT)
-    cluster.queue.observers.append(lambda: check_pods(cluster))
+    cluster.queue.observers.append(lambda: check_counts(cluster))
     cluster.run(HOUR)
     assert cluster.controller_manager.controllers[0].revision == 4
     assert len(cluster.store.nodes) > 0

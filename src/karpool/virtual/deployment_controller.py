@@ -23,32 +23,47 @@ SURGE: Final = 0.25
 class DeploymentController(WorkloadController):
     def __init__(self, world: VirtualWorld, api: Api, workload: Workload) -> None:
         super().__init__(world, api, workload)
+        self._of_revision: Counter[str] = Counter()
+        self._ready: Counter[str] = Counter()
         self._shared_labels: dict[str, str] = {}
 
     @property
     def replica_set(self) -> str:
         return f"{self.workload.name}-{self.revision}"
 
+    def track(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        super().track(key, before, after)
+        for pod, change in ((before, -1), (after, 1)):
+            if pod is not None:
+                revision = _revision(pod)
+                self._of_revision[revision] += change
+                self._ready[revision] += change * ready(pod)
+
     def reconcile(self) -> None:
-        newest: list[Pod] = []
-        old: list[Pod] = []
-        for pod in self.pods.values():
-            (newest if pod.metadata.labels[REVISION] == str(self.revision) else old).append(pod)
-        if len(newest) > self.replicas:
-            self._delete(list(islice(self._deletion_order(newest), len(newest) - self.replicas)))
+        revision = str(self.revision)
+        newest = self._of_revision[revision]
+        old = len(self.pods) - newest
+        if newest > self.replicas:
+            young = [pod for pod in self.pods.values() if _revision(pod) == revision]
+            self._delete(list(islice(self._deletion_order(young), newest - self.replicas)))
         surge = math.ceil(SURGE * self.replicas) if old else 0
-        missing = min(self.replicas - len(newest), self.replicas + surge - len(self.pods))
+        missing = min(self.replicas - newest, self.replicas + surge - len(self.pods))
         for _ in range(max(0, missing)):
             self._create()
         if old:
-            self._delete_old(old)
+            self._delete_old(old, revision)
 
-    def _delete_old(self, old: list[Pod]) -> None:
+    def _delete_old(self, count: int, newest: str) -> None:
         """Delete old pods that are not ready, and as many ready ones as `maxUnavailable` allows."""
+        ready_pods = self._ready.total()
+        spare = max(0, ready_pods - (self.replicas - math.floor(SURGE * self.replicas)))
+        if not spare and ready_pods - self._ready[newest] == count:
+            return
+        old = [pod for pod in self.pods.values() if _revision(pod) != newest]
         idle = [pod for pod in old if not ready(pod)]
-        spare = max(0, sum(map(ready, self.pods.values())) - (self.replicas - math.floor(SURGE * self.replicas)))
-        busy = list(islice(filter(ready, self._deletion_order(old)), spare)) if spare else []
-        self._delete([*idle, *busy])
+        busy = list(islice(filter(ready, self._deletion_order(old)), spare))
+        self._delete(idle)
+        self._delete(busy)
 
     def adopt(self, pod: Pod) -> None:
         """A pod of the initial cluster counts as one of the newest revision."""
@@ -82,3 +97,7 @@ class DeploymentController(WorkloadController):
         now = self.world.queue.moment
         age = max(1.0, (now - (pod.metadata.creation_timestamp or now)).total_seconds())
         return int(math.log2(age)), random_fraction(self.world.seed, "scale-down", pod.key)
+
+
+def _revision(pod: Pod) -> str:
+    return pod.metadata.labels[REVISION]

@@ -87,12 +87,15 @@ class WorkloadController(ABC):
             return
         key = pod.key
         before, after = self.pods.get(key), new if new is not None and new.active else None
+        self.track(key, before, after)
+        if before is None or after is None or ready(before) != ready(after):
+            self.enqueue()
+
+    def track(self, key: str, before: Pod | None, after: Pod | None) -> None:
         if after is not None:
             self.pods[key] = after
         elif before is not None:
             del self.pods[key]
-        if before is None or after is None or ready(before) != ready(after):
-            self.enqueue()
 
     def enqueue(self) -> None:
         """Reconcile after the reaction time, unless that is queued already."""
