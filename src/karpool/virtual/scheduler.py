@@ -52,15 +52,17 @@ class Scheduler:
 
     def _schedule_pending(self) -> None:
         self._queued = False
-        pods = [pod for key in self._pending if (pod := self.world.store.pods.get(key)) is not None]
-        pods.sort(key=lambda pod: -(pod.spec.priority or 0))
+        get = self.world.store.pods.get
+        pods = [(key, pod) for key in self._pending if (pod := get(key)) is not None]
+        if any(pod.spec.priority for _, pod in pods):
+            pods.sort(key=lambda entry: -(entry[1].spec.priority or 0))
         infeasible: set[int] = set()
-        for pod in pods:
+        for key, pod in pods:
             # Pods of one workload share their spec: if none fits one of them, none fits any.
             node = None if id(pod.spec) in infeasible else self._node_for(pod, infeasible)
             if node is not None:
                 self._bind(pod, node)
-            elif pod.key not in self._unschedulable:
+            elif key not in self._unschedulable:
                 self._mark_unschedulable(pod)
 
     def _node_for(self, pod: Pod, infeasible: set[int]) -> str | None:
