@@ -22,6 +22,7 @@ from tests.factories import (
     taints_of,
 )
 
+from karpool.catalog.instance_types import Catalog
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.resources import ATTACH, CPU, UNLIMITED
 from karpool.controller.cluster_state import ClusterState
@@ -160,7 +161,7 @@ def test_a_launch_is_expected_as_the_catalog_says_now() -> None:
     state = ClusterState(store, expected_launch)
     before = free_cpu(state, "c")
     size = "8"
-    state.catalog_changed()
+    state.use_catalog(Catalog(()))
     assert free_cpu(state, "c") == before + 4000
 
 

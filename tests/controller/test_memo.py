@@ -1,17 +1,18 @@
-"""What lives on from pass to pass is what a fresh look at the cluster finds, whatever happened in between."""
+"""What is kept from pass to pass is what a fresh pass finds, whatever happened in between."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.controller.restless import Restless
-from tests.disruption.scenarios import CATALOG, NOW, POOL, node
+from tests.disruption.scenarios import CATALOG, NOW, POOL, NodeWithPods, ago, node
 from tests.examples import examples
-from tests.factories import pdb
+from tests.factories import affinity_to, pdb, pod
 from tests.inflight import with_claims_launched
 from tests.packing.test_what_ifs import columns
 
@@ -22,12 +23,13 @@ from karpool.controller.store import ClusterStore
 from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.decide import first_commands
+from karpool.disruption.decide import decide, first_commands
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.settings import DisruptionSettings, Order
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import nominate
+from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.nodepool import NodeClaim
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
@@ -38,7 +40,7 @@ QUESTIONS = (refusal, partial(refusal, eventual=True), emptiness_refusal, consol
 
 
 class Idle:
-    """A clock that forgets what is to be done, hands that do nothing, and a provider."""
+    """A clock that forgets its tasks, an actuator that does nothing, and a provider."""
 
     catalog = CATALOG
 
@@ -169,3 +171,97 @@ def test_a_budget_that_shuts_keeps_its_nodes_at_once() -> None:
             reason = refusal(context, context.candidate(context.snapshot.nodes.rows["a"]))
             assert (None if reason is None else reason.code) == (None if allowed else ReasonCode.POD_DISRUPTION_BUDGET)
             made._disruption._memo = context.memo
+
+
+KEPT = {DO_NOT_DISRUPT: "true"}
+DRIFTED = {"drifted": ago(hours=1), "termination_grace_period": "1h"}
+
+
+def expect_same_as_fresh(
+    made: Controller, idle: Idle, moments: Iterable[datetime], change: Callable[[], object]
+) -> None:
+    """Decisions with what earlier passes kept are those without it, before and after a change."""
+    assert made.session is not None
+    memo = None
+    for number, moment in enumerate(moments):
+        if number:
+            change()
+        idle.moment = moment
+        engine, policies = made.session.engine(), made._disruption._policies(moment)
+        known = decide(engine, policies, moment, memo, explain=lambda _commands: True)
+        fresh_ = decide(engine, policies, moment, explain=lambda _commands: True)
+        assert outline(known.commands) == outline(fresh_.commands)
+        assert known.reasons == fresh_.reasons
+        memo = known.memo
+
+
+def filled(*nodes: NodeWithPods) -> ClusterStore:
+    store = ClusterStore()
+    store.pools.put(POOL)
+    for entry in nodes:
+        assert entry.node is not None
+        assert entry.claim is not None
+        store.nodes.put(entry.node)
+        store.claims.put(entry.claim)
+        for bound in entry.pods:
+            store.pods.put(bound)
+    return store
+
+
+def test_a_drift_refusal_ends_with_the_do_not_disrupt_of_a_pod_that_others_follow() -> None:
+    follower = {"name": "b-1", "cpu": 1, "near": [affinity_to({"app": "a"}, "topology.kubernetes.io/zone")]}
+    leader = {"name": "a-1", "labels": {"app": "a"}, "cpu": 2, "annotations": {DO_NOT_DISRUPT: "2h"}}
+    store = filled(
+        node("n", "large", pods=[{**leader, "started": ago(hours=1)}, follower], claim=DRIFTED),
+        node("m", "huge", pods=[{"name": "k-1", "cpu": 1, "annotations": KEPT}]),
+    )
+    idle = Idle()
+    moments = [NOW, NOW + timedelta(minutes=1), NOW + timedelta(minutes=62)]
+    expect_same_as_fresh(controller(store, idle), idle, moments, lambda: None)
+
+
+def test_a_drift_refusal_ends_when_a_budget_keeps_the_pod_that_found_no_place() -> None:
+    nowhere = {"name": "b-1", "labels": {"app": "b"}, "cpu": 1, "selector": {"no": "such"}}
+    store = filled(
+        node("n", "large", pods=[{"name": "a-1", "cpu": 2, "annotations": KEPT}, nowhere], claim=DRIFTED),
+        node("m", "huge", pods=[{"name": "k-1", "cpu": 1, "annotations": KEPT}]),
+    )
+    idle = Idle()
+    budget = pdb("b", {"app": "b"}, allowed=0, max_unavailable=0)
+    moments = [NOW, NOW + timedelta(minutes=1)]
+    expect_same_as_fresh(controller(store, idle), idle, moments, lambda: store.pdbs.put(budget))
+
+
+def test_a_refusal_ends_when_a_host_port_is_let_go() -> None:
+    store = filled(
+        node("c", "tiny", pods=[{"name": "x-1", "cpu": "500m", "ports": [80]}]),
+        node(
+            "m",
+            "huge",
+            pods=[{"name": "k-1", "cpu": "60", "annotations": KEPT}, {"name": "p-1", "cpu": "500m", "ports": [80]}],
+        ),
+    )
+    idle = Idle()
+
+    def replace_the_pod() -> None:
+        store.pods.remove("default/p-1")
+        store.pods.put(pod("q-1", cpu="500m", node="m"))
+
+    moments = [NOW, NOW + timedelta(seconds=10)]
+    expect_same_as_fresh(controller(store, idle), idle, moments, replace_the_pod)
+
+
+def test_waiting_pods_are_put_back_when_a_pass_fails() -> None:
+    store = filled(node("a", "small", pods=[{"cpu": "100m"}]))
+    store.pods.put(pod("waits", cpu="100m", memory="10Mi"))
+    made = controller(store, Idle())
+    before = shared_columns(made)
+
+    def fail() -> None:
+        with kept(made) as context:
+            assert context.pending == {"default/waits"}
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
+    assert shared_columns(made) == before

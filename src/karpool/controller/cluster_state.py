@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
+from karpool.catalog.instance_types import Catalog
 from karpool.cluster import changes
 from karpool.cluster.arrays import Array, grown
 from karpool.cluster.changes import Impact
@@ -45,6 +46,7 @@ class ClusterState:
         self._preferences = preferences
         self._pairing = Pairing(store.nodes, map(expected_launch, store.claims))
         self._pairing.states()
+        self._catalog: Catalog | None = None
         self.stale = False
         """Whether the columns miss a change, until `current` builds them anew."""
         self.opportunities = 0
@@ -72,8 +74,11 @@ class ClusterState:
             self._rebuild()
         return self.snapshot
 
-    def catalog_changed(self) -> None:
-        """Expect claims that are not launched yet to become the nodes that the catalog says now."""
+    def use_catalog(self, catalog: Catalog) -> None:
+        """Expect claims that are not launched yet to become the nodes that a catalog says."""
+        if catalog is self._catalog:
+            return
+        self._catalog = catalog
         for claim in self.store.claims:
             if not claim.status.provider_id:
                 self._claim(claim, claim)

@@ -40,8 +40,7 @@ class Session:
     def engine(self) -> Engine:
         """The engine on the current snapshot, made anew when pools, daemons or what the provider offers changed."""
         catalog = self.catalog_source.catalog
-        if self._engine is not None and self._engine.catalog is not catalog:
-            self.cluster_state.catalog_changed()
+        self.cluster_state.use_catalog(catalog)
         snapshot = self.cluster_state.current()
         rests_on = (snapshot, snapshot.daemons, catalog, self.cluster_state.pools())
         if self._engine is None or any(old is not new for old, new in zip(self._rests_on, rests_on, strict=True)):

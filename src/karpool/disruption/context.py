@@ -12,12 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
 from karpool.catalog.instance_types import Catalog, InstanceType
-from karpool.cluster.arrays import Array
+from karpool.cluster.arrays import Array, grown
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
@@ -39,6 +39,8 @@ from karpool.packing.candidate_pods import CandidatePods
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.kernels.scan import EXEMPT, PATIENT
+
+_UNKNOWN: Final = -1
 
 
 class Candidate(NamedTuple):
@@ -84,6 +86,8 @@ class Memo:
 
     def __init__(self, engine: Engine, policies: Policies) -> None:
         self.engine = engine
+        self.settings = policies.settings
+        self.pools = policies.pools
         complete = policies.settings.complete_catalog
         self.nodes = NodeFactsCache(engine.snapshot.nodes, policies.pools, engine.catalog, complete=complete)
         self.candidates: dict[int, tuple[int, Candidate]] = {}
@@ -92,6 +96,10 @@ class Memo:
         self.consolidatable: dict[int, tuple[Candidate, bool]] = {}
         self.refusals = RefusalCache()
         self._diff = SnapshotDiff()
+
+    def fits(self, engine: Engine, policies: Policies) -> bool:
+        """Whether this was worked out with the same engine, pools and settings."""
+        return self.engine is engine and self.settings == policies.settings and self.pools == policies.pools
 
     def forget_refusals(self, closed: Array, *, limited: bool) -> None:
         """Drop the refusals of earlier passes that changes of the snapshot may have made wrong."""
@@ -109,13 +117,15 @@ class DecisionContext:
         self.engine = engine
         self.policies = policies
         self.now = now
-        self.memo = memo if memo is not None and memo.engine is engine else Memo(engine, policies)
+        self.memo = memo if memo is not None and memo.fits(engine, policies) else Memo(engine, policies)
         self.pending: set[str] = set()
         """Keys of pods that wait and are bound to the node where they would find room."""
         self.leaving: set[str] = set()
         """Keys of pods of nodes that are being removed, bound to the node where they would find room."""
         self.unplaced: list[int] = []
         """Rows of pods that wait and find no room."""
+        self._restricted: Array = np.full(0, _UNKNOWN, dtype=np.int8)
+        """By label set: whether a PodDisruptionBudget keeps some pods with these labels."""
         self._version = -1
         self._forget()
 
@@ -153,6 +163,19 @@ class DecisionContext:
     # -- pods that expect room -----------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
+        try:
+            return self.open()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> Self:
+        """Bind pods that expect room to the nodes where they would find it."""
         pods = self.snapshot.pods
         unbound = np.flatnonzero(pods.node_of[: len(pods.objects)] < 0).tolist()
         waiting = [row for row in unbound if (pod := pods.objects[row]) is not None and pod.waits_for_node]
@@ -165,9 +188,8 @@ class DecisionContext:
         self.bind_waiting(waiting, moving)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Put every pod back where it was."""
         rows = self.snapshot.pods.rows
         for key in sorted(self.pending | self.leaving):
             if key in rows:
@@ -342,10 +364,10 @@ class DecisionContext:
         examples: Array = np.full(len(self.snapshot.topology.label_sets), -1, dtype=np.int64)
         rows = np.flatnonzero(bound)
         examples[labels[rows]] = rows
-        restricted = np.zeros(len(examples), dtype=np.bool_)
-        for number in np.flatnonzero(examples >= 0).tolist():
+        restricted = self._restricted = grown(self._restricted, (len(examples),), _UNKNOWN)
+        for number in np.flatnonzero((examples >= 0) & (restricted[: len(examples)] == _UNKNOWN)).tolist():
             restricted[number] = not self.pdbs.open_to_all(pods.get(int(examples[number])))
-        return np.flatnonzero(bound & (restricted[labels] | (pods.protected[:size] != 0))).tolist()
+        return np.flatnonzero(bound & ((restricted[labels] == 1) | (pods.protected[:size] != 0))).tolist()
 
     def drifted_rows(self) -> Array:
         """Which nodes have drifted from their pools."""

@@ -46,7 +46,8 @@ def replaced(decision_pass: DecisionPass, candidate: Candidate) -> Command | Rea
     """What it takes to replace a drifted node, or why that cannot be done."""
     if candidate.pool is not None and candidate.pool.static:
         return static_outcome(decision_pass.context, candidate)
-    key = ("drift", candidate.row)
+    # Which pods are given another place changes with time and with PodDisruptionBudgets.
+    key = ("drift", candidate.row, tuple(decision_pass.context.movers(candidate)))
     known = decision_pass.refusals.get(key)
     if known is not None:
         return known

@@ -85,7 +85,7 @@ def context_of(
     snapshot = Snapshot(objects, preferences=options.preferences)
     pools = {pool.name: pool for pool in objects.node_pools}
     policies = Policies(pools, PdbLimits(objects.pod_disruption_budgets), settings)
-    return DecisionContext(Engine(snapshot, catalog, options), policies, now).__enter__()
+    return DecisionContext(Engine(snapshot, catalog, options), policies, now).open()
 
 
 class Planner:

@@ -24,7 +24,8 @@ class SnapshotDiff:
             return None
         opened = (before["closed"] != 0) & (now["closed"] == 0)
         roomier = (now["free"] > before["free"]).any(axis=1) | opened | (now["shape"] != before["shape"])
-        roomier |= now["live"] != before["live"]
+        # A host port or a volume that was let go makes room for pods that ask for it.
+        roomier |= (now["live"] != before["live"]) | (now["by_host"] < before["by_host"]).any(axis=0)
         groups = (now["by_domain"] != before["by_domain"]).any(axis=1) | (now["total"] != before["total"])
         if (now["seen"] != before["seen"]).any() or (now["by_host"] != before["by_host"]).any():
             groups[:] = True

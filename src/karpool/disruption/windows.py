@@ -43,13 +43,6 @@ def source_closed(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | N
     return _waiting(claim, pool, now)
 
 
-def destination_closed(claim: NodeClaim, pool: NodePool | None, now: datetime) -> Reason | None:
-    """Why consolidation may not move pods to the node now, if it may not."""
-    if pool is None or pool.static or not pool.ready:
-        return None
-    return _waiting(claim, pool, now)
-
-
 def in_grace(claim: NodeClaim, pool: NodePool | None, now: datetime) -> Reason | None:
     """Why the node is invisible to consolidation, neither source nor destination, if it is.
 
