@@ -126,6 +126,7 @@ class DecisionContext:
         """Rows of pods that wait and find no room."""
         self._restricted: Array = np.full(0, _UNKNOWN, dtype=np.int8)
         """By label set: whether a PodDisruptionBudget keeps some pods with these labels."""
+        self._block_of: dict[int, tuple[Pod, Reason | None]] = {}
         self._version = -1
         self._forget()
 
@@ -348,13 +349,17 @@ class DecisionContext:
             pods = self.snapshot.pods
             for row in self._suspects():
                 pod = pods.get(row)
-                reason = None if self.expected(pod) else self._block(pod)
+                reason = None if self.expected(pod) else self._block(row, pod)
                 if reason is not None:
                     self._blocked.setdefault(int(pods.node_of[row]), []).append((pod, reason))
         return self._blocked
 
-    def _block(self, pod: Pod) -> Reason | None:
-        return blocks_until(pod, self.now) or self.pdbs.eviction_blocked(pod, self.now)
+    def _block(self, row: int, pod: Pod) -> Reason | None:
+        known = self._block_of.get(row)
+        if known is None or known[0] is not pod:
+            reason = blocks_until(pod, self.now) or self.pdbs.eviction_blocked(pod, self.now)
+            known = self._block_of[row] = (pod, reason)
+        return known[1]
 
     def _suspects(self) -> list[int]:
         """Rows of bound pods that may block: do-not-disrupt, or labels that some budget does not let go."""
