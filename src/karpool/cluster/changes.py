@@ -128,11 +128,12 @@ def _node_facts_differ(old: StateNode, new: StateNode) -> bool:
 
 
 def _conditions_differ(old: tuple[Condition, ...], new: tuple[Condition, ...]) -> bool:
-    if old is new or old == new:
-        return False
-    return [(entry.type, entry.status, entry.reason) for entry in old] != [
-        (entry.type, entry.status, entry.reason) for entry in new
-    ]
+    return old is not new and old != new and _read_of(old) != _read_of(new)
+
+
+def _read_of(conditions: tuple[Condition, ...]) -> list[tuple[str, str, str]]:
+    """What decisions read of conditions; whether a node is consolidatable they work out themselves."""
+    return [(entry.type, entry.status, entry.reason) for entry in conditions if entry.type != "Consolidatable"]
 
 
 def pool_changed(old: NodePool | None, new: NodePool | None) -> bool:

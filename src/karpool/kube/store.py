@@ -30,6 +30,7 @@ class Store(Generic[T]):
     def __init__(self, versions: Versions | None = None) -> None:
         self._versions = versions or Versions()
         self._objects: dict[str, T] = {}
+        self.get: Callable[[str], T | None] = self._objects.get
         self._watchers: list[Watcher[T]] = []
         self._listed: tuple[int, tuple[T, ...]] = (0, ())
         self.version = 0
@@ -42,9 +43,6 @@ class Store(Generic[T]):
 
     def __contains__(self, key: str) -> bool:
         return key in self._objects
-
-    def get(self, key: str) -> T | None:
-        return self._objects.get(key)
 
     def listed(self) -> tuple[T, ...]:
         """All objects, in the order in which they came; the same tuple until one changes."""
