@@ -20,10 +20,9 @@ from karpool.disruption.command import Command, Method
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, Planner, PlanStep, context_of
 from karpool.disruption.predict import predicted_node
-from karpool.disruption.refusal_cache import Footprint, RefusalCache
+from karpool.disruption.refusal_cache import Footprint, RefusalCache, SingleNodeRefusals
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import DisruptionSettings, Order, Partition
-from karpool.disruption.single_node_refusals import SingleNodeRefusals
 from karpool.model.labels import BALANCED_K, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, MINIMUM_SAVINGS, NODEPOOL, ZONE
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects

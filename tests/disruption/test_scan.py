@@ -12,10 +12,9 @@ from tests.strategies import Cluster
 from karpool.disruption.command import Command
 from karpool.disruption.context import Candidate, DecisionContext, price_of
 from karpool.disruption.evaluate import Evaluator, footprint_of
-from karpool.disruption.refusal_cache import Footprint
+from karpool.disruption.refusal_cache import Footprint, classes_with_room
 from karpool.disruption.search import Proposal
 from karpool.disruption.settings import DisruptionSettings
-from karpool.disruption.single_node_refusals import classes_with_room
 from karpool.packing.scan import Scan
 
 
