@@ -146,7 +146,7 @@ def test_what_a_memo_keeps_is_what_a_fresh_context_finds(chance: Random, order: 
             made.session.state = nominate(made.session.state, [node.name], world.now, ExecutionSettings())
         before = shared_columns(made)
         with fresh(world, made) as anew, kept(made) as known:
-            known.memo.forget_refusals(known.closed, limited=any(pool.spec.limits for pool in known.pools.values()))
+            known.memo.forget_refusals(known.closed)
             commands = outline(first_commands(DecisionPass(known, known.memo.refusals)))
             assert commands == outline(first_commands(DecisionPass(anew)))
             assert view(known) == view(anew)

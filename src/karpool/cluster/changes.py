@@ -13,7 +13,7 @@ from karpool.cluster.pod_classes import requests_key
 from karpool.cluster.volumes import BIND_COMPLETED
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import CSINode
-from karpool.model.nodepool import NodePool
+from karpool.model.nodepool import CONSOLIDATABLE, NodePool
 from karpool.model.pod import Pod
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from karpool.model.workloads import Namespace, PodDisruptionBudget
@@ -132,8 +132,12 @@ def _conditions_differ(old: tuple[Condition, ...], new: tuple[Condition, ...]) -
 
 
 def _read_of(conditions: tuple[Condition, ...]) -> list[tuple[str, str, str]]:
-    """What decisions read of conditions; whether a node is consolidatable they work out themselves."""
-    return [(entry.type, entry.status, entry.reason) for entry in conditions if entry.type != "Consolidatable"]
+    return [(entry.type, entry.status, entry.reason) for entry in conditions_read(conditions)]
+
+
+def conditions_read(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """The conditions that decisions read; whether a node is consolidatable they work out themselves."""
+    return tuple([entry for entry in conditions if entry.type != CONSOLIDATABLE])
 
 
 def pool_changed(old: NodePool | None, new: NodePool | None) -> bool:

@@ -36,9 +36,11 @@ def _nominated(context: DecisionContext, candidate: Candidate) -> Reason | None:
 
 def node_rules(context: DecisionContext, candidate: Candidate) -> list[tuple[str, Reason | None]]:
     """Every rule about the node itself, with what it says."""
-    checks = [(rule, check(candidate, context.catalog)) for rule, check in NODE_CHECKS]
-    first, last = ("in no other command", _in_command), ("not expected by a waiting pod", _nominated)
-    return [(first[0], first[1](context, candidate)), *checks, (last[0], last[1](context, candidate))]
+    return [
+        ("in no other command", _in_command(context, candidate)),
+        *((rule, check(candidate, context.catalog)) for rule, check in NODE_CHECKS),
+        ("not expected by a waiting pod", _nominated(context, candidate)),
+    ]
 
 
 def pod_refusal(context: DecisionContext, candidate: Candidate) -> Reason | None:

@@ -88,6 +88,8 @@ class Memo:
         self.engine = engine
         self.settings = policies.settings
         self.pools = policies.pools
+        self.limited = any(pool.spec.limits for pool in policies.pools.values())
+        """Whether a pool has limits, so that a refusal may end with what other nodes take of them."""
         complete = policies.settings.complete_catalog
         self.nodes = NodeFactsCache(engine.snapshot.nodes, policies.pools, engine.catalog, complete=complete)
         self.candidates: dict[int, tuple[int, Candidate]] = {}
@@ -101,9 +103,9 @@ class Memo:
         """Whether this was worked out with the same engine, pools and settings."""
         return self.engine is engine and self.settings == policies.settings and self.pools == policies.pools
 
-    def forget_refusals(self, closed: Array, *, limited: bool) -> None:
+    def forget_refusals(self, closed: Array) -> None:
         """Drop the refusals of earlier passes that changes of the snapshot may have made wrong."""
-        change = self._diff.change(self.engine.snapshot, closed, limited=limited)
+        change = self._diff.change(self.engine.snapshot, closed, limited=self.limited)
         if change is None:
             self.refusals = RefusalCache()
         else:

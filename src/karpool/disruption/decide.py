@@ -54,8 +54,7 @@ def decide(
 ) -> Decision:
     """What to do now; `explain` tells, once the commands are known, whether reasons are wanted, which take longer."""
     with DecisionContext(engine, policies, now, memo) as context:
-        limited = any(pool.spec.limits for pool in policies.pools.values())
-        context.memo.forget_refusals(context.closed, limited=limited)
+        context.memo.forget_refusals(context.closed)
         decision_pass = DecisionPass(context, context.memo.refusals)
         commands = first_commands(decision_pass)
         reasons, eligible = {}, 0

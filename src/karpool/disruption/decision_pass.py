@@ -3,9 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from karpool.disruption.candidates import consolidation_refusal, refusal
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.drift_detection import Drift
 from karpool.disruption.evaluate import Evaluator
 from karpool.disruption.ordering import in_order
 from karpool.disruption.policies import BALANCED, Worth, policy, saves_too_little, split_savings, unbalanced
@@ -13,7 +16,6 @@ from karpool.disruption.refusal_cache import RefusalCache
 from karpool.model.reasons import Reason
 
 Progress = Callable[[int, int], None]
-Question = Callable[[DecisionContext, Candidate], Reason | None]
 
 
 def _no_progress(_done: int, _all: int) -> None:
@@ -34,6 +36,7 @@ class DecisionPass:
         """By row: why no set of nodes that includes this one can go."""
         self._open: list[Candidate] | None = None
         self._consolidatable: list[Candidate] | None = None
+        self._drifted: list[tuple[Candidate, Drift]] | None = None
 
     def candidates(self) -> list[Candidate]:
         """Nodes that may be disrupted and whose window is open: those of emptiness and consolidation."""
@@ -55,6 +58,17 @@ class DecisionPass:
             known = (candidate, consolidation_refusal(self.context, candidate) is None)
             self.context.memo.consolidatable[candidate.row] = known
         return known[1]
+
+    def drifted(self) -> list[tuple[Candidate, Drift]]:
+        """Nodes that have drifted and may be disrupted, or may be when their grace period is over; by name."""
+        if self._drifted is None:
+            context = self.context
+            drifted = set(np.flatnonzero(context.drifted_rows()).tolist())
+            eligible = [*context.eligible_rows(), *context.eligible_rows(eventual=True)] if drifted else []
+            nodes = context.candidates([row for row in eligible if row in drifted])
+            drifts = [(node, drift) for node in nodes if (drift := context.drift(node)) is not None]
+            self._drifted = sorted(drifts, key=lambda entry: entry[0].name)
+        return self._drifted
 
     def refusal(self, candidate: Candidate, *, eventual: bool = False) -> Reason | None:
         """Why a node may not be disrupted at all."""

@@ -1,26 +1,23 @@
 """Drift: a node that is no longer what its pool asks for is replaced, at any price."""
 
-import numpy as np
-
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.drift_detection import Drift
 from karpool.disruption.static_drift import static_outcome, static_replacements
 from karpool.model.reasons import Reason
 
 
 def static_drift(decision_pass: DecisionPass) -> tuple[Command, ...]:
     """Drifted nodes of pools with a fixed number of nodes, each replaced by one of its pool."""
-    context = decision_pass.context
-    return static_replacements(context, [node for node, _ in _drifted(context) if node.pool and node.pool.static])
+    drifted = [node for node, _ in decision_pass.drifted() if node.pool and node.pool.static]
+    return static_replacements(decision_pass.context, drifted)
 
 
 def drift(decision_pass: DecisionPass) -> tuple[Command, ...]:
     """The first drifted node whose pods find a place: empty ones before others, then the longest drifted."""
     waiting = [
         (not node.empty, how.since, node.name, node)
-        for node, how in _drifted(decision_pass.context)
+        for node, how in decision_pass.drifted()
         if node.pool is not None and not node.pool.static
     ]
     for *_, node in sorted(waiting, key=lambda entry: entry[:3]):
@@ -29,17 +26,6 @@ def drift(decision_pass: DecisionPass) -> tuple[Command, ...]:
             if isinstance(outcome, Command):
                 return (outcome,)
     return ()
-
-
-def _drifted(context: DecisionContext) -> list[tuple[Candidate, Drift]]:
-    """Nodes that have drifted and may be disrupted, or may be when their grace period is over; by name."""
-    drifted = context.drifted_rows()
-    if not drifted.any():
-        return []
-    eligible = np.array([*context.eligible_rows(), *context.eligible_rows(eventual=True)], dtype=np.int64)
-    nodes = [context.candidate(row) for row in eligible[drifted[eligible]].tolist()]
-    drifts = [(node, how) for node in nodes if (how := context.drift(node)) is not None]
-    return sorted(drifts, key=lambda entry: entry[0].name)
 
 
 def replaced(decision_pass: DecisionPass, candidate: Candidate) -> Command | Reason | None:

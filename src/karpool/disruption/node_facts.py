@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.pricing import node_price
 from karpool.cluster.arrays import Array, grown
+from karpool.cluster.changes import conditions_read
 from karpool.cluster.node_table import NodeTable
 from karpool.cluster.nodes import StateNode
 from karpool.disruption.drift_detection import Drift, drift_of
@@ -20,7 +21,7 @@ from karpool.disruption.node_checks import node_refusal
 from karpool.disruption.windows import closed_until, settled_at
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.nodepool import NodeClaim, NodePool
-from karpool.wire.objects import Condition, condition
+from karpool.wire.objects import condition
 
 DRIFT_REFRESH: Final = timedelta(minutes=5)
 """How long it may go unnoticed that a node drifts by its age alone."""
@@ -162,7 +163,10 @@ class NodeFactsCache:
             return  # only its pods changed
         facts, claim = self.of(row), state.claim
         # Most updates of a claim are about its last pod event, which only the windows depend on.
-        basis = (state.node, None if claim is None else (claim.metadata, claim.spec, _conditions(claim)))
+        basis = (
+            state.node,
+            None if claim is None else (claim.metadata, claim.spec, conditions_read(claim.status.conditions)),
+        )
         if self._basis.get(row) != basis:
             self._basis[row] = basis
             self._write_all(row, facts, now)
@@ -193,11 +197,6 @@ class NodeFactsCache:
             return None
         with_labels = claim if node is None else _with_node_labels(claim, node.metadata.labels)
         return drift_of(with_labels, facts.pool, self._drift_catalog, now)
-
-
-def _conditions(claim: NodeClaim) -> tuple[Condition, ...]:
-    """Conditions that decisions read: whether a node is consolidatable follows from its windows."""
-    return tuple([entry for entry in claim.status.conditions if entry.type != "Consolidatable"])
 
 
 def _with_node_labels(claim: NodeClaim, labels: Mapping[str, str]) -> NodeClaim:

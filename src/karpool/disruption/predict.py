@@ -50,9 +50,8 @@ def apply(context: DecisionContext, command: Command, replacement_names: Sequenc
     new = {snapshot.nodes.rows[name] for name in replacement_names}
     reserved = _use_reservations(context, [snapshot.nodes.get(row) for row in new])
     touched.update(_groups_with_other_domains(context, known))
-    limited = any(pool.spec.limits for pool in context.pools.values())
     changed = frozenset(gone) | frozenset(fuller)
-    return SnapshotChange(changed, frozenset(new), frozenset(touched), limits=limited or reserved)
+    return SnapshotChange(changed, frozenset(new), frozenset(touched), limits=context.memo.limited or reserved)
 
 
 def _use_reservations(context: DecisionContext, new: Sequence[StateNode]) -> bool:

@@ -8,9 +8,9 @@ from karpool.disruption.drift_detection import drift_of
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.windows import reference_time
 from karpool.execution.actions import ClearClaimCondition
-from karpool.execution.conditions import CONSOLIDATABLE, DRIFTED, INITIALIZED, LAUNCHED
+from karpool.execution.conditions import DRIFTED, INITIALIZED, LAUNCHED
 from karpool.execution.reconcile_context import ReconcileContext
-from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.nodepool import CONSOLIDATABLE, NodeClaim, NodePool
 from karpool.wire.objects import condition
 
 _OWN_REASONS: Final = frozenset(

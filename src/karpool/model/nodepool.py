@@ -13,6 +13,9 @@ from karpool.wire.objects import Condition, Object, Timestamp, Wire, condition, 
 ZERO_SECONDS: Final = Duration(0)
 THIRTY_DAYS: Final = Duration(720 * 3600 * 10**9)
 
+CONSOLIDATABLE: Final = "Consolidatable"
+"""The condition of a NodeClaim that has been quiet for long enough; written for people, not read by decisions."""
+
 
 class PoolRequirement(Wire):
     key: str
