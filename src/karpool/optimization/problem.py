@@ -6,11 +6,15 @@ capacity type and zone. Capacities are what DaemonSets leave.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from karpool.cluster.arrays import Array
+
+SPREAD: Final = 0
+APART: Final = 1
+TOGETHER: Final = 2
 
 
 class Lists(NamedTuple):
@@ -120,7 +124,7 @@ class HostRules:
 
 @dataclass(frozen=True, slots=True)
 class SpreadRules:
-    """Rules about how pods spread over the domains of a topology key other than host names."""
+    """Rules about the domains of a topology key other than host names: spread, anti-affinity and affinity."""
 
     owned: Lists
     """By group: rules that its pods obey."""
@@ -128,8 +132,10 @@ class SpreadRules:
     """By group: rules in which its pods count."""
     key: Array
     """(rules,) the topology key: a column of `Nodes.domain`."""
+    mode: Array
+    """(rules,) SPREAD; APART: the domain must count none; TOGETHER: it must count some, unless no domain does."""
     skew: Array
-    """(rules,) the most that a domain may have above the least."""
+    """(rules,) for SPREAD: the most that a domain may have above the least."""
     least_domains: Array
     """(rules,) minDomains: with fewer domains the least counts as 0."""
     present: Array

@@ -1,0 +1,267 @@
+"""A cluster as the arrays that a search and a bound work on, and the way back from their numbers to nodes and pods."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.cluster.codes import GroupKind
+from karpool.cluster.pod_classes import NO_CLASS
+from karpool.cluster.topology import HOST_KEY
+from karpool.disruption.command import Cause
+from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.costs import eviction_cost
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.fleet_kinds import KindTable, kinds_of
+from karpool.model.labels import CAPACITY_TYPE, SPOT
+from karpool.optimization.problem import (
+    APART,
+    SPREAD,
+    TOGETHER,
+    FleetProblem,
+    Groups,
+    HostRules,
+    Lists,
+    Nodes,
+    Pools,
+    SpreadRules,
+)
+
+_MODES: Final = {
+    GroupKind.SPREAD: SPREAD,
+    GroupKind.AFFINITY: TOGETHER,
+    GroupKind.ANTI: APART,
+    GroupKind.INVERSE: APART,
+}
+GroupKey = tuple[int, int, bool, float]
+"""Class, labels, whether exempt from closed windows, and the weight of an eviction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A problem, and what its numbers mean in the snapshot that it was made from."""
+
+    problem: FleetProblem
+    rows: Array
+    """By node of the problem: its row in the snapshot."""
+    candidates: tuple[Candidate | None, ...]
+    """By node: the candidate, for nodes that a search may take away."""
+    group_of: dict[int, int]
+    """By row of a pod that may move: its group."""
+    kinds: KindTable
+
+
+def fleet_of(decision_pass: DecisionPass) -> Fleet:
+    """The cluster of a pass as a problem."""
+    return _Builder(decision_pass).build()
+
+
+class _Builder:
+    def __init__(self, decision_pass: DecisionPass) -> None:
+        self._pass = decision_pass
+        self._context: DecisionContext = decision_pass.context
+        self._snapshot = self._context.snapshot
+        self._numbers: dict[GroupKey, int] = {}
+        self._group_of: dict[int, int] = {}
+
+    def build(self) -> Fleet:
+        context, snapshot = self._context, self._snapshot
+        context.engine.refresh()
+        rows = np.array(context.rows(), dtype=np.int64)
+        nodes = context.candidates(rows.tolist())
+        movable = self._movable(rows)
+        for node, may_go in zip(nodes, movable.tolist(), strict=True):
+            if may_go:
+                self._number_pods(node)
+        classes = np.array([key[0] for key in self._numbers], dtype=np.int64)
+        requests = snapshot.classes.requests[classes][:, : len(snapshot.resources)]
+        columns = np.flatnonzero(requests.any(axis=0)) if len(classes) else np.array([0])
+        kinds = kinds_of(context.engine, snapshot.classes.signatures, columns)
+        groups = self._groups(classes, requests[:, columns])
+        problem = FleetProblem(
+            groups=groups,
+            nodes=self._nodes(rows, nodes, movable, columns, groups.modelled),
+            kinds=kinds.kinds,
+            hosts=self._hosts(rows),
+            spreads=self._spreads(),
+            pools=self._pools(columns),
+            suits_shape=np.ascontiguousarray(snapshot.shapes.suits[: len(snapshot.classes.signatures)]),
+            suits_kind=kinds.suits,
+        )
+        chosen = tuple(
+            node if may_go else None for node, may_go in zip(nodes, problem.nodes.searchable.tolist(), strict=True)
+        )
+        return Fleet(problem, rows, chosen, self._group_of, kinds)
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def _movable(self, rows: Array) -> Array:
+        """Which nodes some method may remove now."""
+        context, decision_pass = self._context, self._pass
+        spent = {cause: decision_pass.exhausted_pools(cause) for cause in Cause}
+        movable = {
+            node.row for node in decision_pass.consolidatable() if node.pool_name not in spent[Cause.UNDERUTILIZED]
+        }
+        movable |= {
+            node.row for node in decision_pass.candidates() if node.empty and node.pool_name not in spent[Cause.EMPTY]
+        }
+        movable |= {node.row for node, _ in decision_pass.drifted() if node.pool_name not in spent[Cause.DRIFTED]}
+        priced = [context.candidate(int(row)).price is not None for row in rows]
+        return np.isin(rows, sorted(movable)) & np.array(priced, dtype=np.bool_)
+
+    def _nodes(self, rows: Array, nodes: list[Candidate], movable: Array, columns: Array, modelled: Array) -> Nodes:
+        context, snapshot = self._context, self._snapshot
+        table = snapshot.nodes
+        consolidatable = {node.row for node in self._pass.consolidatable()}
+        spent = self._pass.exhausted_pools(Cause.UNDERUTILIZED)
+        counts: list[Counter[int]] = [
+            Counter(self._group_of[pod] for pod in node.pods) if may_go else Counter()
+            for node, may_go in zip(nodes, movable.tolist(), strict=True)
+        ]
+        searchable = [
+            may_go
+            and node.row in consolidatable
+            and node.pool_name not in spent
+            and all(modelled[group] for group in groups)
+            for node, may_go, groups in zip(nodes, movable.tolist(), counts, strict=True)
+        ]
+        templates = {template.name: at for at, template in enumerate(context.engine.tables.pools.templates)}
+        types = {entry.name: at for at, entry in enumerate(context.catalog.types)}
+        free = table.free[rows][:, : len(snapshot.resources)]
+        present = np.isin(rows, table.order) & (table.live[rows] != 0)
+        open_ = present & (free >= 0).all(axis=1) & (context.unready[rows] == 0)
+        ordered = [sorted(groups.items()) for groups in counts]
+        return Nodes(
+            price=np.array([node.price or 0.0 for node in nodes], dtype=np.float64),
+            movable=movable,
+            searchable=np.array(searchable, dtype=np.bool_),
+            takes=np.where(open_, np.where(context.closed[rows] != 0, 1, 2), 0).astype(np.int8),
+            free=np.ascontiguousarray(free[:, columns]),
+            shape=table.shape[rows].astype(np.int32),
+            domain=np.ascontiguousarray(table.domain[rows][:, : len(snapshot.topology.domains.values)]),
+            pool=np.array([templates.get(node.pool_name, -1) for node in nodes], dtype=np.int32),
+            capacity=np.array(
+                [snapshot.resources.room(node.state.capacity)[columns] for node in nodes], dtype=np.int64
+            ).reshape(len(nodes), len(columns)),
+            spot=np.array([node.state.labels.get(CAPACITY_TYPE) == SPOT for node in nodes], dtype=np.bool_),
+            machine=np.array(
+                [-1 if node.entry is None else types.get(node.entry.name, -1) for node in nodes], dtype=np.int32
+            ),
+            pods=_lists([[group for group, _ in entries] for entries in ordered]),
+            pod_count=np.array([count for entries in ordered for _, count in entries], dtype=np.int32),
+        )
+
+    # -- pods ----------------------------------------------------------------------------------------------------
+
+    def _number_pods(self, node: Candidate) -> None:
+        pods, context = self._snapshot.pods, self._context
+        for row in node.pods:
+            pod = pods.get(row)
+            weight = 0.0 if context.expected(pod) else max(0.0, eviction_cost(pod))
+            key = (int(pods.class_of[row]), int(pods.labels_of[row]), context.exempt(pod), weight)
+            self._group_of[row] = self._numbers.setdefault(key, len(self._numbers))
+
+    def _groups(self, classes: Array, requests: Array) -> Groups:
+        table = self._snapshot.classes
+        loosest = []
+        for number in classes.tolist():
+            level = number
+            while int(table.next[level]) != NO_CLASS:
+                level = int(table.next[level])
+            loosest.append(level)
+        return Groups(
+            requests=np.ascontiguousarray(requests, dtype=np.int64),
+            signature=table.signature[classes].astype(np.int32),
+            loose_signature=table.signature[np.array(loosest, dtype=np.int64)].astype(np.int32),
+            weight=np.array([key[3] for key in self._numbers], dtype=np.float64),
+            exempt=np.array([key[2] for key in self._numbers], dtype=np.bool_),
+            modelled=np.array([self._modelled(key[0], key[1]) for key in self._numbers], dtype=np.bool_),
+        )
+
+    def _modelled(self, number: int, labels: int) -> bool:
+        """Whether the arrays say all about where pods may go: no host affinity, ports, shared volumes, names."""
+        classes, topology = self._snapshot.classes, self._snapshot.topology
+        if classes.refused[number] or classes.ports_id[number] or len(classes.shared_rows.row(number)):
+            return False
+        if self._context.engine.tables.host[classes.signature[number]] >= 0:
+            return False
+        for group in self._rules(number, labels):
+            if topology.key[group] == HOST_KEY and topology.kind[group] == GroupKind.AFFINITY:
+                return False
+        return True
+
+    def _rules(self, number: int, labels: int) -> list[int]:
+        """The groups that say where pods may go: their own rules, and those of pods that keep them off."""
+        return [*self._snapshot.classes.owned.row(number), *self._snapshot.topology.kept_off_by.row(labels)]
+
+    def _counting(self, number: int, labels: int) -> list[int]:
+        """The groups in which pods count."""
+        return [*self._snapshot.topology.counted_by.row(labels), *self._snapshot.classes.declared.row(number)]
+
+    def _hosts(self, rows: Array) -> HostRules:
+        topology = self._snapshot.topology
+        caps: list[list[int]] = []
+        most: list[int] = []
+        counts: list[list[int]] = []
+        numbers: dict[int, int] = {}
+        for class_, labels, _, _ in self._numbers:
+            counted = set(topology.counted_by.row(labels))
+            caps.append([])
+            for group in self._rules(class_, labels):
+                if topology.key[group] == HOST_KEY and topology.kind[group] != GroupKind.AFFINITY:
+                    spread = topology.kind[group] == GroupKind.SPREAD
+                    caps[-1].append(numbers.setdefault(int(topology.row[group]), len(numbers)))
+                    most.append(int(topology.skew[group]) - (group in counted) if spread else 0)
+        for class_, labels, _, _ in self._numbers:
+            by_host = [int(topology.row[g]) for g in self._counting(class_, labels) if topology.key[g] == HOST_KEY]
+            counts.append([numbers[row] for row in by_host if row in numbers])
+        present = topology.by_host[np.array(list(numbers), dtype=np.int64)][:, rows]
+        return HostRules(_lists(caps), np.array(most, dtype=np.int32), _lists(counts), present.astype(np.int32))
+
+    def _spreads(self) -> SpreadRules:
+        topology, tables = self._snapshot.topology, self._context.engine.tables
+        rules: dict[int, int] = {}
+        owned = [
+            [
+                rules.setdefault(group, len(rules))
+                for group in self._rules(class_, labels)
+                if topology.key[group] != HOST_KEY
+            ]
+            for class_, labels, _, _ in self._numbers
+        ]
+        counts = [
+            [rules[group] for group in self._counting(class_, labels) if group in rules]
+            for class_, labels, _, _ in self._numbers
+        ]
+        groups = np.array(list(rules), dtype=np.int64)
+        width = min(topology.by_domain.shape[1], tables.pool_known.shape[1])
+        present = topology.by_domain[groups][:, :width].astype(np.int32)
+        seen = topology.nodes_seen[topology.filter[groups], topology.key[groups]][:, :width] > 0
+        known = (tables.pool_known[groups][:, :width] != 0) | (present > 0) | seen
+        return SpreadRules(
+            owned=_lists(owned),
+            counts=_lists(counts),
+            key=topology.key[groups].astype(np.int32),
+            mode=np.array([_MODES[GroupKind(int(kind))] for kind in topology.kind[groups]], dtype=np.int8),
+            skew=topology.skew[groups].astype(np.int32),
+            least_domains=topology.min_domains[groups].astype(np.int32),
+            present=np.ascontiguousarray(present),
+            eligible=known & (tables.group_admits[groups][:, :width] != 0),
+        )
+
+    def _pools(self, columns: Array) -> Pools:
+        context, engine = self._context, self._context.engine
+        templates = engine.tables.pools.templates
+        allowance = [context.allowance(template.pool, Cause.UNDERUTILIZED).remaining for template in templates]
+        return Pools(
+            allowance=np.array(allowance, dtype=np.int64),
+            left=np.where(engine.limits >= 2**61, np.inf, engine.limits.astype(np.float64))[:, columns],
+        )
+
+
+def _lists(rows: list[list[int]]) -> Lists:
+    start = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([len(row) for row in rows], out=start[1:]) if rows else None
+    return Lists(start, np.array([item for row in rows for item in row], dtype=np.int32))
