@@ -4,7 +4,7 @@ from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.disruption.test_properties import context, moody
+from tests.disruption.following import context, moody
 from tests.examples import examples
 from tests.packing.test_what_ifs import columns
 from tests.strategies import Cluster
