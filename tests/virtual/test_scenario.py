@@ -5,8 +5,11 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from tests.virtual.worlds import POOL
+from tests.virtual.worlds import CATALOG, POOL, scenario
 
+from karpool.disruption.settings import Weights
+from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.compare import ScenarioSource
 from karpool.virtual.curves import Bursts, Curve, CurveEvaluator, CurveStep, Hour, Noise
 from karpool.virtual.random_streams import random_stream
 from karpool.virtual.scenario import Policy, ScenarioError, merged, patched, read_scenario
@@ -85,3 +88,18 @@ def test_noise_stays_for_its_while_and_is_the_same_for_a_seed() -> None:
 def test_an_error_of_a_worker_process_keeps_its_field() -> None:
     error = pickle.loads(pickle.dumps(ScenarioError("nodeGroups", "no such type")))  # noqa: S301 - our own bytes
     assert (error.field, str(error)) == ("nodeGroups", "no such type")
+
+
+def test_options_of_the_search_replace_those_of_every_policy() -> None:
+    text = b"pools: [{metadata: {name: a}}]\npolicies: {x: {decisions: {evictionPrice: 0.5, order: cost}}, y: {}}"
+    source = ScenarioSource(text, lambda: CATALOG, decisions=(("eviction_price", 0.1), ("effort", 0)))
+    decisions = {name: policy.decisions for name, policy in source.scenario().policies.items()}
+    assert {(entry.eviction_price, entry.effort) for entry in decisions.values()} == {(0.1, 0)}
+    assert decisions["x"].order == "cost"
+
+
+def test_a_virtual_cluster_decides_by_the_options_of_its_policy() -> None:
+    made = scenario("policies: {a: {decisions: {effort: 3, evictionPrice: 0.02, weights: strict}}}")
+    settings = VirtualCluster(made, CATALOG, policy=made.policies["a"], seed=7).controller.settings
+    assert (settings.effort, settings.eviction_price, settings.weights) == (3, 0.02, Weights.STRICT)
+    assert settings.seed == 7

@@ -218,8 +218,36 @@ def test_what_the_compactor_would_refuse_is_named() -> None:
         (web("replica: 3"), "workloads[0].replica: is not a known field; did you mean replicas?"),
         (web("replicas: {hour: []}"), "workloads[0].replicas.hour: is not a known field; did you mean hours?"),
         ("policies: {a: {decision: {}}}", "policies.a.decision: is not a known field; did you mean decisions?"),
+        (
+            "policies: {a: {decisions: {effrot: 1}}}",
+            "policies.a.decisions.effrot: is not a known field; did you mean effort?",
+        ),
         ("faults: [{kind: outage, begin: 1h}]", "faults[0]: has no field begin"),
     ],
 )
 def test_a_misspelt_field_of_a_scenario_is_named_with_the_one_that_was_meant(text: str, expected: str) -> None:
     assert messages(text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "message"),
+    [
+        ("search: prefxi", "policies.a.decisions.search: 'prefxi' is not allowed"),
+        ("search: prefxi", "did you mean prefix?"),
+        ("effort: 4", "policies.a.decisions.effort: is out of range; write 3 or less"),
+        ("effort: -1", "policies.a.decisions.effort: is out of range; write 0 or more"),
+        ("evictionPrice: -0.1", "policies.a.decisions.evictionPrice: -0.1 is out of range"),
+        ("evictionPrice: .nan", "policies.a.decisions.evictionPrice: expected a number"),
+        ("evictionPrice: .inf", "policies.a.decisions.evictionPrice: expected a number"),
+        ("evictionPrice: 2000000", "write $/h from 0 to 1,000,000"),
+        ("weights: never", "policies.a.decisions.weights: 'never' is not allowed; use one of prefer, strict"),
+    ],
+)
+def test_options_of_the_search_are_checked(decisions: str, message: str) -> None:
+    (flaw,) = messages(f"policies: {{a: {{decisions: {{{decisions}}}}}}}")
+    assert message in flaw
+
+
+def test_a_seed_has_at_most_18_digits() -> None:
+    (flaw,) = messages(f"seed: {'9' * 19}")
+    assert flaw.startswith("seed: is out of range")

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from karpool.cli.input_options import with_options
+from karpool.cli.option_types import EvictionPrice, OneOf, Seed, StrategyName
 from karpool.cluster.constraints import Preferences
-from karpool.disruption.settings import DisruptionSettings, Order, Partition
+from karpool.disruption.settings import MOST_EFFORT, DisruptionSettings, Order, Partition, Weights
 from karpool.model.labels import BUDGETS
 from karpool.packing.options import MinValues, Options
 from karpool.wire.problems import InputError
@@ -39,17 +40,59 @@ _HYPOTHETICAL: Final = (
         help=f"Take budgets from the pools' annotation {BUDGETS}, as `karpool run --provider karpenter` does.",
     ),
 )
+
+
+def _search_options(*, default: str | None) -> tuple[Any, ...]:
+    """The options of the search; `default` says where values that are not chosen come from, if not from here."""
+    own = DisruptionSettings()
+    if default is None:
+        values: dict[str, Any] = {"search": own.search, "effort": own.effort, "weights": own.weights.value}
+        ending, price = "", "  [default: 0.004 with a global search, else 0]"
+    else:
+        values = dict.fromkeys(("search", "effort", "weights"))
+        ending = price = f"  [default: {default}]"
+    return (
+        click.option(
+            "--search",
+            metavar="NAME",
+            type=StrategyName(),
+            default=values["search"],
+            help=f"How nodes that can go together are looked for.{ending}",
+        ),
+        click.option(
+            "--effort",
+            metavar="N",
+            type=click.IntRange(0, MOST_EFFORT),
+            default=values["effort"],
+            help=f"How long a global search goes on: 0 for an answer at once, {MOST_EFFORT} for the last cent.{ending}",
+        ),
+        click.option(
+            "--eviction-price",
+            metavar="PRICE",
+            type=EvictionPrice(),
+            help=f"What a consolidation must save, in $/h, for each pod that it evicts.{price}",
+        ),
+        click.option(
+            "--weights",
+            type=OneOf(choice.value for choice in Weights),
+            default=values["weights"],
+            help=f"Whether a global search may use a pool of lower weight where that saves money, or never.{ending}",
+        ),
+    )
+
+
 # For all decisions.
 _RULES: Final = (
+    *_search_options(default=None),
     click.option(
         "--partition",
-        type=click.Choice([choice.value for choice in Partition]),
+        type=OneOf(choice.value for choice in Partition),
         default=Partition.AUTO.value,
         help="Which nodes may be combined: any, those of one pool and architecture, or also those of equal pools.",
     ),
     click.option(
         "--order",
-        type=click.Choice([choice.value for choice in Order]),
+        type=OneOf(choice.value for choice in Order),
         default=DisruptionSettings().order.value,
         help="Which candidates come first: the least disruption, or the most saved for the disruption.",
     ),
@@ -82,9 +125,9 @@ _RULES: Final = (
     click.option(
         "--seed",
         metavar="N",
-        type=int,
+        type=Seed(),
         default=0,
-        help="Orders pools of equal weight; the same seed gives the same order everywhere.",
+        help="Orders pools of equal weight and steers a global search; the same seed gives the same answer.",
     ),
 )
 
@@ -106,6 +149,18 @@ def rule_options(command: Callable[..., R]) -> Callable[..., R]:
     return _with(command, _RULES)
 
 
+def search_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command the options of the search only; it gets those that were chosen as `decisions`."""
+
+    @wraps(command)
+    def with_decisions(*args: Any, **given: Any) -> R:
+        names = ("search", "effort", "eviction_price", "weights")
+        chosen = {name: value for name in names if (value := given.pop(name)) is not None}
+        return command(*args, decisions=chosen, **given)
+
+    return with_options(with_decisions, _search_options(default="as the policies say"))
+
+
 def _with(command: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., R]:
     @wraps(command)
     def with_choices(*args: Any, **given: Any) -> R:
@@ -117,6 +172,10 @@ def _with(command: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., 
 
 def _choices(
     *,
+    search: str,
+    effort: int,
+    eviction_price: float | None,
+    weights: str,
     partition: str,
     order: str,
     feature_gates: str,
@@ -133,6 +192,11 @@ def _choices(
         settings=DisruptionSettings(
             order=Order(order),
             partition=Partition(partition),
+            search=search,
+            effort=effort,
+            eviction_price=eviction_price,
+            weights=Weights(weights),
+            seed=seed,
             spot_to_spot=gates[SPOT_TO_SPOT],
             spot_floor=spot_floor,
             ignore_budgets=ignore_budgets,

@@ -1,12 +1,12 @@
 """`karpool simulate`: hours or days of a workload on a virtual cluster, under one policy or several."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -15,7 +15,9 @@ from karpool.catalog.builtin import is_region
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import AWS, catalog_names, is_catalog_name
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.decision_options import search_options
 from karpool.cli.input_options import output_option
+from karpool.cli.option_types import Seed
 from karpool.cli.progress import progress
 from karpool.model.loading import load
 from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare, cores
@@ -73,7 +75,7 @@ EXIT STATUS
 @click.command(epilog=EPILOG)
 @click.argument("scenario", metavar="SCENARIO")
 @click.option("--policy", "policies", metavar="NAME", multiple=True, help="Run only this policy. May be repeated.")
-@click.option("--seed", metavar="N", type=int, help="The seed of random numbers.  [default: as the scenario says]")
+@click.option("--seed", metavar="N", type=Seed(), help="The seed of random numbers.  [default: as the scenario says]")
 @click.option(
     "--seeds",
     metavar="N",
@@ -83,6 +85,7 @@ EXIT STATUS
 )
 @click.option("--length", metavar="DURATION", help="How long to measure, such as 24h.  [default: as the scenario says]")
 @output_option("table", "json", "html", text="A table for people, a document for programs, or a page with plots.")
+@search_options
 @catalog_options
 def simulate(
     *,
@@ -93,12 +96,13 @@ def simulate(
     length: str | None,
     output: str,
     catalog_opener: CatalogOpener,
+    decisions: dict[str, Any],
 ) -> None:
     """Run a scenario on a virtual cluster and compare policies: what they cost, and how often they disturb pods.
 
     SCENARIO is a file, - for standard input, or the name of a built-in scenario.
     """
-    opened = open_scenario(scenario, catalog_opener, length)
+    opened = open_scenario(scenario, catalog_opener, length, decisions)
     first = opened.scenario.seed if seed is None else seed
     with progress() as report:
         comparison = opened.compare(_chosen(opened.scenario, policies), range(first, first + seeds), report)
@@ -119,8 +123,10 @@ class OpenedScenario:
             raise InputError.at(self.file, str(error), field=error.field) from error
 
 
-def open_scenario(name: str, opener: CatalogOpener, length: str | None = None) -> OpenedScenario:
-    """A scenario by its file or its built-in name; the catalogue is the one of the command line, or its own."""
+def open_scenario(
+    name: str, opener: CatalogOpener, length: str | None = None, decisions: Mapping[str, Any] | None = None
+) -> OpenedScenario:
+    """A scenario by its file or its built-in name; what the command line names replaces its own."""
     if length is not None:
         _check_length(length)
     file, data = _read(name)
@@ -130,7 +136,7 @@ def open_scenario(name: str, opener: CatalogOpener, length: str | None = None) -
     _refuse_first(_missing_files(written, beside), file)
     files = tuple(str(beside / entry) for entry in written.cluster)
     own = _with_own_catalog(opener, written, beside)
-    source = ScenarioSource(data, _opens(own, files), length, files)
+    source = ScenarioSource(data, _opens(own, files), length, files, tuple((decisions or {}).items()))
     scenario = source.scenario()
     if files:
         _refuse_first(pool_flaws(scenario), file)

@@ -1,7 +1,16 @@
 """What a user may choose about decisions."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+GLOBAL: Final = "global"
+"""The search for the cheapest fleet that the rules allow; the other strategies look at sets of today's nodes."""
+MOST_EFFORT: Final = 3
+MOST_EVICTION_PRICE: Final = 1e6
+MOST_SEED: Final = 10**18
+_GLOBAL_EVICTION_PRICE: Final = 0.004
 
 
 class Order(StrEnum):
@@ -19,6 +28,13 @@ class Partition(StrEnum):
     AUTO = "auto"
 
 
+class Weights(StrEnum):
+    """What a pool's weight means to a global search: a lower pool only where that saves money, or never."""
+
+    PREFER = "prefer"
+    STRICT = "strict"
+
+
 @dataclass(frozen=True, slots=True)
 class DisruptionSettings:
     """Settings of a run of decisions; the defaults are those of the command line."""
@@ -27,8 +43,27 @@ class DisruptionSettings:
     partition: Partition = Partition.AUTO
     search: str = "prefix"
     """The strategy of multi-node consolidation: a name of `search.STRATEGIES`."""
+    effort: int = 2
+    """How long a global search goes on, from 0 (interactive) to `MOST_EFFORT`."""
+    eviction_price: float | None = None
+    """What a consolidation must save, in $/h, for each eviction of a plain pod; None: as the search has it."""
+    weights: Weights = Weights.PREFER
+    seed: int = 0
+    """Of the random choices of a global search."""
     spot_to_spot: bool = False
     spot_floor: int = 15
     ignore_budgets: bool = False
     annotated_budgets: bool = False
     complete_catalog: bool = False
+
+    @property
+    def effective_eviction_price(self) -> float:
+        """The price of an eviction that counts: the one that was chosen, or that of the search."""
+        if self.eviction_price is not None:
+            return self.eviction_price
+        return _GLOBAL_EVICTION_PRICE if self.search == GLOBAL else 0.0
+
+
+def is_eviction_price(value: float) -> bool:
+    """Whether a number can be the price of an eviction."""
+    return math.isfinite(value) and 0 <= value <= MOST_EVICTION_PRICE

@@ -1,5 +1,6 @@
 """The virtual cluster: all parts put together, with a clock to run."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -75,7 +76,7 @@ class VirtualCluster:
             self.actuator,
             catalog_source=self.cloud,
             pdb_source=self.pdb_controller,
-            settings=msgspec.convert(policy.decisions, DisruptionSettings, from_attributes=True),
+            settings=replace(msgspec.convert(policy.decisions, DisruptionSettings, from_attributes=True), seed=seed),
             options=Options(seed=seed),
             intervals=_intervals(scenario.timings),
             duties=Duties(disrupts=policy.disruption),

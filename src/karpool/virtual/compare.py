@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -35,6 +35,8 @@ class ScenarioSource:
     """How long to measure, if not as the scenario says."""
     files: tuple[str, ...] = ()
     """The files of the initial cluster."""
+    decisions: tuple[tuple[str, Any], ...] = ()
+    """Options of decisions that replace those of every policy, by name."""
 
     def objects(self) -> Objects:
         return load(self.files, stdin=sys.stdin.buffer).objects if self.files else Objects()
@@ -45,7 +47,11 @@ class ScenarioSource:
         if self.files:
             scenario = with_cluster(scenario, self.objects() if initial is None else initial)
         length = scenario.length if self.length is None else parse_duration(self.length)
-        return replace(scenario, length=length, policies=scenario.policies or {DEFAULT_POLICY: Policy()})
+        policies = scenario.policies or {DEFAULT_POLICY: Policy()}
+        return replace(scenario, length=length, policies={name: self._decided(own) for name, own in policies.items()})
+
+    def _decided(self, policy: Policy) -> Policy:
+        return replace(policy, decisions=replace(policy.decisions, **dict(self.decisions)))
 
 
 class Run(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from karpool.compaction.config import Config
+from karpool.disruption.settings import MOST_EFFORT, MOST_SEED, DisruptionSettings
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import PodSpec
 from karpool.model.scheduling import Taint
@@ -131,6 +132,10 @@ class Decisions(ScenarioPart):
 
     order: Literal["cost", "ratio"] = "ratio"
     partition: Literal["none", "pool", "auto"] = "auto"
+    search: str = DisruptionSettings().search
+    effort: Annotated[int, msgspec.Meta(ge=0, le=MOST_EFFORT)] = DisruptionSettings().effort
+    eviction_price: float | None = None
+    weights: Literal["prefer", "strict"] = "prefer"
     spot_to_spot: bool = False
     spot_floor: Positive = 15
     ignore_budgets: bool = False
@@ -157,7 +162,7 @@ class Scenario(ScenarioPart):
     length: Interval = parse_duration("24h")
     warm_up: Delay = parse_duration("0s")
     """Time before measuring starts, in which the cluster fills."""
-    seed: int = 0
+    seed: Annotated[int, msgspec.Meta(ge=-MOST_SEED, le=MOST_SEED)] = 0
     cluster: tuple[str, ...] = ()
     """Files with a real cluster to start with, as `karpool plan -f` reads them."""
     catalog: str | None = None

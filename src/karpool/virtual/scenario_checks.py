@@ -10,6 +10,8 @@ import msgspec
 
 from karpool.catalog.instance_types import Catalog
 from karpool.compaction.config import parse_config
+from karpool.disruption.search import STRATEGIES
+from karpool.disruption.settings import MOST_EVICTION_PRICE, is_eviction_price
 from karpool.model.labels import CAPACITY_TYPES
 from karpool.model.nodepool import NodePool
 from karpool.model.rules.names import is_domain
@@ -21,12 +23,12 @@ from karpool.virtual.curves import DAY, Curve, of_day, seconds
 from karpool.virtual.duration_limits import duration_flaws
 from karpool.virtual.pod_fields import unknown_pod_fields
 from karpool.virtual.policy_checks import pool_flaws
-from karpool.virtual.scenario import Fault, Scenario, Shortage, Workload, read_scenario
+from karpool.virtual.scenario import Decisions, Fault, Scenario, Shortage, Workload, read_scenario
 from karpool.wire.fields import Path, explain, unknown_field, unknown_fields, written_path
 from karpool.wire.problems import Flaw, InputError, suggestion
 from karpool.wire.yaml_documents import YamlError, yaml_documents
 
-_BOUND: Final = re.compile(r"Expected `\w+` ([<>])= ([0-9.]+)")
+_BOUND: Final = re.compile(r"Expected `\w+` ([<>])= (-?[0-9.]+)")
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _INVALID: Final = "Invalid value "
 _WHOLE: Final = 100
@@ -98,8 +100,20 @@ def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
     for number, pool in enumerate(scenario.pools):
         for flaw in (*weight_flaws(pool.spec.weight), *controller_flaws(pool)):
             yield flaw._replace(field=f"pools[{number}].{flaw.field}")
+    for name, policy in scenario.policies.items():
+        yield from _decision_flaws(policy.decisions, written_path(("policies", name, "decisions")))
     if not scenario.cluster:
         yield from pool_flaws(scenario)
+
+
+def _decision_flaws(decisions: Decisions, at: str) -> Iterator[Flaw]:
+    if decisions.search not in STRATEGIES:
+        hint = suggestion(decisions.search, STRATEGIES)
+        message = f"{decisions.search[:60]!r} is not allowed; use one of {', '.join(sorted(STRATEGIES))}{hint}"
+        yield Flaw(f"{at}.search", "Search", message)
+    if decisions.eviction_price is not None and not is_eviction_price(decisions.eviction_price):
+        message = f"{decisions.eviction_price} is out of range; write $/h from 0 to {MOST_EVICTION_PRICE:,.0f}"
+        yield Flaw(f"{at}.evictionPrice", "EvictionPrice", message)
 
 
 def _names_flaws(field: str, names: Iterable[str], inner: str = "name") -> Iterator[Flaw]:

@@ -1,0 +1,71 @@
+"""Types of option values whose errors say what would be right."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from karpool.disruption.settings import MOST_EVICTION_PRICE, MOST_SEED, DisruptionSettings, is_eviction_price
+from karpool.wire.problems import suggestion
+
+
+class OneOf(click.Choice[str]):
+    """One of several words; the error names the one that was probably meant."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        super().__init__(tuple(words))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices:
+            self.fail(_unknown(value, self.choices), param, ctx)
+        return str(value)
+
+
+class StrategyName(click.ParamType[str]):
+    """The name of a search strategy."""
+
+    name = "strategy"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value != DisruptionSettings().search:
+            # Strategies come with the engine, which takes half a second to load; the default needs no look.
+            from karpool.disruption.search import STRATEGIES
+
+            if value not in STRATEGIES:
+                self.fail(_unknown(value, STRATEGIES), param, ctx)
+        return str(value)
+
+
+class EvictionPrice(click.ParamType[float]):
+    """What one eviction must save, in $/h."""
+
+    name = "price"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            price = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number; write $/h for one eviction, such as 0.004", param, ctx)
+        if not is_eviction_price(price):
+            self.fail(f"{value} is out of range; write $/h from 0 to {MOST_EVICTION_PRICE:,.0f}", param, ctx)
+        return price
+
+
+class Seed(click.ParamType[int]):
+    """A seed of random choices."""
+
+    name = "seed"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            seed = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number", param, ctx)
+        if abs(seed) > MOST_SEED:
+            self.fail(f"{value} is too large; write a whole number of at most 18 digits", param, ctx)
+        return seed
+
+
+def _unknown(value: Any, words: Iterable[str]) -> str:
+    known = sorted(words)
+    return f"{value!r} is not one of {', '.join(known)}{suggestion(str(value), known)}"
