@@ -35,6 +35,7 @@ def moody(draw: st.DrawFn, *, in_motion: bool = False, choosy: bool = True) -> t
         order=draw(st.sampled_from(Order)), partition=draw(st.sampled_from(Partition)),
         spot_to_spot=draw(st.booleans()),
         spot_floor=draw(st.sampled_from((1, 3, 15))),
+        eviction_price=draw(st.sampled_from((None, None, 0.01, 0.1))),
     )  # fmt: skip
     return Cluster(changed(cluster.objects, node_pools=pools, node_claims=claims), cluster.catalog), chosen
 

@@ -162,7 +162,7 @@ OPEN = DisruptionSettings(ignore_budgets=True)
 CHOICES = [
     DisruptionSettings(), OPEN, replace(OPEN, partition=Partition.NONE, order=Order.COST),
     replace(OPEN, partition=Partition.POOL),
-    replace(OPEN, spot_to_spot=True, spot_floor=3),
+    replace(OPEN, spot_to_spot=True, spot_floor=3, eviction_price=0.01),
 ]  # fmt: skip
 
 

@@ -71,6 +71,11 @@ class Command:
         return "replace" if self.replacements else "delete"
 
     @property
+    def evicted(self) -> tuple[str, ...]:
+        """The pods that the command evicts from a node so that they start on another."""
+        return tuple(move.pod for move in self.moves if move.source is not None and not move.leaving)
+
+    @property
     def savings(self) -> float:
         """What the command saves an hour, at the prices that are known."""
         return self.price - sum(replacement.price or 0.0 for replacement in self.replacements)

@@ -33,6 +33,11 @@ def eviction_cost(pod: Pod) -> float:
     return min(_HIGHEST, max(_LOWEST, cost))
 
 
+def eviction_weight(pod: Pod) -> float:
+    """For how many ordinary pods an eviction counts where evictions have a price; never less than none."""
+    return max(0.0, eviction_cost(pod))
+
+
 def lifetime_remaining(claim: NodeClaim, now: datetime) -> float:
     """The share of a node's life that is still before it; all of it if it does not expire."""
     whole, created = claim.spec.expire_after.delta, claim.metadata.creation_timestamp

@@ -8,11 +8,22 @@ import numpy as np
 from karpool.disruption.candidates import consolidation_refusal, refusal
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.costs import eviction_weight
 from karpool.disruption.drift_detection import Drift
 from karpool.disruption.evaluate import Evaluator
 from karpool.disruption.ordering import in_order
-from karpool.disruption.policies import BALANCED, Worth, policy, saves_too_little, split_savings, unbalanced
+from karpool.disruption.policies import (
+    BALANCED,
+    Worth,
+    evictions_cost_more,
+    policy,
+    saves_too_little,
+    split_savings,
+    unbalanced,
+)
+from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import RefusalCache
+from karpool.disruption.replacements import about
 from karpool.model.reasons import Reason
 
 Progress = Callable[[int, int], None]
@@ -106,7 +117,10 @@ class DecisionPass:
     # -- worth ---------------------------------------------------------------------------------------------------
 
     def not_worth_it(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
-        """Why a command that would work is not worth its disruption to one of the pools, if it is not."""
+        """Why a command that would work is not worth its disruption, at all or to one of the pools, if it is not."""
+        too_dear = self._evictions_cost_more(command, candidates)
+        if too_dear is not None:
+            return too_dear
         prices: dict[str, float] = {}
         costs: dict[str, float] = {}
         pools = {node.pool.name: node.pool for node in candidates if node.pool is not None}
@@ -123,6 +137,24 @@ class DecisionPass:
             if reason is not None:
                 return reason
         return None
+
+    def _evictions_cost_more(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
+        price = self.context.settings.effective_eviction_price
+        # What a node of unknown price saves is unknown as well: that is no reason to keep it.
+        if not price or command.unpriced:
+            return None
+        pods = self.context.snapshot.pods
+        weights = [eviction_weight(pods.get(pods.rows[key])) for key in command.evicted]
+        message = evictions_cost_more(command.savings, weights, price)
+        return None if message is None else about(candidates, ReasonCode.EVICTIONS_COST_MORE, message)
+
+
+def lasting(refused: Reason) -> bool:
+    """Whether a command that is not worth it stays so as long as nothing that it depends on changes.
+
+    What a pool approves changes with every node that it loses.
+    """
+    return refused.code == ReasonCode.EVICTIONS_COST_MORE
 
 
 class DisruptionMethod(Protocol):

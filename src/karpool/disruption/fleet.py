@@ -12,7 +12,7 @@ from karpool.cluster.pod_classes import NO_CLASS
 from karpool.cluster.topology import HOST_KEY
 from karpool.disruption.command import Cause
 from karpool.disruption.context import Candidate, DecisionContext
-from karpool.disruption.costs import eviction_cost
+from karpool.disruption.costs import eviction_weight
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_kinds import KindTable, kinds_of
 from karpool.model.labels import CAPACITY_TYPE, SPOT
@@ -159,7 +159,7 @@ class _Builder:
         pods, context = self._snapshot.pods, self._context
         for row in node.pods:
             pod = pods.get(row)
-            weight = 0.0 if context.expected(pod) else max(0.0, eviction_cost(pod))
+            weight = 0.0 if context.expected(pod) else eviction_weight(pod)
             key = (int(pods.class_of[row]), int(pods.labels_of[row]), context.exempt(pod), weight)
             self._group_of[row] = self._numbers.setdefault(key, len(self._numbers))
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate
-from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.decision_pass import DecisionPass, lasting
 from karpool.disruption.evaluate import footprint_of
 from karpool.disruption.partition import bins
 from karpool.disruption.reasons import ReasonCode
@@ -60,7 +60,8 @@ class _Judge:
 
     def _approved(self, candidates: Sequence[Candidate], most_new_nodes: int) -> Command | None:
         command = self._pass.evaluator.consolidate(candidates, most_new_nodes).command
-        if command is not None and self._pass.not_worth_it(command, candidates) is not None:
-            self.repeatable = False
-            return None
-        return command
+        refused = None if command is None else self._pass.not_worth_it(command, candidates)
+        if refused is None:
+            return command
+        self.repeatable = self.repeatable and lasting(refused)
+        return None

@@ -1,7 +1,7 @@
 """What a pool wants of a consolidation beyond a lower price: its policy, and how much a move must be worth."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -92,6 +92,15 @@ def saves_too_little(pool: NodePool, savings: float, removed: float) -> Reason |
     share = f" ({minimum.fraction * 100:.4g}% of {removed:.4g})" if minimum.fraction else ""
     message = f"the move saves {savings:.4g} $/h, and the pool wants at least {least:.4g} $/h{share}"
     return Reason(ReasonCode.SAVINGS_BELOW_MINIMUM, message, _subject(pool))
+
+
+def evictions_cost_more(savings: float, weights: Sequence[float], price: float) -> str | None:
+    """Why a saving does not pay for evictions of these weights at a price for each, in words, if it does not."""
+    cost = price * sum(weights)
+    if savings >= cost - HAIR:
+        return None
+    pods = "pod" if len(weights) == 1 else "pods"
+    return f"the move saves {savings:.4g} $/h, and evicting {len(weights)} {pods} is priced at {cost:.4g} $/h"
 
 
 def _subject(pool: NodePool) -> str:

@@ -62,6 +62,7 @@ class ReasonCode(StrEnum):
     BALANCED_K_INVALID = "BalancedKInvalid"
     SAVINGS_BELOW_MINIMUM = "SavingsBelowMinimum"
     MINIMUM_SAVINGS_INVALID = "MinimumSavingsInvalid"
+    EVICTIONS_COST_MORE = "EvictionsCostMore"
 
     # Budgets
     BUDGET_EXHAUSTED = "BudgetExhausted"

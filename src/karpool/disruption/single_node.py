@@ -5,7 +5,7 @@ from typing import Final
 
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate
-from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.decision_pass import DecisionPass, lasting
 from karpool.disruption.ordering import in_turns
 from karpool.model.reasons import Reason
 
@@ -34,13 +34,17 @@ def _first_alone(decision_pass: DecisionPass, candidates: Sequence[Candidate]) -
     for place in scan.promising():
         candidate = candidates[place]
         outcome = decision_pass.evaluator.consolidate([candidate])
-        if outcome.reason is not None:
-            reasons[candidate.row] = outcome.reason
-        elif outcome.command is not None and decision_pass.not_worth_it(outcome.command, [candidate]) is None:
-            chosen, tried = outcome.command, place
-            break
-        else:  # what a pool approves changes with every node that it loses
-            not_worth_it.add(place)
+        reason = outcome.reason
+        if outcome.command is not None:
+            reason = decision_pass.not_worth_it(outcome.command, [candidate])
+            if reason is None:
+                chosen, tried = outcome.command, place
+                break
+            if not lasting(reason):
+                not_worth_it.add(place)
+                continue
+        if reason is not None:
+            reasons[candidate.row] = reason
     single, refused = decision_pass.refusals.single, [place for place in range(tried) if place not in not_worth_it]
     single.put(scan, [candidates[place].row for place in refused], refused)
     for row, reason in reasons.items():
