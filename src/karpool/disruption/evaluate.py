@@ -14,6 +14,7 @@ from karpool.disruption.replacements import ReplacementFinder, about
 from karpool.disruption.search import Proposal
 from karpool.model.reasons import Reason
 from karpool.packing.candidate_pods import CandidateSets
+from karpool.packing.directions import Directions
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.placement import Placement
 from karpool.packing.refusals import why_unplaced
@@ -46,14 +47,20 @@ class Evaluator:
         self.finder = ReplacementFinder(context)
 
     def consolidate(
-        self, candidates: Sequence[Candidate], most_new_nodes: int = 1, *, pods: Sequence[int] | None = None
+        self,
+        candidates: Sequence[Candidate],
+        most_new_nodes: int = 1,
+        *,
+        pods: Sequence[int] | None = None,
+        directions: Directions | None = None,
     ) -> Outcome:
         """Whether nodes can go with nothing, or with so many nodes that are cheaper together, in their place.
 
-        `pods`: the rows of the pods that move, if not all that need another place.
+        `pods`: the rows of the pods that move, if not all that need another place; `directions`: where they should go
+        if they can.
         """
         moving = [row for node in candidates for row in node.pods] if pods is None else pods
-        with self._without(candidates, moving) as placement:
+        with self._without(candidates, moving, directions=directions) as placement:
             footprint = self._footprint(candidates, placement)
             replacements = self._replacements(candidates, placement, most_new_nodes)
             if isinstance(replacements, Reason):
@@ -119,7 +126,12 @@ class Evaluator:
 
     @contextmanager
     def _without(
-        self, candidates: Sequence[Candidate], pods: Sequence[int], *, windows: bool = True
+        self,
+        candidates: Sequence[Candidate],
+        pods: Sequence[int],
+        *,
+        windows: bool = True,
+        directions: Directions | None = None,
     ) -> Iterator[Placement]:
         """Where pods go without nodes; `windows`: pods are not sent to nodes whose window is closed."""
         context = self.context
@@ -127,7 +139,7 @@ class Evaluator:
         exempt = [] if closed is None else [context.exempt(context.snapshot.pods.get(row)) for row in pods]
         with context.engine.what_if() as trial:
             trial.remove([candidate.row for candidate in candidates])
-            yield trial.place(pods, exempt=exempt, closed=closed)
+            yield trial.place(pods, exempt=exempt, closed=closed, directions=directions)
 
     def _replacements(
         self, candidates: Sequence[Candidate], placement: Placement, most: int

@@ -12,6 +12,7 @@ from karpool.cluster.arrays import Array
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import INITIALIZED, REGISTERED
 from karpool.model.requirements import Requirements
+from karpool.packing.directions import Directions, follow
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.journal import remove, uncount, undo
 from karpool.packing.kernels.memory import Memory
@@ -160,6 +161,7 @@ class WhatIf:
         closed: Array | None = None,
         existing_only: bool = False,
         strict_reserved: bool = False,
+        directions: Directions | None = None,
     ) -> Placement:
         """Find places for pods, largest first; `closed`: nodes (by row) that accept only exempt pods."""
         engine, space = self.engine, self.engine.space
@@ -172,5 +174,6 @@ class WhatIf:
         space.start(rows, free, closed, engine.limits_without(gone, np.zeros_like(gone), 1)[0])
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
         engine.run(prepare_candidates)
+        claims = follow(engine, rows, free, directions) if directions is not None else ()
         engine.run(place)
-        return Placement(engine, rows.tolist())
+        return Placement(engine, rows.tolist(), claims)

@@ -1,5 +1,6 @@
 """The outcome of a run: rows while it lasts, names and new nodes afterwards."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,11 +22,13 @@ MOST_TYPES: Final = 600
 class Placement:
     """Where each pod went, read from the engine before the run is undone."""
 
-    def __init__(self, engine: "Engine", pods: list[int]) -> None:
+    def __init__(self, engine: "Engine", pods: list[int], directed_claims: Sequence[int] = ()) -> None:
         self.engine = engine
         self.pods = pods
         self.targets: list[int] = engine.memory["target"][: len(pods)].tolist()
         self.claims = int(engine.memory["state"][CLAIMS])
+        self.directed_claims = directed_claims
+        """By new node of the directions: the number of its claim, -1 if no pod went there."""
 
     @property
     def unplaced(self) -> list[int]:

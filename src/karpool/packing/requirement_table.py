@@ -95,11 +95,14 @@ class RequirementTable:
                 single[number, key] = values.get(next(iter(allowed.values)), UNSET)
 
     def intersect(self, number: int, incoming: int) -> None:
-        claim, wanted = self.requirements[number], self.incoming[incoming]
-        result = _IMPOSSIBLE
-        if claim.conflict(wanted, undefined=self.free_keys) is None:
-            result = self._satisfiable_number(claim.intersect(wanted))
+        result = self.both(self.requirements[number], self.incoming[incoming])
         self.columns["intersections"][number, incoming] = result
+
+    def both(self, claim: Requirements, wanted: Requirements) -> int:
+        """The number of a claim's requirements together with what else is wanted of it; -1 if they conflict."""
+        if claim.conflict(wanted, undefined=self.free_keys) is not None:
+            return _IMPOSSIBLE
+        return self._satisfiable_number(claim.intersect(wanted))
 
     def restrict_to_domains(self, number: int, key: int, mask: Array) -> None:
         """Compute a claim's requirements restricted to some domains of a key."""

@@ -12,6 +12,7 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Container, Pod, PodSpec, Resources
 from karpool.model.requirements import Requirements
 from karpool.packing.candidate_pods import CandidatePods
+from karpool.packing.directions import DirectedNode, Directions
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.fullness import best, mask_nodes_with_room
 from karpool.packing.refusals import refusals
@@ -30,6 +31,7 @@ def warm_up() -> None:
     with engine.what_if() as trial:
         trial.remove([0])
         trial.uncount(rows)
+        trial.place(rows[1:2], directions=Directions((DirectedNode("pool", Requirements()),), {rows[1]: -2}))
         for pod in trial.place(rows).unplaced:
             refusals(engine, pod)
     candidate_pods = CandidatePods()
