@@ -1,0 +1,57 @@
+"""What a plan comes to, in numbers that can be added up, and how far it could have come."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+
+from clusters import NOW
+
+from karpool.catalog.instance_types import Catalog
+from karpool.disruption.plan import Plan, plan
+from karpool.disruption.settings import DisruptionSettings
+from karpool.model.objects import Objects
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A plan, or several together: $/h before and after, pods that move, commands, nodes that are left, seconds."""
+
+    before: float = 0.0
+    after: float = 0.0
+    evictions: int = 0
+    commands: int = 0
+    nodes: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def sum(cls, outcomes: Iterable["Outcome"]) -> "Outcome":
+        """Several plans as one."""
+        return cls(*map(sum, zip(*map(astuple, outcomes), strict=True)))
+
+    @property
+    def saved(self) -> float:
+        """$/h."""
+        return self.before - self.after
+
+    @property
+    def saved_per_eviction(self) -> float:
+        """$/h for each pod that moves; infinite if none does."""
+        return self.saved / self.evictions if self.evictions else float("inf")
+
+
+def evictions(made: Plan) -> int:
+    """How many running pods a plan moves."""
+    return sum(move.source is not None for step in made.steps for move in step.command.moves)
+
+
+def planned(world: Objects, machines: Catalog, settings: DisruptionSettings) -> Plan:
+    """Plan a generated cluster to the end."""
+    return plan(world, machines, now=NOW, settings=settings)
+
+
+def outcome_of(world: Objects, machines: Catalog, settings: DisruptionSettings) -> Outcome:
+    """Plan a cluster to the end, and count."""
+    start = time.perf_counter()
+    made = planned(world, machines, settings)
+    seconds = time.perf_counter() - start
+    return Outcome(made.before.price, made.after.price, evictions(made), len(made.steps), made.after.nodes, seconds)
