@@ -8,11 +8,14 @@ from msgspec.structs import replace
 from karpool.model.reasons import Reason
 from karpool.report.document import (
     AlternativePart,
+    BlockerPart,
+    CurvePart,
     Drawing,
     DrawnNode,
     DrawnPod,
     ExplainedNodePart,
     ExplanationDocument,
+    LowerBoundPart,
     NodeVerdict,
     PlacementPart,
     PlanDocument,
@@ -158,8 +161,18 @@ def _plan(
                 ),
             ),
         ),
+        curve=_curve(first.price_per_hour, commands),
     )
     return plan, Drawing(before=before, after=after)
+
+
+def _curve(price: float, commands: tuple[PlannedCommand, ...]) -> tuple[CurvePart, ...]:
+    points = [CurvePart(step=0, evictions=0, price_per_hour=price)]
+    for command in commands:
+        price -= command.savings_per_hour or 0.0
+        evictions = points[-1].evictions + len(command.placements)
+        points.append(CurvePart(step=command.step, evictions=evictions, price_per_hour=price))
+    return tuple(points)
 
 
 def _moves(source: DrawnNode, targets: dict[str, str]) -> tuple[PlacementPart, ...]:
@@ -223,16 +236,7 @@ def small() -> tuple[PlanDocument, Drawing]:
                 *_moves(nodes["ip-10-0-2-52"], {**to_first, "ingress": "ip-10-0-3-09", "web": "new-1"}),
             ),
             saved=0.48,
-            replacements=(
-                ReplacementPart(
-                    name="new-1",
-                    node_pool="general",
-                    capacity_type="on-demand",
-                    zones=("us-east-1a", "us-east-1b"),
-                    instance_types=("m6i.large", "m6i.xlarge", "m5.xlarge"),
-                    price_per_hour=0.096,
-                ),
-            ),
+            replacements=(_replacement("new-1", "m6i.large", "m6i.xlarge", "m5.xlarge"),),
             waves={"shop/cart": 2},
         ),
         _command(
@@ -244,6 +248,49 @@ def small() -> tuple[PlanDocument, Drawing]:
         ),
     )
     return _plan(tuple(nodes.values()), commands, _small_reasons())
+
+
+def several() -> tuple[PlanDocument, Drawing]:
+    """A dozen nodes, three of which are replaced by two in one step; and what no plan can go below."""
+    nodes = _dozen()
+    first, second = dict.fromkeys(("cart", "kafka"), "new-1"), dict.fromkeys(("web", "ingress"), "new-2")
+    gone = ("ip-10-0-1-37", "ip-10-0-2-18", "ip-10-0-2-52")
+    commands = (
+        _command(
+            step=1,
+            method="MultiNodeConsolidation",
+            nodes=gone,
+            placements=tuple(move for name in gone for move in _moves(nodes[name], first | second)),
+            saved=0.31,
+            replacements=(_replacement("new-1", "c6i.xlarge", "m6i.xlarge"), _replacement("new-2", "m6i.large")),
+        ),
+    )
+    plan, drawing = _plan(tuple(nodes.values()), commands, _small_reasons())
+    return replace(plan, lower_bound=least()), drawing
+
+
+def least() -> LowerBoundPart:
+    """A lower bound with what stands in the way of a lower one."""
+    return LowerBoundPart(
+        price_per_hour=2.0,
+        method="lp",
+        distance_percent=2.1,
+        blockers=(
+            BlockerPart(code="PodDisruptionBudget", price_per_hour=0.1, nodes=2),
+            BlockerPart(code="PodDoNotDisrupt", price_per_hour=0.62, nodes=3),
+        ),
+    )
+
+
+def _replacement(name: str, *types: str) -> ReplacementPart:
+    return ReplacementPart(
+        name=name,
+        node_pool="general",
+        capacity_type="on-demand",
+        zones=("us-east-1a", "us-east-1b"),
+        instance_types=types,
+        price_per_hour=TYPES[types[0]][2],
+    )
 
 
 def _command(

@@ -18,6 +18,8 @@ CONTRACT = {
         "commands",
         "nodes",
         "unschedulable",
+        "lowerBound",
+        "curve",
     },
     "before": {"nodes", "pods", "pricePerHour"},
     "after": {"nodes", "pods", "pricePerHour"},
@@ -38,6 +40,7 @@ CONTRACT = {
     "nodes.0": {"name", "nodePool", "instanceType", "pricePerHour", "pods", "verdict", "step", "reasons"},
     "nodes.0.reasons.0": {"code", "message", "object"},
     "unschedulable.0": {"pod", "reasons"},
+    "curve.0": {"step", "evictions", "pricePerHour"},
 }
 
 
@@ -51,6 +54,18 @@ def _at(document: object, path: str) -> object:
 def test_a_plan_has_every_field_of_the_contract(path: str, fields: set[str]) -> None:
     plan, _ = samples.small()
     assert fields <= set(_at(json.loads(to_json(plan)), path))
+
+
+def test_a_lower_bound_has_every_field_of_the_contract() -> None:
+    bound = json.loads(to_json(samples.several()[0]))["lowerBound"]
+    assert set(bound) == {"pricePerHour", "method", "distancePercent", "blockers"}
+    assert bound["blockers"][0] == {"code": "PodDisruptionBudget", "pricePerHour": 0.1, "nodes": 2}
+
+
+def test_each_move_of_a_step_with_several_replacements_names_one_of_them() -> None:
+    (command,) = json.loads(to_json(samples.several()[0]))["commands"]
+    assert [new["name"] for new in command["replacements"]] == ["new-1", "new-2"]
+    assert {move["to"] for move in command["placements"]} == {"new-1", "new-2"}
 
 
 def test_a_plan_says_what_it_is() -> None:

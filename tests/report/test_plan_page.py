@@ -82,5 +82,27 @@ def test_a_node_that_did_not_change_is_drawn_from_its_first_state() -> None:
     assert len(nodes["ip-10-0-1-11"]["after"]) > len(nodes["ip-10-0-1-11"]["before"])
 
 
+def test_a_step_with_several_replacements_has_them_all_with_the_pods_that_go_there() -> None:
+    data = embedded(plan_page(*samples.several()))
+    (command,) = data["commands"]
+    names = [node["name"] for node in data["nodes"]]
+    assert [names[new["node"]] for new in command["replacements"]] == ["new-1", "new-2"]
+    assert {names[target] for _, _, target in command["moves"]} == {"new-1", "new-2"}
+    assert [node["came"] for node in data["nodes"] if node["verdict"] == "new"] == [1, 1]
+
+
+def test_the_price_is_drawn_against_evictions_with_the_least_possible() -> None:
+    page = plan_page(*samples.several())
+    assert "Within 2.1 % of the least possible (2.00 $/h)" in page
+    assert page.count('class="dot"') == 2
+    assert "<title>After step 1: 2.33 $/h, 7 evictions</title>" in page
+    assert page.count('class="least"') == 1
+
+
+def test_a_plan_that_evicts_nothing_has_no_picture() -> None:
+    plan, drawing = samples.small()
+    assert "<svg viewBox" not in plan_page(replace(plan, commands=(), curve=plan.curve[:1]), drawing)
+
+
 def test_a_page_of_two_thousand_nodes_stays_small() -> None:
     assert len(plan_page(*samples.large(2000)).encode()) < 6_000_000

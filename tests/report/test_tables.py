@@ -47,10 +47,25 @@ def explanation_text(explanation: ExplanationDocument, *, plain: bool = True) ->
         "Why 7 nodes stay",
         "PodDisruptionBudget data/postgres allows no disruption",
         "ml/train-llm-0",
+        "The first 7 of 8 evictions (steps 1 to 2) save 91 % of that.",
     ],
 )
 def test_a_plan_shows(fact: str) -> None:
     assert fact in plan_text(samples.small()[0])
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "Within 2.1 % of the least possible (2.00 $/h); pods marked do-not-disrupt cost 31 %, ",
+        "PodDisruptionBudgets cost 5 % of that.",
+        "replace ip-10-0-1-37, ip-10-0-2-18, ip-10-0-2-52",
+        "with new-1: c6i.xlarge or 1 other type, on-demand, 0.17 $/h",
+        "with new-2: m6i.large, on-demand, 0.096 $/h",
+    ],
+)
+def test_a_plan_with_several_replacements_and_a_bound_shows(fact: str) -> None:
+    assert fact in plan_text(samples.several()[0])
 
 
 def test_thousands_of_nodes_are_counted_by_reason() -> None:

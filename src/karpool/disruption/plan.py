@@ -13,6 +13,7 @@ from karpool.disruption.context import Candidate, DecisionContext, Policies
 from karpool.disruption.decide import first_commands
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.plan_summary import CurvePoint, LowerBound, curve_of
 from karpool.disruption.predict import apply
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.settings import DisruptionSettings
@@ -76,6 +77,10 @@ class Plan:
     steps: tuple[PlanStep, ...]
     fates: tuple[NodeOutcome, ...]
     unschedulable: tuple[tuple[str, Reason], ...]
+    curve: tuple[CurvePoint, ...] = ()
+    """The price before the first step and after each of them, against the evictions so far."""
+    lower_bound: LowerBound | None = None
+    """For the cluster before the first step; None if nobody asked."""
 
 
 def context_of(
@@ -137,6 +142,7 @@ class Planner:
             steps=tuple(self.steps),
             fates=tuple(fates),
             unschedulable=unschedulable,
+            curve=curve_of(before.price, (step.command for step in self.steps)),
         )
 
     def _pass(self) -> DecisionPass:

@@ -12,6 +12,7 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate, DecisionContext
 from karpool.disruption.explain import NodeExplanation
 from karpool.disruption.plan import ClusterTotals, NodeOutcome, Plan, PlanStep
+from karpool.disruption.plan_summary import LowerBound
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpool.model.pod import Pod
 from karpool.report import document
@@ -33,6 +34,24 @@ def plan_document(plan: Plan) -> document.PlanDocument:
         commands=tuple(_command(step) for step in plan.steps),
         nodes=tuple(_verdict(outcome) for outcome in plan.fates),
         unschedulable=tuple(document.Unschedulable(pod=pod, reasons=(why,)) for pod, why in plan.unschedulable),
+        lower_bound=None if plan.lower_bound is None else _lower_bound(plan.lower_bound, plan.after.price),
+        curve=tuple(
+            document.CurvePart(step=step, evictions=point.evictions, price_per_hour=point.price)
+            for step, point in enumerate(plan.curve)
+        ),
+    )
+
+
+def _lower_bound(bound: LowerBound, price: float) -> document.LowerBoundPart:
+    distance = 100 * max(0.0, price / bound.price - 1) if bound.price > 0 else None if price > 0 else 0.0
+    return document.LowerBoundPart(
+        price_per_hour=bound.price,
+        method=bound.method,
+        distance_percent=distance,
+        blockers=tuple(
+            document.BlockerPart(code=blocker.code, price_per_hour=blocker.price, nodes=blocker.nodes)
+            for blocker in bound.blockers
+        ),
     )
 
 

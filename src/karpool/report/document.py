@@ -102,6 +102,31 @@ class Unschedulable(DocumentPart, frozen=True, kw_only=True):
     reasons: tuple[Reason, ...]
 
 
+class BlockerPart(DocumentPart, frozen=True, kw_only=True):
+    """What keeps the least possible price up: the code of a reason, by how much, and how many nodes it keeps."""
+
+    code: str
+    price_per_hour: float
+    nodes: int
+
+
+class LowerBoundPart(DocumentPart, frozen=True, kw_only=True):
+    """The price that no plan can go below, how that is known, and how far above it the price after the plan is."""
+
+    price_per_hour: float
+    method: str
+    distance_percent: float | None
+    blockers: tuple[BlockerPart, ...] = ()
+
+
+class CurvePart(DocumentPart, frozen=True, kw_only=True):
+    """The price after a step, and how many pods were evicted by then; step 0 is the cluster of today."""
+
+    step: int
+    evictions: int
+    price_per_hour: float
+
+
 class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     """What Karpool would do, step by step, and why the other nodes stay."""
 
@@ -114,6 +139,8 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     commands: tuple[PlannedCommand, ...]
     nodes: tuple[NodeVerdict, ...]
     unschedulable: tuple[Unschedulable, ...]
+    lower_bound: LowerBoundPart | None = None
+    curve: tuple[CurvePart, ...] = ()
 
 
 class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):

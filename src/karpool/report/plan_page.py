@@ -1,18 +1,33 @@
 """A plan as one self-contained HTML page."""
 
 from collections.abc import Iterable
+from html import escape
 from typing import Any, Final
 
 from karpool.model.reasons import Reason
+from karpool.report.curve_plot import curve_plot
 from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument, PlannedCommand
 from karpool.report.html import render_page
+from karpool.report.plan_words import plan_words
 
 _SCRIPTS: Final = ("words.js", "model.js", "tooltip.js", "bars.js", "steps.js", "reasons.js", "page.js")
 _MIB: Final = 2**20
 
 
 def plan_page(plan: PlanDocument, drawing: Drawing) -> str:
-    return render_page("page.html", "page.css", _SCRIPTS, _PageData(plan, drawing).build())
+    return render_page("page.html", "page.css", _SCRIPTS, _PageData(plan, drawing).build(), summary=_summary(plan))
+
+
+def _summary(plan: PlanDocument) -> str:
+    """How near the plan comes to the least possible, and the price against evictions; nothing if neither is known."""
+    words = "".join(f"<p>{escape(text)}</p>" for text in plan_words(plan))
+    plot = curve_plot(plan.curve, plan.lower_bound)
+    if not words and not plot:
+        return ""
+    return (
+        '<section class="card curve" aria-labelledby="curve-title">'
+        f'<div><h2 id="curve-title">Price against evictions</h2>{words}</div>{plot}</section>'
+    )
 
 
 class _PageData:

@@ -4,6 +4,7 @@ from typing import Final
 
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
 from karpool.report.formatting import amount, count, per_hour, per_month, percent, ratio
+from karpool.report.plan_words import plan_words
 from karpool.report.reason_table import print_reasons, reason_lines, sentence
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
@@ -40,6 +41,8 @@ def _summary(plan: PlanDocument, screen: Screen) -> None:
     unpriced = max(before.unpriced_nodes, after.unpriced_nodes)
     if unpriced:
         screen.line(f"{count(unpriced, 'node')} of unknown price not counted; --catalog FILE can name prices.")
+    for text in plan_words(plan):
+        screen.line(text)
 
 
 def _price(totals: TotalsPart) -> str:

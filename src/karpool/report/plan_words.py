@@ -1,0 +1,67 @@
+"""What a plan comes to, in sentences: how far it is from the least possible, and what part of it would do."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from karpool.disruption.reasons import ReasonCode
+from karpool.report.document import BlockerPart, LowerBoundPart, PlanDocument
+from karpool.report.formatting import per_hour, percent
+
+_BLOCKERS: Final[dict[str, str]] = {
+    ReasonCode.POD_DO_NOT_DISRUPT: "pods marked do-not-disrupt",
+    ReasonCode.POD_DISRUPTION_BUDGET: "PodDisruptionBudgets",
+    ReasonCode.NODE_DO_NOT_DISRUPT: "nodes marked do-not-disrupt",
+    ReasonCode.NOT_MANAGED: "nodes without a NodePool",
+    ReasonCode.BUDGET_EXHAUSTED: "budgets of NodePools",
+    ReasonCode.CONSOLIDATE_AFTER_WINDOW: "consolidateAfter",
+    ReasonCode.CONSOLIDATE_AFTER_NEVER: "consolidateAfter: Never",
+    ReasonCode.POLICY_WHEN_EMPTY: "policies of NodePools",
+    ReasonCode.GRACE_PERIOD: "grace periods",
+}
+_BLOCKERS_SHOWN: Final = 3
+_LEAST_SHARE: Final = 0.01
+
+
+def plan_words(plan: PlanDocument) -> tuple[str, ...]:
+    """One sentence about the bound, one about the curve; none where there is nothing to say."""
+    return tuple(text for text in (bound_words(plan.lower_bound), curve_words(plan)) if text)
+
+
+def bound_words(bound: LowerBoundPart | None) -> str:
+    """How far from the least possible a plan ends, and what makes that so much."""
+    if bound is None:
+        return ""
+    least = per_hour(bound.price_per_hour)
+    if bound.distance_percent is None:
+        return f"The least possible is {least}."
+    near = round(bound.distance_percent, 1)
+    distance = f"Within {percent(near)} of the least possible ({least})" if near else f"The least possible ({least})"
+    blockers = ", ".join(_blockers(bound))
+    return f"{distance}; {blockers} of that." if blockers else f"{distance}."
+
+
+def _blockers(bound: LowerBoundPart) -> Iterator[str]:
+    dearest = sorted(bound.blockers, key=lambda blocker: -blocker.price_per_hour)
+    for blocker in dearest[:_BLOCKERS_SHOWN]:
+        if blocker.price_per_hour >= _LEAST_SHARE * bound.price_per_hour > 0:
+            yield f"{blocker_words(blocker)} cost {100 * blocker.price_per_hour / bound.price_per_hour:.0f} %"
+
+
+def blocker_words(blocker: BlockerPart) -> str:
+    """What a blocker is called."""
+    return _BLOCKERS.get(blocker.code, blocker.code)
+
+
+def curve_words(plan: PlanDocument) -> str:
+    """What about half of the evictions would save, if the plan evicts pods in several steps."""
+    points = plan.curve
+    most = points[-1].evictions if points else 0
+    between = [point for point in points if 0 < point.evictions < most]
+    saved = points[0].price_per_hour - points[-1].price_per_hour if points else 0.0
+    if not between or saved <= 0 or plan.savings.price_per_hour is None:
+        return ""
+    # Steps that evict nothing come for nothing: of those with as many evictions, the last.
+    half = min(between, key=lambda point: (abs(2 * point.evictions - most), -point.step))
+    share = 100 * (points[0].price_per_hour - half.price_per_hour) / saved
+    steps = "step 1" if half.step == 1 else f"steps 1 to {half.step:,}"
+    return f"The first {half.evictions:,} of {most:,} evictions ({steps}) save {share:.0f} % of that."

@@ -1,0 +1,59 @@
+from msgspec.structs import replace
+from tests.report import samples
+from tests.tables import row, table
+
+from karpool.report.document import CurvePart, PlanDocument, Savings
+from karpool.report.plan_words import bound_words, curve_words, plan_words
+
+
+def with_curve(*points: tuple[int, float]) -> PlanDocument:
+    """A plan whose curve goes through these pairs of evictions and prices."""
+    plan, _ = samples.small()
+    curve = [
+        CurvePart(step=at, evictions=evictions, price_per_hour=price) for at, (evictions, price) in enumerate(points)
+    ]
+    return replace(plan, curve=tuple(curve))
+
+
+@table(
+    row(points=[(0, 10.0), (4, 8.0), (8, 6.0)], words="The first 4 of 8 evictions (step 1) save 50 % of that."),
+    row(
+        points=[(0, 10.0), (0, 9.0), (3, 7.0), (9, 6.0)],
+        words="The first 3 of 9 evictions (steps 1 to 2) save 75 % of that.",
+    ),
+    row(
+        points=[(0, 10.0), (3, 7.0), (3, 6.5), (9, 6.0)],
+        words="The first 3 of 9 evictions (steps 1 to 2) save 88 % of that.",
+    ),
+    row(points=[(0, 10.0), (8, 6.0)], words=""),
+    row(points=[(0, 10.0), (0, 6.0)], words=""),
+    row(points=[(0, 10.0), (4, 11.0), (8, 12.0)], words=""),
+    row(points=[(0, 10.0)], words=""),
+    row(points=[], words=""),
+)
+def test_half_of_the_evictions_save(points: list[tuple[int, float]], words: str) -> None:
+    assert curve_words(with_curve(*points)) == words
+
+
+def test_what_half_saves_of_an_unknown_saving_is_not_said() -> None:
+    plan = with_curve((0, 10.0), (4, 8.0), (8, 6.0))
+    assert curve_words(replace(plan, savings=Savings(price_per_hour=None, percent=None))) == ""
+
+
+def test_a_plan_that_ends_at_the_bound_says_so() -> None:
+    bound = replace(samples.least(), distance_percent=0.04, blockers=())
+    assert bound_words(bound) == "The least possible (2.00 $/h)."
+
+
+def test_a_bound_of_nothing_has_no_distance() -> None:
+    bound = replace(samples.least(), price_per_hour=0.0, distance_percent=None)
+    assert bound_words(bound) == "The least possible is 0.00 $/h."
+
+
+def test_blockers_that_cost_next_to_nothing_are_not_named() -> None:
+    cheap = tuple(replace(blocker, price_per_hour=0.001) for blocker in samples.least().blockers)
+    assert bound_words(replace(samples.least(), blockers=cheap)) == "Within 2.1 % of the least possible (2.00 $/h)."
+
+
+def test_without_a_bound_nothing_is_said_of_one() -> None:
+    assert plan_words(with_curve((0, 1.0))) == ()
