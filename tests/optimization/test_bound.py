@@ -1,0 +1,104 @@
+"""Lower bounds against every fleet that there is, and against a checker that shares no code with them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from tests.optimization.tiny import Kind, Node, Pod, Tiny, tiny_fleets
+
+from karpool.optimization.bound import lower_bound
+from karpool.optimization.proof import InvalidProofError
+from karpool.optimization.verify import verify
+
+
+@given(tiny_fleets())
+def test_no_fleet_is_cheaper_than_the_bound(fleet: Tiny) -> None:
+    bound = lower_bound(fleet.problem())
+    assert bound.price <= fleet.cheapest() + 1e-9
+
+
+@given(tiny_fleets())
+def test_the_checker_finds_the_same_price_in_the_proof(fleet: Tiny) -> None:
+    problem = fleet.problem()
+    bound = lower_bound(problem)
+    proven = verify(problem, bound.proof)
+    assert bound.price <= proven
+    assert float(proven) == pytest.approx(bound.price, abs=1e-6)
+
+
+def test_a_fleet_that_is_as_cheap_as_can_be_is_proven_to_be() -> None:
+    fleet = Tiny((Pod((4,)),), (Node(1.0, (0,), (0, 0)), Node(1.0, (0,), (0, 0))), (Kind(1.0, (8,)), Kind(0.6, (4,))))
+    assert lower_bound(fleet.problem()).price == pytest.approx(2.0)
+
+
+def test_room_on_nodes_that_stay_is_free_of_charge() -> None:
+    stays = Node(3.0, (4,), movable=False)
+    fleet = Tiny((Pod((4,)),), (stays, Node(1.0, (0,), (0,))), (Kind(1.0, (8,)),))
+    assert lower_bound(fleet.problem()).price == pytest.approx(3.0)
+    full = replace(fleet, nodes=(replace(stays, takes=0), fleet.nodes[1]))
+    assert lower_bound(full.problem()).price == pytest.approx(3.5)
+
+
+def test_a_node_that_nothing_on_sale_can_replace_is_kept_in_the_bound() -> None:
+    fleet = Tiny((Pod((4,)),), (Node(1.0, (0,), (0,)), Node(0.2, (0,), (0,))), (Kind(1.0, (8,)),))
+    # The cheap node stays; the other's pod costs half of a new one, for which there may be another pod.
+    assert lower_bound(fleet.problem()).price == pytest.approx(0.7)
+
+
+def test_pods_that_suit_nothing_on_sale_keep_their_node() -> None:
+    fleet = Tiny((Pod((4,)),), (Node(1.0, (0,), (0,)),), (Kind(0.1, (8,), 1),), ((1, 0),))
+    assert lower_bound(fleet.problem()).price == pytest.approx(1.0)
+
+
+def test_what_a_reservation_has_left_is_not_counted_twice() -> None:
+    nodes = tuple(Node(1.0, (0,), (0,)) for _ in range(3))
+    fleet = Tiny((Pod((4,)),), nodes, (Kind(0.0, (4,), most=1.0), Kind(0.5, (4,))))
+    assert lower_bound(fleet.problem()).price == pytest.approx(1.0)
+
+
+def test_without_pods_that_move_only_what_stays_costs() -> None:
+    fleet = Tiny((Pod((1,)),), (Node(1.0, (4,)), Node(2.0, (1,), movable=False)), ())
+    assert lower_bound(fleet.problem()).price == pytest.approx(2.0)
+
+
+def test_the_start_has_room_for_all_pods_on_what_it_launches() -> None:
+    fleet = Tiny((Pod((3,)), Pod((3,))), (Node(9.0, (0,), (0, 0, 1)),), (Kind(1.0, (6,)),))
+    launches = lower_bound(fleet.problem()).launches
+    assert launches.kinds.tolist() == pytest.approx([1.5])
+    by_group = np.bincount(launches.group, launches.pods, minlength=2)
+    assert by_group.tolist() == pytest.approx([2.0, 1.0])
+
+
+def _example() -> Tiny:
+    nodes = (Node(2.0, (1, 1), (0, 1, 1)), Node(2.0, (3, 0), (0,)), Node(1.0, (5, 5), (), movable=False))
+    return Tiny((Pod((3, 1)), Pod((2, 2))), nodes, (Kind(1.0, (7, 7)), Kind(1.5, (12, 9))))
+
+
+def test_values_above_what_a_kind_costs_are_rejected() -> None:
+    problem = _example().problem()
+    proof = lower_bound(problem).proof
+    with pytest.raises(InvalidProofError, match=r"worth .* more than it costs"):
+        verify(problem, replace(proof, value=proof.value * 1.01 + 0.001))
+
+
+def test_rates_that_are_too_low_prove_nothing() -> None:
+    problem = _example().problem()
+    proof = lower_bound(problem).proof
+    with pytest.raises(InvalidProofError):
+        verify(problem, replace(proof, kind_rates=proof.kind_rates * 0.5))
+
+
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+def test_duals_that_are_no_prices_are_rejected(wrong: float) -> None:
+    problem = _example().problem()
+    proof = lower_bound(problem).proof
+    with pytest.raises(InvalidProofError, match="not a number that a proof may have"):
+        verify(problem, replace(proof, node_rates=np.full_like(proof.node_rates, wrong)))
+
+
+def test_a_proof_for_another_problem_is_rejected() -> None:
+    problem = _example().problem()
+    other = Tiny((Pod((1, 1)),), (Node(1.0, (1, 1), (0,)),), ()).problem()
+    with pytest.raises(InvalidProofError, match="another problem"):
+        verify(problem, lower_bound(other).proof)
