@@ -102,12 +102,13 @@ class Evaluator:
                     return about(candidates, ReasonCode.REPLACEMENT_CHANGED, message)
             return replace(command, moves=self._moves(placement))
 
-    def scan_single(self, candidates: Sequence[Candidate]) -> Scan:
-        """Judge nodes alone, quickly: which have to stay for sure, and which may go or be replaced by a cheaper node.
+    def scan_single(self, candidates: Sequence[Candidate], most_new_nodes: int = 1) -> Scan:
+        """Judge nodes alone, quickly: which have to stay for sure, and which may go or be replaced by cheaper nodes.
 
         Every set that `consolidate` gives a command for is among the promising ones.
         """
-        return self._scan(self.context.candidate_pods(candidates).alone([node.row for node in candidates]))
+        rows = [node.row for node in candidates]
+        return self._scan(self.context.candidate_pods(candidates).alone(rows, most_new_nodes))
 
     def scan_sets(self, proposals: Sequence[Proposal]) -> Scan:
         """Judge sets of nodes, quickly."""

@@ -17,6 +17,8 @@ from karpool.packing.placement import Placement
 from karpool.packing.type_table import Mask, TypeTable
 
 _NAMES_SHOWN: Final = 3
+_OWN_PRICE_UNKNOWN: Final = "nobody knows what it costs, so nothing can be said to be cheaper"
+_NO_PRICE: Final = "no node with a known price would hold its pods"
 
 
 def about(candidates: Sequence[Candidate], code: ReasonCode, message: str) -> Reason:
@@ -40,33 +42,63 @@ class ReplacementFinder:
 
     def cheaper(self, candidates: Sequence[Candidate], placement: Placement) -> tuple[Replacement, ...] | Reason:
         """The new nodes, each narrowed to types with which all are cheaper together wherever they are launched."""
-        shares = self._shares(price_of(candidates), placement)
+        shares = self._shares(candidates, placement)
+        if isinstance(shares, Reason):
+            return shares
         made = []
         for claim, share in enumerate(shares):
-            replacement = self._cheaper_claim(candidates, placement, claim, share)
-            if isinstance(replacement, Reason):
-                return replacement
-            made.append(replacement)
+            offer = self._offer(candidates, placement, claim, share)
+            if isinstance(offer, Reason):
+                return offer
+            made.append(self.made(placement.claim_pool(claim), *offer))
         return tuple(made)
 
-    def _shares(self, price: float, placement: Placement) -> list[float]:
-        """What each new node may cost at most, so that all together cost less than the nodes that go.
+    def _shares(self, candidates: Sequence[Candidate], placement: Placement) -> list[float] | Reason:
+        """What each new node has to stay below, so that all together cost less than the nodes that go.
 
-        Each gets what its cheapest type costs at worst, and an equal part of what is left then.
+        Each gets the least that it can be had for, and an equal part of what is left then.
         """
+        price = price_of(candidates)
         if placement.claims == 1:
             return [price]
         least = []
         for claim in range(placement.claims):
-            worst = self.engine.worst_prices(placement.claim_requirements(claim))
-            types = placement.claim_types(claim)
-            least.append(float(worst[types].min()) if len(types) else np.inf)
+            share = self._least(candidates, placement, claim)
+            if isinstance(share, Reason):
+                return share
+            least.append(share)
         spare = (price - sum(least)) / placement.claims
-        return [cost + spare for cost in least]
+        if spare < 0.0:
+            return self._not_cheaper_together(candidates, placement)
+        return [share + spare for share in least]
 
-    def _cheaper_claim(
+    def _least(self, candidates: Sequence[Candidate], placement: Placement, claim: int) -> float | Reason:
+        """The least share with which a new node can be had, with as many types to choose from as it needs."""
+        wanted = placement.claim_requirements(claim)
+        types = placement.claim_types(claim)
+        prices = np.unique([self.engine.worst_prices(pinned)[types] for pinned in (wanted, *self._pins(wanted))])
+        shares = prices[np.isfinite(prices)] + 2 * HAIR
+        if not len(shares):
+            return about(candidates, ReasonCode.PRICE_UNKNOWN, _NO_PRICE)
+        if not isinstance(self._offer(candidates, placement, claim, float(shares[0])), Reason):
+            return float(shares[0])
+        most = self._offer(candidates, placement, claim, float(shares[-1]))
+        if isinstance(most, Reason):
+            return most
+        # A larger share leaves at least the types that a smaller one leaves.
+        low, high = 0, len(shares) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if isinstance(self._offer(candidates, placement, claim, float(shares[middle])), Reason):
+                low = middle
+            else:
+                high = middle
+        return float(shares[high])
+
+    def _offer(
         self, candidates: Sequence[Candidate], placement: Placement, claim: int, below: float
-    ) -> Replacement | Reason:
+    ) -> tuple[Requirements, Array] | Reason:
+        """What a new node that costs less than `below` may be, its capacity type settled, and of which types."""
         requirements = placement.claim_requirements(claim)
         kinds = requirements.get(CAPACITY_TYPE, ANY)
         all_spot = all(candidate.state.labels.get(CAPACITY_TYPE) == SPOT for candidate in candidates)
@@ -80,7 +112,7 @@ class ReplacementFinder:
             worst = self.engine.worst_prices(pinned)
             offered = self._without_rebuilding(candidates, types[worst[types] < below - HAIR], worst)
             if len(offered) and placement.keeps_minimums(claim, offered):
-                return self.made(placement.claim_pool(claim), pinned, offered)
+                return pinned, offered
         return self._too_few(candidates)
 
     def at_any_price(self, placement: Placement, claim: int) -> Replacement | None:
@@ -151,18 +183,23 @@ class ReplacementFinder:
         message = "too few of the types that its pool wants to choose from (minValues) are cheaper"
         return about(candidates, ReasonCode.MIN_VALUES_BROKEN, message)
 
+    @staticmethod
+    def _not_cheaper_together(candidates: Sequence[Candidate], placement: Placement) -> Reason:
+        if all(candidate.price is None for candidate in candidates):
+            return about(candidates, ReasonCode.PRICE_UNKNOWN, _OWN_PRICE_UNKNOWN)
+        message = f"its pods would need {placement.claims} new nodes, which together cost no less"
+        return about(candidates, ReasonCode.NEEDS_SEVERAL_NODES, message)
+
     def _not_cheaper(
         self, candidates: Sequence[Candidate], placement: Placement, wanted: Requirements, types: Array
     ) -> Reason:
-        if all(candidate.price is None for candidate in candidates):
-            message = "nobody knows what it costs, so nothing can be said to be cheaper"
-            return about(candidates, ReasonCode.PRICE_UNKNOWN, message)
         if placement.claims > 1:
-            message = f"the {placement.claims} new nodes that its pods would need are not cheaper together"
-            return about(candidates, ReasonCode.NOT_CHEAPER, message)
+            return self._not_cheaper_together(candidates, placement)
+        if all(candidate.price is None for candidate in candidates):
+            return about(candidates, ReasonCode.PRICE_UNKNOWN, _OWN_PRICE_UNKNOWN)
         prices = self.engine.prices(wanted)
         if not len(types) or not np.isfinite(prices[types[0]]):
-            return about(candidates, ReasonCode.PRICE_UNKNOWN, "no node with a known price would hold its pods")
+            return about(candidates, ReasonCode.PRICE_UNKNOWN, _NO_PRICE)
         first = int(types[0])
         zone = self.engine.cheapest_zone(first, wanted)
         worst = float(self.engine.worst_prices(wanted)[first])
@@ -187,7 +224,7 @@ class ReplacementFinder:
 
     def _spot_to_spot(
         self, candidates: Sequence[Candidate], placement: Placement, claim: int, below: float
-    ) -> Replacement | Reason:
+    ) -> tuple[Requirements, Array] | Reason:
         settings = self.context.settings
         if not settings.spot_to_spot:
             message = "is a spot node, and replacing spot by spot needs the feature gate SpotToSpotConsolidation"
@@ -205,4 +242,4 @@ class ReplacementFinder:
             while most < len(types) and not placement.keeps_minimums(claim, types[:most]):
                 most += 1
             types = types[:most]
-        return self.made(placement.claim_pool(claim), pinned, types)
+        return pinned, types

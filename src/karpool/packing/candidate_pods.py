@@ -60,8 +60,8 @@ class CandidatePods:
         self._used += room
         self._pods, self._flags = grown(self._pods, (self._used,)), grown(self._flags, (self._used,))
 
-    def alone(self, nodes: Sequence[int]) -> CandidateSets:
-        """A set of each node, which one new node may replace."""
+    def alone(self, nodes: Sequence[int], most_new_nodes: int = 1) -> CandidateSets:
+        """A set of each node, which so many new nodes may replace."""
         rows = np.array(nodes, dtype=np.int64)
         return CandidateSets(
             nodes=rows,
@@ -70,7 +70,7 @@ class CandidatePods:
             flags=self._flags,
             pod_start=self._start[rows],
             pod_count=self._count[rows],
-            most_new_nodes=np.ones(len(rows), dtype=np.int64),
+            most_new_nodes=np.full(len(rows), most_new_nodes, dtype=np.int64),
             below=self._below[rows],
         )
 
