@@ -14,6 +14,7 @@ from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import context_of
 from karpool.disruption.revalidate import revalidate
+from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.nodepool import Budget
 from karpool.model.reasons import Reason
@@ -141,7 +142,7 @@ CHANGES = [
     ),
     Change(
         "room appears: no new node is needed",
-        scenario=REPLACED,
+        scenario=replace(REPLACED, settings=DisruptionSettings(search="prefix")),
         becomes={"nodes": [*REPLACED.nodes, node("z", "large")]},
         refused="ReplacementChanged",
     ),

@@ -13,7 +13,8 @@ from karpool.catalog.instance_types import Catalog
 from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.evaluate import Evaluator
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.revalidate import revalidate
+from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT
 from karpool.model.nodepool import PoolRequirement
 from karpool.model.reasons import Reason
@@ -43,12 +44,15 @@ def judged(
     held: DecisionContext,
     nodes: Sequence[str],
     new_nodes: Sequence[DirectedNode] = (),
-    wishes: Mapping[str, int] | None = None,
+    wishes: Mapping[str, str | int] | None = None,
 ) -> Command | Reason:
-    """The command that removes nodes and sends pods, by name, to new nodes; or why there is none."""
+    """The command that removes nodes and sends pods, by name, to other nodes or new ones; or why there is none."""
     snapshot = held.snapshot
     candidates = [held.candidate(snapshot.nodes.rows[name]) for name in nodes]
-    targets = {snapshot.pods.rows[f"default/{name}"]: -2 - place for name, place in (wishes or {}).items()}
+    targets = {
+        snapshot.pods.rows[f"default/{name}"]: -2 - place if isinstance(place, int) else snapshot.nodes.rows[place]
+        for name, place in (wishes or {}).items()
+    }
     directions = Directions(tuple(new_nodes), targets) if new_nodes else None
     outcome = Evaluator(held).consolidate(candidates, ANY_NUMBER, directions=directions)
     found = outcome.command or outcome.reason
@@ -190,3 +194,72 @@ def test_worst_prices_of_all_new_nodes_stay_below_what_goes() -> None:
     held = old(1.7, TWO)
     made = command(held, ["a"], [new(), new()], APART)
     assert worst_price(held, made) < made.price
+
+
+# -- the second look -----------------------------------------------------------------------------------------------
+
+GLOBAL_SEARCH = DisruptionSettings(search=GLOBAL)
+THREE = [{"cpu": 6}, {"cpu": 6}, {"cpu": 1}]
+
+
+def fleet(
+    *more: NodeWithPods, pods: Sequence[Mapping[str, Any]] = THREE, z: Mapping[str, Any] | None = None, **rest: Any
+) -> DecisionContext:
+    """A node of which two pods are large and one is small, and two small nodes with room for that one."""
+    hosts = [node("y", "c2", catalog=SIZES), node("z", "c2", catalog=SIZES, **(z or {}))]
+    nodes = [node("a", "c32", pods=pods, catalog=SIZES), *hosts, *more]
+    return cluster(nodes, **{"settings": GLOBAL_SEARCH, **rest})
+
+
+def decided() -> Command:
+    """The large pods go to new nodes of their own, the small one to `z`, although `y` comes first."""
+    return command(fleet(), ["a"], [new("c8"), new("c8", "c16")], {"a-0": 0, "a-1": 1, "a-2": "z"})
+
+
+def places(found: Command) -> Mapping[str, str | int]:
+    return {move.pod.removeprefix("default/"): move.target for move in found.moves}
+
+
+def test_a_command_with_several_new_nodes_holds_while_nothing_changes() -> None:
+    assert places(decided()) == {"a-0": 0, "a-1": 1, "a-2": "z"}
+    assert revalidate(decided(), fleet()) == decided()
+
+
+def test_an_undirected_second_look_would_need_another_number_of_new_nodes() -> None:
+    found = revalidate(decided(), fleet(settings=DisruptionSettings(search="prefix")))
+    assert isinstance(found, Reason)
+    assert found.code == "ReplacementChanged"
+
+
+def test_room_that_appears_elsewhere_does_not_change_what_was_decided() -> None:
+    found = revalidate(decided(), fleet(node("b", "c16", catalog=SIZES)))
+    assert found == decided()
+
+
+def test_a_pod_whose_destination_is_full_by_now_goes_to_another_node() -> None:
+    found = revalidate(decided(), fleet(z={"pods": [{"cpu": "1500m"}]}))
+    assert isinstance(found, Command)
+    assert places(found) == {"a-0": 0, "a-1": 1, "a-2": "y"}
+    assert found.replacements == decided().replacements
+
+
+def test_new_nodes_keep_their_numbers_when_they_are_opened_in_another_order() -> None:
+    """The second one is opened first, because its pod is the larger one now."""
+    made = command(fleet(), ["a"], [new("c8"), new("c16")], {"a-0": 0, "a-1": 1, "a-2": "z"})
+    found = revalidate(made, fleet(pods=[{"cpu": 6}, {"cpu": 7}, {"cpu": 1}]))
+    assert isinstance(found, Command)
+    assert places(found) == {"a-0": 0, "a-1": 1, "a-2": "z"}
+
+
+@pytest.mark.parametrize(
+    ("becomes", "message"),
+    [
+        ({"pods": [{"cpu": 6}]}, "its pods now need 1 new nodes, not 2"),
+        ({"pods": [*THREE, {"cpu": 12}]}, "its pods now need 3 new nodes, not 2"),
+        ({"pods": [{"cpu": 6}, {"cpu": 10}, {"cpu": 1}]}, "its pods no longer suit type c8"),
+    ],
+)
+def test_a_command_is_given_up_when_other_new_nodes_are_needed(becomes: Mapping[str, Any], message: str) -> None:
+    found = revalidate(decided(), fleet(**becomes))
+    assert isinstance(found, Reason)
+    assert (found.code, found.message) == ("ReplacementChanged", message)

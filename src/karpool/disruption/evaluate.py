@@ -12,9 +12,10 @@ from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import Footprint
 from karpool.disruption.replacements import ReplacementFinder, about
 from karpool.disruption.search import Proposal
+from karpool.disruption.settings import GLOBAL
 from karpool.model.reasons import Reason
 from karpool.packing.candidate_pods import CandidateSets
-from karpool.packing.directions import Directions
+from karpool.packing.directions import DirectedNode, Directions
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.placement import Placement
 from karpool.packing.refusals import why_unplaced
@@ -37,6 +38,18 @@ def footprint_of(scan: Scan, count: int) -> Footprint:
         for bits in (scan.on_nodes, scan.on_groups, scan.on_classes)
     )
     return Footprint(nodes, groups, classes, bool(scan.opened[:count].any()))
+
+
+def directions_of(command: Command, context: DecisionContext) -> Directions:
+    """A command's own moves and replacements as directions; pods and nodes that are gone are left out."""
+    pods, nodes = context.snapshot.pods.rows, context.snapshot.nodes.rows
+    targets: dict[int, int] = {}
+    for move in command.moves:
+        target = -2 - move.target if isinstance(move.target, int) else nodes.get(move.target)
+        if target is not None and move.pod in pods:
+            targets[pods[move.pod]] = target
+    wanted = (DirectedNode(new.pool, new.requirements, new.instance_types) for new in command.replacements)
+    return Directions(tuple(wanted), targets)
 
 
 class Evaluator:
@@ -87,20 +100,31 @@ class Evaluator:
             return Outcome(replace(command, ended=tuple(sorted(ended))), None, footprint)
 
     def revalidate(self, command: Command, candidates: Sequence[Candidate]) -> Command | Reason:
-        """A consolidation judged again: the same new nodes, or none, still do; where pods go may have changed."""
-        with self._without(candidates, [row for node in candidates for row in node.pods]) as placement:
+        """A consolidation judged again: the same new nodes, or none, still do; where pods go may have changed.
+
+        What a global search decided is judged as it was decided: pods are sent where the command moves them.
+        """
+        directions = directions_of(command, self.context) if self.context.settings.search == GLOBAL else None
+        moving = [row for node in candidates for row in node.pods]
+        with self._without(candidates, moving, directions=directions) as placement:
             reason = self._unplaced(placement)
             if reason is not None:
                 return reason
-            if placement.claims != len(command.replacements):
-                message = f"its pods now need {placement.claims} new nodes, not {len(command.replacements)}"
+            # By claim: the number of the replacement that it is.
+            numbers = list(range(len(command.replacements)))
+            if directions is not None:
+                numbers.sort(key=placement.directed_claims.__getitem__)
+            if placement.claims != len(numbers):
+                message = f"its pods now need {placement.claims} new nodes, not {len(numbers)}"
                 return about(candidates, ReasonCode.REPLACEMENT_CHANGED, message)
-            for number, planned in enumerate(command.replacements):
-                fitting = set(self.finder.table.names[placement.claim_types(number)].tolist())
-                if unfit := [name for name in planned.instance_types if name not in fitting]:
+            for claim, number in enumerate(numbers):
+                opened = directions is None or placement.directed_claims[number] == claim
+                fitting = set(self.finder.table.names[placement.claim_types(claim)].tolist()) if opened else set()
+                planned = command.replacements[number].instance_types
+                if unfit := [name for name in planned if name not in fitting]:
                     message = f"its pods no longer suit type {unfit[0]}"
                     return about(candidates, ReasonCode.REPLACEMENT_CHANGED, message)
-            return replace(command, moves=self._moves(placement))
+            return replace(command, moves=self._moves(placement, numbers))
 
     def scan_single(self, candidates: Sequence[Candidate], most_new_nodes: int = 1) -> Scan:
         """Judge nodes alone, quickly: which have to stay for sure, and which may go or be replaced by cheaper nodes.
@@ -196,20 +220,21 @@ class Evaluator:
             cause=cause,
             nodes=tuple(candidate.name for candidate in candidates),
             replacements=replacements,
-            moves=self._moves(placement),
+            moves=self._moves(placement, range(placement.claims)),
             price=sum(candidate.price or 0.0 for candidate in candidates),
             unpriced=sum(candidate.price is None for candidate in candidates),
             disruption_cost=sum(candidate.cost for candidate in candidates),
             waves=context.pdbs.waves(evicted, context.now),
         )
 
-    def _moves(self, placement: Placement) -> tuple[Move, ...]:
+    def _moves(self, placement: Placement, numbers: Sequence[int]) -> tuple[Move, ...]:
+        """Where every pod goes; `numbers`: by claim, which replacement it is."""
         context = self.context
         pods, nodes = context.snapshot.pods, context.snapshot.nodes
         moves = []
         for row, target in zip(placement.pods, placement.targets, strict=True):
             key = pods.get(row).key
             source = None if key in context.pending else nodes.get(int(pods.node_of[row])).name
-            place = nodes.get(target).name if target >= 0 else -2 - target
+            place = nodes.get(target).name if target >= 0 else numbers[-2 - target]
             moves.append(Move(pod=key, source=source, target=place, leaving=key in context.leaving))
         return tuple(sorted(moves, key=lambda move: move.pod))
