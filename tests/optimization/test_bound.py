@@ -37,13 +37,14 @@ def test_room_on_nodes_that_stay_is_free_of_charge() -> None:
     fleet = Tiny((Pod((4,)),), (stays, Node(1.0, (0,), (0,))), (Kind(1.0, (8,)),))
     assert lower_bound(fleet.problem()).price == pytest.approx(3.0)
     full = replace(fleet, nodes=(replace(stays, takes=0), fleet.nodes[1]))
-    assert lower_bound(full.problem()).price == pytest.approx(3.5)
+    assert lower_bound(full.problem()).price == pytest.approx(4.0)
 
 
 def test_a_node_that_nothing_on_sale_can_replace_is_kept_in_the_bound() -> None:
-    fleet = Tiny((Pod((4,)),), (Node(1.0, (0,), (0,)), Node(0.2, (0,), (0,))), (Kind(1.0, (8,)),))
-    # The cheap node stays; the other's pod costs half of a new one, for which there may be another pod.
-    assert lower_bound(fleet.problem()).price == pytest.approx(0.7)
+    nodes = (Node(1.0, (0,), (0,)), Node(1.0, (0,), (0,)), Node(0.2, (0,), (0,)))
+    fleet = Tiny((Pod((4,)),), nodes, (Kind(1.0, (8,)),))
+    # The cheap node stays; the pods of the others share a new one.
+    assert lower_bound(fleet.problem()).price == pytest.approx(1.2)
 
 
 def test_pods_that_suit_nothing_on_sale_keep_their_node() -> None:

@@ -111,6 +111,7 @@ class Tiny:
             hosts=HostRules(
                 caps=_lists([[rows[group]] if group in rows else [] for group in range(len(groups))]),
                 most=np.array([self.caps[group] - 1 for group in capped], dtype=np.int32),
+                required=np.ones(len(capped), dtype=np.bool_),
                 counts=_lists([[rows[group]] if group in rows else [] for group in range(len(groups))]),
                 present=present.reshape(len(capped), len(nodes)),
             ),

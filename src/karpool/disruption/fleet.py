@@ -1,6 +1,7 @@
 """A cluster as the arrays that a search and a bound work on, and the way back from their numbers to nodes and pods."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,6 +52,10 @@ class Fleet:
     group_of: dict[int, int]
     """By row of a pod that may move: its group."""
     kinds: KindTable
+    columns: Array
+    """By resource of the problem: its column in the snapshot."""
+    unions: tuple[frozenset[int], ...]
+    """Sets of signatures that are alternatives: what one of them suits, a further row of what signatures suit does."""
 
 
 def fleet_of(decision_pass: DecisionPass) -> Fleet:
@@ -65,6 +70,7 @@ class _Builder:
         self._snapshot = self._context.snapshot
         self._numbers: dict[GroupKey, int] = {}
         self._group_of: dict[int, int] = {}
+        self._unions: dict[frozenset[int], int] = {}
 
     def build(self) -> Fleet:
         context, snapshot = self._context, self._snapshot
@@ -80,6 +86,7 @@ class _Builder:
         columns = np.flatnonzero(requests.any(axis=0)) if len(classes) else np.array([0])
         kinds = kinds_of(context.engine, snapshot.classes.signatures, columns)
         groups = self._groups(classes, requests[:, columns])
+        unions = tuple(self._unions)
         problem = FleetProblem(
             groups=groups,
             nodes=self._nodes(rows, nodes, movable, columns, groups.modelled),
@@ -87,20 +94,24 @@ class _Builder:
             hosts=self._hosts(rows),
             spreads=self._spreads(),
             pools=self._pools(columns),
-            suits_shape=np.ascontiguousarray(snapshot.shapes.suits[: len(snapshot.classes.signatures)]),
-            suits_kind=kinds.suits,
+            suits_shape=with_unions(snapshot.shapes.suits[: len(snapshot.classes.signatures)], unions),
+            suits_kind=with_unions(kinds.suits, unions),
         )
         chosen = tuple(
             node if may_go else None for node, may_go in zip(nodes, problem.nodes.searchable.tolist(), strict=True)
         )
-        return Fleet(problem, rows, chosen, self._group_of, kinds)
+        return Fleet(problem, rows, chosen, self._group_of, kinds, columns, unions)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
     def _movable(self, rows: Array) -> Array:
-        """Which nodes some method may remove now."""
+        """Which nodes some method may remove, now or after other commands."""
         context, decision_pass = self._context, self._pass
-        spent = {cause: decision_pass.exhausted_pools(cause) for cause in Cause}
+        # A budget that is used up now may let nodes go when the pool has grown; one of 0 never does.
+        spent = {
+            cause: {name for name, pool in context.pools.items() if context.allowance(pool, cause).allowed <= 0}
+            for cause in Cause
+        }
         movable = {
             node.row for node in decision_pass.consolidatable() if node.pool_name not in spent[Cause.UNDERUTILIZED]
         }
@@ -117,7 +128,7 @@ class _Builder:
         consolidatable = {node.row for node in self._pass.consolidatable()}
         spent = self._pass.exhausted_pools(Cause.UNDERUTILIZED)
         counts: list[Counter[int]] = [
-            Counter(self._group_of[pod] for pod in node.pods) if may_go else Counter()
+            Counter(self._group_of[pod] for pod in context.movers(node)) if may_go else Counter()
             for node, may_go in zip(nodes, movable.tolist(), strict=True)
         ]
         searchable = [
@@ -157,7 +168,7 @@ class _Builder:
 
     def _number_pods(self, node: Candidate) -> None:
         pods, context = self._snapshot.pods, self._context
-        for row in node.pods:
+        for row in context.movers(node):
             pod = pods.get(row)
             weight = 0.0 if context.expected(pod) else eviction_weight(pod)
             key = (int(pods.class_of[row]), int(pods.labels_of[row]), context.exempt(pod), weight)
@@ -165,20 +176,28 @@ class _Builder:
 
     def _groups(self, classes: Array, requests: Array) -> Groups:
         table = self._snapshot.classes
-        loosest = []
-        for number in classes.tolist():
-            level = number
-            while int(table.next[level]) != NO_CLASS:
-                level = int(table.next[level])
-            loosest.append(level)
+        loose = [frozenset(table.signature[self._levels(number)].tolist()) for number in classes.tolist()]
         return Groups(
             requests=np.ascontiguousarray(requests, dtype=np.int64),
             signature=table.signature[classes].astype(np.int32),
-            loose_signature=table.signature[np.array(loosest, dtype=np.int64)].astype(np.int32),
+            loose_signature=np.array([self._any_of(signatures) for signatures in loose], dtype=np.int32),
             weight=np.array([key[3] for key in self._numbers], dtype=np.float64),
             exempt=np.array([key[2] for key in self._numbers], dtype=np.bool_),
             modelled=np.array([self._modelled(key[0], key[1]) for key in self._numbers], dtype=np.bool_),
         )
+
+    def _levels(self, number: int) -> list[int]:
+        """A class, and those that it becomes as preferences and alternatives are given up."""
+        levels = [number]
+        while (number := int(self._snapshot.classes.next[number])) != NO_CLASS:
+            levels.append(number)
+        return levels
+
+    def _any_of(self, signatures: frozenset[int]) -> int:
+        """The signature that takes whatever one of several does: one of them, or a further one."""
+        if len(signatures) == 1:
+            return next(iter(signatures))
+        return len(self._snapshot.classes.signatures) + self._unions.setdefault(signatures, len(self._unions))
 
     def _modelled(self, number: int, labels: int) -> bool:
         """Whether the arrays say all about where pods may go: no host affinity, ports, shared volumes, names."""
@@ -196,6 +215,11 @@ class _Builder:
         """The groups that say where pods may go: their own rules, and those of pods that keep them off."""
         return [*self._snapshot.classes.owned.row(number), *self._snapshot.topology.kept_off_by.row(labels)]
 
+    def _required(self, number: int, labels: int) -> set[int]:
+        """The groups that hold whatever preferences are given up."""
+        levels = [set(self._snapshot.classes.owned.row(level)) for level in self._levels(number)]
+        return set.intersection(*levels).union(self._snapshot.topology.kept_off_by.row(labels))
+
     def _counting(self, number: int, labels: int) -> list[int]:
         """The groups in which pods count."""
         return [*self._snapshot.topology.counted_by.row(labels), *self._snapshot.classes.declared.row(number)]
@@ -204,21 +228,30 @@ class _Builder:
         topology = self._snapshot.topology
         caps: list[list[int]] = []
         most: list[int] = []
+        required: list[bool] = []
         counts: list[list[int]] = []
         numbers: dict[int, int] = {}
         for class_, labels, _, _ in self._numbers:
             counted = set(topology.counted_by.row(labels))
+            always = self._required(class_, labels)
             caps.append([])
             for group in self._rules(class_, labels):
                 if topology.key[group] == HOST_KEY and topology.kind[group] != GroupKind.AFFINITY:
                     spread = topology.kind[group] == GroupKind.SPREAD
                     caps[-1].append(numbers.setdefault(int(topology.row[group]), len(numbers)))
                     most.append(int(topology.skew[group]) - (group in counted) if spread else 0)
+                    required.append(group in always)
         for class_, labels, _, _ in self._numbers:
             by_host = [int(topology.row[g]) for g in self._counting(class_, labels) if topology.key[g] == HOST_KEY]
             counts.append([numbers[row] for row in by_host if row in numbers])
         present = topology.by_host[np.array(list(numbers), dtype=np.int64)][:, rows]
-        return HostRules(_lists(caps), np.array(most, dtype=np.int32), _lists(counts), present.astype(np.int32))
+        return HostRules(
+            caps=_lists(caps),
+            most=np.array(most, dtype=np.int32),
+            required=np.array(required, dtype=np.bool_),
+            counts=_lists(counts),
+            present=present.astype(np.int32),
+        )
 
     def _spreads(self) -> SpreadRules:
         topology, tables = self._snapshot.topology, self._context.engine.tables
@@ -259,6 +292,13 @@ class _Builder:
             allowance=np.array(allowance, dtype=np.int64),
             left=np.where(engine.limits >= 2**61, np.inf, engine.limits.astype(np.float64))[:, columns],
         )
+
+
+def with_unions(suits: Array, unions: Sequence[frozenset[int]]) -> Array:
+    """What signatures suit, and below it what one of several suits."""
+    further = [suits[sorted(signatures)].max(axis=0) for signatures in unions]
+    added = np.array(further, dtype=suits.dtype).reshape(len(further), suits.shape[1])
+    return np.ascontiguousarray(np.concatenate((suits, added)))
 
 
 def _lists(rows: list[list[int]]) -> Lists:

@@ -44,33 +44,36 @@ def kinds_of(engine: Engine, signatures: list[Signature], columns: Array) -> Kin
     rows: list[tuple[int, int]] = []
     prices: list[float] = []
     suits: list[Array] = []
-    markets = list(_markets(engine))
+    markets = markets_of(engine, reserved=False)
     for number, market in enumerate(markets):
         offered = types.cheapest(market.requirements)
         usable = pools.usable_mask(market.template) & np.isfinite(offered)
         if not usable.any():
             continue
-        fits = _suitable(engine, market, signatures)
+        fits = suitable(engine, market, signatures)
         room = pools.room[market.template][:, columns]
         for entry in _undominated(np.flatnonzero(usable), offered, room, fits):
             rows.append((number, entry))
             prices.append(float(offered[entry]))
             suits.append(fits[:, entry])
-    table = _table(engine, markets, rows, np.array(prices), columns)
+    table = table_of(engine, markets, rows, np.array(prices), columns)
     matrix = np.stack(suits, axis=1) if suits else np.zeros((len(signatures), 0), dtype=np.uint8)
     market_of = np.array([number for number, _ in rows], dtype=np.int32)
     return KindTable(table, np.ascontiguousarray(matrix, dtype=np.uint8), tuple(markets), market_of)
 
 
-def _markets(engine: Engine) -> list[Market]:
-    """The ways to launch nodes, pool by pool; reservations are left out, as only the engine can count them."""
+def markets_of(engine: Engine, *, reserved: bool) -> list[Market]:
+    """The ways to launch nodes, pool by pool: on demand and as spot, or from reservations.
+
+    A search leaves reservations out, as only the engine can count them.
+    """
     types = engine.tables.pools.types
     markets = []
     for number, template in enumerate(engine.tables.pools.templates):
-        launchable = types.launchable(template.requirements) & np.isfinite(types.price)
+        launchable = types.launchable(template.requirements)
         offers = {(types.offerings[at].capacity_type, types.offerings[at].zone) for at in np.flatnonzero(launchable)}
         for capacity_type, zone in sorted(offers):
-            if capacity_type == RESERVED:
+            if (capacity_type == RESERVED) is not reserved:
                 continue
             requirements = _settled(template, capacity_type, zone)
             if requirements.satisfiable:
@@ -86,7 +89,7 @@ def _settled(template: NodeTemplate, capacity_type: str, zone: str) -> Requireme
     return settled
 
 
-def _suitable(engine: Engine, market: Market, signatures: list[Signature]) -> Array:
+def suitable(engine: Engine, market: Market, signatures: list[Signature]) -> Array:
     """Which types of a market would take pods of which signature."""
     types, template = engine.tables.pools.types, engine.tables.pools.templates[market.template]
     suits = np.zeros((len(signatures), len(types.types)), dtype=np.uint8)
@@ -122,7 +125,10 @@ def _undominated(entries: Array, price: Array, room: Array, fits: Array) -> list
     return sorted(kept)
 
 
-def _table(engine: Engine, markets: list[Market], rows: list[tuple[int, int]], prices: Array, columns: Array) -> Kinds:
+def table_of(
+    engine: Engine, markets: list[Market], rows: list[tuple[int, int]], prices: Array, columns: Array
+) -> Kinds:
+    """Kinds as arrays: `rows` are pairs of a market and a type."""
     pools = engine.tables.pools
     weights = [template.pool.weight for template in pools.templates]
     heavier = sorted(set(weights), reverse=True)

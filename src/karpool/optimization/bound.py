@@ -49,20 +49,18 @@ class Bound:
 def lower_bound(problem: FleetProblem) -> Bound:
     """The price that no sequence of commands can bring a fleet below."""
     items = Items.of(problem)
-    if not items.count.any():
-        return _nothing_to_move(problem)
-    relaxed = _Relaxation(problem, items)
-    return relaxed.bound()
+    return _Relaxation(problem, items).bound() if items.count.any() else _nothing_to_move(problem, items)
 
 
-def _nothing_to_move(problem: FleetProblem) -> Bound:
+def _nothing_to_move(problem: FleetProblem, items: Items) -> Bound:
     """Only empty nodes may go, if any."""
     zero = Proof(
         np.zeros(len(problem.groups.signature)), np.zeros(problem.kinds.room.shape), np.zeros(problem.nodes.free.shape)
     )
     empty = np.zeros(0, dtype=np.int64)
     nobody = Launches(np.zeros(len(problem.kinds.price)), empty, empty, np.zeros(0))
-    return Bound(float(problem.nodes.price[~problem.nodes.movable].sum()), "LP", zero, nobody)
+    price = total(problem, items, np.zeros(len(items.count)), zero.node_rates, -problem.kinds.price)
+    return Bound(price, "LP", zero, nobody)
 
 
 class _Relaxation:

@@ -43,6 +43,11 @@ class Items:
         np.add.at(count, of_group, demanded)
         return cls(of_group, distinct[:, :width], distinct[:, width], distinct[:, width + 1] != 0, count)
 
+    @property
+    def asked(self) -> Array:
+        """(resources,) what all pods ask for together."""
+        return np.asarray(self.count @ self.requests)
+
     def on(self, problem: FleetProblem, nodes: Array) -> Array:
         """(nodes, items) how many pods of each item are on nodes."""
         here = np.zeros((len(nodes), len(self.count)), dtype=np.int64)
@@ -58,7 +63,7 @@ class Machines:
     """Places for pods: room, and which items could be there."""
 
     room: Array
-    """(machines, resources) int64, never below 0."""
+    """(machines, resources) int64: not below 0, and not above what all pods ask for together."""
     suits: Array
     """(machines, items) whether the machine takes pods of the item, if there is room."""
 
@@ -89,7 +94,7 @@ class Machines:
 
 def kinds_as_machines(problem: FleetProblem, items: Items) -> Machines:
     """New nodes as places for pods."""
-    return Machines(problem.kinds.room, problem.suits_kind[items.signature].T != 0)
+    return Machines(np.minimum(problem.kinds.room, items.asked), problem.suits_kind[items.signature].T != 0)
 
 
 def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
@@ -100,4 +105,5 @@ def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
     """
     nodes = problem.nodes
     suits = problem.suits_shape[items.signature][:, nodes.shape].T != 0
-    return Machines(np.maximum(0, nodes.free), suits & ((nodes.takes > 0)[:, None] | items.exempt[None, :]))
+    room = np.clip(nodes.free, 0, items.asked)
+    return Machines(room, suits & ((nodes.takes > 0)[:, None] | items.exempt[None, :]))

@@ -37,7 +37,7 @@ class Groups:
     signature: Array
     """(groups,) what pods demand of a node alone: a row of `suits_shape` and `suits_kind`."""
     loose_signature: Array
-    """(groups,) the same with all preferences given up; a bound has to use these."""
+    """(groups,) a row that suits whatever pods could do with, preferences given up; a bound has to use these."""
     weight: Array
     """(groups,) what the eviction of one pod counts; 1 is a plain one."""
     exempt: Array
@@ -116,6 +116,8 @@ class HostRules:
     """By group: rows of counts that must not exceed `most`."""
     most: Array
     """Parallel to `caps.items`."""
+    required: Array
+    """Parallel to `caps.items`: whether the rule holds when all preferences are given up."""
     counts: Lists
     """By group: rows in which its pods count."""
     present: Array

@@ -32,12 +32,15 @@ def verify(problem: FleetProblem, proof: Proof) -> Fraction:
         count[key] += sum(own[node].get(group, 0) for node in range(len(own)) if nodes.movable[node])
         worth[key] = min(worth.get(key, values[group]), values[group])
 
+    width = nodes.free.shape[1]
+    asked = [sum(key[0][resource] * pods for key, pods in count.items()) for resource in range(width)]
+
     def on_machine(room: Iterable[int], rates: Sequence[Fraction], fitting: Iterable[_Key]) -> Fraction:
-        space = [max(0, int(amount)) for amount in room]
+        space = [min(max(0, int(amount)), most) for amount, most in zip(room, asked, strict=True)]
         most = sum((rate * amount for rate, amount in zip(rates, space, strict=True)), Fraction(0))
         for key in fitting:
-            copies = [amount // asked for amount, asked in zip(space, key[0], strict=True) if asked]
-            beyond = worth[key] - sum(rate * asked for rate, asked in zip(rates, key[0], strict=True))
+            copies = [amount // each for amount, each in zip(space, key[0], strict=True) if each]
+            beyond = worth[key] - sum(rate * each for rate, each in zip(rates, key[0], strict=True))
             most += max(Fraction(0), beyond) * min([*copies, count[key]])
         return most
 
