@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace as replaced
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ from karpool.wire.objects import condition
 
 Crash = Callable[[int], bool]
 SETTINGS = ExecutionSettings()
+_NEW = Replacement("default", Requirements(), ("m6i.xlarge",), "on-demand", (), 0.1)
 
 
 def never(_: int) -> bool:
@@ -153,12 +155,18 @@ def delete_command(world: World) -> Command:
 
 
 def replace_command(world: World) -> Command:
-    made = Replacement("default", Requirements(), ("m6i.xlarge",), "on-demand", (), 0.1)
     return Command(
-        Method.MULTI_NODE, Cause.UNDERUTILIZED, ("a", "b"), replacements=(made,), moves=_moves(world, target=0)
+        Method.MULTI_NODE, Cause.UNDERUTILIZED, ("a", "b"), replacements=(_NEW,), moves=_moves(world, target=0)
     )
 
 
-def _moves(world: World, target: str | int) -> tuple[Move, ...]:
-    moving = [p for p in world.pods.values() if p.spec.node_name in ("a", "b") and not p.is_daemon]
+def split_command(world: World) -> Command:
+    """Two nodes with two pods each become three new ones."""
+    moves = [move for target, name in enumerate("ab") for move in _moves(world, target, name)]
+    spread_out = (*moves[:-1], replaced(moves[-1], target=2))
+    return Command(Method.MULTI_NODE, Cause.UNDERUTILIZED, ("a", "b"), replacements=(_NEW,) * 3, moves=spread_out)
+
+
+def _moves(world: World, target: str | int, leaving: str = "ab") -> tuple[Move, ...]:
+    moving = [p for p in world.pods.values() if p.spec.node_name in leaving and not p.is_daemon]
     return tuple(Move(p.key, p.spec.node_name, target) for p in moving)

@@ -4,14 +4,23 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.execution.runs import Crash, Run, delete_command, leftovers, never, replace_command, small_world
+from tests.execution.runs import (
+    Crash,
+    Run,
+    delete_command,
+    leftovers,
+    never,
+    replace_command,
+    small_world,
+    split_command,
+)
 from tests.execution.world import World
 
 from karpool.disruption.command import Command
 from karpool.execution.actions import CreateClaim
 
 Make = Callable[[World], Command]
-COMMANDS = pytest.mark.parametrize("make", [delete_command, replace_command])
+COMMANDS = pytest.mark.parametrize("make", [delete_command, replace_command, split_command])
 
 
 def check_end(run: Run) -> str:
@@ -23,11 +32,11 @@ def check_end(run: Run) -> str:
     assert left in (set(), {"a", "b"}), "a command takes all its nodes or none"
     assert set(world.nodes) == set(world.claims)
     new = set(world.claims) - {"a", "b", "c"}
-    made = any(isinstance(action, CreateClaim) for action in world.done)
+    made = {action.claim.name for action in world.done if isinstance(action, CreateClaim)}
     if left:
-        assert not new, "a roll-back takes the replacement along"
+        assert not new, "a roll-back takes every replacement along"
         return "rolled back"
-    assert bool(new) == made, "a finished command keeps its replacement"
+    assert new == made, "a finished command keeps its replacements"
     assert sum(pod.active and bool(pod.spec.node_name) for pod in world.pods.values() if not pod.is_daemon) == 4
     return "finished"
 
@@ -57,7 +66,7 @@ def test_a_cut_between_any_two_actions_leaves_nothing_behind(make: Make) -> None
     # Only a command that had not begun completely is given up.
     assert ends == sorted(ends, reverse=True)
     assert ends[-1] == "finished"
-    assert ends.count("rolled back") <= 1 + 2 + 2 + 2
+    assert ends.count("rolled back") <= 1 + 2 + 2 + 2 + 2
 
 
 @COMMANDS
@@ -87,14 +96,16 @@ def test_a_process_that_keeps_crashing_comes_to_an_end(make: Make, every: int) -
     check_end(run_with(make, crash=lambda n: n % every == 0))
 
 
-def test_a_cut_roll_back_is_taken_up_again() -> None:
+@pytest.mark.parametrize("make", [replace_command, split_command])
+def test_a_cut_roll_back_is_taken_up_again(make: Make) -> None:
     def run(crash: Crash) -> Run:
         world = small_world()
         going = Run(world, crash=crash)
-        going.start(replace_command(world))
+        going.start(make(world))
         world.pass_time(world.now + timedelta(seconds=10))
         going.reconcile()
-        world.claims = {name: claim for name, claim in world.claims.items() if name in "abc"}
+        for name in [name for name in world.claims if name not in "abc"][:1]:
+            del world.claims[name]
         going.until_quiet()
         return going
 
@@ -104,10 +115,11 @@ def test_a_cut_roll_back_is_taken_up_again() -> None:
         assert check_end(run(lambda n, at=at: n == at)) == "rolled back"
 
 
-def test_a_launch_that_never_comes_ends_in_a_roll_back() -> None:
+@pytest.mark.parametrize("make", [replace_command, split_command])
+def test_a_launch_that_never_comes_ends_in_a_roll_back(make: Make) -> None:
     world = small_world(launches=False)
     run = Run(world)
-    run.start(replace_command(world))
+    run.start(make(world))
     run.until_quiet()
     assert check_end(run) == "rolled back"
     assert run.world.refused == 0

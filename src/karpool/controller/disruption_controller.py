@@ -13,7 +13,7 @@ from karpool.disruption.context import Memo, Policies
 from karpool.disruption.decide import decide, decide_again
 from karpool.execution.start import NotStartedError, destinations, start_command
 from karpool.execution.state import nominate, nominated
-from karpool.execution.tickets import nodes_in_commands
+from karpool.execution.tickets import nodes_in_commands, waiting_replacements
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 
@@ -96,13 +96,13 @@ class DisruptionController:
         self._begin(tuple(valid))
 
     def _policies(self, now: datetime) -> Policies:
-        session = self.session
+        session, under_way = self.session, self.lifecycle.under_way()
         return Policies(
             pools={pool.name: pool for pool in session.cluster_state.pools()},
             pdbs=session.pdb_source.pdbs(),
             settings=session.settings,
-            in_command=frozenset(nodes_in_commands(self.lifecycle.under_way())),
-            nominated=frozenset(nominated(session.state, self.store.claims.get, now)),
+            in_command=nodes_in_commands(under_way),
+            nominated=nominated(session.state, self.store.claims.get, now) | waiting_replacements(under_way),
         )
 
     def _next_change(self, opening: datetime | None) -> datetime:

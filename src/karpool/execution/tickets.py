@@ -80,6 +80,14 @@ def nodes_in_commands(objects: Objects) -> frozenset[str]:
     return frozenset(name for command in commands_in_progress(objects.node_claims) for name in command.ticket.nodes)
 
 
+def waiting_replacements(objects: Objects) -> frozenset[str]:
+    """The nodes of replacements that have to wait until all others of their command are ready, too."""
+    open_ = [entry.ticket for entry in commands_in_progress(objects.node_claims) if not entry.ticket.committed]
+    names = {name for ticket in open_ for name in ticket.replacements}
+    nodes = (claim.status.node_name for claim in objects.node_claims if claim.name in names)
+    return frozenset(name for name in nodes if name)
+
+
 def command_id(command: Command, now: datetime) -> str:
     """An id for a command that starts now; a node is in one command only, so nodes and time are unique."""
     text = f"{now.isoformat()} {command.method} {' '.join(command.nodes)}"
