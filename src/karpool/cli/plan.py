@@ -70,7 +70,7 @@ def plan(
 
         context = cluster.context(choices)
         before = draw(context) if output == "html" else ()
-        document = plan_document(Planner(context, report).plan(steps))
+        document = plan_document(Planner(context, report).plan(steps, bound=True))
         drawing = Drawing(before=before, after=draw(context) if output == "html" else ())
     _print(document, output, drawing, every_node=every_node)
 

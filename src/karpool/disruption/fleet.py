@@ -1,7 +1,7 @@
 """A cluster as the arrays that a search and a bound work on, and the way back from their numbers to nodes and pods."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,14 +58,15 @@ class Fleet:
     """Sets of signatures that are alternatives: what one of them suits, a further row of what signatures suit does."""
 
 
-def fleet_of(decision_pass: DecisionPass) -> Fleet:
-    """The cluster of a pass as a problem."""
-    return _Builder(decision_pass).build()
+def fleet_of(decision_pass: DecisionPass, *, lifted: Collection[int] = ()) -> Fleet:
+    """The cluster of a pass as a problem; `lifted`: rows of nodes that may go as if nothing kept them."""
+    return _Builder(decision_pass, lifted).build()
 
 
 class _Builder:
-    def __init__(self, decision_pass: DecisionPass) -> None:
+    def __init__(self, decision_pass: DecisionPass, lifted: Collection[int]) -> None:
         self._pass = decision_pass
+        self._lifted = lifted
         self._context: DecisionContext = decision_pass.context
         self._snapshot = self._context.snapshot
         self._numbers: dict[GroupKey, int] = {}
@@ -118,6 +119,7 @@ class _Builder:
         movable |= {
             node.row for node in decision_pass.candidates() if node.empty and node.pool_name not in spent[Cause.EMPTY]
         }
+        movable.update(self._lifted)
         movable |= {node.row for node, _ in decision_pass.drifted() if node.pool_name not in spent[Cause.DRIFTED]}
         priced = [context.candidate(int(row)).price is not None for row in rows]
         return np.isin(rows, sorted(movable)) & np.array(priced, dtype=np.bool_)
@@ -128,7 +130,7 @@ class _Builder:
         consolidatable = {node.row for node in self._pass.consolidatable()}
         spent = self._pass.exhausted_pools(Cause.UNDERUTILIZED)
         counts: list[Counter[int]] = [
-            Counter(self._group_of[pod] for pod in context.movers(node)) if may_go else Counter()
+            Counter(self._group_of[pod] for pod in self._movers(node)) if may_go else Counter()
             for node, may_go in zip(nodes, movable.tolist(), strict=True)
         ]
         searchable = [
@@ -166,9 +168,13 @@ class _Builder:
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
+    def _movers(self, node: Candidate) -> Sequence[int]:
+        """The pods of a node that need another place when it goes."""
+        return node.pods if node.row in self._lifted else self._context.movers(node)
+
     def _number_pods(self, node: Candidate) -> None:
         pods, context = self._snapshot.pods, self._context
-        for row in context.movers(node):
+        for row in self._movers(node):
             pod = pods.get(row)
             weight = 0.0 if context.expected(pod) else eviction_weight(pod)
             key = (int(pods.class_of[row]), int(pods.labels_of[row]), context.exempt(pod), weight)

@@ -106,10 +106,11 @@ class Planner:
         self._names = set(context.snapshot.nodes.rows)
         self._named = 0
 
-    def plan(self, most_steps: int | None = None) -> Plan:
-        """Go on until nothing more is to be done, or until so many steps are planned."""
+    def plan(self, most_steps: int | None = None, *, bound: bool = False) -> Plan:
+        """Go on until nothing more is to be done, or until so many steps are planned; `bound`: find the lower bound."""
         context = self.context
         before = self._totals()
+        lower_bound = self._lower_bound() if bound else None
         today = [context.candidate(row) for row in context.rows()]
         drifts = {node.name: context.drift(node) for node in today}
         pods_today = self._pods_today()
@@ -143,7 +144,18 @@ class Planner:
             fates=tuple(fates),
             unschedulable=unschedulable,
             curve=curve_of(before.price, (step.command for step in self.steps)),
+            lower_bound=lower_bound,
         )
+
+    def _lower_bound(self) -> LowerBound | None:
+        self._say("Proving the least possible price", 0, None)
+        # Only here: the solver takes a while to load.
+        from karpool.disruption.lower_bound import SolverError, bound_of
+
+        try:
+            return bound_of(self._pass())
+        except SolverError:  # a plan is of use without a bound, too
+            return None
 
     def _pass(self) -> DecisionPass:
         step = len(self.steps) + 1

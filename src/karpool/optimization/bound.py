@@ -89,12 +89,14 @@ class _Relaxation:
         requests = self._items.requests
         suits = problem.suits_shape[self._items.signature].T != 0
         for node in np.flatnonzero(nodes.movable).tolist():
-            whole = self._nodes.room[node] + self._items.on(problem, np.array([node]))[0] @ requests
+            own = self._items.on(problem, np.array([node]))[0]
+            whole = self._nodes.room[node] + own @ requests
             fits = (problem.kinds.price[self._chosen] <= nodes.price[node]) & (kinds.room[self._chosen] >= whole).all(
                 axis=1
             )
             for kind in self._chosen[fits & np.isinf(problem.kinds.most[self._chosen])].tolist():
-                if (kinds.suits[kind] >= suits[nodes.shape[node]]).all():
+                # Pods may be where they could not go any more: a taint came, or a label went.
+                if (kinds.suits[kind] >= (suits[nodes.shape[node]] | (own > 0))).all():
                     found[node] = kind
                     break
         return found

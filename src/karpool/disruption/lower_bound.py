@@ -1,0 +1,76 @@
+"""The price that no plan can bring a cluster below, and what each kind of blocker costs.
+
+A blocker costs what the bound would be lower without it: the same linear programme, in which the nodes that nothing
+else keeps may go.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from karpool.disruption.candidates import node_rules
+from karpool.disruption.command import Cause
+from karpool.disruption.context import Candidate
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.fleet import fleet_of
+from karpool.disruption.fleet_bound import bounded_problem
+from karpool.disruption.plan_summary import BlockerCost, LowerBound
+from karpool.disruption.policies import keeps_used_nodes
+from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.windows import in_grace, source_closed
+from karpool.optimization.bound import lower_bound
+from karpool.optimization.programme import SolverError
+
+__all__ = ["LIFTED", "SolverError", "bound_of"]
+
+LIFTED: Final = frozenset(
+    {
+        ReasonCode.POD_DO_NOT_DISRUPT,
+        ReasonCode.POD_DISRUPTION_BUDGET,
+        ReasonCode.NODE_DO_NOT_DISRUPT,
+        ReasonCode.CONSOLIDATE_AFTER_NEVER,
+        ReasonCode.CONSOLIDATE_AFTER_WINDOW,
+        ReasonCode.GRACE_PERIOD,
+        ReasonCode.POLICY_WHEN_EMPTY,
+        ReasonCode.BUDGET_EXHAUSTED,
+    }
+)
+"""What somebody chose and could choose otherwise."""
+
+
+def bound_of(decision_pass: DecisionPass, *, blockers: bool = True) -> LowerBound:
+    """The bound for the cluster of a pass; `blockers`: also what each of them costs, which takes as long again."""
+    fleet = fleet_of(decision_pass)
+    found = lower_bound(bounded_problem(decision_pass, fleet))
+    fixed = fleet.rows[~fleet.problem.nodes.movable].tolist() if blockers else []
+    kept = _kept_by_one(decision_pass, decision_pass.context.candidates(fixed))
+    costs = (_cost(decision_pass, code, nodes, found.price) for code, nodes in kept.items())
+    return LowerBound(found.price, found.method, tuple(sorted(costs, key=lambda cost: (-cost.price, cost.code))))
+
+
+def _cost(decision_pass: DecisionPass, code: str, nodes: list[Candidate], price: float) -> BlockerCost:
+    fleet = fleet_of(decision_pass, lifted=frozenset(node.row for node in nodes))
+    lifted = lower_bound(bounded_problem(decision_pass, fleet))
+    return BlockerCost(code, max(0.0, price - lifted.price), len(nodes))
+
+
+def _kept_by_one(decision_pass: DecisionPass, nodes: list[Candidate]) -> dict[str, list[Candidate]]:
+    """By blocker: the nodes of known price that nothing else keeps."""
+    kept: dict[str, list[Candidate]] = {}
+    for node in nodes:
+        codes = set(_keeping(decision_pass, node))
+        if len(codes) == 1 and codes <= LIFTED and node.price is not None:
+            kept.setdefault(codes.pop(), []).append(node)
+    return kept
+
+
+def _keeping(decision_pass: DecisionPass, node: Candidate) -> Iterator[str]:
+    """The code of every reason for which a node may not go."""
+    context, claim, pool = decision_pass.context, node.state.claim, node.pool
+    if claim is None or pool is None:
+        yield ReasonCode.NOT_MANAGED
+        return
+    reasons = [reason for _, reason in node_rules(context, node)]
+    reasons += [reason for _, reason in context.blocking_pods(node.row)]
+    reasons += [keeps_used_nodes(pool), source_closed(claim, pool, context.now), in_grace(claim, pool, context.now)]
+    reasons.append(decision_pass.over_budget(node, Cause.UNDERUTILIZED))
+    yield from (reason.code for reason in reasons if reason is not None)
