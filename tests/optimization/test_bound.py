@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from tests.optimization.tiny import Kind, Node, Pod, Tiny, tiny_fleets
 
+from karpool.optimization import relaxation
 from karpool.optimization.bound import lower_bound
 from karpool.optimization.proof import InvalidProofError
 from karpool.optimization.verify import verify
@@ -103,3 +104,49 @@ def test_a_proof_for_another_problem_is_rejected() -> None:
     other = Tiny((Pod((1, 1)),), (Node(1.0, (1, 1), (0,)),), ()).problem()
     with pytest.raises(InvalidProofError, match="another problem"):
         verify(problem, lower_bound(other).proof)
+
+
+def test_pods_of_which_only_one_fits_count_as_whole_machines() -> None:
+    nodes = tuple(Node(0.5, (2,), (0,)) for _ in range(10))
+    # By CPUs alone 10 pods of 6 CPUs would need 60 of 8-CPU nodes' 80.
+    fleet = Tiny((Pod((6,)),), nodes, (Kind(0.4, (8,)),))
+    assert lower_bound(fleet.problem()).price == pytest.approx(4.0)
+
+
+def test_pods_that_keep_apart_need_a_machine_each() -> None:
+    nodes = tuple(Node(1.0, (0,), (0,)) for _ in range(4))
+    fleet = Tiny((Pod((1,)),), nodes, (Kind(0.3, (8,)),), caps={0: 1})
+    assert lower_bound(fleet.problem()).price == pytest.approx(1.2)
+    assert lower_bound(replace(fleet, caps={0: 2}).problem()).price == pytest.approx(0.6)
+
+
+def test_preferences_to_keep_apart_do_not_count() -> None:
+    nodes = tuple(Node(1.0, (0,), (0,)) for _ in range(4))
+    problem = Tiny((Pod((1,)),), nodes, (Kind(0.3, (8,)),), caps={0: 1}).problem()
+    relaxed = replace(problem, hosts=replace(problem.hosts, required=np.zeros(1, dtype=np.bool_)))
+    assert lower_bound(relaxed).price == pytest.approx(0.3)
+
+
+def test_a_node_with_a_pod_that_keeps_others_away_takes_no_guest_of_them() -> None:
+    stays, goes = Node(1.0, (8,), (0,), movable=False), Node(1.0, (0,), (0,))
+    fleet = Tiny((Pod((1,)),), (stays, goes), (Kind(0.3, (8,)),), caps={0: 1})
+    assert lower_bound(fleet.problem()).price == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize("most", [1, 3, 20])
+def test_taking_pods_and_nodes_together_only_loosens_the_bound(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    random = np.random.default_rng(most)
+    groups = tuple(Pod((int(cpu), int(memory))) for cpu, memory in random.integers(1, 9, (12, 2)))
+    nodes = tuple(
+        Node(
+            2.0, tuple(random.integers(0, 6, 2).tolist()), tuple(random.integers(0, 12, 3).tolist()), movable=n % 3 > 0
+        )
+        for n in range(15)
+    )
+    problem = Tiny(groups, nodes, (Kind(1.0, (10, 10)), Kind(1.7, (20, 18))), caps={1: 1, 5: 1}).problem()
+    exact = lower_bound(problem)
+    monkeypatch.setattr(relaxation, "_MOST_CLASSES", most)
+    monkeypatch.setattr(relaxation, "_MOST_CLUSTERS", most)
+    rough = lower_bound(problem)
+    assert 0.5 * exact.price < rough.price <= exact.price + 1e-6
+    assert rough.price <= verify(problem, rough.proof)

@@ -10,11 +10,12 @@ from karpool.optimization.problem import FleetProblem
 
 _AT_ONCE: Final = 4_000_000
 """How many pairs of a machine and an item are worked out together: a matter of memory."""
+NO_LIMIT: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Groups whose pods need the same of a machine, taken together."""
+    """Groups whose pods need the same of a machine, taken together; those with rules about one host stay apart."""
 
     of_group: Array
     """(groups,) the item of each group."""
@@ -26,22 +27,43 @@ class Items:
     """(items,)"""
     count: Array
     """(items,) int64: pods on nodes that may go."""
+    cap: Array
+    """(items,) int64: how many pods an empty machine may hold by the rules about one host."""
+    ruled: Array
+    """Items with such rules, ..."""
+    node_cap: Array
+    """... and (nodes, these items) int32: how many more of their pods today's nodes may hold."""
 
     @classmethod
     def of(cls, problem: FleetProblem) -> "Items":
         """The items of a problem."""
         groups = problem.groups
         demanded = problem.pods_of(np.flatnonzero(problem.nodes.movable))
-        key = np.column_stack((groups.requests, groups.loose_signature, groups.exempt)).astype(np.int64)
-        if not len(key):
-            empty = np.zeros(0, dtype=np.int64)
-            return cls(empty, groups.requests, empty, np.zeros(0, dtype=np.bool_), empty)
+        caps = [_caps(problem, group) if demanded[group] else None for group in range(len(groups.signature))]
+        apart = [-1 if limits is None else number for number, limits in enumerate(caps)]
+        key = np.column_stack((groups.requests, groups.loose_signature, groups.exempt, apart)).astype(np.int64)
         distinct, of_group = np.unique(key, axis=0, return_inverse=True)
         of_group = of_group.reshape(-1)
         width = groups.requests.shape[1]
         count = np.zeros(len(distinct), dtype=np.int64)
         np.add.at(count, of_group, demanded)
-        return cls(of_group, distinct[:, :width], distinct[:, width], distinct[:, width + 1] != 0, count)
+        ruled = np.flatnonzero(distinct[:, width + 2] >= 0)
+        cap = np.full(len(distinct), NO_LIMIT, dtype=np.int64)
+        node_cap = np.full((len(problem.nodes.price), len(ruled)), NO_LIMIT, dtype=np.int32)
+        for at, item in enumerate(ruled.tolist()):
+            limits = caps[int(distinct[item, width + 2])]
+            if limits is not None:
+                cap[item], node_cap[:, at] = limits
+        return cls(
+            of_group=of_group,
+            requests=distinct[:, :width],
+            signature=distinct[:, width],
+            exempt=distinct[:, width + 1] != 0,
+            count=count,
+            cap=cap,
+            ruled=ruled,
+            node_cap=node_cap,
+        )
 
     @property
     def asked(self) -> Array:
@@ -58,22 +80,48 @@ class Items:
         return here
 
 
+def _caps(problem: FleetProblem, group: int) -> tuple[int, Array] | None:
+    """How many pods of a group an empty machine may hold, and how many more each node; None without such rules."""
+    hosts = problem.hosts
+    part = slice(int(hosts.caps.start[group]), int(hosts.caps.start[group + 1]))
+    rules = [
+        (int(row), int(most))
+        for row, most, required in zip(hosts.caps.items[part], hosts.most[part], hosts.required[part], strict=True)
+        if required
+    ]
+    if not rules:
+        return None
+    own = set(hosts.counts.row(group).tolist())
+    empty = NO_LIMIT
+    more = np.full(len(problem.nodes.price), NO_LIMIT, dtype=np.int32)
+    for row, most in rules:
+        # A pod may come where at most so many count; if it counts itself, that ends after a number of copies.
+        left = np.maximum(0, most + 1 - hosts.present[row])
+        more = np.minimum(more, left if row in own else np.where(left > 0, NO_LIMIT, 0))
+        empty = min(empty, max(0, most + 1)) if row in own or most < 0 else empty
+    return empty, more
+
+
 @dataclass(frozen=True, slots=True)
 class Machines:
     """Places for pods: room, and which items could be there."""
 
     room: Array
     """(machines, resources) int64: not below 0, and not above what all pods ask for together."""
-    suits: Array
-    """(machines, items) whether the machine takes pods of the item, if there is room."""
+    most: Array
+    """(machines, items) how many pods of the item rules allow there; 0 where the machine does not suit them."""
 
-    def copies(self, items: Items, part: slice | Array) -> Array:
-        """(machines of a part, items) the most pods of an item alone that machines hold, and never more than all."""
-        room, most = self.room[part], np.where(self.suits[part], items.count, 0)
-        for resource in range(room.shape[1]):
+    def part(self, machines: Array) -> "Machines":
+        """Some of the machines."""
+        return Machines(self.room[machines], self.most[machines])
+
+    def copies(self, items: Items) -> Array:
+        """(machines, items) the most pods of an item alone that machines hold."""
+        most = self.most.copy()
+        for resource in range(self.room.shape[1]):
             asked = items.requests[:, resource]
             asking = asked > 0
-            fitting = room[:, resource, None] // asked[asking]
+            fitting = self.room[:, resource, None] // asked[asking]
             most[:, asking] = np.minimum(most[:, asking], fitting)
         return most
 
@@ -86,15 +134,17 @@ class Machines:
         found: Array = (rates * self.room).sum(axis=1)
         step = max(1, _AT_ONCE // max(1, len(items.count)))
         for start in range(0, len(found), step):
-            part = slice(start, start + step)
+            part = np.arange(start, min(start + step, len(found)))
             beyond = np.maximum(0.0, value[None, :] - rates[part] @ items.requests.T)
-            found[part] += (beyond * self.copies(items, part)).sum(axis=1)
+            found[part] += (beyond * self.part(part).copies(items)).sum(axis=1)
         return found
 
 
 def kinds_as_machines(problem: FleetProblem, items: Items) -> Machines:
     """New nodes as places for pods."""
-    return Machines(np.minimum(problem.kinds.room, items.asked), problem.suits_kind[items.signature].T != 0)
+    suits = problem.suits_kind[items.signature].T != 0
+    most = np.where(suits, np.minimum(items.count, items.cap), 0)
+    return Machines(np.minimum(problem.kinds.room, items.asked), most.astype(np.int32))
 
 
 def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
@@ -105,5 +155,7 @@ def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
     """
     nodes = problem.nodes
     suits = problem.suits_shape[items.signature][:, nodes.shape].T != 0
-    room = np.clip(nodes.free, 0, items.asked)
-    return Machines(room, suits & ((nodes.takes > 0)[:, None] | items.exempt[None, :]))
+    open_ = suits & ((nodes.takes > 0)[:, None] | items.exempt[None, :])
+    most = np.where(open_, items.count, 0).astype(np.int32)
+    most[:, items.ruled] = np.minimum(most[:, items.ruled], items.node_cap)
+    return Machines(np.clip(nodes.free, 0, items.asked), most)

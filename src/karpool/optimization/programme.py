@@ -1,4 +1,4 @@
-"""The linear programme behind a bound: which machines, how many, and what is on them, with everything divisible."""
+"""Linear programmes, built column by column and solved by HiGHS."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -22,11 +22,10 @@ class Solved:
     columns: Array
     rows: Array
     """(rows,) duals."""
-    price: float
 
 
 class Programme:
-    """Minimise cost subject to rows, built column by column."""
+    """Minimise cost subject to rows; columns are not below 0."""
 
     def __init__(self, lower: Array, upper: Array) -> None:
         self._lower, self._upper = lower, upper
@@ -35,6 +34,7 @@ class Programme:
         self._length: list[Array] = []
         self._rows: list[Array] = []
         self._values: list[Array] = []
+        self._solver: highspy.Highs | None = None
 
     def add(self, cost: Array, most: Array, rows: Array, values: Array) -> None:
         """Add columns with as many entries each: `rows` and `values` are (columns, entries)."""
@@ -46,18 +46,29 @@ class Programme:
         self._values.append(values[filled])
 
     def solve(self) -> Solved:
-        """Solve it with HiGHS: one thread, so that the same programme has the same solution."""
-        solver = self._solver()
-        solver.run()
-        status = solver.getModelStatus()
-        if status != _statuses().kOptimal:
-            raise SolverError(f"the linear programme ended as {solver.modelStatusToString(status)}")
-        solution = solver.getSolution()
-        return Solved(
-            np.array(solution.col_value), np.array(solution.row_dual), float(solver.getInfo().objective_function_value)
-        )
+        """Solve it, going on from the last solution if there is one; one thread, so that the same comes out again."""
+        import highspy
 
-    def _solver(self) -> "highspy.Highs":
+        if self._solver is None:
+            self._solver = self._loaded()
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise SolverError(f"the linear programme ended as {self._solver.modelStatusToString(status)}")
+        solution = self._solver.getSolution()
+        return Solved(np.array(solution.col_value), np.array(solution.row_dual))
+
+    def restrict(self, first: Array, second: Array, factor: Array) -> None:
+        """Further rows for the next time: columns `first` are at most `factor` times columns `second`."""
+        count = len(first)
+        if self._solver is None or not count:
+            return
+        index = np.column_stack((first, second)).reshape(-1).astype(np.int32)
+        values = np.column_stack((np.ones(count), -factor)).reshape(-1)
+        start = np.arange(0, 2 * count, 2, dtype=np.int32)
+        self._solver.addRows(count, np.full(count, -np.inf), np.zeros(count), 2 * count, start, index, values)
+
+    def _loaded(self) -> "highspy.Highs":
         import highspy
 
         cost, most = np.concatenate(self._cost), np.concatenate(self._most)
@@ -78,9 +89,3 @@ class Programme:
 
 
 _OPTIONS: Final[dict[str, bool | int | str]] = {"output_flag": False, "threads": 1, "random_seed": 1}
-
-
-def _statuses() -> "type[highspy.HighsModelStatus]":
-    import highspy
-
-    return highspy.HighsModelStatus

@@ -62,10 +62,9 @@ def repaired(problem: FleetProblem, items: Items, kinds: Machines, value: Array,
     worth = kinds.worth(items, value, rates)
     limit = problem.kinds.price * (1.0 - _ROUNDING)
     for kind in np.flatnonzero(np.isinf(problem.kinds.most) & (worth > limit)).tolist():
-        one = Machines(kinds.room[[kind]], kinds.suits[[kind]])
-        now = float(one.worth(items, value, rates[[kind]])[0])
+        now = float(kinds.part(np.array([kind])).worth(items, value, rates[[kind]])[0])
         if now > limit[kind]:
             share = limit[kind] / now
-            value[kinds.suits[kind]] *= share
+            value[kinds.most[kind] > 0] *= share
             rates[kind] *= share
     return value, rates

@@ -1,7 +1,7 @@
 """A proof checked anew, in exact numbers: plain loops that share nothing with the code that found it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -9,73 +9,119 @@ import numpy as np
 from karpool.optimization.problem import FleetProblem
 from karpool.optimization.proof import InvalidProofError, Proof
 
-_Key = tuple[tuple[int, ...], int, bool]
-"""What pods need of a machine: requests, signature, and whether they may go to nodes that take no others."""
+_Key = tuple[tuple[int, ...], int, bool, int]
+"""What pods need of a machine: requests, signature, whether they may go to nodes that take no others, and their group
+if there are rules about how many of them a host may have."""
 
 
 def verify(problem: FleetProblem, proof: Proof) -> Fraction:
     """The price in $/h that a proof shows no fleet to be below; an error if it shows nothing."""
-    _check_shapes(problem, proof)
-    values = [_number(value) for value in proof.value]
-    groups, nodes, kinds = problem.groups, problem.nodes, problem.kinds
-    keys: list[_Key] = [
-        (tuple(map(int, groups.requests[at])), int(groups.loose_signature[at]), bool(groups.exempt[at]))
-        for at in range(len(values))
-    ]
-    own: list[dict[int, int]] = []
-    for node in range(len(nodes.price)):
+    return _Checker(problem, proof).proven()
+
+
+class _Checker:
+    def __init__(self, problem: FleetProblem, proof: Proof) -> None:
+        wanted = (problem.groups.signature.shape, problem.kinds.room.shape, problem.nodes.free.shape)
+        if (proof.value.shape, proof.kind_rates.shape, proof.node_rates.shape) != wanted:
+            raise InvalidProofError("the proof is about another problem")
+        self.problem, self.proof = problem, proof
+        values = _numbers(proof.value)
+        self.rules = [self._host_rules(group) for group in range(len(values))]
+        self.keys = [self._key(group) for group in range(len(values))]
+        self.count: dict[_Key, int] = defaultdict(int)
+        self.worth: dict[_Key, Fraction] = {}
+        for group, key in enumerate(self.keys):
+            self.worth[key] = min(self.worth.get(key, values[group]), values[group])
+        nodes = problem.nodes
+        for node in np.flatnonzero(nodes.movable).tolist():
+            for group, pods in self._own(node):
+                self.count[self.keys[group]] += pods
+        self.asked = [
+            sum(key[0][resource] * pods for key, pods in self.count.items()) for resource in range(nodes.free.shape[1])
+        ]
+
+    def _own(self, node: int) -> list[tuple[int, int]]:
+        """The groups of a node's pods, and how many there are of each."""
+        nodes = self.problem.nodes
         part = range(int(nodes.pods.start[node]), int(nodes.pods.start[node + 1]))
-        own.append({int(nodes.pods.items[at]): int(nodes.pod_count[at]) for at in part})
-    count: dict[_Key, int] = defaultdict(int)
-    worth: dict[_Key, Fraction] = {}
-    for group, key in enumerate(keys):
-        count[key] += sum(own[node].get(group, 0) for node in range(len(own)) if nodes.movable[node])
-        worth[key] = min(worth.get(key, values[group]), values[group])
+        return [(int(nodes.pods.items[at]), int(nodes.pod_count[at])) for at in part]
 
-    width = nodes.free.shape[1]
-    asked = [sum(key[0][resource] * pods for key, pods in count.items()) for resource in range(width)]
+    def _key(self, group: int) -> _Key:
+        groups = self.problem.groups
+        asked = tuple(int(amount) for amount in groups.requests[group])
+        apart = group if self.rules[group] else -1
+        return asked, int(groups.loose_signature[group]), bool(groups.exempt[group]), apart
 
-    def on_machine(room: Iterable[int], rates: Sequence[Fraction], fitting: Iterable[_Key]) -> Fraction:
-        space = [min(max(0, int(amount)), most) for amount, most in zip(room, asked, strict=True)]
-        most = sum((rate * amount for rate, amount in zip(rates, space, strict=True)), Fraction(0))
-        for key in fitting:
-            copies = [amount // each for amount, each in zip(space, key[0], strict=True) if each]
-            beyond = worth[key] - sum(rate * each for rate, each in zip(rates, key[0], strict=True))
-            most += max(Fraction(0), beyond) * min([*copies, count[key]])
-        return most
+    def _host_rules(self, group: int) -> list[tuple[int, int, bool]]:
+        """The rules that say how many pods one host may have: rows, limits, and whether pods count themselves."""
+        hosts = self.problem.hosts
+        own = hosts.counts.row(group).tolist()
+        return [
+            (int(hosts.caps.items[at]), int(hosts.most[at]), int(hosts.caps.items[at]) in own)
+            for at in range(int(hosts.caps.start[group]), int(hosts.caps.start[group + 1]))
+            if hosts.required[at]
+        ]
 
-    proven = sum((worth[key] * count[key] for key in count), Fraction(0))
-    for kind in range(len(kinds.price)):
-        rates = [_number(rate) for rate in proof.kind_rates[kind]]
-        gain = on_machine(kinds.room[kind], rates, [key for key in count if problem.suits_kind[key[1], kind]])
-        gain -= _number(kinds.price[kind])
-        if gain > 0 and np.isinf(kinds.most[kind]):
+    def proven(self) -> Fraction:
+        """What all pods are worth, without what nodes that are paid for can hold of that."""
+        needed = sum((self.worth[key] * pods for key, pods in self.count.items()), Fraction(0))
+        bought = sum((self._kind(kind) for kind in range(len(self.problem.kinds.price))), Fraction(0))
+        stays = sum((self._node(node) for node in range(len(self.problem.nodes.price))), Fraction(0))
+        return needed - bought + stays
+
+    def _kind(self, kind: int) -> Fraction:
+        """What all nodes of a kind could be worth above their price."""
+        problem = self.problem
+        fitting = [key for key in self.count if problem.suits_kind[key[1], kind]]
+        held = self._most(problem.kinds.room[kind].tolist(), self.proof.kind_rates[kind].tolist(), fitting, {})
+        gain = max(Fraction(0), held - Fraction(float(problem.kinds.price[kind])))
+        if not gain:
+            return gain
+        if np.isinf(problem.kinds.most[kind]):
             raise InvalidProofError(
                 f"pods on a node of kind {kind} could be worth {float(gain):.3g} more than it costs"
             )
-        proven -= max(Fraction(0), gain) * (int(kinds.most[kind]) if gain > 0 else 0)
-    for node in range(len(nodes.price)):
-        rates = [_number(rate) for rate in proof.node_rates[node]]
-        fitting = [
-            key for key in count if problem.suits_shape[key[1], nodes.shape[node]] and (nodes.takes[node] or key[2])
-        ]
-        guests = on_machine(nodes.free[node], rates, fitting)
-        price = _number(nodes.price[node])
-        if nodes.movable[node]:
-            held = sum((worth[keys[group]] * pods for group, pods in own[node].items()), Fraction(0))
-            proven -= max(Fraction(0), held + guests - price)
-        else:
-            proven += price - guests
-    return proven
+        return gain * int(problem.kinds.most[kind])
+
+    def _node(self, node: int) -> Fraction:
+        """What a node adds to the bound: its price if it stays, without what its room and its own pods are worth."""
+        nodes, suits = self.problem.nodes, self.problem.suits_shape
+        fitting = [key for key in self.count if suits[key[1], nodes.shape[node]] and (nodes.takes[node] or key[2])]
+        present = dict(enumerate(self.problem.hosts.present[:, node].tolist()))
+        guests = self._most(nodes.free[node].tolist(), self.proof.node_rates[node].tolist(), fitting, present)
+        price = Fraction(float(nodes.price[node]))
+        if not nodes.movable[node]:
+            return price - guests
+        own = sum((self.worth[self.keys[group]] * pods for group, pods in self._own(node)), Fraction(0))
+        return min(Fraction(0), price - own - guests)
+
+    def _most(
+        self, room: Sequence[int], charged: Sequence[float], fitting: Sequence[_Key], present: Mapping[int, int]
+    ) -> Fraction:
+        """The most that pods on a machine can be worth."""
+        space = [min(max(0, amount), asked) for amount, asked in zip(room, self.asked, strict=True)]
+        rates = _numbers(charged)
+        most = sum((rate * amount for rate, amount in zip(rates, space, strict=True)), Fraction(0))
+        for key in fitting:
+            beyond = self.worth[key] - sum(rate * asked for rate, asked in zip(rates, key[0], strict=True))
+            if beyond > 0:
+                copies = [amount // asked for amount, asked in zip(space, key[0], strict=True) if asked]
+                most += beyond * min([*copies, self._allowed(key, present)])
+        return most
+
+    def _allowed(self, key: _Key, present: Mapping[int, int]) -> int:
+        """How many pods rules let come to a machine on which so many count already."""
+        most = self.count[key]
+        for row, limit, counts_itself in self.rules[key[3]] if key[3] >= 0 else ():
+            if present.get(row, 0) > limit:
+                return 0
+            if counts_itself:
+                most = min(most, limit + 1 - present.get(row, 0))
+        return most
 
 
-def _number(value: float) -> Fraction:
-    if not np.isfinite(value) or value < 0:
-        raise InvalidProofError(f"{value} is not a number that a proof may have")
-    return Fraction(float(value))
-
-
-def _check_shapes(problem: FleetProblem, proof: Proof) -> None:
-    wanted = (problem.groups.signature.shape, problem.kinds.room.shape, problem.nodes.free.shape)
-    if (proof.value.shape, proof.kind_rates.shape, proof.node_rates.shape) != wanted:
-        raise InvalidProofError("the proof is about another problem")
+def _numbers(values: Sequence[float] | np.typing.NDArray[np.float64]) -> list[Fraction]:
+    for value in values:
+        if not np.isfinite(value) or value < 0:
+            raise InvalidProofError(f"{value} is not a number that a proof may have")
+    return [Fraction(float(value)) for value in values]
