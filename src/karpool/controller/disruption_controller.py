@@ -11,9 +11,10 @@ from karpool.controller.session import Session
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Memo, Policies
 from karpool.disruption.decide import decide, decide_again
+from karpool.disruption.settings import GLOBAL
 from karpool.execution.start import NotStartedError, destinations, start_command
 from karpool.execution.state import nominate, nominated
-from karpool.execution.tickets import nodes_in_commands, waiting_replacements
+from karpool.execution.tickets import awaited_nodes, nodes_in_commands, waiting_replacements
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 
@@ -97,12 +98,14 @@ class DisruptionController:
 
     def _policies(self, now: datetime) -> Policies:
         session, under_way = self.session, self.lifecycle.under_way()
+        # A search counts on the room that earlier commands have for their pods.
+        expected = awaited_nodes if session.settings.search == GLOBAL else waiting_replacements
         return Policies(
             pools={pool.name: pool for pool in session.cluster_state.pools()},
             pdbs=session.pdb_source.pdbs(),
             settings=session.settings,
             in_command=nodes_in_commands(under_way),
-            nominated=nominated(session.state, self.store.claims.get, now) | waiting_replacements(under_way),
+            nominated=nominated(session.state, self.store.claims.get, now) | expected(under_way),
         )
 
     def _next_change(self, opening: datetime | None) -> datetime:

@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
+from karpool.disruption.settings import GLOBAL
 from karpool.execution.actions import CreateClaim
 from karpool.execution.leaving import moving_pods
 from karpool.execution.state import nominate
+from karpool.execution.tickets import nodes_in_commands
 from karpool.model.pod import Pod
 from karpool.provisioning.batching import Batch, BatchWindow
 from karpool.provisioning.provision import provision
@@ -91,5 +93,8 @@ class ProvisioningController:
         if not self.lifecycle.marked:
             return frozenset()
         around = self.lifecycle.under_way()
-        pods = tuple(pod for node in around.nodes for pod in self.session.pods_on(node.name))
+        # What a search decided has room for its pods, packed closer than they would be here.
+        provided = nodes_in_commands(around) if self.session.settings.search == GLOBAL else frozenset()
+        leaving = [node.name for node in around.nodes if node.name not in provided]
+        pods = tuple(pod for name in leaving for pod in self.session.pods_on(name))
         return moving_pods(replace(around, pods=pods), now, self.session.pdb_source.pdbs())

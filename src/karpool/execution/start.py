@@ -45,6 +45,7 @@ def start_command(
         cause=cause,
         nodes=command.nodes,
         replacements=tuple(claim.name for claim in created),
+        destinations=tuple(sorted(destinations(command))),
     )
     claims = [state.claim for state in candidates if state.claim is not None]
     return (

@@ -24,7 +24,10 @@ REPLACES: Final = "karpool.sh/replacement-for"
 
 
 class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A command as written on its candidates: the nodes to remove, why, since when, and the names of replacements."""
+    """A command as written on its candidates: the nodes to remove, why, since when, and the names of replacements.
+
+    `destinations` are the other nodes that its pods move to.
+    """
 
     id: str
     created: Timestamp
@@ -32,6 +35,7 @@ class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
     cause: str
     nodes: tuple[str, ...]
     replacements: tuple[str, ...] = ()
+    destinations: tuple[str, ...] = ()
     committed: bool = False
 
     def on(self, claim: str) -> Annotate:
@@ -82,8 +86,18 @@ def nodes_in_commands(objects: Objects) -> frozenset[str]:
 
 def waiting_replacements(objects: Objects) -> frozenset[str]:
     """The nodes of replacements that have to wait until all others of their command are ready, too."""
-    open_ = [entry.ticket for entry in commands_in_progress(objects.node_claims) if not entry.ticket.committed]
-    names = {name for ticket in open_ for name in ticket.replacements}
+    commands = commands_in_progress(objects.node_claims)
+    return _replacements(objects, [command.ticket for command in commands if not command.ticket.committed])
+
+
+def awaited_nodes(objects: Objects) -> frozenset[str]:
+    """The nodes that pods of commands will move to: replacements and others, until the nodes that go are gone."""
+    tickets = [command.ticket for command in commands_in_progress(objects.node_claims)]
+    return _replacements(objects, tickets).union(*(ticket.destinations for ticket in tickets))
+
+
+def _replacements(objects: Objects, tickets: Iterable[Ticket]) -> frozenset[str]:
+    names = {name for ticket in tickets for name in ticket.replacements}
     nodes = (claim.status.node_name for claim in objects.node_claims if claim.name in names)
     return frozenset(name for name in nodes if name)
 
