@@ -2,6 +2,7 @@
 
 import json
 import resource
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,27 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def rolled_back(message: str = "", at: datetime = NOW) -> RolledBackRecord:
     return RolledBackRecord(time=at, id="x", method="Drift", reason="Drifted", nodes=("a",), message=message)
+
+
+def test_each_of_several_replacements_has_a_name_that_moves_point_to(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    large = replace(REPLACE.replacements[0], instance_types=("m6i.xlarge",), price=0.2)
+    several = replace(
+        REPLACE,
+        replacements=(*REPLACE.replacements, large),
+        moves=(Move("shop/web-0", "a", 1), Move("shop/web-1", "a", 0)),
+    )
+    Journal(JournalSettings(path=path)).decided(NOW, [several], [])
+    (line,) = lines(path)
+    assert [(new["name"], new["instanceTypes"][0]) for new in line["replacements"]] == [
+        ("new-1", "m6i.large"),
+        ("new-2", "m6i.xlarge"),
+    ]
+    assert [(move["pod"], move["to"]) for move in line["placements"]] == [
+        ("shop/web-0", "new-2"),
+        ("shop/web-1", "new-1"),
+    ]
+    assert line["savingsPerHour"] == pytest.approx(0.1)
 
 
 def test_a_command_is_a_line_with_the_names_of_the_plan_document(tmp_path: Path) -> None:

@@ -407,12 +407,25 @@ def explanation() -> ExplanationDocument:
             PodDestination(pod="shop/web-0", target="ip-10-0-1-24"),
             PodDestination(pod="shop/web-1", target="new-1"),
         ),
-        alternative=AlternativePart(
-            node_pool="general",
-            instance_type="m6i.large",
-            zone="us-east-1b",
-            capacity_type="on-demand",
-            price_per_hour=0.096,
-        ),
+        alternative=_alternative("new-1", "m6i.large"),
+        replacements=(_alternative("new-1", "m6i.large"),),
         unblock=(Unblock(condition="Pod shop/cart-0 were not marked do-not-disrupt", savings_per_hour=0.19),),
     )
+
+
+def _alternative(name: str, instance_type: str) -> AlternativePart:
+    return AlternativePart(
+        node_pool="general",
+        instance_type=instance_type,
+        zone="us-east-1b",
+        capacity_type="on-demand",
+        price_per_hour=TYPES[instance_type][2],
+        name=name,
+    )
+
+
+def explanation_with_several() -> ExplanationDocument:
+    """A node that two smaller ones would replace."""
+    parts = (_alternative("new-1", "m6i.large"), _alternative("new-2", "c6i.xlarge"))
+    pods = (PodDestination(pod="shop/web-0", target="new-1"), PodDestination(pod="shop/web-1", target="new-2"))
+    return replace(explanation(), verdict="replace", pods=pods, alternative=parts[0], replacements=parts, unblock=())

@@ -93,6 +93,12 @@ def test_an_explanation_names_its_fields_as_promised() -> None:
     assert document["unblock"] == [{"if": "Pod shop/cart-0 were not marked do-not-disrupt", "savingsPerHour": 0.19}]
 
 
+def test_an_explanation_lists_every_replacement_and_the_first_alone() -> None:
+    document = json.loads(to_json(samples.explanation_with_several()))
+    assert [new["name"] for new in document["replacements"]] == ["new-1", "new-2"]
+    assert document["alternative"] == document["replacements"][0]
+
+
 def test_unknown_prices_are_null_and_known_ones_are_not_rounded() -> None:
     assert b'"pricePerHour":null' in msgspec.json.encode(TotalsPart(nodes=1, pods=0, price_per_hour=None))
     assert b"0.1234567890123" in msgspec.json.encode(Unblock(condition="x", savings_per_hour=0.1234567890123))

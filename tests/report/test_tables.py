@@ -110,6 +110,32 @@ def test_an_explanation_shows(fact: str) -> None:
     assert fact in explanation_text(samples.explanation())
 
 
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "Cheapest replacements, 2 nodes together",
+        "new-1: m6i.large (us-east-1b, on-demand, general): 0.096 $/h",
+        "new-2: c6i.xlarge (us-east-1b, on-demand, general): 0.17 $/h",
+        "0.266 $/h in all; today's node costs 0.192 $/h",
+        "-> new-2",
+    ],
+)
+def test_an_explanation_with_several_replacements_shows(fact: str) -> None:
+    assert fact in explanation_text(samples.explanation_with_several())
+
+
+def test_new_nodes_that_are_alike_share_a_line() -> None:
+    plan, _ = samples.several()
+    command = plan.commands[0]
+    alike = tuple(replace(command.replacements[0], name=f"new-{number}") for number in range(1, 7))
+    (text,) = [
+        line
+        for line in plan_text(replace(plan, commands=(replace(command, replacements=alike),))).splitlines()
+        if "with" in line and "new-" in line
+    ]
+    assert "with new-1, new-2, new-3 and 3 more: c6i.xlarge or 1 other type, on-demand, 0.17 $/h each" in text
+
+
 def test_plain_text_is_ascii_without_escapes() -> None:
     text = plan_text(samples.small()[0]) + explanation_text(samples.explanation())
     assert text.isascii()

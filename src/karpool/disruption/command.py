@@ -1,5 +1,6 @@
 """Commands: which nodes go, what comes instead, and where every pod moves."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -69,6 +70,12 @@ class Command:
     def decision(self) -> str:
         """Whether nodes are only deleted, or replaced."""
         return "replace" if self.replacements else "delete"
+
+    @property
+    def launched(self) -> str:
+        """The cheapest type of each replacement, in words; equal ones are counted."""
+        counts = Counter(replacement.instance_types[0] for replacement in self.replacements)
+        return ", ".join(name if number == 1 else f"{number} {name}" for name, number in counts.items())
 
     @property
     def evicted(self) -> tuple[str, ...]:

@@ -211,8 +211,7 @@ def _why_it_goes(step: PlanStep, name: str) -> Reason:
     if command.cause == "Empty":
         message = "has no pod that needs another place"
     elif command.replacements:
-        types = ", ".join(replacement.instance_types[0] for replacement in command.replacements)
-        message = f"is replaced by {types}"
+        message = f"is replaced by {command.launched}"
     else:
         message = "its pods fit on nodes that stay"
     return Reason(str(command.cause), f"{message} (step {step.number})", f"Node {name}")

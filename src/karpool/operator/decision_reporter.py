@@ -98,7 +98,8 @@ class DecisionReporter(DecisionObserver):
         for replacement in command.replacements:
             self._metrics.claim_created(replacement.pool, str(command.cause))
         self._journal.started(self._clock(), command)
-        message = f"{command.cause}: removed by {command.method}, which saves {command.savings:.4g} $/h"
+        instead = f" in favour of {command.launched}" if command.replacements else ""
+        message = f"{command.cause}: removed by {command.method}{instead}, which saves {command.savings:.4g} $/h"
         for name in command.nodes:
             self._record(RecordEvent("Node", name, "DisruptionBegan", message))
         _log.info("command started", **_summary(command))

@@ -145,6 +145,7 @@ def explanation(context: DecisionContext, explained: NodeExplanation) -> documen
     candidate, node = explained.candidate, explained.candidate.state.node
     created = node.metadata.creation_timestamp if node else None
     pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
+    replacements = _alternatives(explained.drift or explained.command)
     goes = explained.drift is not None or all(rule.passed for rule in explained.outcomes)
     return document.ExplanationDocument(
         time=context.now,
@@ -157,11 +158,12 @@ def explanation(context: DecisionContext, explained: NodeExplanation) -> documen
         utilisation=_utilisation(context.snapshot, candidate),
         rules=convert(explained.outcomes, tuple[document.RuleResult, ...], from_attributes=True),
         pods=convert(explained.destinations, tuple[document.PodDestination, ...], from_attributes=True),
-        alternative=_alternative(explained.drift or explained.command),
+        alternative=next(iter(replacements), None),
         unblock=tuple(
             document.Unblock(condition=w.condition, savings_per_hour=w.savings) for w in explained.alternatives
         ),
         calendar=_calendar(context, candidate),
+        replacements=replacements,
     )
 
 
@@ -194,16 +196,17 @@ def _verdict_of(explained: NodeExplanation) -> document.Verdict:
     return "delete" if explained.candidate.empty else _word(explained.command)
 
 
-def _alternative(command: Command | None) -> document.AlternativePart | None:
-    if command is None or not command.replacements:
-        return None
-    new = command.replacements[0]
-    return document.AlternativePart(
-        node_pool=new.pool,
-        instance_type=new.instance_types[0],
-        zone=", ".join(new.zones),
-        capacity_type=new.capacity_type,
-        price_per_hour=new.price,
+def _alternatives(command: Command | None) -> tuple[document.AlternativePart, ...]:
+    return tuple(
+        document.AlternativePart(
+            node_pool=new.pool,
+            instance_type=new.instance_types[0],
+            zone=", ".join(new.zones),
+            capacity_type=new.capacity_type,
+            price_per_hour=new.price,
+            name=f"new-{number}",
+        )
+        for number, new in enumerate(() if command is None else command.replacements, 1)
     )
 
 

@@ -179,13 +179,14 @@ class PodDestination(DocumentPart, frozen=True, kw_only=True):
 
 
 class AlternativePart(DocumentPart, frozen=True, kw_only=True):
-    """The cheapest node that would hold the pods which find no room elsewhere."""
+    """A node that would hold pods which find no room elsewhere, as its cheapest type; `name` as in where pods go."""
 
     node_pool: str
     instance_type: str
     zone: str
     capacity_type: str
     price_per_hour: float | None
+    name: str = "new-1"
 
 
 class Unblock(DocumentPart, frozen=True, kw_only=True):
@@ -202,7 +203,11 @@ class AllowedUntil(DocumentPart, frozen=True, kw_only=True):
 
 
 class ExplanationDocument(DocumentPart, frozen=True, kw_only=True):
-    """Everything about one node; `calendar`: what its pool's budgets allow in the next week, if that changes."""
+    """Everything about one node.
+
+    `alternative` is the first of the `replacements`, which together would hold the pods that find no room elsewhere.
+    `calendar`: what its pool's budgets allow in the next week, if that changes.
+    """
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
     kind: Literal["Explanation"] = "Explanation"
@@ -215,6 +220,7 @@ class ExplanationDocument(DocumentPart, frozen=True, kw_only=True):
     alternative: AlternativePart | None
     unblock: tuple[Unblock, ...]
     calendar: tuple[AllowedUntil, ...] = ()
+    replacements: tuple[AlternativePart, ...] = ()
 
 
 class DrawnPod(DocumentPart, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ def print_explanation(explanation: ExplanationDocument, screen: Screen) -> None:
     _utilisation(explanation, screen)
     _rules(explanation, screen)
     _pods(explanation.pods, screen)
-    _alternative(explanation, screen)
+    _replacements(explanation, screen)
     _unblock(explanation.unblock, screen)
     _calendar(explanation.calendar, screen)
 
@@ -88,14 +88,17 @@ def _pod_rows(pods: tuple[PodDestination, ...], screen: Screen) -> Iterator[tupl
         yield pod.pod, target, "" if pod.reason is None else sentence(pod.reason)
 
 
-def _alternative(explanation: ExplanationDocument, screen: Screen) -> None:
-    new = explanation.alternative
-    if new is None:
+def _replacements(explanation: ExplanationDocument, screen: Screen) -> None:
+    new, today = explanation.replacements, per_hour(explanation.node.price_per_hour)
+    if not new:
         return
-    where = ", ".join(part for part in (new.zone, new.capacity_type, new.node_pool) if part)
-    screen.heading("Cheapest replacement")
-    price = f"{per_hour(new.price_per_hour)}; today's node costs {per_hour(explanation.node.price_per_hour)}"
-    screen.line(f"{new.instance_type} ({where}): {price}")
+    screen.heading("Cheapest replacement" if len(new) == 1 else f"Cheapest replacements, {len(new)} nodes together")
+    for part in new:
+        where = ", ".join(text for text in (part.zone, part.capacity_type, part.node_pool) if text)
+        screen.line(f"{part.name}: {part.instance_type} ({where}): {per_hour(part.price_per_hour)}")
+    prices = [part.price_per_hour for part in new]
+    together = None if None in prices else sum(price or 0.0 for price in prices)
+    screen.line(f"{per_hour(together)} in all; today's node costs {today}")
 
 
 def _unblock(conditions: tuple[Unblock, ...], screen: Screen) -> None:

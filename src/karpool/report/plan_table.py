@@ -1,6 +1,10 @@
 """A plan in a terminal: what it saves, its steps, and why the other nodes stay."""
 
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
+
+from msgspec.structs import replace
 
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
 from karpool.report.formatting import amount, count, per_hour, per_month, percent, ratio
@@ -60,7 +64,7 @@ def _steps(commands: tuple[PlannedCommand, ...], screen: Screen) -> None:
 
 def _step(command: PlannedCommand, screen: Screen) -> tuple[Cell, ...]:
     lines = [f"{command.decision} {_names(command.nodes)}"]
-    lines += [f"with {_replacement(new)}" for new in command.replacements]
+    lines += [f"with {text}" for text in _replacements(command.replacements)]
     lines += [f"pods under PDB {pdb} leave in {turns} waves" for pdb, turns in command.waves.items() if turns > 1]
     if command.ended:
         lines.append(f"{count(len(command.ended), 'pod')} with no other node, ended by the termination grace period:")
@@ -69,10 +73,18 @@ def _step(command: PlannedCommand, screen: Screen) -> tuple[Cell, ...]:
     return str(command.step), command.method, f"{len(command.placements):,}", saved, screen.lines(lines)
 
 
-def _replacement(new: ReplacementPart) -> str:
+def _replacements(new: tuple[ReplacementPart, ...]) -> Iterator[str]:
+    """A line for each new node; those that are alike share one."""
+    for _, alike in groupby(new, key=lambda part: replace(part, name="")):
+        parts = tuple(alike)
+        each = "" if len(parts) == 1 else " each"
+        yield f"{_names(tuple(part.name for part in parts))}: {_type(parts[0])}{each}"
+
+
+def _type(new: ReplacementPart) -> str:
     kind = new.instance_types[0] if new.instance_types else "?"
     others = f" or {count(len(new.instance_types) - 1, 'other type')}" if len(new.instance_types) > 1 else ""
-    return f"{new.name}: {kind}{others}, {new.capacity_type or '?'}, {per_hour(new.price_per_hour)}"
+    return f"{kind}{others}, {new.capacity_type or '?'}, {per_hour(new.price_per_hour)}"
 
 
 def _names(names: tuple[str, ...]) -> str:

@@ -1,0 +1,59 @@
+"""Documents of commands with several replacements, from decisions as they are made."""
+
+from dataclasses import replace
+
+from tests.disruption.scenarios import CATALOG, NOW, Scenario, cluster, node, pool_of
+
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.explain import explain_node
+from karpool.disruption.plan import context_of
+from karpool.disruption.plan_summary import BlockerCost, LowerBound
+from karpool.disruption.settings import DisruptionSettings
+from karpool.model.labels import INSTANCE_TYPE
+from karpool.packing.options import Options
+from karpool.report.assemble import explanation, plan_document
+
+# Drift replaces the node by as many as its pods need: its pool has become one of small nodes.
+DRIFTED = [node("a", "huge", pods=[{"cpu": "1500m"}, {"cpu": "1500m"}], claim={"drifted": True})]
+SMALL = pool_of(requirements=[(INSTANCE_TYPE, "In", "small")])
+
+
+def test_a_plan_names_every_replacement_and_the_pods_that_go_there() -> None:
+    (command,) = plan_document(Scenario("several", nodes=DRIFTED, pools=[SMALL]).plan()).commands
+    assert [(new.name, new.instance_types) for new in command.replacements] == [
+        ("new-1", ("small",)),
+        ("new-2", ("small",)),
+    ]
+    assert sorted((move.pod, move.target) for move in command.placements) == [
+        ("default/a-0", "new-1"),
+        ("default/a-1", "new-2"),
+    ]
+
+
+def test_a_node_that_goes_says_how_many_replace_it() -> None:
+    document = plan_document(Scenario("several", nodes=DRIFTED, pools=[SMALL]).plan())
+    assert "is replaced by 2 small (step 1)" in document.nodes[0].reasons[0].message
+
+
+def test_an_explanation_names_every_replacement_as_where_pods_go() -> None:
+    context = context_of(
+        cluster(DRIFTED, pools=[SMALL]), CATALOG, now=NOW, settings=DisruptionSettings(), options=Options()
+    )
+    explained = explain_node(DecisionPass(context), context.candidate(context.snapshot.nodes.rows["a"]))
+    document = explanation(context, explained)
+    assert document.verdict == "replace"
+    assert [new.name for new in document.replacements] == ["new-1", "new-2"]
+    assert {pod.target for pod in document.pods} == {"new-1", "new-2"}
+    assert document.alternative == document.replacements[0]
+
+
+def test_a_bound_says_how_far_above_it_a_plan_ends() -> None:
+    made = Scenario("several", nodes=DRIFTED, pools=[SMALL]).plan()
+    bound = LowerBound(made.after.price / 1.25, "LP", (BlockerCost("PodDoNotDisrupt", 0.01, 3),))
+    part = plan_document(replace(made, lower_bound=bound)).lower_bound
+    assert part is not None
+    assert round(part.distance_percent or 0.0, 6) == 25
+    assert [(blocker.code, blocker.nodes) for blocker in part.blockers] == [("PodDoNotDisrupt", 3)]
+    free = plan_document(replace(made, lower_bound=LowerBound(0.0, "LP"))).lower_bound
+    assert free is not None
+    assert free.distance_percent is None
