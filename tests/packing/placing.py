@@ -4,11 +4,13 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
+from tests.packing.twin import Wishes
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.packing.directions import Directions
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 from karpool.packing.result import PlacementResult
@@ -27,6 +29,7 @@ def place(
     options: Options = DEFAULTS,
     reserved_strict: bool = False,
     existing_only: bool = False,
+    wishes: Wishes | None = None,
 ) -> PlacementResult:
     """Where pods would go in a cluster without the nodes `gone`; nodes in `closed` accept only pods in `exempt`."""
     snapshot = Snapshot(objects, preferences=options.preferences)
@@ -45,5 +48,16 @@ def place(
             closed=shut,
             existing_only=existing_only,
             strict_reserved=reserved_strict,
+            directions=None if wishes is None else directions_of(snapshot, wishes),
         )
         return placement.result()
+
+
+def directions_of(snapshot: Snapshot, wishes: Wishes) -> Directions:
+    rows, nodes = snapshot.pods.rows, snapshot.nodes.rows
+    targets = {
+        rows[key]: -2 - place if isinstance(place, int) else nodes[place]
+        for key, place in wishes.places.items()
+        if key in rows
+    }
+    return Directions(wishes.new_nodes, targets)

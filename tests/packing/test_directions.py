@@ -167,7 +167,7 @@ def test_the_placement_tells_which_new_nodes_were_opened() -> None:
     first, second = engine.snapshot.pods.rows.values()
     with engine.what_if() as trial:
         directions = Directions((new("c1"), new("c2"), new("c4")), {first: -4, second: -2})
-        assert trial.place([first, second], directions=directions).directed_claims == [0, -1, 1]
+        assert trial.place([first, second], directions=directions).directed_claims == [1, -1, 0]
 
 
 def test_a_new_node_that_the_directions_do_not_have_is_an_error() -> None:

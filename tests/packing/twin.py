@@ -5,7 +5,7 @@ give the same answers.
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -26,11 +26,21 @@ from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 from karpool.model.scheduling import untolerated
+from karpool.packing.directions import DirectedNode
 from karpool.packing.options import MinValues, Options
 from karpool.packing.result import NewNode, PlacementResult
 
 DEFAULTS: Final = Options()
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """New nodes, and for some pods, by key, the name of a node or the number of a new one; `kinds`: who is alike."""
+
+    new_nodes: tuple[DirectedNode, ...]
+    places: Mapping[str, str | int]
+    kinds: Mapping[str, Hashable]
 
 
 def place(
@@ -44,11 +54,12 @@ def place(
     options: Options = DEFAULTS,
     reserved_strict: bool = False,
     existing_only: bool = False,
+    wishes: Wishes | None = None,
 ) -> PlacementResult:
     """Say where `pods` would go if the nodes `gone` were not there.
 
     Nodes in `closed` take only pods whose keys are in `exempt`. `reserved_strict`: pods wait for reserved capacity that
-    others took in this run. `existing_only`: no new nodes.
+    others took in this run. `existing_only`: no new nodes. `wishes`: where pods are sent.
     """
     answer, _ = follow(
         objects,
@@ -60,6 +71,7 @@ def place(
         options=options,
         reserved_strict=reserved_strict,
         existing_only=existing_only,
+        wishes=wishes,
     )
     return answer
 
@@ -86,6 +98,7 @@ def follow(
     options: Options = DEFAULTS,
     reserved_strict: bool = False,
     existing_only: bool = False,
+    wishes: Wishes | None = None,
 ) -> tuple[PlacementResult, list[Step]]:
     """As `place`, and step by step how it came about."""
     scene = _Scene(objects, catalog, pods, gone, options)
@@ -97,7 +110,10 @@ def follow(
         exempt=exempt,
         existing_only=existing_only,
     )
-    run.fill(scene.riders())
+    riders = scene.riders()
+    if wishes is not None:
+        run.send(riders, wishes)
+    run.fill([rider for rider in riders if not run.has_place(rider)])
     return run.answer(pods), run.steps
 
 
@@ -255,6 +271,49 @@ class _Run:
                 queue.append(rider)
                 length_when_pushed[rider.pod.key] = len(queue)
 
+    def has_place(self, rider: Rider) -> bool:
+        return rider.pod.key in self.placed or any(rider in claim.riders for claim in self.claims)
+
+    def send(self, riders: Sequence[Rider], wishes: Wishes) -> None:
+        """Try every pod at the places that it and its like are sent to, until a whole round places none."""
+        queue = sorted((r for r in riders if not r.constraints.refusal and r.pod.key in wishes.places), key=_queue_key)
+        left: dict[Hashable, Counter[str | int]] = {}
+        for rider in queue:
+            left.setdefault(wishes.kinds[rider.pod.key], Counter())[wishes.places[rider.pod.key]] += 1
+        opened: dict[int, Claim] = {}
+        waiting = None
+        while waiting != len(queue):
+            waiting = len(queue)
+            queue = [
+                rider for rider in queue if not self._sent(rider, left[wishes.kinds[rider.pod.key]], wishes, opened)
+            ]
+
+    def _sent(self, rider: Rider, left: Counter[str | int], wishes: Wishes, opened: dict[int, Claim]) -> bool:
+        level = rider.constraints.levels[0]
+        for place, count in left.items():
+            if count and (
+                self._on_node(rider, level, only=place)
+                if isinstance(place, str)
+                else self._on_wished(rider, level, wishes.new_nodes[place], place, opened)
+            ):
+                left[place] -= 1
+                return True
+        return False
+
+    def _on_wished(self, rider: Rider, level: Level, wish: DirectedNode, number: int, opened: dict[int, Claim]) -> bool:
+        if self.existing_only:
+            return False
+        claim = opened.get(number) or self.supply.wished(wish, len(self.claims))
+        try:
+            if claim is None or not self._board(claim, rider, level):
+                return False
+        except ReservedCapacityError:
+            return False
+        if number not in opened:
+            opened[number] = claim
+            self.claims.append(claim)
+        return True
+
     def _attempt(self, rider: Rider) -> bool:
         """Find a place, giving up preferences one by one; a pod that waits for reserved capacity gives up none."""
         try:
@@ -264,8 +323,10 @@ class _Run:
         except ReservedCapacityError:
             return False
 
-    def _on_node(self, rider: Rider, level: Level) -> bool:
+    def _on_node(self, rider: Rider, level: Level, only: str | None = None) -> bool:
         for node in self.nodes:
+            if only is not None and node.state.name != only:
+                continue
             if node.state.name in self.closed and rider.pod.key not in self.exempt:
                 continue
             if node.accepts(rider, level, self.topology):

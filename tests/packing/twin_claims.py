@@ -18,6 +18,7 @@ from karpool.model.labels import CAPACITY_TYPE, HOSTNAME, INITIALIZED, REGISTERE
 from karpool.model.pod import Pod
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of
 from karpool.model.scheduling import untolerated
+from karpool.packing.directions import DirectedNode
 from karpool.packing.options import MinValues, Options
 from karpool.packing.result import NewNode
 from karpool.wire.quantity import Quantity
@@ -142,6 +143,17 @@ class Supply:
             if all(room(entry.capacity)[name] <= amount for name, amount in left.items() if name != NODES)
         ]
         return Claim(template, number, template.requirements, tuple(types)) if types else None
+
+    def wished(self, wish: DirectedNode, number: int) -> Claim | None:
+        """An empty claim as somebody wants it, or None when there can be none."""
+        template = next((template for template in self.templates if template.name == wish.pool), None)
+        claim = None if template is None else self.blank(template, number)
+        requirements = None if claim is None else self._joined(claim.requirements, wish.requirements)
+        if claim is None or requirements is None:
+            return None
+        wanted = wish.instance_types
+        types = tuple(entry for entry in claim.types if wanted is None or entry.name in wanted)
+        return replace(claim, requirements=requirements, types=types) if types else None
 
     def fit(self, claim: Claim, rider: Rider, level: Level, topology: Topology) -> Fit | None:
         """What a claim becomes with one more pod, or None if it cannot take it."""

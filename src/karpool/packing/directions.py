@@ -66,7 +66,8 @@ def follow(engine: "Engine", rows: Array, exempt: Array, directions: Directions)
 def _kinds(engine: "Engine", rows: list[int], exempt: list[int], directions: Directions) -> tuple[Array, ...]:
     """By pod its kind, -1 for none; by kind where its destinations begin, then what they are and how many each takes.
 
-    At last, by kind, what the kernel remembers of its refusal.
+    Destinations are tried in the order in which pods name them. At last, by kind, what the kernel remembers of its
+    refusal.
     """
     pods, nodes = engine.snapshot.pods, engine.snapshot.nodes
     known = set(nodes.order.tolist())
@@ -88,10 +89,8 @@ def _kinds(engine: "Engine", rows: list[int], exempt: list[int], directions: Dir
         wanted[number][target] = wanted[number].get(target, 0) + 1
     start = np.zeros(len(wanted) + 1, dtype=np.int64)
     np.cumsum([len(targets) for targets in wanted], out=start[1:])
-    # Existing nodes first, then new nodes in their order.
-    ordered = [sorted(targets.items(), key=lambda entry: (entry[0] < 0, abs(entry[0]))) for targets in wanted]
-    destinations = np.array([target for entries in ordered for target, _ in entries], dtype=np.int32)
-    left = np.array([count for entries in ordered for _, count in entries], dtype=np.int32)
+    destinations = np.array([target for targets in wanted for target in targets], dtype=np.int32)
+    left = np.array([count for targets in wanted for count in targets.values()], dtype=np.int32)
     return kind_of, start, destinations, left, np.full(len(wanted), c.UNSET, dtype=np.int64)
 
 
