@@ -1,9 +1,13 @@
 """What is reported of decisions: every pass is measured, explained when there is something new to say."""
 
+import math
+import threading
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+from structlog.testing import capture_logs
 from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster, node
 
 from karpool.cluster.snapshot import Snapshot
@@ -15,8 +19,10 @@ from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import RecordEvent
 from karpool.model.requirements import Requirements
 from karpool.observability.metrics import Metrics
+from karpool.operator.bound_meter import BoundMeter, Work, in_a_thread
 from karpool.operator.decision_reporter import DecisionReporter
 from karpool.operator.journal import Journal, JournalSettings
+from karpool.optimization.programme import SolverError
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 
@@ -33,7 +39,8 @@ def decision(reporter: DecisionReporter) -> Decision:
     """A pass over one node that is too full to go."""
     objects = cluster([node("a", "tiny", pods=[{"cpu": "900m"}])], pools=(POOL,))
     engine = Engine(Snapshot(objects), CATALOG, Options())
-    return decide(engine, Policies({POOL.name: POOL}, PdbLimits(())), NOW, explain=reporter.wants_reasons)
+    policies = Policies({POOL.name: POOL}, PdbLimits(()))
+    return decide(engine, policies, NOW, explain=reporter.wants_reasons, bound=reporter.wants_bound)
 
 
 class Reported:
@@ -43,6 +50,7 @@ class Reported:
         self.metrics = Metrics()
         self.events: list[RecordEvent] = []
         self.now = NOW
+        self.beside: list[Work] = []
         self.reporter = DecisionReporter(
             ClusterStore(),
             self.metrics,
@@ -51,6 +59,7 @@ class Reported:
             clock=lambda: self.now,
             dry_run=dry_run,
             explain_every=timedelta(minutes=1),
+            bound=BoundMeter(self.metrics, lambda: self.now, beside=self.beside.append),
         )
 
     def make_pass(self, *commands: Command, after: float = 0.0) -> None:
@@ -100,6 +109,46 @@ def test_a_dry_run_begins_nothing() -> None:
     reported.reporter.command_started(REPLACE)
     assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
     assert reported.events == []
+
+
+def test_the_lower_bound_is_measured_beside_every_few_minutes() -> None:
+    reported = Reported()
+    assert math.isnan(reported.value("cluster_price_lower_bound"))
+    reported.make_pass()
+    reported.make_pass(after=600)
+    (work,) = reported.beside
+    work()
+    assert 0 <= reported.value("cluster_price_lower_bound") <= 0.05
+    reported.make_pass(after=60)
+    reported.make_pass(after=300)
+    assert len(reported.beside) == 2
+
+
+def test_no_bound_is_asked_for_while_there_is_something_to_do() -> None:
+    assert not Reported().reporter.wants_bound([REPLACE])
+
+
+def test_a_problem_that_has_no_solution_leaves_the_last_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise SolverError("the linear programme ended as Unknown")
+
+    reported = Reported()
+    reported.metrics.price_lower_bound(7.0)
+    monkeypatch.setattr("karpool.optimization.bound.lower_bound", fail)
+    reported.make_pass()
+    with capture_logs() as logged:
+        reported.beside[0]()
+    assert reported.value("cluster_price_lower_bound") == 7.0
+    assert [entry["event"] for entry in logged] == ["no lower bound of the cluster's price"]
+    assert reported.reporter.wants_bound([]) is False
+    reported.now += timedelta(minutes=5)
+    assert reported.reporter.wants_bound([]) is True
+
+
+def test_a_thread_measures_by_itself() -> None:
+    done = threading.Event()
+    in_a_thread(done.set)
+    assert done.wait(10)
 
 
 def _rejections(reported: Reported) -> dict[str, float]:

@@ -77,6 +77,7 @@ class DisruptionController:
             now,
             self._memo,
             explain=lambda commands: any(observer.wants_reasons(commands) for observer in session.observers),
+            bound=lambda commands: any(observer.wants_bound(commands) for observer in session.observers),
         )
         self._memo = decision.memo
         for observer in session.observers:

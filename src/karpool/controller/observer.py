@@ -20,6 +20,11 @@ class DecisionObserver:
         del commands
         return False
 
+    def wants_bound(self, commands: Sequence[Command]) -> bool:
+        """Whether a pass that found these commands should also tell the problem of a lower bound."""
+        del commands
+        return False
+
     def pass_finished(self, decision: Decision) -> None:
         """A disruption pass decided; reasons are there if any observer wanted them."""
 

@@ -14,11 +14,14 @@ from karpool.disruption.context import DecisionContext, Memo, Policies
 from karpool.disruption.decision_pass import DecisionPass, DisruptionMethod
 from karpool.disruption.drift import drift, static_drift
 from karpool.disruption.emptiness import emptiness
+from karpool.disruption.fleet import fleet_of
+from karpool.disruption.fleet_bound import bounded_problem
 from karpool.disruption.multi_node import multi_node
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.single_node import single_node
 from karpool.disruption.stay_reasons import why_it_stays
 from karpool.model.reasons import Reason
+from karpool.optimization.problem import FleetProblem
 from karpool.packing.engine import Engine
 
 METHODS: Final[tuple[DisruptionMethod, ...]] = (emptiness, static_drift, drift, multi_node, single_node)
@@ -38,9 +41,11 @@ class Decision:
     """When the next node whose window is closed may take part."""
     memo: Memo
     """To be passed to the next call."""
+    problem: FleetProblem | None = None
+    """What a lower bound of the price can be worked out from; None unless it was asked for."""
 
 
-def _no_reasons(_commands: Sequence[Command]) -> bool:
+def _never(_commands: Sequence[Command]) -> bool:
     return False
 
 
@@ -50,9 +55,14 @@ def decide(
     now: datetime,
     memo: Memo | None = None,
     *,
-    explain: Callable[[Sequence[Command]], bool] = _no_reasons,
+    explain: Callable[[Sequence[Command]], bool] = _never,
+    bound: Callable[[Sequence[Command]], bool] = _never,
 ) -> Decision:
-    """What to do now; `explain` tells, once the commands are known, whether reasons are wanted, which take longer."""
+    """What to do now.
+
+    `explain` tells, once the commands are known, whether reasons are wanted, which take longer; `bound`, whether the
+    problem of a lower bound is.
+    """
     with DecisionContext(engine, policies, now, memo) as context:
         context.memo.forget_refusals(context.closed)
         decision_pass = DecisionPass(context, context.memo.refusals)
@@ -60,7 +70,8 @@ def decide(
         reasons, eligible = {}, 0
         if explain(commands):
             reasons, eligible = _reasons(decision_pass, commands), len(context.eligible_rows())
-        return Decision(commands, reasons, eligible, context.next_opening(), context.memo)
+        problem = bounded_problem(decision_pass, fleet_of(decision_pass)) if bound(commands) else None
+        return Decision(commands, reasons, eligible, context.next_opening(), context.memo, problem)
 
 
 def decide_again(

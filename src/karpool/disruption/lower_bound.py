@@ -44,7 +44,8 @@ def bound_of(decision_pass: DecisionPass, *, blockers: bool = True) -> LowerBoun
     fixed = fleet.rows[~fleet.problem.nodes.movable].tolist() if blockers else []
     kept = _kept_by_one(decision_pass, decision_pass.context.candidates(fixed))
     costs = (_cost(decision_pass, code, nodes, found.price) for code, nodes in kept.items())
-    return LowerBound(found.price, found.method, tuple(sorted(costs, key=lambda cost: (-cost.price, cost.code))))
+    ordered = tuple(sorted(costs, key=lambda cost: (-cost.price, cost.code)))
+    return LowerBound(max(0.0, found.price), found.method, ordered)
 
 
 def _cost(decision_pass: DecisionPass, code: str, nodes: list[Candidate], price: float) -> BlockerCost:

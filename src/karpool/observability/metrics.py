@@ -1,5 +1,6 @@
 """The metrics of `karpool run` for Prometheus: one registry, and one method for each thing that happens."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -93,6 +94,11 @@ class Metrics(ProcessMetrics):
             for name, series in GAUGES.items()
         }
         self._pools: set[str] = set()
+        self.price_lower_bound(math.nan)
+
+    def price_lower_bound(self, price: float) -> None:
+        """The price in $/h that no plan can bring the cluster below; NaN while nobody knows."""
+        self._gauges["cluster_price_lower_bound"].set(price)
 
     def claim_created(self, pool: str, reason: str) -> None:
         """A NodeClaim was created, with reason `provisioned` or that of the command that needs a replacement."""

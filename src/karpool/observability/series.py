@@ -78,6 +78,9 @@ GAUGES: Final = {
         "Cost of the pool's nodes per hour, without those of unknown price.", (POOL,)
     ),
     "cluster_unpriced_nodes": Series("Nodes of the pool whose price is unknown.", (POOL,)),
+    "cluster_price_lower_bound": Series(
+        "What no plan can bring the cluster's cost per hour below; NaN until it is known."
+    ),
     "voluntary_disruption_eligible_nodes": Series(
         "Nodes that could be disrupted but for budgets, in the last pass that was explained.", ("reason",)
     ),

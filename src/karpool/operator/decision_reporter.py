@@ -19,6 +19,7 @@ from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodeClaimSpec
 from karpool.model.reasons import Reason
 from karpool.observability.metrics import Metrics
+from karpool.operator.bound_meter import BoundMeter
 from karpool.operator.journal import Journal
 from karpool.provisioning.provision import ProvisioningResult
 
@@ -38,6 +39,7 @@ class DecisionReporter(DecisionObserver):
         clock: Callable[[], datetime],
         dry_run: bool = False,
         explain_every: timedelta = timedelta(0),
+        bound: BoundMeter | None = None,
     ) -> None:
         """A pass without a command is explained every `explain_every`; one with a command always is."""
         self._store = store
@@ -47,6 +49,7 @@ class DecisionReporter(DecisionObserver):
         self._clock = clock
         self._dry_run = dry_run
         self._explain_every = explain_every
+        self._bound = bound or BoundMeter(metrics, clock)
         self._explained: datetime | None = None
         self._reported: dict[str, tuple[str, ...]] = {}
         self._decided: tuple[Command, ...] = ()
@@ -62,9 +65,15 @@ class DecisionReporter(DecisionObserver):
             return tuple(commands) != self._decided  # a dry run repeats its decisions
         return self._explained is None or self._clock() - self._explained >= self._explain_every
 
+    def wants_bound(self, commands: Sequence[Command]) -> bool:
+        """Whether to measure the lower bound: now and then, and never while there is something to do."""
+        return not commands and self._bound.ask()
+
     def pass_finished(self, decision: Decision) -> None:
         """Measure a pass, and report what it decided unless it repeats the last one."""
         self._metrics.decision_pass(time.perf_counter() - self._pass_started)
+        if decision.problem is not None:
+            self._bound.measure(decision.problem)
         if not self.wants_reasons(decision.commands):
             return
         self._explained, self._decided = self._clock(), decision.commands
