@@ -26,10 +26,11 @@ from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.replacements import about
 from karpool.model.reasons import Reason
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, if it has a name, how much of it is done, and how much there is."""
 
 
-def _no_progress(_done: int, _all: int) -> None:
+def _no_progress(_what: str, _done: int, _all: int) -> None:
     """Nobody watches."""
 
 
@@ -48,6 +49,10 @@ class DecisionPass:
         self._open: list[Candidate] | None = None
         self._consolidatable: list[Candidate] | None = None
         self._drifted: list[tuple[Candidate, Drift]] | None = None
+
+    def searching(self, done: int, moves: int, price: float) -> None:
+        """Tell that a search has made so many of its moves, and the price of the best fleet so far."""
+        self.progress(f"Searching: {price:,.2f} $/h", done, moves)
 
     def candidates(self) -> list[Candidate]:
         """Nodes that may be disrupted and whose window is open: those of emptiness and consolidation."""

@@ -103,6 +103,7 @@ class Planner:
         self.refusals = refusals or RefusalCache()
         self.steps: list[PlanStep] = []
         self._say = progress or (lambda _what, _done, _all: None)
+        self._bound: LowerBound | None = None
         self._names = set(context.snapshot.nodes.rows)
         self._named = 0
 
@@ -110,7 +111,7 @@ class Planner:
         """Go on until nothing more is to be done, or until so many steps are planned; `bound`: find the lower bound."""
         context = self.context
         before = self._totals()
-        lower_bound = self._lower_bound() if bound else None
+        self._bound = self._lower_bound() if bound else None
         today = [context.candidate(row) for row in context.rows()]
         drifts = {node.name: context.drift(node) for node in today}
         pods_today = self._pods_today()
@@ -144,7 +145,7 @@ class Planner:
             fates=tuple(fates),
             unschedulable=unschedulable,
             curve=curve_of(before.price, (step.command for step in self.steps)),
-            lower_bound=lower_bound,
+            lower_bound=self._bound,
         )
 
     def _lower_bound(self) -> LowerBound | None:
@@ -158,10 +159,15 @@ class Planner:
             return None
 
     def _pass(self) -> DecisionPass:
-        step = len(self.steps) + 1
-        return DecisionPass(
-            self.context, self.refusals, lambda done, most: self._say(f"Looking for step {step}", done, most)
-        )
+        return DecisionPass(self.context, self.refusals, self.report)
+
+    def report(self, what: str, done: int, most: int) -> None:
+        """Tell those who watch what a pass is at."""
+        if not what:
+            what = f"Looking for step {len(self.steps) + 1}"
+        elif self._bound is not None:
+            what = f"{what}, bound {self._bound.price:,.2f} $/h"
+        self._say(what, done, most)
 
     def _row(self, name: str) -> int:
         return self.context.snapshot.nodes.rows[name]

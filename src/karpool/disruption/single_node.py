@@ -20,7 +20,7 @@ def single_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
     exhausted = decision_pass.exhausted_pools(Cause.UNDERUTILIZED)
     permitted = [node for node in waiting if node.pool_name not in exhausted]
     for done in range(0, len(permitted), _AT_ONCE):
-        decision_pass.progress(done, len(permitted))
+        decision_pass.progress("", done, len(permitted))
         command = _first_alone(decision_pass, permitted[done : done + _AT_ONCE])
         if command is not None:
             return (command,)
