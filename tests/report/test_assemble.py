@@ -2,8 +2,18 @@
 
 from dataclasses import replace
 
-from tests.disruption.scenarios import CATALOG, NOW, Scenario, cluster, node, pool_of
+from tests.disruption.scenarios import (
+    CATALOG,
+    NOW,
+    ZONES,
+    Scenario,
+    cluster,
+    node,
+    pool_of,
+)
+from tests.factories import instance_type
 
+from karpool.catalog.instance_types import Catalog
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.explain import explain_node
 from karpool.disruption.plan import context_of
@@ -12,6 +22,7 @@ from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.packing.options import Options
 from karpool.report.assemble import explanation, plan_document
+from karpool.report.document import ExplanationDocument
 
 # Drift replaces the node by as many as its pods need: its pool has become one of small nodes.
 DRIFTED = [node("a", "huge", pods=[{"cpu": "1500m"}, {"cpu": "1500m"}], claim={"drifted": True})]
@@ -57,3 +68,34 @@ def test_a_bound_says_how_far_above_it_a_plan_ends() -> None:
     free = plan_document(replace(made, lower_bound=LowerBound(0.0, "LP"))).lower_bound
     assert free is not None
     assert free.distance_percent is None
+
+
+BARGAIN = Catalog((*CATALOG.types, instance_type("bargain", 4, "16Gi", price=0.15, zones=ZONES)))
+"""Two small nodes cost 0.2 $/h; alone, neither can be replaced by something cheaper."""
+
+
+def explained(catalog: Catalog) -> ExplanationDocument:
+    """The first of two small nodes, each full with one pod."""
+    objects = cluster([node(name, "small", pods=[{"cpu": "1700m"}]) for name in "ab"], pools=[pool_of()])
+    context = context_of(objects, catalog, now=NOW, settings=DisruptionSettings(), options=Options())
+    return explanation(
+        context, explain_node(DecisionPass(context), context.candidate(context.snapshot.nodes.rows["a"]))
+    )
+
+
+def test_a_node_that_can_go_only_with_another_is_explained_with_it() -> None:
+    document = explained(BARGAIN)
+    assert document.verdict == "replace"
+    assert document.group is not None
+    assert document.group.nodes == ("a", "b")
+    assert round(document.group.savings_per_hour or 0.0, 9) == 0.05
+    assert [(pod.pod, pod.target) for pod in document.pods] == [("default/a-0", "new-1")]
+    assert [new.instance_type for new in document.replacements] == ["bargain"]
+    assert document.unblock == ()
+
+
+def test_a_node_that_no_set_includes_is_told_so() -> None:
+    document = explained(CATALOG)
+    assert document.verdict == "keep"
+    failed = [rule.reason for rule in document.rules if not rule.passed and rule.reason is not None]
+    assert [reason.code for reason in failed] == ["NotCheaper", "NoGroup"]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.report import samples
 
 from karpool.model.reasons import Reason
-from karpool.report.document import ExplanationDocument, PlanDocument
+from karpool.report.document import ExplanationDocument, GroupPart, PlanDocument
 from karpool.report.explain_table import print_explanation
 from karpool.report.plan_table import print_plan
 from karpool.report.terminal import Screen, is_plain
@@ -116,12 +116,18 @@ def test_an_explanation_shows(fact: str) -> None:
         "Cheapest replacements, 2 nodes together",
         "new-1: m6i.large (us-east-1b, on-demand, general): 0.096 $/h",
         "new-2: c6i.xlarge (us-east-1b, on-demand, general): 0.17 $/h",
-        "0.266 $/h in all; today's node costs 0.192 $/h",
+        "costs 0.266 $/h; today's node 0.192 $/h",
         "-> new-2",
     ],
 )
 def test_an_explanation_with_several_replacements_shows(fact: str) -> None:
     assert fact in explanation_text(samples.explanation_with_several())
+
+
+def test_an_explanation_of_a_node_that_goes_with_others_names_them() -> None:
+    group = GroupPart(nodes=("ip-10-0-1-11", "ip-10-0-1-24"), savings_per_hour=0.3)
+    text = explanation_text(replace(samples.explanation_with_several(), group=group))
+    assert "Not alone, but together with ip-10-0-1-24: saves 0.30 $/h" in text
 
 
 def test_new_nodes_that_are_alike_share_a_line() -> None:

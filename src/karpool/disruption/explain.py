@@ -9,6 +9,7 @@ from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.drift import replaced
 from karpool.disruption.evaluate import Outcome
+from karpool.disruption.multi_node import multi_node
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.windows import in_grace, source_closed
@@ -53,6 +54,8 @@ class NodeExplanation:
     destinations: tuple[Destination, ...]
     command: Command | None
     drift: Command | None
+    together: Command | None
+    """A command that removes it with others, if it may go but not alone."""
     alternatives: tuple[Alternative, ...]
 
 
@@ -64,16 +67,19 @@ def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExpla
     policy = _policy_outcomes(decision_pass, candidate)
     outcome = decision_pass.evaluator.consolidate([candidate]) if candidate.pool is not None else None
     drift, drifting = _drift_outcomes(decision_pass, candidate)
-    outcomes = (*blocking, *policy, *_money_outcomes(decision_pass, candidate, outcome), *drifting)
+    money = _money_outcomes(decision_pass, candidate, outcome)
+    together, grouped = None, list[RuleOutcome]()
+    if all(rule.passed for rule in (*blocking, *policy)) and not all(rule.passed for rule in money):
+        together, grouped = _group_outcomes(decision_pass, candidate)
+    failed = [rule for rule in (*blocking, *policy, *money, *drifting) if not rule.passed]
     return NodeExplanation(
         candidate=candidate,
-        outcomes=outcomes,
-        destinations=_destinations(decision_pass, candidate),
+        outcomes=(*blocking, *policy, *money, *grouped, *drifting),
+        destinations=_destinations(decision_pass, candidate) if together is None else _moves(together, candidate),
         command=outcome.command if outcome else None,
         drift=drift,
-        alternatives=()
-        if drift
-        else _alternatives(decision_pass, candidate, outcome, [rule for rule in outcomes if not rule.passed]),
+        together=together,
+        alternatives=() if drift or together else _alternatives(decision_pass, candidate, outcome, failed),
     )
 
 
@@ -130,6 +136,25 @@ def _money_outcomes(decision_pass: DecisionPass, candidate: Candidate, outcome: 
         RuleOutcome("its pods have a cheaper place to be", None, passed=True),
         RuleOutcome("the saving is worth the disruption", refused, refused is None),
     ]
+
+
+def _group_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Command | None, list[RuleOutcome]]:
+    """The command that removes a node together with others, and what is to be said of that."""
+    rule = "it can go together with others"
+    for command in multi_node(decision_pass):
+        if candidate.name in command.nodes:
+            return command, [RuleOutcome(rule, None, passed=True)]
+    reason = decision_pass.group_refusals.get(candidate.row)
+    return None, [] if reason is None else [RuleOutcome(rule, reason, passed=False)]
+
+
+def _moves(command: Command, candidate: Candidate) -> tuple[Destination, ...]:
+    """Where a command sends the pods of one of its nodes."""
+    return tuple(
+        Destination(move.pod, move.target if isinstance(move.target, str) else f"new-{move.target + 1}", None)
+        for move in command.moves
+        if move.source == candidate.name
+    )
 
 
 def _destinations(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Destination, ...]:

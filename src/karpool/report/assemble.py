@@ -145,8 +145,9 @@ def explanation(context: DecisionContext, explained: NodeExplanation) -> documen
     candidate, node = explained.candidate, explained.candidate.state.node
     created = node.metadata.creation_timestamp if node else None
     pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
-    replacements = _alternatives(explained.drift or explained.command)
-    goes = explained.drift is not None or all(rule.passed for rule in explained.outcomes)
+    together = explained.together
+    replacements = _alternatives(explained.drift or together or explained.command)
+    goes = explained.drift is not None or together is not None or all(rule.passed for rule in explained.outcomes)
     return document.ExplanationDocument(
         time=context.now,
         node=document.ExplainedNodePart(
@@ -164,6 +165,9 @@ def explanation(context: DecisionContext, explained: NodeExplanation) -> documen
         ),
         calendar=_calendar(context, candidate),
         replacements=replacements,
+        group=None
+        if together is None
+        else document.GroupPart(nodes=together.nodes, savings_per_hour=None if together.unpriced else together.savings),
     )
 
 
@@ -191,8 +195,8 @@ def _calendar(context: DecisionContext, candidate: Candidate) -> tuple[document.
 
 
 def _verdict_of(explained: NodeExplanation) -> document.Verdict:
-    if explained.drift is not None:
-        return _word(explained.drift)
+    if explained.drift is not None or explained.together is not None:
+        return _word(explained.drift or explained.together)
     return "delete" if explained.candidate.empty else _word(explained.command)
 
 

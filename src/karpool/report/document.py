@@ -189,6 +189,13 @@ class AlternativePart(DocumentPart, frozen=True, kw_only=True):
     name: str = "new-1"
 
 
+class GroupPart(DocumentPart, frozen=True, kw_only=True):
+    """Nodes that can go together, the explained one included, and what that saves."""
+
+    nodes: tuple[str, ...]
+    savings_per_hour: float | None
+
+
 class Unblock(DocumentPart, frozen=True, kw_only=True):
     condition: str = field(name="if")
     savings_per_hour: float | None
@@ -206,7 +213,8 @@ class ExplanationDocument(DocumentPart, frozen=True, kw_only=True):
     """Everything about one node.
 
     `alternative` is the first of the `replacements`, which together would hold the pods that find no room elsewhere.
-    `calendar`: what its pool's budgets allow in the next week, if that changes.
+    `calendar`: what its pool's budgets allow in the next week, if that changes. `group`: the nodes with which it can
+    go, if it cannot alone; the `replacements` are then those of all of them.
     """
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
@@ -221,6 +229,7 @@ class ExplanationDocument(DocumentPart, frozen=True, kw_only=True):
     unblock: tuple[Unblock, ...]
     calendar: tuple[AllowedUntil, ...] = ()
     replacements: tuple[AlternativePart, ...] = ()
+    group: GroupPart | None = None
 
 
 class DrawnPod(DocumentPart, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from karpool.report.document import AllowedUntil, ExplanationDocument, PodDestination, RuleResult, Unblock
-from karpool.report.formatting import age, amount, count, per_hour, ratio, resource
+from karpool.report.formatting import age, amount, count, names_of, per_hour, ratio, resource
 from karpool.report.reason_table import sentence
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
@@ -89,16 +89,20 @@ def _pod_rows(pods: tuple[PodDestination, ...], screen: Screen) -> Iterator[tupl
 
 
 def _replacements(explanation: ExplanationDocument, screen: Screen) -> None:
-    new, today = explanation.replacements, per_hour(explanation.node.price_per_hour)
-    if not new:
-        return
-    screen.heading("Cheapest replacement" if len(new) == 1 else f"Cheapest replacements, {len(new)} nodes together")
-    for part in new:
-        where = ", ".join(text for text in (part.zone, part.capacity_type, part.node_pool) if text)
-        screen.line(f"{part.name}: {part.instance_type} ({where}): {per_hour(part.price_per_hour)}")
-    prices = [part.price_per_hour for part in new]
-    together = None if None in prices else sum(price or 0.0 for price in prices)
-    screen.line(f"{per_hour(together)} in all; today's node costs {today}")
+    new, group = explanation.replacements, explanation.group
+    if new:
+        screen.heading("Cheapest replacement" if len(new) == 1 else f"Cheapest replacements, {len(new)} nodes together")
+        for part in new:
+            where = ", ".join(text for text in (part.zone, part.capacity_type, part.node_pool) if text)
+            screen.line(f"{part.name}: {part.instance_type} ({where}): {per_hour(part.price_per_hour)}")
+    if group is not None:
+        others = tuple(name for name in group.nodes if name != explanation.node.name)
+        screen.heading(f"Not alone, but together with {names_of(others)}: saves {per_hour(group.savings_per_hour)}")
+    elif new:
+        prices = [part.price_per_hour for part in new]
+        together = None if None in prices else sum(price or 0.0 for price in prices)
+        today = per_hour(explanation.node.price_per_hour)
+        screen.line(f"costs {per_hour(together)}; today's node {today}")
 
 
 def _unblock(conditions: tuple[Unblock, ...], screen: Screen) -> None:

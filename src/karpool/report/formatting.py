@@ -1,11 +1,13 @@
 """Numbers as people read them: with units, and `?` for what is not known."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from karpool.wire.quantity import Quantity
 
 UNKNOWN: Final = "?"
 HOURS_PER_MONTH: Final = 730
+_NAMES_SHOWN: Final = 3
 _KIBI: Final = 1024
 _BINARY: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
@@ -44,6 +46,13 @@ def ratio(value: float | None, digits: int = 0) -> str:
 def count(number: int, noun: str) -> str:
     """`1 node`, `1,200 nodes`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def names_of(names: Sequence[str]) -> str:
+    """All names when they are few, else the first ones and how many more."""
+    if len(names) <= _NAMES_SHOWN + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN:,} more"
 
 
 def age(seconds: float | None) -> str:

@@ -7,12 +7,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
-from karpool.report.formatting import amount, count, per_hour, per_month, percent, ratio
+from karpool.report.formatting import amount, count, names_of, per_hour, per_month, percent, ratio
 from karpool.report.plan_words import plan_words
 from karpool.report.reason_table import print_reasons, reason_lines, sentence
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
-_NAMES_SHOWN: Final = 3
 _PODS_SHOWN: Final = 20
 
 
@@ -63,12 +62,12 @@ def _steps(commands: tuple[PlannedCommand, ...], screen: Screen) -> None:
 
 
 def _step(command: PlannedCommand, screen: Screen) -> tuple[Cell, ...]:
-    lines = [f"{command.decision} {_names(command.nodes)}"]
+    lines = [f"{command.decision} {names_of(command.nodes)}"]
     lines += [f"with {text}" for text in _replacements(command.replacements)]
     lines += [f"pods under PDB {pdb} leave in {turns} waves" for pdb, turns in command.waves.items() if turns > 1]
     if command.ended:
         lines.append(f"{count(len(command.ended), 'pod')} with no other node, ended by the termination grace period:")
-        lines.append(f"  {_names(command.ended)}")
+        lines.append(f"  {names_of(command.ended)}")
     saved = screen.text(amount(command.savings_per_hour), "green")
     return str(command.step), command.method, f"{len(command.placements):,}", saved, screen.lines(lines)
 
@@ -78,20 +77,13 @@ def _replacements(new: tuple[ReplacementPart, ...]) -> Iterator[str]:
     for _, alike in groupby(new, key=lambda part: replace(part, name="")):
         parts = tuple(alike)
         each = "" if len(parts) == 1 else " each"
-        yield f"{_names(tuple(part.name for part in parts))}: {_type(parts[0])}{each}"
+        yield f"{names_of(tuple(part.name for part in parts))}: {_type(parts[0])}{each}"
 
 
 def _type(new: ReplacementPart) -> str:
     kind = new.instance_types[0] if new.instance_types else "?"
     others = f" or {count(len(new.instance_types) - 1, 'other type')}" if len(new.instance_types) > 1 else ""
     return f"{kind}{others}, {new.capacity_type or '?'}, {per_hour(new.price_per_hour)}"
-
-
-def _names(names: tuple[str, ...]) -> str:
-    """All names when they are few, else the first ones and how many more."""
-    if len(names) <= _NAMES_SHOWN + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN:,} more"
 
 
 def _total(nodes: list[NodeVerdict]) -> float | None:
