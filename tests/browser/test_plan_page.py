@@ -123,6 +123,24 @@ def test_before_shows_what_will_be_gone(small: Opened) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_several_replacements_and_the_price_against_evictions_are_shown(
+    browser: Browser, tmp_path: Path, size: str
+) -> None:
+    opened = Opened(browser, size, tmp_path / "plan.html", samples.several())
+    page = opened.page
+    page.locator("#steps > li > button").first.click()
+    details = page.locator(".details").inner_text()
+    assert "Replace 3 nodes with 2" in page.locator("#steps").inner_text()
+    assert "new-1: c6i.xlarge or 1 other type" in details
+    assert "new-2: m6i.large" in details
+    assert "Within 2.1 % of the least possible" in page.locator(".curve").inner_text()
+    expect(page.locator(".curve svg")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert opened.faults == []
+    page.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_thousands_of_nodes_scroll(browser: Browser, tmp_path: Path, size: str) -> None:
     opened = Opened(browser, size, tmp_path / "plan.html", samples.large(2000))
     page = opened.page

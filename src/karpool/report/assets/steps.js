@@ -3,6 +3,7 @@
 
 const STEPS_AT_ONCE = 100;
 const MOVES_SHOWN = 12;
+const NODES_LISTED = 8;
 
 function makeSteps(model, choose) {
   const list = byId("steps");
@@ -49,7 +50,8 @@ function makeSteps(model, choose) {
       "div.details",
       null,
       fact("Leaves", command.nodes.map((id) => nodeName(model, id)).join(", ")),
-      ...command.replacements.map((made) => fact("Comes", replacement(made))),
+      ...command.replacements.slice(0, NODES_LISTED).map((made) => fact("Comes", replacement(made))),
+      command.replacements.length > NODES_LISTED ? fact("Comes", plural(command.replacements.length - NODES_LISTED, "more node")) : null,
       ...Object.entries(command.waves)
         .filter(([, turns]) => turns > 1)
         .map(([pdb, turns]) => fact("PDB", `pods under ${pdb} leave in ${turns} waves`)),
