@@ -71,12 +71,15 @@ class Items:
         return np.asarray(self.count @ self.requests)
 
     def on(self, problem: FleetProblem, nodes: Array) -> Array:
-        """(nodes, items) how many pods of each item are on nodes."""
-        here = np.zeros((len(nodes), len(self.count)), dtype=np.int64)
+        """(nodes, items) how many pods of each item are on nodes that may go."""
         pods = problem.nodes.pods
-        for row, node in enumerate(nodes.tolist()):
-            part = slice(int(pods.start[node]), int(pods.start[node + 1]))
-            np.add.at(here[row], self.of_group[pods.items[part]], problem.nodes.pod_count[part])
+        length = np.diff(pods.start)
+        of_node = np.repeat(np.arange(len(length)), length)
+        row = np.full(len(length), -1)
+        row[nodes] = np.arange(len(nodes))
+        wanted = row[of_node] >= 0
+        here = np.zeros((len(nodes), len(self.count)), dtype=np.int64)
+        np.add.at(here, (row[of_node[wanted]], self.of_group[pods.items[wanted]]), problem.nodes.pod_count[wanted])
         return here
 
 
@@ -156,6 +159,9 @@ def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
     nodes = problem.nodes
     suits = problem.suits_shape[items.signature][:, nodes.shape].T != 0
     open_ = suits & ((nodes.takes > 0)[:, None] | items.exempt[None, :])
-    most = np.where(open_, items.count, 0).astype(np.int32)
+    # A node's own pods are no guests.
+    own = items.on(problem, np.arange(len(nodes.price)))
+    others = items.count - np.where(nodes.movable[:, None], own, 0)
+    most = np.where(open_, others, 0).astype(np.int32)
     most[:, items.ruled] = np.minimum(most[:, items.ruled], items.node_cap)
     return Machines(np.clip(nodes.free, 0, items.asked), most)

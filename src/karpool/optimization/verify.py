@@ -73,7 +73,8 @@ class _Checker:
         """What all nodes of a kind could be worth above their price."""
         problem = self.problem
         fitting = [key for key in self.count if problem.suits_kind[key[1], kind]]
-        held = self._most(problem.kinds.room[kind].tolist(), self.proof.kind_rates[kind].tolist(), fitting, {})
+        rates = _numbers(self.proof.kind_rates[kind])
+        held = self._most(problem.kinds.room[kind].tolist(), rates, {key: self._allowed(key, {}, 0) for key in fitting})
         gain = max(Fraction(0), held - Fraction(float(problem.kinds.price[kind])))
         if not gain:
             return gain
@@ -88,30 +89,32 @@ class _Checker:
         nodes, suits = self.problem.nodes, self.problem.suits_shape
         fitting = [key for key in self.count if suits[key[1], nodes.shape[node]] and (nodes.takes[node] or key[2])]
         present = dict(enumerate(self.problem.hosts.present[:, node].tolist()))
-        guests = self._most(nodes.free[node].tolist(), self.proof.node_rates[node].tolist(), fitting, present)
+        own: dict[_Key, int] = defaultdict(int)
+        for group, pods in self._own(node) if nodes.movable[node] else ():
+            own[self.keys[group]] += pods
+        rates = _numbers(self.proof.node_rates[node])
+        allowed = {key: self._allowed(key, present, own[key]) for key in fitting}
+        guests = self._most(nodes.free[node].tolist(), rates, allowed)
         price = Fraction(float(nodes.price[node]))
         if not nodes.movable[node]:
             return price - guests
-        own = sum((self.worth[self.keys[group]] * pods for group, pods in self._own(node)), Fraction(0))
-        return min(Fraction(0), price - own - guests)
+        held = sum((self.worth[key] * pods for key, pods in own.items()), Fraction(0))
+        return min(Fraction(0), price - held - guests)
 
-    def _most(
-        self, room: Sequence[int], charged: Sequence[float], fitting: Sequence[_Key], present: Mapping[int, int]
-    ) -> Fraction:
-        """The most that pods on a machine can be worth."""
+    def _most(self, room: Sequence[int], rates: Sequence[Fraction], allowed: Mapping[_Key, int]) -> Fraction:
+        """The most that pods on a machine can be worth; `allowed`: how many of each may come."""
         space = [min(max(0, amount), asked) for amount, asked in zip(room, self.asked, strict=True)]
-        rates = _numbers(charged)
         most = sum((rate * amount for rate, amount in zip(rates, space, strict=True)), Fraction(0))
-        for key in fitting:
+        for key, pods in allowed.items():
             beyond = self.worth[key] - sum(rate * asked for rate, asked in zip(rates, key[0], strict=True))
             if beyond > 0:
                 copies = [amount // asked for amount, asked in zip(space, key[0], strict=True) if asked]
-                most += beyond * min([*copies, self._allowed(key, present)])
+                most += beyond * min([*copies, pods])
         return most
 
-    def _allowed(self, key: _Key, present: Mapping[int, int]) -> int:
-        """How many pods rules let come to a machine on which so many count already."""
-        most = self.count[key]
+    def _allowed(self, key: _Key, present: Mapping[int, int], own: int) -> int:
+        """How many pods rules let come to a machine on which so many count already, and so many are at home."""
+        most = self.count[key] - own
         for row, limit, counts_itself in self.rules[key[3]] if key[3] >= 0 else ():
             if present.get(row, 0) > limit:
                 return 0
