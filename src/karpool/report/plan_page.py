@@ -26,7 +26,7 @@ def _summary(plan: PlanDocument) -> str:
         return ""
     return (
         '<section class="card curve" aria-labelledby="curve-title">'
-        f'<div><h2 id="curve-title">Price against evictions</h2>{words}</div>{plot}</section>'
+        f'<div><h2 id="curve-title">Price in $/h against evictions</h2>{words}</div>{plot}</section>'
     )
 
 
