@@ -60,4 +60,4 @@ def directions_of(snapshot: Snapshot, wishes: Wishes) -> Directions:
         for key, place in wishes.places.items()
         if key in rows
     }
-    return Directions(wishes.new_nodes, targets)
+    return Directions(wishes.new_nodes, targets, wishes.every_level)

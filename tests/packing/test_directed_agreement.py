@@ -34,7 +34,7 @@ def directed(draw: st.DrawFn) -> tuple[Cluster, dict[str, Any]]:
     kinds = {
         key: (int(pods.class_of[rows[key]]), int(pods.labels_of[rows[key]]), key in asked["exempt"]) for key in wishes
     }
-    return cluster, {**asked, "wishes": Wishes(new_nodes, wishes, kinds)}
+    return cluster, {**asked, "wishes": Wishes(new_nodes, wishes, kinds, every_level=draw(st.booleans()))}
 
 
 def new_node(cluster: Cluster) -> st.SearchStrategy[DirectedNode]:

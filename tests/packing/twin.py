@@ -4,6 +4,7 @@ It walks objects, keeps nothing between questions, and looks at every node and t
 give the same answers.
 """
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ class Wishes:
     new_nodes: tuple[DirectedNode, ...]
     places: Mapping[str, str | int]
     kinds: Mapping[str, Hashable]
+    every_level: bool = False
 
 
 def place(
@@ -289,8 +291,8 @@ class _Run:
             ]
 
     def _sent(self, rider: Rider, left: Counter[str | int], wishes: Wishes, opened: dict[int, Claim]) -> bool:
-        level = rider.constraints.levels[0]
-        for place, count in left.items():
+        levels = rider.constraints.levels if wishes.every_level else rider.constraints.levels[:1]
+        for level, (place, count) in itertools.product(levels, left.items()):
             if count and (
                 self._on_node(rider, level, only=place)
                 if isinstance(place, str)

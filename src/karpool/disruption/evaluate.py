@@ -49,7 +49,7 @@ def directions_of(command: Command, context: DecisionContext) -> Directions:
         if target is not None and move.pod in pods:
             targets[pods[move.pod]] = target
     wanted = (DirectedNode(new.pool, new.requirements, new.instance_types) for new in command.replacements)
-    return Directions(tuple(wanted), targets)
+    return Directions(tuple(wanted), targets, every_level=True)
 
 
 class Evaluator:

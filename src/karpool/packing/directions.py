@@ -42,6 +42,8 @@ class Directions:
 
     new_nodes: tuple[DirectedNode, ...]
     targets: Mapping[int, int]
+    every_level: bool = False
+    """Whether pods give up preferences to get there, as in a command that has found out that they must."""
 
 
 def follow(engine: "Engine", rows: Array, exempt: Array, directions: Directions) -> list[int]:
@@ -52,7 +54,7 @@ def follow(engine: "Engine", rows: Array, exempt: Array, directions: Directions)
     kinds = _kinds(engine, rows.tolist(), exempt.tolist(), directions)
     new = _new_nodes(engine, directions)
     progress = np.zeros(PROGRESS, dtype=np.int64)
-    engine.run(place_directed, progress, *kinds, *new)
+    engine.run(place_directed, progress, int(directions.every_level), *kinds, *new)
     memory = engine.memory
     state, count = memory["state"], int(memory["state"][c.CLAIMS])
     waiting = np.flatnonzero(memory["target"][: len(rows)] == c.UNPLACED)

@@ -23,6 +23,7 @@ PROGRESS = 3
 def place_directed(
     m: Array,
     progress: Array,
+    every_level: int,
     kind_of: Array,
     start: Array,
     destinations: Array,
@@ -36,6 +37,7 @@ def place_directed(
     """Go through the queue until a whole round places no pod; c.DONE, or what Python has to add.
 
     A round may place what an earlier one refused: a pod may have to wait until others are where they should be.
+    `every_level`: what a destination refuses, it is asked again with one preference less.
     """
     while True:
         while progress[AT] < c.state(m)[c.QUEUED]:
@@ -44,21 +46,26 @@ def place_directed(
             # What was refused is refused again as long as no other pod has found its place.
             if kind >= 0 and c.target(m)[item] == c.UNPLACED and refused[kind] != progress[PLACED]:
                 answer = c.NO
-                if ready(m, c.pods(m)[item]):
-                    if not room_for(m, entries_for(m, c.class_of(m)[c.pods(m)[item]], c.labels_of(m)[c.pods(m)[item]])):
-                        return c.NEED_LOG
-                    answer = send(
-                        m,
-                        item,
-                        start[kind],
-                        start[kind + 1],
-                        destinations,
-                        left,
-                        template,
-                        requirement,
-                        types,
-                        claim_of,
-                    )
+                class_ = c.class_of(m)[c.pods(m)[item]]
+                labels = c.labels_of(m)[c.pods(m)[item]]
+                if not c.class_refused(m)[class_] and not room_for(m, entries_for(m, class_, labels)):
+                    return c.NEED_LOG
+                while class_ >= 0 and answer == c.NO and not c.class_refused(m)[class_]:
+                    if prepare(m, class_, labels):
+                        answer = send(
+                            m,
+                            item,
+                            class_,
+                            start[kind],
+                            start[kind + 1],
+                            destinations,
+                            left,
+                            template,
+                            requirement,
+                            types,
+                            claim_of,
+                        )
+                    class_ = c.class_next(m)[class_] if every_level else c.UNSET
                 if answer == c.YES:
                     progress[PLACED] += 1
                 elif answer == c.NO:
@@ -73,16 +80,10 @@ def place_directed(
 
 
 @inner
-def ready(m: Array, pod: int) -> bool:
-    """Prepare what topology allows a pod; False if it has no place at all."""
-    class_ = c.class_of(m)[pod]
-    return not c.class_refused(m)[class_] and prepare(m, class_, c.labels_of(m)[pod])
-
-
-@inner
 def send(
     m: Array,
     item: int,
+    class_: int,
     begin: int,
     end: int,
     destinations: Array,
@@ -93,8 +94,7 @@ def send(
     claim_of: Array,
 ) -> int:
     """Put a pod on the first of its destinations that still takes one of its kind."""
-    pod = c.pods(m)[item]
-    class_, labels = c.class_of(m)[pod], c.labels_of(m)[pod]
+    labels = c.labels_of(m)[c.pods(m)[item]]
     for at in range(begin, end):
         target = destinations[at]
         if left[at] == 0:
