@@ -65,7 +65,8 @@ def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExpla
     blocking = [RuleOutcome(rule, reason, reason is None) for rule, reason in node_rules(context, candidate)]
     blocking += _pod_outcomes(decision_pass, candidate)
     policy = _policy_outcomes(decision_pass, candidate)
-    outcome = decision_pass.evaluator.consolidate([candidate]) if candidate.pool is not None else None
+    most = context.settings.most_new_nodes
+    outcome = decision_pass.evaluator.consolidate([candidate], most) if candidate.pool is not None else None
     drift, drifting = _drift_outcomes(decision_pass, candidate)
     money = _money_outcomes(decision_pass, candidate, outcome)
     together, grouped = None, list[RuleOutcome]()
@@ -206,7 +207,9 @@ def _alternatives_without_a_pod(
     others = [rule for rule in failed if rule.reason is not None and rule.rule != failed[-1].rule]
     for row in candidate.pods:
         rest = tuple(other for other in candidate.pods if other != row)
-        outcome = decision_pass.evaluator.consolidate([candidate], pods=rest)
+        outcome = decision_pass.evaluator.consolidate(
+            [candidate], decision_pass.context.settings.most_new_nodes, pods=rest
+        )
         if outcome.command is not None and outcome.command.savings > 0:
             also = "".join(f" and {_otherwise(rule)}" for rule in others)
             alternatives.append(Alternative(f"Pod {pods(row).key} were not there{also}", outcome.command.savings))

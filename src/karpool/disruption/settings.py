@@ -10,6 +10,7 @@ GLOBAL: Final = "global"
 MOST_EFFORT: Final = 3
 MOST_EVICTION_PRICE: Final = 1e6
 MOST_SEED: Final = 10**18
+_MOST_NEW_NODES: Final = 100
 _GLOBAL_EVICTION_PRICE: Final = 0.004
 
 
@@ -62,6 +63,11 @@ class DisruptionSettings:
         if self.eviction_price is not None:
             return self.eviction_price
         return _GLOBAL_EVICTION_PRICE if self.search == GLOBAL else 0.0
+
+    @property
+    def most_new_nodes(self) -> int:
+        """How many new nodes may take the place of a node that goes alone."""
+        return _MOST_NEW_NODES if self.search == GLOBAL else 1
 
 
 def is_eviction_price(value: float) -> bool:

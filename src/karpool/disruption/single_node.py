@@ -29,11 +29,12 @@ def single_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
 
 def _first_alone(decision_pass: DecisionPass, candidates: Sequence[Candidate]) -> Command | None:
     """The first of some nodes that can go alone; those before it that cannot are remembered."""
-    scan = decision_pass.evaluator.scan_single(candidates)
+    most = decision_pass.context.settings.most_new_nodes
+    scan = decision_pass.evaluator.scan_single(candidates, most)
     chosen, tried, not_worth_it, reasons = None, len(candidates), set(), {}
     for place in scan.promising():
         candidate = candidates[place]
-        outcome = decision_pass.evaluator.consolidate([candidate])
+        outcome = decision_pass.evaluator.consolidate([candidate], most)
         reason = outcome.reason
         if outcome.command is not None:
             reason = decision_pass.not_worth_it(outcome.command, [candidate])
@@ -58,7 +59,7 @@ def single_refusal(decision_pass: DecisionPass, candidate: Candidate) -> Reason 
     known = single.reason(candidate.row)
     if known is not None:
         return known
-    outcome = decision_pass.evaluator.consolidate([candidate])
+    outcome = decision_pass.evaluator.consolidate([candidate], decision_pass.context.settings.most_new_nodes)
     if outcome.reason is not None:
         single.explain(candidate.row, outcome.reason)
         return outcome.reason
