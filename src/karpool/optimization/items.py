@@ -65,11 +65,6 @@ class Items:
             node_cap=node_cap,
         )
 
-    @property
-    def asked(self) -> Array:
-        """(resources,) what all pods ask for together."""
-        return np.asarray(self.count @ self.requests)
-
     def on(self, problem: FleetProblem, nodes: Array) -> Array:
         """(nodes, items) how many pods of each item are on nodes that may go."""
         pods = problem.nodes.pods
@@ -110,7 +105,7 @@ class Machines:
     """Places for pods: room, and which items could be there."""
 
     room: Array
-    """(machines, resources) int64: not below 0, and not above what all pods ask for together."""
+    """(machines, resources) int64: not below 0, and not above what all pods that may be there ask for together."""
     most: Array
     """(machines, items) how many pods of the item rules allow there; 0 where the machine does not suit them."""
 
@@ -146,8 +141,8 @@ class Machines:
 def kinds_as_machines(problem: FleetProblem, items: Items) -> Machines:
     """New nodes as places for pods."""
     suits = problem.suits_kind[items.signature].T != 0
-    most = np.where(suits, np.minimum(items.count, items.cap), 0)
-    return Machines(np.minimum(problem.kinds.room, items.asked), most.astype(np.int32))
+    most = np.where(suits, np.minimum(items.count, items.cap), 0).astype(np.int32)
+    return Machines(np.minimum(problem.kinds.room, most @ items.requests), most)
 
 
 def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
@@ -164,4 +159,4 @@ def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
     others = items.count - np.where(nodes.movable[:, None], own, 0)
     most = np.where(open_, others, 0).astype(np.int32)
     most[:, items.ruled] = np.minimum(most[:, items.ruled], items.node_cap)
-    return Machines(np.clip(nodes.free, 0, items.asked), most)
+    return Machines(np.clip(nodes.free, 0, most @ items.requests), most)

@@ -104,7 +104,8 @@ class Relaxation:
         }
         movable = np.flatnonzero(nodes.movable)
         whole = self.nodes.room[movable] + own_requests(problem, movable)
-        for node, room in zip(movable.tolist(), np.minimum(whole, items.asked), strict=True):
+        asked = items.count @ items.requests
+        for node, room in zip(movable.tolist(), np.minimum(whole, asked), strict=True):
             kinds = kinder[int(nodes.shape[node])]
             better = (problem.kinds.price[kinds] <= nodes.price[node]) & (self.kinds.room[kinds] >= room).all(axis=1)
             # Pods may be where they could not go any more: a taint came, or a label went.

@@ -36,9 +36,6 @@ class _Checker:
         for node in np.flatnonzero(nodes.movable).tolist():
             for group, pods in self._own(node):
                 self.count[self.keys[group]] += pods
-        self.asked = [
-            sum(key[0][resource] * pods for key, pods in self.count.items()) for resource in range(nodes.free.shape[1])
-        ]
 
     def _own(self, node: int) -> list[tuple[int, int]]:
         """The groups of a node's pods, and how many there are of each."""
@@ -103,7 +100,8 @@ class _Checker:
 
     def _most(self, room: Sequence[int], rates: Sequence[Fraction], allowed: Mapping[_Key, int]) -> Fraction:
         """The most that pods on a machine can be worth; `allowed`: how many of each may come."""
-        space = [min(max(0, amount), asked) for amount, asked in zip(room, self.asked, strict=True)]
+        asked = [sum(key[0][at] * pods for key, pods in allowed.items()) for at in range(len(room))]
+        space = [min(max(0, amount), most) for amount, most in zip(room, asked, strict=True)]
         most = sum((rate * amount for rate, amount in zip(rates, space, strict=True)), Fraction(0))
         for key, pods in allowed.items():
             beyond = self.worth[key] - sum(rate * asked for rate, asked in zip(rates, key[0], strict=True))
