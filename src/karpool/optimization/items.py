@@ -10,6 +10,7 @@ from karpool.optimization.problem import FleetProblem
 
 _AT_ONCE: Final = 4_000_000
 """How many pairs of a machine and an item are worked out together: a matter of memory."""
+_EXACT: Final = 2.0**53
 NO_LIMIT: Final = 2**31 - 1
 
 
@@ -138,11 +139,18 @@ class Machines:
         return found
 
 
+def _asked(most: Array, items: Items) -> Array:
+    """(machines, resources) what all pods that may be on machines ask for together, or more."""
+    # Products of floats are many times faster, and exact as long as no sum passes the last bit.
+    asked = most.astype(np.float64) @ items.requests.astype(np.float64)
+    return np.where(asked < _EXACT, asked, np.ceil(asked * (1.0 + 1e-9))).astype(np.int64)
+
+
 def kinds_as_machines(problem: FleetProblem, items: Items) -> Machines:
     """New nodes as places for pods."""
     suits = problem.suits_kind[items.signature].T != 0
     most = np.where(suits, np.minimum(items.count, items.cap), 0).astype(np.int32)
-    return Machines(np.minimum(problem.kinds.room, most @ items.requests), most)
+    return Machines(np.minimum(problem.kinds.room, _asked(most, items)), most)
 
 
 def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
@@ -159,4 +167,4 @@ def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
     others = items.count - np.where(nodes.movable[:, None], own, 0)
     most = np.where(open_, others, 0).astype(np.int32)
     most[:, items.ruled] = np.minimum(most[:, items.ruled], items.node_cap)
-    return Machines(np.clip(nodes.free, 0, most @ items.requests), most)
+    return Machines(np.clip(nodes.free, 0, _asked(most, items)), most)

@@ -58,18 +58,20 @@ def _join_places(problem: FleetProblem, joined: "_Joined") -> None:
     """Join pods with the machines that could hold one of them alone, and with the nodes that they are on."""
     items = Items.of(problem)
     groups, nodes = len(items.of_group), len(problem.nodes.price)
-    by_item = np.argsort(items.of_group, kind="stable")
-    members = np.split(by_item, np.cumsum(np.bincount(items.of_group, minlength=len(items.count)))[:-1])
     fits = np.concatenate(
         (nodes_as_machines(problem, items).copies(items) > 0, kinds_as_machines(problem, items).copies(items) > 0)
     )
-    alike: dict[bytes, list[int]] = {}
-    for machine, pattern in enumerate(np.packbits(fits, axis=1)):
-        alike.setdefault(pattern.tobytes(), []).append(machine)
-    for machines in alike.values():
-        pods = [members[item] for item in np.flatnonzero(fits[machines[0]]).tolist()]
-        if pods:
-            joined.join(np.concatenate((*pods, groups + np.array(machines))))
+    label = np.arange(len(items.count))
+    for machine in fits:
+        met = np.unique(label[machine])
+        if len(met) > 1:
+            label[np.isin(label, met)] = met[0]
+    used = fits.any(axis=1)
+    of_machine = np.where(used, label[fits.argmax(axis=1)], -1) if len(label) else np.zeros(0, dtype=np.int64)
+    taken: Array = np.asarray(fits.any(axis=0))[items.of_group]
+    for number in np.unique(of_machine[used]).tolist():
+        pods = np.flatnonzero(taken & (label[items.of_group] == number))
+        joined.join(np.concatenate((pods, groups + np.flatnonzero(of_machine == number))))
     for node in range(nodes):
         joined.join(np.append(problem.nodes.pods.row(node), groups + node))
 
