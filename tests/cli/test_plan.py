@@ -81,6 +81,12 @@ def test_the_totals_and_the_steps_add_up() -> None:
     assert plan["after"]["nodes"] == plan["before"]["nodes"] - removed + added
 
 
+def test_the_bound_can_be_left_out() -> None:
+    assert planned("--no-bound")["lowerBound"] is None
+    assert planned("--effort", "0")["lowerBound"]["blockers"] == []
+    assert planned()["lowerBound"]["blockers"] != []
+
+
 def test_steps_stops_a_plan() -> None:
     assert [command["step"] for command in planned("--steps", "2")["commands"]] == [1, 2]
     assert planned("--steps", "0")["commands"] == []
