@@ -154,6 +154,12 @@ def test_no_new_node_is_of_a_type_that_one_of_several_nodes_has_already() -> Non
     assert code == "SameTypeReplacement", message
 
 
+def test_a_type_that_a_cheaper_node_has_is_only_left_out_of_the_list() -> None:
+    held = cluster([sized("a", "c32"), sized("b", "c16", capacity_type=SPOT)])
+    made = command(held, ["a", "b"], [new("c8", "c16")] * 2, {"a-0": 0, "b-0": 1})
+    assert [entry.instance_types for entry in made.replacements] == [("c8",), ("c8",)]
+
+
 def test_the_spot_gate_is_closed_for_each_new_node() -> None:
     nodes = [sized(name, "c32", capacity_type=SPOT) for name in "ab"]
     wishes, apart = [new("c8", capacity_type=SPOT)] * 2, {"a-0": 0, "b-0": 1}

@@ -110,7 +110,7 @@ class ReplacementFinder:
         for pinned in self._pins(requirements):
             # The launch must fail rather than buy expensive capacity of another kind, so the kind is settled here.
             worst = self.engine.worst_prices(pinned)
-            offered = self._without_rebuilding(candidates, types[worst[types] < below - HAIR], worst)
+            offered = self._without_rebuilding(candidates, placement, types[worst[types] < below - HAIR], worst)
             if len(offered) and placement.keeps_minimums(claim, offered):
                 return pinned, offered
         return self._too_few(candidates)
@@ -172,7 +172,7 @@ class ReplacementFinder:
         kept = types[worst[types] < below - HAIR]
         if not len(kept):
             return self._not_cheaper(candidates, placement, wanted, types)
-        kept = self._without_rebuilding(candidates, kept, worst)
+        kept = self._without_rebuilding(candidates, placement, kept, worst)
         if not len(kept):
             message = "the replacement would be of a type that one of the nodes has already, and no cheaper"
             return about(candidates, ReasonCode.SAME_TYPE_REPLACEMENT, message)
@@ -210,16 +210,23 @@ class ReplacementFinder:
         )
         return about(candidates, ReasonCode.NOT_CHEAPER, message)
 
-    def _without_rebuilding(self, candidates: Sequence[Candidate], types: Array, worst: Array) -> Array:
+    def _without_rebuilding(
+        self, candidates: Sequence[Candidate], placement: Placement, types: Array, worst: Array
+    ) -> Array:
         """Leave out what would only rebuild one of several nodes that could simply be kept."""
         if len(candidates) == 1:
             return types
-        listed = set(self.table.names[types].tolist())
-        prices = [
-            candidate.price or 0.0
-            for candidate in candidates
-            if candidate.entry is not None and candidate.entry.name in listed
-        ]
+        kept: dict[str, float] = {}
+        for candidate in candidates:
+            if candidate.entry is not None:
+                price = candidate.price or 0.0
+                kept[candidate.entry.name] = min(price, kept.get(candidate.entry.name, price))
+        names = self.table.names[types].tolist()
+        if placement.claims > 1:
+            # A node that is kept holds the pods of one new node only, so the others are not measured by its price.
+            limits = np.array([kept.get(name, np.inf) for name in names])
+            return types[worst[types] < limits - HAIR]
+        prices = [kept[name] for name in names if name in kept]
         return types[worst[types] < min(prices) - HAIR] if prices else types
 
     def _spot_to_spot(

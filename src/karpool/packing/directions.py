@@ -51,7 +51,7 @@ def follow(engine: "Engine", rows: Array, exempt: Array, directions: Directions)
 
     Returns the claim of each new node of the directions, -1 where no pod went.
     """
-    kinds = _kinds(engine, rows.tolist(), exempt.tolist(), directions)
+    kinds = _kinds(engine, rows, exempt, directions)
     new = _new_nodes(engine, directions)
     progress = np.zeros(PROGRESS, dtype=np.int64)
     engine.run(place_directed, progress, int(directions.every_level), *kinds, *new)
@@ -65,35 +65,32 @@ def follow(engine: "Engine", rows: Array, exempt: Array, directions: Directions)
     return claims
 
 
-def _kinds(engine: "Engine", rows: list[int], exempt: list[int], directions: Directions) -> tuple[Array, ...]:
+def _kinds(engine: "Engine", rows: Array, exempt: Array, directions: Directions) -> tuple[Array, ...]:
     """By pod its kind, -1 for none; by kind where its destinations begin, then what they are and how many each takes.
 
     Destinations are tried in the order in which pods name them. At last, by kind, what the kernel remembers of its
     refusal.
     """
     pods, nodes = engine.snapshot.pods, engine.snapshot.nodes
-    known = set(nodes.order.tolist())
+    wanted = np.array([directions.targets.get(row, c.UNSET) for row in rows.tolist()], dtype=np.int64)
+    if len(wanted) and -2 - int(wanted.min()) >= len(directions.new_nodes):
+        raise UnknownDestinationError(f"pods are sent to {wanted.min()}, of {len(directions.new_nodes)} new nodes")
+    present = np.zeros(len(nodes.live), dtype=np.bool_)
+    present[nodes.order] = True
+    items = np.flatnonzero((wanted < c.UNSET) | ((wanted >= 0) & present[np.maximum(wanted, 0)]))
+    alike = pods.class_of[rows].astype(np.int64) * (int(pods.labels_of[rows].max(initial=0)) + 1) + pods.labels_of[rows]
+    _, kinds = np.unique(2 * alike[items] + exempt[items], return_inverse=True)
     kind_of = np.full(len(rows), c.UNSET, dtype=np.int32)
-    numbers: dict[tuple[int, int, int], int] = {}
-    wanted: list[dict[int, int]] = []
-    for item, row in enumerate(rows):
-        target = directions.targets.get(row)
-        if target is None or (target >= 0 and target not in known):
-            continue
-        if target < 0 and not 0 <= -2 - target < len(directions.new_nodes):
-            raise UnknownDestinationError(
-                f"pod row {row} is sent to {target}, of {len(directions.new_nodes)} new nodes"
-            )
-        key = (int(pods.class_of[row]), int(pods.labels_of[row]), int(exempt[item]))
-        number = kind_of[item] = numbers.setdefault(key, len(numbers))
-        if number == len(wanted):
-            wanted.append({})
-        wanted[number][target] = wanted[number].get(target, 0) + 1
-    start = np.zeros(len(wanted) + 1, dtype=np.int64)
-    np.cumsum([len(targets) for targets in wanted], out=start[1:])
-    destinations = np.array([target for targets in wanted for target in targets], dtype=np.int32)
-    left = np.array([count for targets in wanted for count in targets.values()], dtype=np.int32)
-    return kind_of, start, destinations, left, np.full(len(wanted), c.UNSET, dtype=np.int64)
+    kind_of[items] = kinds
+    least = int(wanted.min(initial=0))
+    pairs = kinds * (int(wanted.max(initial=0)) - least + 1) + wanted[items] - least
+    _, first, count = np.unique(pairs, return_index=True, return_counts=True)
+    order = np.lexsort((first, kinds[first]))
+    first, count = first[order], count[order]
+    amount = int(kinds.max(initial=-1)) + 1
+    start = np.searchsorted(kinds[first], np.arange(amount + 1))
+    destinations, left = wanted[items[first]].astype(np.int32), count.astype(np.int32)
+    return kind_of, start, destinations, left, np.full(amount, c.UNSET, dtype=np.int64)
 
 
 def _new_nodes(engine: "Engine", directions: Directions) -> tuple[Array, ...]:
