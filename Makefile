@@ -13,9 +13,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Debian's python3 comes without the parts that venv needs.
 INSTALL_VENV := apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv
-KERNELS := src/karpool/packing/kernels
+KERNELS := src/karpool/optimization/kernels
 # Warms the on-disk kernel cache; takes no time when the sources have not changed.
-COMPILE_KERNELS := if [ -e $(KERNELS)/__main__.py ]; then $(BIN)/python -m karpool.packing.kernels; fi
+COMPILE_KERNELS := if [ -e $(KERNELS)/__main__.py ]; then $(BIN)/python -m karpool.optimization.kernels; fi
 
 # Tests add what they skip; `make test` prints it at its end.
 SKIP_LIST := $(VENV)/skipped-tests

@@ -39,12 +39,13 @@ def test_everything_the_image_copies_is_there_and_not_ignored() -> None:
 
 
 def test_kernels_are_used_from_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
-    from karpool.packing.kernels import FOLDER
+    from karpool.packing.kernels import folder_of
     from karpool.packing.warmup import warm_up
 
     warm_up()
-    kept = tmp_path / "karpool" / FOLDER.name
-    shutil.copytree(FOLDER, kept)
+    folder = folder_of("karpool.packing.kernels")
+    kept = tmp_path / "karpool" / folder.name
+    shutil.copytree(folder, kept)
     before = {path.name: path.stat().st_mtime_ns for path in kept.iterdir()}
     kept.chmod(0o555)
     done = python(PROGRAM, XDG_CACHE_HOME=str(tmp_path))

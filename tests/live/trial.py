@@ -32,7 +32,7 @@ from karpool.model.pod import Pod
 from karpool.operator.operator import Operator
 from karpool.operator.providers.kwok import KWOK_NODE_CLASSES
 from karpool.operator.settings import JournalSettings, LeaseSettings, RunSettings
-from karpool.packing.warmup import warm_up
+from karpool.optimization.warmup import warm_up
 
 QUICK = Intervals(poll=0.3, patience=0.3, refresh=1.0, validation=0.5, batch_idle=0.3, batch_most=1.0, latency=0.02)
 QUICK_LEASE = LeaseSettings(times=LeaseTimes(duration=3.0, renew_deadline=2.0, retry_period=0.3))

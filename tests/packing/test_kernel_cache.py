@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import karpool
-from karpool.packing.kernels import FOLDER, cache_key
+from karpool.packing.kernels import cache_key, folder_of
 
 
 @pytest.fixture
@@ -15,8 +15,17 @@ def sources(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_cache_is_named_after_the_sources(sources: Path) -> None:
-    assert FOLDER.name == f"kernels-{cache_key(sources)}"
+@pytest.mark.parametrize("package", ["karpool.packing.kernels", "karpool.optimization.kernels"])
+def test_the_cache_is_named_after_the_sources(sources: Path, package: str) -> None:
+    assert folder_of(package).name == f"kernels-{cache_key(sources, package)}"
+
+
+def test_each_package_has_a_folder_of_its_own(sources: Path) -> None:
+    key = cache_key(sources, "karpool.optimization.kernels")
+    source = sources / "karpool/optimization/kernels/ruin.py"
+    source.write_text(f"{source.read_text()}\n")
+    assert cache_key(sources, "karpool.optimization.kernels") != key
+    assert cache_key(sources) == cache_key(Path(karpool.__file__).parents[1])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from karpool.packing.candidate_pods import CandidatePods
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.kernels.scan import EXEMPT, PATIENT
+
+if TYPE_CHECKING:
+    from karpool.disruption.global_search import GlobalSearch
 
 _UNKNOWN: Final = -1
 
@@ -97,6 +100,8 @@ class Memo:
         self.enlisted: dict[int, Candidate] = {}
         self.consolidatable: dict[int, tuple[Candidate, bool]] = {}
         self.refusals = RefusalCache()
+        self.global_search: GlobalSearch | None = None
+        """The target that a global search follows, if there is one."""
         self._diff = SnapshotDiff()
 
     def fits(self, engine: Engine, policies: Policies) -> bool:

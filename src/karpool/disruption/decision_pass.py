@@ -123,9 +123,10 @@ class DecisionPass:
 
     def not_worth_it(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
         """Why a command that would work is not worth its disruption, at all or to one of the pools, if it is not."""
-        too_dear = self._evictions_cost_more(command, candidates)
-        if too_dear is not None:
-            return too_dear
+        return self._evictions_cost_more(command, candidates) or self.unwanted(command, candidates)
+
+    def unwanted(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
+        """Why one of the pools does not want a command that would work, if it does not."""
         prices: dict[str, float] = {}
         costs: dict[str, float] = {}
         pools = {node.pool.name: node.pool for node in candidates if node.pool is not None}

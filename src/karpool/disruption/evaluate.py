@@ -29,6 +29,8 @@ class Outcome:
     command: Command | None
     reason: Reason | None
     footprint: Footprint
+    directed: tuple[int, ...] = ()
+    """By new node of the directions: which replacement it became, -1 if none."""
 
 
 def footprint_of(scan: Scan, count: int) -> Footprint:
@@ -80,7 +82,7 @@ class Evaluator:
                 return Outcome(None, replacements, footprint)
             method = Method.MULTI_NODE if len(candidates) > 1 else Method.SINGLE_NODE
             command = self._command(method, Cause.UNDERUTILIZED, candidates, placement, replacements)
-            return Outcome(command, None, footprint)
+            return Outcome(command, None, footprint, tuple(placement.directed_claims))
 
     def drift(self, candidate: Candidate) -> Outcome:
         """What removing a drifted node takes: as many new nodes as its pods need, at any price."""

@@ -47,6 +47,8 @@ class Fleet:
     problem: FleetProblem
     rows: Array
     """By node of the problem: its row in the snapshot."""
+    names: tuple[str, ...]
+    """By node: its name."""
     candidates: tuple[Candidate | None, ...]
     """By node: the candidate, for nodes that a search may take away."""
     group_of: dict[int, int]
@@ -101,7 +103,8 @@ class _Builder:
         chosen = tuple(
             node if may_go else None for node, may_go in zip(nodes, problem.nodes.searchable.tolist(), strict=True)
         )
-        return Fleet(problem, rows, chosen, self._group_of, kinds, columns, unions)
+        names = tuple(node.name for node in nodes)
+        return Fleet(problem, rows, names, chosen, self._group_of, kinds, columns, unions)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 

@@ -7,10 +7,12 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass, lasting
 from karpool.disruption.evaluate import footprint_of
+from karpool.disruption.global_search import GlobalSearch
 from karpool.disruption.partition import bins
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import Footprint
-from karpool.disruption.search import Judged, Proposal, strategy
+from karpool.disruption.search import Judged, Proposal, longest_prefix, strategy
+from karpool.disruption.settings import GLOBAL
 from karpool.model.reasons import Reason
 
 _SEVERAL: Final = 2
@@ -19,7 +21,13 @@ _SEVERAL: Final = 2
 def multi_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
     """The set of nodes that the search strategy finds in the first bin that has one; the largest bin comes first."""
     settings = decision_pass.context.settings
-    search = strategy(settings.search)
+    if settings.search == GLOBAL:
+        memo = decision_pass.context.memo
+        memo.global_search = memo.global_search or GlobalSearch()
+        commands = memo.global_search.commands(decision_pass)
+        if commands:
+            return commands
+    search = longest_prefix if settings.search == GLOBAL else strategy(settings.search)
     kept = decision_pass.within_budgets(decision_pass.consolidatable(), Cause.UNDERUTILIZED)
     for members in bins(kept, settings.partition):
         if len(members) < _SEVERAL:

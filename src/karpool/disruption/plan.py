@@ -177,6 +177,8 @@ class Planner:
         step = PlanStep(len(self.steps) + 1, command, named)
         self.steps.append(step)
         change = apply(self.context, command, named)
+        if self.context.memo.global_search is not None:
+            self.context.memo.global_search.carried_out(named)
         self.refusals.forget(self.context.snapshot, change)
         self._say("Planning steps", len(self.steps), None)
 

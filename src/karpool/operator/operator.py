@@ -46,7 +46,7 @@ from karpool.operator.providers import provider_maker
 from karpool.operator.providers.protocol import ProviderContext
 from karpool.operator.settings import RunSettings
 from karpool.operator.task_queue import TaskQueue
-from karpool.packing.warmup import warm_up
+from karpool.optimization.warmup import warm_up
 from karpool.provisioning.inflight import as_launched
 
 _log = structlog.get_logger()

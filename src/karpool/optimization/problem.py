@@ -176,6 +176,12 @@ class FleetProblem:
         """What all nodes of today cost."""
         return float(self.nodes.price.sum())
 
+    def pods_on(self, node: int) -> dict[int, int]:
+        """How many pods of which group would have to move if a node went."""
+        start, end = int(self.nodes.pods.start[node]), int(self.nodes.pods.start[node + 1])
+        groups = self.nodes.pods.items[start:end].tolist()
+        return dict(zip(groups, self.nodes.pod_count[start:end].tolist(), strict=True))
+
     def pods_of(self, nodes: Array) -> Array:
         """How many pods of each group would have to move if nodes went."""
         moving = np.zeros(len(self.groups.signature), dtype=np.int64)

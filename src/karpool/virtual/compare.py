@@ -143,7 +143,7 @@ def _run_in_turn(inputs: RunInputs, jobs: Sequence[RunKey], report: ReportProgre
 def _run_in_parallel(
     source: ScenarioSource, jobs: Sequence[RunKey], report: ReportProgress, workers: int
 ) -> dict[RunKey, Run]:
-    from karpool.packing.warmup import warm_up
+    from karpool.optimization.warmup import warm_up
 
     done = dict.fromkeys(jobs, 0)
 

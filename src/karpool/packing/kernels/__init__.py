@@ -1,8 +1,9 @@
 """Compiled inner loops of the engine: they see arrays, never objects.
 
 Numba caches what it compiles on disk, but compares only the file of the function that is called. The cache is therefore
-a folder named after a hash of this package and of every module of Karpool that it imports from: a change in any of them
-compiles all kernels again. The folder may be copied, and may be read-only, as in an image.
+a folder for each package of kernels, named after a hash of the package and of every module of Karpool that it imports
+from: a change in any of them compiles all of its kernels again. The folder may be copied, and may be read-only, as in
+an image.
 """
 
 import ast
@@ -10,18 +11,19 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 
-def cache_key(root: Path) -> str:
+def cache_key(root: Path, package: str = __name__) -> str:
     """A hash of the version of Numba and of all sources that kernels are compiled from; `root` contains `karpool`."""
     digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
-    package = root.joinpath(*__name__.split("."))
-    pending = sorted(source for source in package.glob("*.py") if source.name != "__main__.py")
+    folder = root.joinpath(*package.split("."))
+    pending = sorted(source for source in folder.glob("*.py") if source.name != "__main__.py")
     sources = set(pending)
     while pending:
         imported = set(_imports(root, pending.pop())) - sources
@@ -45,21 +47,20 @@ def _imports(root: Path, source: Path) -> Iterator[Path]:
         yield from (file for file in files if file.is_file())
 
 
-def _folder() -> Path:
-    name = f"kernels-{cache_key(Path(__file__).parents[3])}"
+@cache
+def folder_of(package: str) -> Path:
+    """Where the compiled kernels of a package are cached."""
+    name = f"kernels-{cache_key(Path(__file__).parents[3], package)}"
     if given := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(given) / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "karpool" / name
-
-
-FOLDER: Final = _folder()
-"""Where compiled kernels are cached."""
 
 
 class _Locator:
     """Where one kernel is cached; it is as fresh as the folder."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        self._folder = folder_of(function.__module__.rpartition(".")[0])
         self._line = function.__code__.co_firstlineno
 
     @classmethod
@@ -67,16 +68,16 @@ class _Locator:
         return cls(function)
 
     def get_cache_path(self) -> str:
-        return str(FOLDER)
+        return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        return FOLDER.name
+        return self._folder.name
 
     def get_disambiguator(self) -> str:
         return str(self._line)
 
     def ensure_cache_path(self) -> None:
-        FOLDER.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
 
 
 class _Located(CompileResultCacheImpl):
@@ -93,8 +94,8 @@ class _DiskCache(FunctionCache):
 
 
 def compiled(function: Any) -> Any:
-    """Compile a function that Python calls, and cache the result on disk."""
-    kernel = numba.njit(error_model="numpy")(function)
+    """Compile a function that Python calls, and cache the result on disk; other threads run beside it."""
+    kernel = numba.njit(error_model="numpy", nogil=True)(function)
     # As `cache=True`, which refuses to read from a folder that it cannot write to.
     kernel._cache = _DiskCache(function)  # type: ignore[no-untyped-call]
     return kernel

@@ -1,0 +1,213 @@
+"""Consolidation towards the cheapest fleet that the rules allow: a target is searched, and followed command by command.
+
+The search works on simplified facts. Every command is placed and judged by the engine, with all rules; what it refuses
+is left out. When a target is reached, the next search begins where it ended, until one gains nothing.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.disruption.command import Cause, Command
+from karpool.disruption.context import Candidate
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.evaluate import Outcome
+from karpool.disruption.fleet import fleet_of
+from karpool.disruption.policies import HAIR
+from karpool.disruption.pursuit import Batch, Place, Pursuit
+from karpool.disruption.settings import Weights
+from karpool.model.labels import CAPACITY_TYPE, ZONE
+from karpool.model.requirements import Requirements, one_of
+from karpool.optimization.problem import FleetProblem
+from karpool.optimization.search import search
+from karpool.packing.directions import DirectedNode, Directions
+
+_MOVES: Final = (500, 3000, 12000, 40000)
+"""By effort: the moves of the first search."""
+_MOST_ROUNDS: Final = 6
+_MOST_REFUSALS: Final = 60
+"""After so many refusals in a row a target is given up."""
+
+
+class GlobalSearch:
+    """What a global search keeps from command to command."""
+
+    def __init__(self) -> None:
+        self._pursuit: Pursuit | None = None
+        self._rounds = 0
+        self._strict = True
+        self._finished = False
+        self._opened: dict[int, int] = {}
+        """By replacement of the last command: the number of the new node of the target."""
+
+    def commands(self, decision_pass: DecisionPass) -> tuple[Command, ...]:
+        """The next command on the way to the target; a new target is searched when the old one is reached."""
+        while not self._finished:
+            if self._pursuit is None:
+                self._pursuit = self._search(decision_pass)
+                continue
+            command = self._next(decision_pass, self._pursuit)
+            if command is not None:
+                return (command,)
+            self._pursuit = None
+            self._finished = self._rounds >= _MOST_ROUNDS
+        return ()
+
+    def carried_out(self, names: Sequence[str]) -> None:
+        """The last command is done, and its replacements have names."""
+        if self._pursuit is not None:
+            for replacement, number in self._opened.items():
+                self._pursuit.new[number].name = names[replacement]
+        self._opened = {}
+
+    # -- a target ------------------------------------------------------------------------------------------------
+
+    def _search(self, decision_pass: DecisionPass) -> Pursuit | None:
+        """A target that is worth its evictions; None if there is none, and then nothing is left to be searched."""
+        settings = decision_pass.context.settings
+        fleet = fleet_of(decision_pass)
+        problem = fleet.problem
+        usable = _of_heaviest_pools(problem) if self._strict else problem.suits_kind
+        moves = max(_MOVES[0], _MOVES[settings.effort] >> self._rounds)
+
+        def watch(done: int, price: float) -> bool:
+            decision_pass.searching(done, moves, price)
+            return True
+
+        target = search(
+            problem,
+            eviction_price=settings.effective_eviction_price,
+            seed=settings.seed + self._rounds,
+            moves=moves,
+            usable=_affordable(problem, usable),
+            anew=settings.effective_eviction_price == 0,
+            watch=watch,
+        )
+        self._rounds += 1
+        if target.cost < problem.price - HAIR:
+            return Pursuit(fleet, target, spot_to_spot=settings.spot_to_spot)
+        relaxed = settings.weights is Weights.PREFER and not np.array_equal(usable, problem.suits_kind)
+        if self._strict and relaxed:
+            self._strict = False
+        else:
+            self._finished = True
+        return None
+
+    # -- commands ------------------------------------------------------------------------------------------------
+
+    def _next(self, decision_pass: DecisionPass, pursuit: Pursuit) -> Command | None:
+        context = decision_pass.context
+        going = {pursuit.fleet.names[node]: node for node in pursuit.going}
+        ready = {going[node.name]: node for node in decision_pass.consolidatable() if node.name in going}
+        left = {name: context.allowance(pool, Cause.UNDERUTILIZED).remaining for name, pool in context.pools.items()}
+        for _ in range(_MOST_REFUSALS):
+            batch = pursuit.next_batch(ready, left)
+            if batch is None:
+                return None
+            outcome = self._judged(decision_pass, pursuit, batch, ready)
+            while outcome is None and not batch.opened and len(batch.nodes) > 1:
+                batch = Batch(batch.nodes[: len(batch.nodes) // 2], ())
+                outcome = self._judged(decision_pass, pursuit, batch, ready)
+            if outcome is not None:
+                self._settle(decision_pass, pursuit, batch, outcome)
+                return outcome.command
+            del ready[batch.nodes[0]]
+        return None
+
+    @staticmethod
+    def _judged(
+        decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, ready: Mapping[int, Candidate]
+    ) -> Outcome | None:
+        """What the engine makes of a batch; None if it refuses it."""
+        candidates = [ready[node] for node in batch.nodes]
+        directions = _directions(decision_pass, pursuit, batch, pursuit.destinations(batch, ready))
+        evaluator = decision_pass.evaluator
+        outcome = evaluator.consolidate(candidates, max(1, len(batch.opened)), directions=directions)
+        # Evictions are paid for by the target as a whole.
+        if outcome.command is None or decision_pass.unwanted(outcome.command, candidates) is not None:
+            return None
+        return outcome
+
+    def _settle(self, decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, outcome: Outcome) -> None:
+        """Count on a command being carried out as the engine placed its pods."""
+        opened = {claim: number for number, claim in zip(batch.opened, outcome.directed, strict=True) if claim >= 0}
+        places: dict[str | int, Place] = {name: number for number, name in enumerate(pursuit.fleet.names)}
+        places.update({new.name: -1 - number for number, new in enumerate(pursuit.new) if new.name is not None})
+        places.update({claim: -1 - number for claim, number in opened.items()})
+        rows = decision_pass.context.snapshot.pods.rows
+        came: defaultdict[int, Counter[Place]] = defaultdict(Counter)
+        for move in outcome.command.moves if outcome.command is not None else ():
+            group = pursuit.fleet.group_of.get(rows[move.pod])
+            if group is not None and move.target in places:
+                came[group][places[move.target]] += 1
+        pursuit.settle(batch, came)
+        self._opened = opened
+
+
+def _of_heaviest_pools(problem: FleetProblem) -> Array:
+    """What pods may use if a lighter pool takes only those that no heavier one can."""
+    rank = np.where(problem.suits_kind != 0, problem.kinds.rank, np.iinfo(np.int32).max)
+    least = rank.min(axis=1, keepdims=True, initial=np.iinfo(np.int32).max)
+    usable: Array = (problem.suits_kind & (rank == least)).astype(np.uint8)
+    return usable
+
+
+def _affordable(problem: FleetProblem, usable: Array) -> Array:
+    """Leave out kinds that cost more than all nodes together that budgets let go at once."""
+    together = 0.0
+    for pool in range(len(problem.pools.allowance)):
+        prices = np.sort(problem.nodes.price[problem.nodes.searchable & (problem.nodes.pool == pool)])[::-1]
+        together += float(prices[: max(0, int(problem.pools.allowance[pool]))].sum())
+    affordable: Array = (usable * (problem.kinds.price < together)).astype(np.uint8)
+    return affordable
+
+
+def _directions(decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, chosen: Mapping[int, Place]) -> Directions:
+    """A batch as wishes to the engine."""
+    fleet, rows = pursuit.fleet, decision_pass.context.snapshot.nodes.rows
+    order = {number: at for at, number in enumerate(batch.opened)}
+    targets = {}
+    for row, place in chosen.items():
+        name = fleet.names[place] if place >= 0 else pursuit.new[-1 - place].name
+        targets[row] = rows[name] if name is not None else -2 - order[-1 - place]
+    spare = float(fleet.problem.nodes.price[list(batch.nodes)].sum())
+    spare -= sum(pursuit.new[number].price for number in batch.opened)
+    new = []
+    for number in batch.opened:
+        kind = pursuit.new[number].kind
+        dearer = float(fleet.problem.kinds.worst[kind] - fleet.problem.kinds.price[kind])
+        anywhere = dearer < spare - HAIR and not _bound_to_domain(fleet.problem, pursuit.new[number].guests)
+        spare -= dearer if anywhere else 0.0
+        new.append(_directed(decision_pass, pursuit, batch, number, anywhere=anywhere))
+    return Directions(tuple(new), targets)
+
+
+def _bound_to_domain(problem: FleetProblem, groups: Mapping[int, int]) -> bool:
+    """Whether rules about domains concern one of some groups."""
+    lists = (problem.spreads.owned.start, problem.spreads.counts.start)
+    return any(start[group] < start[group + 1] for group in groups for start in lists)
+
+
+def _directed(
+    decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, number: int, *, anywhere: bool
+) -> DirectedNode:
+    """A new node of a target as a wish: its type, and others that would hold all of its guests."""
+    fleet, new = pursuit.fleet, pursuit.new[number]
+    problem, engine = fleet.problem, decision_pass.context.engine
+    market = fleet.kinds.markets[int(fleet.kinds.market_of[new.kind])]
+    settled = [(CAPACITY_TYPE, market.capacity_type), *([] if anywhere else [(ZONE, market.zone)])]
+    extra = Requirements([(key, one_of(value)) for key, value in settled if value])
+    pools, machine = engine.tables.pools, int(problem.kinds.machine[new.kind])
+    wanted = np.zeros(len(pools.types.types), dtype=np.bool_)
+    wanted[machine] = True
+    if np.isinf(problem.pools.left[market.template]).all():
+        # Limits are charged with the largest type, so only pools without any get a choice.
+        asked = sum(count * problem.groups.requests[group] for group, count in new.guests.items())
+        wanted |= (pools.room[market.template][:, fleet.columns] >= asked).all(axis=1)
+        going = problem.nodes.machine[list(batch.nodes)]
+        wanted[[other for other in going.tolist() if other not in (-1, machine)]] = False
+    names = tuple(pools.types.names[wanted].tolist())
+    return DirectedNode(pools.templates[market.template].name, extra, names)

@@ -1,0 +1,297 @@
+"""The way to a target fleet, command by command: which nodes go next, and which new nodes that takes.
+
+Pods of a group are interchangeable. So a target is a number of places for each group, on nodes that stay and on new
+ones, and a node can go as soon as there are places for all of its pods. Each command takes as many nodes as budgets
+allow, and opens new nodes only if what goes costs more.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.disruption.context import Candidate
+from karpool.disruption.fleet import Fleet
+from karpool.disruption.policies import HAIR
+from karpool.disruption.search import MOST_TOGETHER
+from karpool.optimization.problem import SPREAD, FleetProblem
+from karpool.optimization.search import TargetFleet
+
+_STARTS: Final = 24
+"""With how many nodes a command that opens new ones is tried to begin."""
+_MOST_OPENED: Final = 24
+_LOOK_AHEAD: Final = 200
+"""How many nodes are looked at for the next one of such a command."""
+Place = int
+"""A node by its number in the problem, or -1 - n for the new node n."""
+
+
+class Batch(NamedTuple):
+    """Nodes that could go together next, and new nodes to open, by their numbers."""
+
+    nodes: tuple[int, ...]
+    opened: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class NewNode:
+    """A new node of a target."""
+
+    kind: int
+    guests: Mapping[int, int]
+    price: float
+    name: str | None = None
+    """Once it is there."""
+    refused: bool = False
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A batch in the making."""
+
+    left: dict[str, int]
+    room: Counter[int]
+    """By group: places that nobody of this batch has taken."""
+    nodes: dict[int, None] = field(default_factory=dict)
+    """In the order in which they came."""
+    opened: list[int] = field(default_factory=list)
+    gain: float = 0.0
+
+
+class Pursuit:
+    """A target on its way."""
+
+    def __init__(self, fleet: Fleet, target: TargetFleet, *, spot_to_spot: bool) -> None:
+        problem = fleet.problem
+        self.fleet = fleet
+        self.going: set[int] = set(target.gone)
+        self.new = [
+            NewNode(machine.number, machine.guests, float(problem.kinds.price[machine.number]))
+            for machine in target.new
+        ]
+        self._spot_to_spot = spot_to_spot
+        self._places: defaultdict[int, Counter[Place]] = defaultdict(Counter)
+        self._room: Counter[int] = Counter()
+        for machine in target.hosts:
+            for group, count in machine.guests.items():
+                self._places[group][machine.number] += count
+                self._room[group] += count
+        self._offered_by: defaultdict[int, list[int]] = defaultdict(list)
+        for number, new in enumerate(self.new):
+            for group, count in new.guests.items():
+                self._places[group][-1 - number] += count
+                self._offered_by[group].append(number)
+        self._needs = {node: problem.pods_on(node) for node in target.gone}
+        self._domains = _Domains(problem, problem.spreads.present.astype(np.int64))
+
+    # -- the next batch ------------------------------------------------------------------------------------------
+
+    def next_batch(self, ready: Mapping[int, Candidate], left: Mapping[str, int]) -> Batch | None:
+        """Nodes to remove next among those that may go now; `left`: how many of each pool."""
+        price = self.fleet.problem.nodes.price
+        evictions = {node: sum(self._needs[node].values()) for node in ready}
+        order = sorted(ready, key=lambda node: (-price[node] / (1 + evictions[node]), node))
+        draft = _Draft(dict(left), self._room.copy())
+        self._sweep(draft, order, ready)
+        if draft.nodes:
+            return Batch(tuple(draft.nodes), ())
+        for start in self._starts(order):
+            draft = _Draft(dict(left), self._room.copy())
+            if self._grow(draft, start, order, ready):
+                return Batch(tuple(draft.nodes), tuple(draft.opened))
+        return None
+
+    def _sweep(self, draft: _Draft, order: Iterable[int], ready: Mapping[int, Candidate]) -> None:
+        """Add all nodes whose pods have places."""
+        for node in order:
+            if len(draft.nodes) >= MOST_TOGETHER:
+                break
+            if node not in draft.nodes and self._has_places(draft, node) and not self._rebuilds(draft.opened, node):
+                self._add(draft, node, ready[node])
+
+    def _has_places(self, draft: _Draft, node: int) -> bool:
+        return all(draft.room[group] >= count for group, count in self._needs[node].items())
+
+    def _rebuilds(self, opened: Iterable[int], node: int) -> bool:
+        """Whether one of the new nodes is what a node is already, and no cheaper."""
+        nodes, kinds = self.fleet.problem.nodes, self.fleet.problem.kinds
+        return any(
+            kinds.machine[self.new[number].kind] == nodes.machine[node]
+            and self.new[number].price > nodes.price[node] - HAIR
+            for number in opened
+        )
+
+    def _add(self, draft: _Draft, node: int, candidate: Candidate) -> bool:
+        """Add a node to a draft, if budgets let one more of its pool go."""
+        if draft.left.get(candidate.pool_name, 0) <= 0:
+            return False
+        draft.left[candidate.pool_name] -= 1
+        draft.room.subtract(self._needs[node])
+        draft.nodes[node] = None
+        draft.gain += float(self.fleet.problem.nodes.price[node])
+        return True
+
+    def _starts(self, order: Sequence[int]) -> list[int]:
+        """Nodes to begin with: those for which the new nodes that they need cost least beside what they save."""
+        price = self.fleet.problem.nodes.price
+        rated = []
+        for node in order:
+            opened = self._needed(self._room, (), node)
+            if opened is not None:
+                rated.append((sum(self.new[number].price for number in opened) - float(price[node]), node))
+        return [node for _, node in sorted(rated)[:_STARTS]]
+
+    def _needed(self, room: Mapping[int, int], opened: Sequence[int], node: int) -> list[int] | None:
+        """The new nodes to open so that a node can go; None if not even all of them would do."""
+        missing = {group: count - room[group] for group, count in self._needs[node].items() if count > room[group]}
+        chosen: list[int] = []
+        while missing:
+            offers: Counter[int] = Counter()
+            for group, count in missing.items():
+                for number in self._offered_by[group]:
+                    new = self.new[number]
+                    if new.name is None and not new.refused and number not in opened and number not in chosen:
+                        offers[number] += min(count, new.guests[group])
+            if not offers:
+                return None
+            best = min(offers, key=lambda number: (-offers[number] / max(self.new[number].price, HAIR), number))
+            chosen.append(best)
+            for group, count in self.new[best].guests.items():
+                if group in missing:
+                    missing[group] -= count
+                    if missing[group] <= 0:
+                        del missing[group]
+        return chosen
+
+    def _grow(self, draft: _Draft, start: int, order: Sequence[int], ready: Mapping[int, Candidate]) -> bool:
+        """Add nodes, and open new ones for them, until what goes costs more than what comes."""
+        node: int | None = start
+        while node is not None and len(draft.opened) < _MOST_OPENED and len(draft.nodes) < MOST_TOGETHER:
+            needed = self._needed(draft.room, draft.opened, node)
+            if needed is None or not self._add(draft, node, ready[node]):
+                return False
+            for number in needed:
+                draft.opened.append(number)
+                draft.room.update(self.new[number].guests)
+                draft.gain -= self.new[number].price
+            if any(self._rebuilds(draft.opened, other) for other in draft.nodes):
+                return False
+            self._sweep(draft, order, ready)
+            if draft.gain > HAIR and self._may_be_spot(draft):
+                return True
+            node = self._next(draft, order, ready)
+        return False
+
+    def _next(self, draft: _Draft, order: Sequence[int], ready: Mapping[int, Candidate]) -> int | None:
+        """The node to go on with: the one that adds most, or costs least."""
+        best, most, looked = None, -np.inf, 0
+        for node in order:
+            if node in draft.nodes or draft.left.get(ready[node].pool_name, 0) <= 0:
+                continue
+            needed = self._needed(draft.room, draft.opened, node)
+            if needed is None or self._rebuilds([*draft.opened, *needed], node):
+                continue
+            gain = float(self.fleet.problem.nodes.price[node]) - sum(self.new[number].price for number in needed)
+            if gain > most:
+                best, most = node, gain
+            looked += 1
+            if looked >= _LOOK_AHEAD:
+                break
+        return best
+
+    def _may_be_spot(self, draft: _Draft) -> bool:
+        """Whether spot nodes may come: not if only spot nodes go, unless the feature gate is on."""
+        problem = self.fleet.problem
+        if self._spot_to_spot or not any(problem.kinds.spot[self.new[number].kind] for number in draft.opened):
+            return True
+        return not all(problem.nodes.spot[node] for node in draft.nodes)
+
+    # -- where pods go -------------------------------------------------------------------------------------------
+
+    def destinations(self, batch: Batch, ready: Mapping[int, Candidate]) -> dict[int, Place]:
+        """By row of a pod the place that it is to have."""
+        taken: defaultdict[int, Counter[Place]] = defaultdict(Counter)
+        domains = self._domains.copy()
+        for node in batch.nodes:
+            domains.leave(self._needs[node], node)
+        chosen = {}
+        for row in (row for node in batch.nodes for row in ready[node].pods):
+            group = self.fleet.group_of[row]
+            place = self._place(group, batch.opened, taken[group], domains)
+            if place is not None:
+                taken[group][place] += 1
+                domains.count(group, self._domains_of(place), 1)
+                chosen[row] = place
+        return chosen
+
+    def _domains_of(self, place: Place) -> Array:
+        problem = self.fleet.problem
+        domains: Array = problem.nodes.domain[place] if place >= 0 else problem.kinds.domain[self.new[-1 - place].kind]
+        return domains
+
+    def _place(
+        self, group: int, opened: Sequence[int], taken: Mapping[Place, int], domains: "_Domains"
+    ) -> Place | None:
+        places = (
+            place
+            for place, count in self._places[group].items()
+            if count > taken.get(place, 0)
+            and (place >= 0 or self.new[-1 - place].name is not None or -1 - place in opened)
+        )
+        if not domains.matter(group):
+            return next(places, None)
+        return min(places, key=lambda place: (domains.crowd(group, self._domains_of(place)), -place), default=None)
+
+    # -- what has happened ---------------------------------------------------------------------------------------
+
+    def settle(self, batch: Batch, came: Mapping[int, Mapping[Place, int]]) -> None:
+        """A batch will be carried out, and so many pods of each group come to each place."""
+        for number in batch.opened:
+            self._room.update(self.new[number].guests)
+        for node in batch.nodes:
+            self._domains.leave(self._needs[node], node)
+        for group, places in came.items():
+            for place, count in places.items():
+                self._domains.count(group, self._domains_of(place), count)
+                used = min(count, self._places[group][place])
+                self._places[group][place] -= used
+                self._room[group] -= used
+        self.going.difference_update(batch.nodes)
+
+
+class _Domains:
+    """How many pods each domain has of those that rules count."""
+
+    def __init__(self, problem: FleetProblem, counts: Array) -> None:
+        self._problem = problem
+        self._counts = counts
+
+    def copy(self) -> "_Domains":
+        return _Domains(self._problem, self._counts.copy())
+
+    def matter(self, group: int) -> bool:
+        """Whether a group has rules about domains."""
+        start = self._problem.spreads.owned.start
+        return bool(start[group] < start[group + 1])
+
+    def count(self, group: int, domains: Array, change: int) -> None:
+        spreads = self._problem.spreads
+        for rule in spreads.counts.row(group).tolist():
+            domain = int(domains[spreads.key[rule]])
+            if domain >= 0:
+                self._counts[rule, domain] += change
+
+    def leave(self, pods: Mapping[int, int], node: int) -> None:
+        """Pods leave a node."""
+        for group, count in pods.items():
+            self.count(group, self._problem.nodes.domain[node], -count)
+
+    def crowd(self, group: int, domains: Array) -> int:
+        """How many pods the domains have that the group's own rules about spread count."""
+        spreads = self._problem.spreads
+        own = [rule for rule in spreads.owned.row(group).tolist() if spreads.mode[rule] == SPREAD]
+        places = [(rule, int(domains[spreads.key[rule]])) for rule in own]
+        return sum(int(self._counts[rule, domain]) for rule, domain in places if domain >= 0)

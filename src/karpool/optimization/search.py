@@ -1,0 +1,235 @@
+"""A search for the cheapest fleet that holds the same pods: ruin and recreate, seeded and counted in moves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.optimization.kernels.ruin import Best, improve, start_anew
+from karpool.optimization.kernels.state import CLOSED, Fixed, State
+from karpool.optimization.problem import FleetProblem
+
+_SLOTS: Final = 128
+"""How many groups of guests a machine can have."""
+_CHUNK: Final = 500
+_HEAT: Final = 0.05
+"""How much worse a fleet may be at first to be accepted now and then, as a share of the usual price of a machine."""
+_COOLING: Final = 40.0
+_COPIES_WITHOUT_RULE: Final = 1 << 20
+
+Watch = Callable[[int, float], bool]
+"""Told after each part of the work how many moves were made and what the best fleet costs; whether to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A new machine of a target, or a node that stays: its number, and how many guests of each group it gets."""
+
+    number: int
+    guests: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFleet:
+    """Which nodes go, which kinds of machines come, and where guests sit."""
+
+    gone: tuple[int, ...]
+    hosts: tuple[Machine, ...]
+    """Nodes of today that stay and get guests."""
+    new: tuple[Machine, ...]
+    """New machines, each with the number of its kind."""
+    price: float
+    """$/h of all machines."""
+    cost: float
+    """The price, and what the evictions count."""
+
+
+def search(
+    problem: FleetProblem,
+    *,
+    eviction_price: float,
+    seed: int,
+    moves: int,
+    usable: Array | None = None,
+    anew: bool = False,
+    watch: Watch | None = None,
+) -> TargetFleet:
+    """The cheapest fleet that so many moves find.
+
+    `usable`: (signatures, kinds) narrows what may be bought; `anew`: begin with a fleet in which everything is placed
+    anew, instead of today's.
+    """
+    fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable)
+    state = _state(problem)
+    best = Best(
+        kept=state.kept.copy(),
+        kind=state.kind.copy(),
+        guest_group=state.guest_group.copy(),
+        guest_count=state.guest_count.copy(),
+        guests=state.guests.copy(),
+        cost=state.cost.copy(),
+    )
+    random = np.array([_scrambled(seed)], dtype=np.uint64)
+    if problem.nodes.searchable.any():
+        prices = problem.nodes.price[problem.nodes.searchable]
+        heat = max(_HEAT * float(np.median(prices)), 1e-6)
+        if anew:
+            start_anew(fixed, state, best, random)
+        for first in range(0, moves, _CHUNK):
+            last = min(first + _CHUNK, moves)
+            improve(fixed, state, best, random, first, last, moves, heat, heat / _COOLING)
+            if watch is not None and not watch(last, float(best.cost[0])):
+                break
+
+    return _target(problem, best)
+
+
+def _scrambled(seed: int) -> int:
+    """A seed as the start of the random numbers, never 0."""
+    mixed = (seed + 0x9E3779B97F4A7C15) % 2**64
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB % 2**64
+    return (mixed ^ (mixed >> 31)) or 1
+
+
+def _least_values(problem: FleetProblem) -> Array:
+    """What one pod of each group costs at least: its largest share of the best machine that it suits."""
+    kinds, groups = problem.kinds, problem.groups
+    values = np.full(len(groups.signature), np.inf)
+    for kind in range(len(kinds.price)):
+        room = np.maximum(kinds.room[kind], 1)
+        share = (groups.requests / room).max(axis=1)
+        suited = (problem.suits_kind[groups.signature, kind] != 0) & (share <= 1)
+        values = np.where(suited, np.minimum(values, share * kinds.price[kind]), values)
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _fixed(problem: FleetProblem, eviction_price: float, usable: Array) -> Fixed:
+    groups, nodes, kinds = problem.groups, problem.nodes, problem.kinds
+    values = _least_values(problem)
+    rows = np.repeat(np.arange(len(nodes.price)), np.diff(nodes.pods.start))
+    weights = np.bincount(rows, groups.weight[nodes.pods.items] * nodes.pod_count, minlength=len(nodes.price))
+    worth = np.bincount(rows, values[nodes.pods.items] * nodes.pod_count, minlength=len(nodes.price))
+    unit = np.maximum(np.median(kinds.room, axis=0) if len(kinds.price) else nodes.free.max(axis=0), 1.0)
+    fixed = Fixed(
+        requests=groups.requests,
+        size=groups.requests / unit,
+        unit=unit,
+        signature=groups.signature,
+        exempt=groups.exempt,
+        value=values.astype(np.float64),
+        copies=_copies(problem),
+        node_price=nodes.price,
+        searchable=nodes.searchable,
+        takes=nodes.takes,
+        shape=nodes.shape,
+        node_domain=nodes.domain,
+        node_pool=nodes.pool,
+        node_capacity=nodes.capacity,
+        node_value=worth,
+        node_weight=eviction_price * weights,
+        pods_start=nodes.pods.start,
+        pods_group=nodes.pods.items,
+        pods_count=nodes.pod_count,
+        kind_price=kinds.price,
+        room=kinds.room,
+        kind_domain=kinds.domain,
+        kind_pool=kinds.pool,
+        kind_capacity=kinds.capacity,
+        kind_usable=usable,
+        suits_shape=problem.suits_shape,
+        caps_start=problem.hosts.caps.start,
+        caps_row=problem.hosts.caps.items,
+        caps_most=problem.hosts.most,
+        host_start=problem.hosts.counts.start,
+        host_row=problem.hosts.counts.items,
+        owned_start=problem.spreads.owned.start,
+        owned_rule=problem.spreads.owned.items,
+        counts_start=problem.spreads.counts.start,
+        counts_rule=problem.spreads.counts.items,
+        rule_key=problem.spreads.key,
+        rule_mode=problem.spreads.mode,
+        rule_skew=problem.spreads.skew,
+        rule_least_domains=problem.spreads.least_domains,
+        rule_eligible=problem.spreads.eligible,
+    )
+    # One signature for the kernels, whatever the arrays were cut from.
+    return Fixed(*(np.ascontiguousarray(array, dtype=_dtype(array)) for array in fixed))
+
+
+def _dtype(array: Array) -> type[np.number[Any]]:
+    """The type of an array as kernels are compiled for it."""
+    if array.dtype.kind == "f":
+        return np.float64
+    whole: dict[int, type[np.number[Any]]] = {1: np.uint8, 4: np.int32, 8: np.int64}
+    return whole[array.dtype.itemsize]
+
+
+def _copies(problem: FleetProblem) -> Array:
+    """How many pods of a group fit on one machine by the group's own rules about hosts."""
+    hosts = problem.hosts
+    copies = np.full(len(problem.groups.signature), _COPIES_WITHOUT_RULE, dtype=np.int64)
+    for group in range(len(copies)):
+        own = set(hosts.counts.row(group).tolist())
+        for row, most in zip(hosts.caps.row(group).tolist(), _most(problem, group), strict=True):
+            if row in own:
+                copies[group] = min(copies[group], most + 1)
+    return np.maximum(copies, 1)
+
+
+def _most(problem: FleetProblem, group: int) -> list[int]:
+    start = problem.hosts.caps.start
+    values: list[int] = problem.hosts.most[start[group] : start[group + 1]].tolist()
+    return values
+
+
+def _state(problem: FleetProblem) -> State:
+    nodes = problem.nodes
+    count, resources = nodes.free.shape
+    searchable = int(nodes.searchable.sum())
+    machines = count + 2 * searchable + 16
+    groups = len(problem.groups.signature)
+    slots = min(_SLOTS, max(groups, 1))
+    free = np.zeros((machines, resources), dtype=np.int64)
+    free[:count] = nodes.free
+    on_host = np.zeros((machines, max(len(problem.hosts.present), 1)), dtype=np.int32)
+    on_host[:count, : len(problem.hosts.present)] = problem.hosts.present.T
+    pods = int(nodes.pod_count.sum())
+    return State(
+        kept=np.ones(count, dtype=np.uint8),
+        kind=np.full(machines, CLOSED, dtype=np.int32),
+        free=free,
+        on_host=on_host,
+        in_domain=np.array(problem.spreads.present, dtype=np.int32, order="C"),
+        guest_group=np.zeros((machines, slots), dtype=np.int32),
+        guest_count=np.zeros((machines, slots), dtype=np.int32),
+        guests=np.zeros(machines, dtype=np.int32),
+        waiting=np.zeros(groups, dtype=np.int64),
+        waiting_in_rule=np.zeros(len(problem.spreads.key), dtype=np.int64),
+        pool_left=np.array(problem.pools.left, dtype=np.float64, order="C"),
+        log=np.zeros((6 * pods + 6 * machines + 4 * len(problem.kinds.price) + 64, 3), dtype=np.int64),
+        steps=np.zeros(1, dtype=np.int64),
+        cost=np.array([problem.price]),
+    )
+
+
+def _target(problem: FleetProblem, best: Best) -> TargetFleet:
+    count = len(problem.nodes.price)
+
+    def guests(machine: int) -> dict[int, int]:
+        used = int(best.guests[machine])
+        groups, counts = best.guest_group[machine, :used].tolist(), best.guest_count[machine, :used].tolist()
+        return dict(sorted(zip(groups, counts, strict=True)))
+
+    gone = np.flatnonzero(best.kept == 0)
+    new = [int(machine) for machine in np.flatnonzero(best.kind != CLOSED)]
+    kinds = best.kind[new]
+    return TargetFleet(
+        gone=tuple(gone.tolist()),
+        hosts=tuple(Machine(node, guests(node)) for node in np.flatnonzero(best.guests[:count]).tolist()),
+        new=tuple(Machine(int(best.kind[machine]), guests(machine)) for machine in new),
+        price=float(problem.price - problem.nodes.price[gone].sum() + problem.kinds.price[kinds].sum()),
+        cost=float(best.cost[0]),
+    )
