@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpool.controller.destinations import Destinations
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
 from karpool.disruption.command import Cause, Command
@@ -35,6 +36,7 @@ class DisruptionController:
         self._seen = -1
         self._idle_until: datetime | None = None
         self._memo: Memo | None = None
+        self._destinations = Destinations(session.store)
 
     def start(self) -> None:
         """Begin to poll."""
@@ -100,13 +102,15 @@ class DisruptionController:
     def _policies(self, now: datetime) -> Policies:
         session, under_way = self.session, self.lifecycle.under_way()
         # A search counts on the room that earlier commands have for their pods.
-        expected = awaited_nodes if session.settings.search == GLOBAL else waiting_replacements
+        searched = session.settings.search == GLOBAL
+        expected = awaited_nodes if searched else waiting_replacements
         return Policies(
             pools={pool.name: pool for pool in session.cluster_state.pools()},
             pdbs=session.pdb_source.pdbs(),
             settings=session.settings,
             in_command=nodes_in_commands(under_way),
             nominated=nominated(session.state, self.store.claims.get, now) | expected(under_way),
+            destinations=self._destinations.by_pod() if searched else {},
         )
 
     def _next_change(self, opening: datetime | None) -> datetime:
@@ -130,6 +134,7 @@ class DisruptionController:
                 continue
             for observer in session.observers:
                 observer.command_started(command)
+            self._destinations.started(command, actions)
             session.execute(actions, in_order=True)
             session.state = nominate(session.state, sorted(destinations(command)), now, session.execution)
         self._backoff = self._poll / 2

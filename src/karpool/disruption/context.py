@@ -36,6 +36,7 @@ from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.packing.candidate_pods import CandidatePods
+from karpool.packing.directions import Directions
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.kernels.scan import EXEMPT, PATIENT
@@ -82,6 +83,8 @@ class Policies:
     """Nodes of commands that are under way."""
     nominated: frozenset[str] = frozenset()
     """Nodes that pods are expected on."""
+    destinations: Mapping[str, str] = field(default_factory=dict)
+    """By key of a pod that leaves a node of such a command: the node that it is going to."""
 
 
 class Memo:
@@ -217,7 +220,8 @@ class DecisionContext:
             return
         with self.engine.what_if() as trial:
             trial.uncount(list(moving))
-            placement = trial.place(rows, exempt=[True] * len(rows), existing_only=True)
+            directions = self._decided(moving)
+            placement = trial.place(rows, exempt=[True] * len(rows), existing_only=True, directions=directions)
             targets = dict(zip(placement.pods, placement.targets, strict=True))
         self.unplaced += [row for row in waiting if targets[row] == UNPLACED]
         for listed, expected in ((waiting, self.pending), (moving, self.leaving)):
@@ -225,6 +229,14 @@ class DecisionContext:
                 if targets[row] != UNPLACED:
                     expected.add(pods.get(row).key)
                     self.snapshot.move(row, nodes.get(targets[row]).name)
+
+    def _decided(self, moving: Collection[int]) -> Directions | None:
+        """Where pods that leave are sent, as far as it is known."""
+        decided, pods, nodes = self.policies.destinations, self.snapshot.pods, self.snapshot.nodes.rows
+        if not decided:
+            return None
+        names = {row: decided[key] for row in moving if (key := pods.get(row).key) in decided}
+        return Directions((), {row: nodes[name] for row, name in names.items() if name in nodes}, every_level=True)
 
     def expected(self, pod: Pod) -> bool:
         """Whether a pod is not on its node yet: it is only expected there."""

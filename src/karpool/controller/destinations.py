@@ -1,0 +1,38 @@
+"""Where pods of commands that are under way are going; a new session does not know, and has the engine guess."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from karpool.controller.store import ClusterStore
+from karpool.disruption.command import Command
+from karpool.execution.actions import Action, CreateClaim
+
+
+class _Move(NamedTuple):
+    source: str
+    target: str
+
+
+class Destinations:
+    """The moves of the commands that this session has started."""
+
+    def __init__(self, store: ClusterStore) -> None:
+        self._store = store
+        self._moves: dict[str, _Move] = {}
+
+    def started(self, command: Command, actions: Sequence[Action]) -> None:
+        """Note where a command moves its pods; its actions tell the names of its replacements."""
+        claims = [action.claim.name for action in actions if isinstance(action, CreateClaim)]
+        for move in command.moves:
+            if move.source is not None:
+                target = move.target if isinstance(move.target, str) else claims[move.target]
+                self._moves[move.pod] = _Move(move.source, target)
+
+    def by_pod(self) -> dict[str, str]:
+        """By key of a pod: the name of the node that it is going to; forgotten when the node that it leaves is gone."""
+        self._moves = {pod: move for pod, move in self._moves.items() if move.source in self._store.nodes}
+        return {pod: self._node(move.target) for pod, move in self._moves.items()}
+
+    def _node(self, target: str) -> str:
+        claim = self._store.claims.get(target)
+        return target if claim is None else claim.status.node_name or target
