@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from tests.optimization.tiny import Kind, Node, Pod, Tiny, tiny_fleets
 
-from karpool.optimization import relaxation
+from karpool.optimization import classes, relaxation
 from karpool.optimization.bound import lower_bound
 from karpool.optimization.proof import InvalidProofError
 from karpool.optimization.verify import verify
@@ -145,7 +145,7 @@ def test_taking_pods_and_nodes_together_only_loosens_the_bound(monkeypatch: pyte
     )
     problem = Tiny(groups, nodes, (Kind(1.0, (10, 10)), Kind(1.7, (20, 18))), caps={1: 1, 5: 1}).problem()
     exact = lower_bound(problem)
-    monkeypatch.setattr(relaxation, "_MOST_CLASSES", most)
+    monkeypatch.setattr(classes, "_MOST_CLASSES", most)
     monkeypatch.setattr(relaxation, "_MOST_CLUSTERS", most)
     rough = lower_bound(problem)
     assert 0.5 * exact.price < rough.price <= exact.price + 1e-6

@@ -124,6 +124,7 @@ class Tiny:
                 least_domains=np.zeros(0, dtype=np.int32),
                 present=np.zeros((0, 0), dtype=np.int32),
                 eligible=np.zeros((0, 0), dtype=np.bool_),
+                steady=np.zeros(0, dtype=np.bool_),
             ),
             pools=Pools(allowance=np.array([100]), left=np.full((1, width), np.inf)),
             suits_shape=suits,

@@ -95,7 +95,7 @@ class _Builder:
             nodes=self._nodes(rows, nodes, movable, columns, groups.modelled),
             kinds=kinds.kinds,
             hosts=self._hosts(rows),
-            spreads=self._spreads(),
+            spreads=self._spreads([node for node, may_go in zip(nodes, movable.tolist(), strict=True) if may_go]),
             pools=self._pools(columns),
             suits_shape=with_unions(snapshot.shapes.suits[: len(snapshot.classes.signatures)], unions),
             suits_kind=with_unions(kinds.suits, unions),
@@ -262,7 +262,7 @@ class _Builder:
             present=present.astype(np.int32),
         )
 
-    def _spreads(self) -> SpreadRules:
+    def _spreads(self, movable: list[Candidate]) -> SpreadRules:
         topology, tables = self._snapshot.topology, self._context.engine.tables
         rules: dict[int, int] = {}
         owned = [
@@ -291,7 +291,29 @@ class _Builder:
             least_domains=topology.min_domains[groups].astype(np.int32),
             present=np.ascontiguousarray(present),
             eligible=known & (tables.group_admits[groups][:, :width] != 0),
+            steady=self._steady(groups, movable) & (~known | (tables.pool_known[groups][:, :width] != 0)).all(axis=1),
         )
+
+    def _steady(self, groups: Array, movable: list[Candidate]) -> Array:
+        """(rules,) whether the pods that count and may move all obey the rule, and none of them is lost or not seen."""
+        snapshot, topology = self._snapshot, self._snapshot.topology
+        pods, shapes = snapshot.pods, snapshot.shapes
+        if self._context.engine.tables.pools.types.reserved:  # a zone may be gone when its reservation is used up
+            return np.zeros(len(groups), dtype=np.bool_)
+        unsteady: set[int] = set()
+        for class_, labels, _, _ in self._numbers:
+            unsteady.update(set(self._counting(class_, labels)) - self._required(class_, labels))
+        for node in movable:
+            moving = set(self._movers(node))
+            shape, domain = int(snapshot.nodes.shape[node.row]), snapshot.nodes.domain[node.row]
+            lost = [row for row in snapshot.pods_on(node.row) if row not in moving or not pods.counted[row]]
+            kinds = {(int(pods.class_of[row]), int(pods.labels_of[row])) for row in lost}
+            unsteady.update(group for kind in kinds for group in self._counting(*kind))
+            kinds = {(int(pods.class_of[row]), int(pods.labels_of[row])) for row in moving}
+            for group in {group for kind in kinds for group in self._counting(*kind)}:
+                if domain[topology.key[group]] < 0 or not shapes.seen_by[topology.filter[group], shape]:
+                    unsteady.add(group)
+        return np.array([group not in unsteady for group in groups.tolist()], dtype=np.bool_)
 
     def _pools(self, columns: Array) -> Pools:
         context, engine = self._context, self._context.engine

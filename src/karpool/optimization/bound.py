@@ -13,7 +13,7 @@ import numpy as np
 from karpool.cluster.arrays import Array
 from karpool.optimization.items import Items
 from karpool.optimization.problem import FleetProblem
-from karpool.optimization.proof import Proof, repaired, total
+from karpool.optimization.proof import Proof, Worth, repaired, total
 from karpool.optimization.relaxation import Duals, Relaxation
 
 
@@ -48,21 +48,21 @@ def lower_bound(problem: FleetProblem) -> Bound:
         return _nothing_to_move(problem, items)
     relaxation = Relaxation(problem, items)
     duals = relaxation.solve()
-    value, rates = repaired(problem, items, relaxation.kinds, duals.value, duals.kind_rates)
-    gain = relaxation.kinds.worth(items, value, rates) - problem.kinds.price
-    price = total(problem, items, value, duals.node_rates, gain)
-    proof = Proof(value[items.of_group], rates, duals.node_rates)
+    worth, rates, gain = repaired(problem, items, relaxation.kinds, duals.worth, duals.kind_rates)
+    free = relaxation.nodes.worth(items, worth.value, worth.premium, duals.node_rates)
+    price = total(problem, items, worth, free, gain)
+    proof = worth.proof(problem, items, rates, duals.node_rates)
     return Bound(price, "LP", proof, _launches(problem, items, duals))
 
 
 def _nothing_to_move(problem: FleetProblem, items: Items) -> Bound:
     """Only empty nodes may go, if any."""
-    zero = Proof(
-        np.zeros(len(problem.groups.signature)), np.zeros(problem.kinds.room.shape), np.zeros(problem.nodes.free.shape)
-    )
+    nothing = Worth(np.zeros(len(items.count)), np.zeros(items.spreading.least.shape))
+    rates = np.zeros(problem.nodes.free.shape)
+    zero = nothing.proof(problem, items, np.zeros(problem.kinds.room.shape), rates)
     empty = np.zeros(0, dtype=np.int64)
     nobody = Launches(np.zeros(len(problem.kinds.price)), empty, empty, np.zeros(0))
-    price = total(problem, items, np.zeros(len(items.count)), zero.node_rates, -problem.kinds.price)
+    price = total(problem, items, nothing, np.zeros(len(rates)), -problem.kinds.price)
     return Bound(price, "LP", zero, nobody)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from karpool.cluster.arrays import Array
 from karpool.optimization.problem import FleetProblem
+from karpool.optimization.spread import Spreading
 
 _AT_ONCE: Final = 4_000_000
 """How many pairs of a machine and an item are worked out together: a matter of memory."""
@@ -16,7 +17,7 @@ NO_LIMIT: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Groups whose pods need the same of a machine, taken together; those with rules about one host stay apart."""
+    """Groups whose pods need the same of a machine, taken together; those with rules about other pods stay apart."""
 
     of_group: Array
     """(groups,) the item of each group."""
@@ -34,6 +35,9 @@ class Items:
     """Items with such rules, ..."""
     node_cap: Array
     """... and (nodes, these items) int32: how many more of their pods today's nodes may hold."""
+    rule: Array
+    """(items,) the place of their rule in `spreading`; -1 for those without."""
+    spreading: Spreading
 
     @classmethod
     def of(cls, problem: FleetProblem) -> "Items":
@@ -41,18 +45,22 @@ class Items:
         groups = problem.groups
         demanded = problem.pods_of(np.flatnonzero(problem.nodes.movable))
         caps = [_caps(problem, group) if demanded[group] else None for group in range(len(groups.signature))]
-        apart = [-1 if limits is None else number for number, limits in enumerate(caps)]
+        spreading = Spreading.of(problem, demanded)
+        capped = np.array([limits is not None for limits in caps], dtype=np.bool_)
+        alone = capped | (spreading.of_group >= 0)
+        apart = np.where(alone, np.arange(len(caps)), -1)
         key = np.column_stack((groups.requests, groups.loose_signature, groups.exempt, apart)).astype(np.int64)
         distinct, of_group = np.unique(key, axis=0, return_inverse=True)
         of_group = of_group.reshape(-1)
         width = groups.requests.shape[1]
         count = np.zeros(len(distinct), dtype=np.int64)
         np.add.at(count, of_group, demanded)
-        ruled = np.flatnonzero(distinct[:, width + 2] >= 0)
+        group = distinct[:, width + 2]
+        ruled = np.array([item for item, at in enumerate(group.tolist()) if at >= 0 and caps[at]], dtype=np.int64)
         cap = np.full(len(distinct), NO_LIMIT, dtype=np.int64)
         node_cap = np.full((len(problem.nodes.price), len(ruled)), NO_LIMIT, dtype=np.int32)
         for at, item in enumerate(ruled.tolist()):
-            limits = caps[int(distinct[item, width + 2])]
+            limits = caps[int(group[item])]
             if limits is not None:
                 cap[item], node_cap[:, at] = limits
         return cls(
@@ -64,6 +72,8 @@ class Items:
             cap=cap,
             ruled=ruled,
             node_cap=node_cap,
+            rule=np.where(group >= 0, spreading.of_group[group], -1) if caps else group,
+            spreading=spreading,
         )
 
     def on(self, problem: FleetProblem, nodes: Array) -> Array:
@@ -74,7 +84,7 @@ class Items:
         row = np.full(len(length), -1)
         row[nodes] = np.arange(len(nodes))
         wanted = row[of_node] >= 0
-        here = np.zeros((len(nodes), len(self.count)), dtype=np.int64)
+        here = np.zeros((len(nodes), len(self.count)), dtype=np.int32)
         np.add.at(here, (row[of_node[wanted]], self.of_group[pods.items[wanted]]), problem.nodes.pod_count[wanted])
         return here
 
@@ -109,10 +119,12 @@ class Machines:
     """(machines, resources) int64: not below 0, and not above what all pods that may be there ask for together."""
     most: Array
     """(machines, items) how many pods of the item rules allow there; 0 where the machine does not suit them."""
+    domain: Array
+    """(machines, keys) the domain of each topology key, -1 if it has none."""
 
     def part(self, machines: Array) -> "Machines":
         """Some of the machines."""
-        return Machines(self.room[machines], self.most[machines])
+        return Machines(self.room[machines], self.most[machines], self.domain[machines])
 
     def copies(self, items: Items) -> Array:
         """(machines, items) the most pods of an item alone that machines hold."""
@@ -124,19 +136,32 @@ class Machines:
             most[:, asking] = np.minimum(most[:, asking], fitting)
         return most
 
-    def worth(self, items: Items, value: Array, rates: Array) -> Array:
+    def worth(self, items: Items, value: Array, premium: Array, rates: Array) -> Array:
         """(machines,) the most that pods on a machine can be worth, as far as `rates` for its room show.
 
-        Pods of value `value` pay `rates` for what they take, which is all of the room at most; what they are worth
-        beyond that counts for as many copies as fit.
+        Pods of value `value`, and with a spread rule `premium` for their domain, pay `rates` for what they take, which
+        is all of the room at most; what they are worth beyond that counts for as many copies as fit.
         """
         found: Array = (rates * self.room).sum(axis=1)
         step = max(1, _AT_ONCE // max(1, len(items.count)))
         for start in range(0, len(found), step):
             part = np.arange(start, min(start + step, len(found)))
-            beyond = np.maximum(0.0, value[None, :] - rates[part] @ items.requests.T)
+            beyond = np.maximum(0.0, self._values(items, value, premium, part) - rates[part] @ items.requests.T)
             found[part] += (beyond * self.part(part).copies(items)).sum(axis=1)
         return found
+
+    def _values(self, items: Items, value: Array, premium: Array, part: Array) -> Array:
+        values = np.repeat(value[None, :], len(part), axis=0)
+        spread = np.flatnonzero(items.rule >= 0)
+        if len(spread):
+            rule = items.rule[spread]
+            values[:, spread] += in_domain(premium)[rule, self.domain[part][:, items.spreading.key[rule]]]
+        return values
+
+
+def in_domain(premium: Array) -> Array:
+    """(used, domains and one more) premiums by domain; what has no domain, -1, finds the highest."""
+    return np.column_stack((premium, premium.max(axis=1))) if premium.size else premium
 
 
 def _asked(most: Array, items: Items) -> Array:
@@ -150,7 +175,7 @@ def kinds_as_machines(problem: FleetProblem, items: Items) -> Machines:
     """New nodes as places for pods."""
     suits = problem.suits_kind[items.signature].T != 0
     most = np.where(suits, np.minimum(items.count, items.cap), 0).astype(np.int32)
-    return Machines(np.minimum(problem.kinds.room, _asked(most, items)), most)
+    return Machines(np.minimum(problem.kinds.room, _asked(most, items)), most, problem.kinds.domain)
 
 
 def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
@@ -160,11 +185,12 @@ def nodes_as_machines(problem: FleetProblem, items: Items) -> Machines:
     ready yet: such nodes are no obstacle in a bound.
     """
     nodes = problem.nodes
-    suits = problem.suits_shape[items.signature][:, nodes.shape].T != 0
+    suits = (problem.suits_shape.T[:, items.signature] != 0)[nodes.shape]
     open_ = suits & ((nodes.takes > 0)[:, None] | items.exempt[None, :])
     # A node's own pods are no guests.
-    own = items.on(problem, np.arange(len(nodes.price)))
-    others = items.count - np.where(nodes.movable[:, None], own, 0)
-    most = np.where(open_, others, 0).astype(np.int32)
+    most = np.repeat(items.count.astype(np.int32)[None, :], len(nodes.price), axis=0)
+    movable = np.flatnonzero(nodes.movable)
+    most[movable] -= items.on(problem, movable)
+    most[~open_] = 0
     most[:, items.ruled] = np.minimum(most[:, items.ruled], items.node_cap)
-    return Machines(np.clip(nodes.free, 0, _asked(most, items)), most)
+    return Machines(np.clip(nodes.free, 0, _asked(most, items)), most, nodes.domain)

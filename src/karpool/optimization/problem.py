@@ -144,6 +144,9 @@ class SpreadRules:
     """(rules, domains) int32: what each domain counts today."""
     eligible: Array
     """(rules, domains) whether the domain is one of those whose least count matters."""
+    steady: Array
+    """(rules,) whether every pod that counts and may move obeys the rule, whatever preferences are given up, none is
+    lost with its node, and the eligible domains stay the same whatever comes and goes."""
 
 
 @dataclass(frozen=True, slots=True)

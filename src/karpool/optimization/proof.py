@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.optimization.items import Items, Machines, nodes_as_machines
+from karpool.optimization.items import Items, Machines, in_domain
 from karpool.optimization.problem import FleetProblem
 
 _ROUNDING: Final = 1e-12
@@ -28,43 +28,73 @@ class Proof:
 
     value: Array
     """(groups,) what one pod is worth, in $/h."""
+    premium: Array
+    """(spread rules, domains) what pods that obey the rule are worth more in a domain; less, if below 0."""
     kind_rates: Array
     """(kinds, resources) what each kind charges for a unit of its room."""
     node_rates: Array
     """(nodes, resources) what each of today's nodes charges for a unit of its free room."""
 
 
-def total(problem: FleetProblem, items: Items, value: Array, node_rates: Array, gain: Array) -> float:
-    """The price that values and rates prove; `gain`: what kinds are worth above their price."""
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What pods are worth, by item and by used spread rule."""
+
+    value: Array
+    premium: Array
+
+    def proof(self, problem: FleetProblem, items: Items, kind_rates: Array, node_rates: Array) -> Proof:
+        """The same by group and by rule, with what machines charge."""
+        premium = np.zeros(problem.spreads.present.shape)
+        premium[items.spreading.rules] = self.premium
+        return Proof(self.value[items.of_group], premium, kind_rates, node_rates)
+
+
+def total(problem: FleetProblem, items: Items, worth: Worth, free: Array, gain: Array) -> float:
+    """The price that values prove; `free`: what free room on nodes is worth; `gain`: kinds, above their price."""
     nodes = problem.nodes
-    free = nodes_as_machines(problem, items).worth(items, value, node_rates)
     fixed = ~nodes.movable
-    own = own_value(problem, value[items.of_group])
+    own = _own_value(problem, items, worth)
     kept = np.maximum(0.0, own + free - nodes.price)[nodes.movable]
     limited = np.isfinite(problem.kinds.most)
     bought = problem.kinds.most[limited] @ np.maximum(0.0, gain[limited])
-    paid, needed = nodes.price[fixed].sum(), items.count @ value
+    spreading, premium = items.spreading, worth.premium
+    spread = np.where(premium > 0, spreading.least, spreading.most) * premium
+    paid, needed = nodes.price[fixed].sum(), items.count @ worth.value
     # Sums of floats are a hair off, and a bound must not be above what its proof shows in exact numbers.
-    hair = _ROUNDING * (paid + needed + free.sum() + own.sum() + bought)
-    return float(paid + needed - free[fixed].sum() - kept.sum() - bought - hair)
+    hair = _ROUNDING * (paid + needed + free.sum() + np.abs(own).sum() + bought + np.abs(spread).sum())
+    return float(paid + needed + spread.sum() - free[fixed].sum() - kept.sum() - bought - hair)
 
 
-def own_value(problem: FleetProblem, value: Array) -> Array:
+def _own_value(problem: FleetProblem, items: Items, worth: Worth) -> Array:
     """(nodes,) what the pods of each node that may go are worth together."""
-    pods = problem.nodes.pods
-    each = value[pods.items] * problem.nodes.pod_count
-    return np.diff(np.concatenate(([0.0], np.cumsum(each)))[pods.start])
+    nodes = problem.nodes
+    item = items.of_group[nodes.pods.items]
+    each = worth.value[item]
+    spread = np.flatnonzero(items.rule[item] >= 0)
+    if len(spread):
+        of_entry = np.repeat(np.arange(len(nodes.price)), np.diff(nodes.pods.start))[spread]
+        rule = items.rule[item[spread]]
+        each[spread] += in_domain(worth.premium)[rule, nodes.domain[of_entry, items.spreading.key[rule]]]
+    return np.diff(np.concatenate(([0.0], np.cumsum(each * nodes.pod_count)))[nodes.pods.start])
 
 
-def repaired(problem: FleetProblem, items: Items, kinds: Machines, value: Array, rates: Array) -> tuple[Array, Array]:
-    """Values and rates of kinds lowered as little as it takes for no kind to be worth more than it costs."""
-    value, rates = value.copy(), np.maximum(0.0, rates)
-    worth = kinds.worth(items, value, rates)
+def repaired(
+    problem: FleetProblem, items: Items, kinds: Machines, worth: Worth, rates: Array
+) -> tuple[Worth, Array, Array]:
+    """Values and rates lowered so little that no kind is worth more than it costs; and what each is worth above it."""
+    value, premium, rates = worth.value.copy(), worth.premium.copy(), np.maximum(0.0, rates)
     limit = problem.kinds.price * (1.0 - _ROUNDING)
-    for kind in np.flatnonzero(np.isinf(problem.kinds.most) & (worth > limit)).tolist():
-        now = float(kinds.part(np.array([kind])).worth(items, value, rates[[kind]])[0])
+    found = kinds.worth(items, value, premium, rates)
+    for kind in np.flatnonzero(np.isinf(problem.kinds.most) & (found > limit)).tolist():
+        now = float(kinds.part(np.array([kind])).worth(items, value, premium, rates[[kind]])[0])
         if now > limit[kind]:
             share = limit[kind] / now
-            value[kinds.most[kind] > 0] *= share
+            there = np.flatnonzero(kinds.most[kind] > 0)
+            rules = np.unique(items.rule[there])
+            # Items that share a rule share its premiums.
+            value[np.union1d(there, np.flatnonzero(np.isin(items.rule, rules[rules >= 0])))] *= share
+            premium[rules[rules >= 0]] *= share
             rates[kind] *= share
-    return value, rates
+    gain = kinds.worth(items, value, premium, rates) - problem.kinds.price
+    return Worth(value, premium), rates, gain

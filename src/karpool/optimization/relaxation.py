@@ -10,24 +10,24 @@ from typing import Final
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.optimization.items import Items, Machines, kinds_as_machines, nodes_as_machines
+from karpool.optimization.classes import Classes
+from karpool.optimization.items import Items, kinds_as_machines, nodes_as_machines
 from karpool.optimization.problem import FleetProblem
-from karpool.optimization.programme import Programme
+from karpool.optimization.programme import Programme, Solved
+from karpool.optimization.proof import Worth
 
-_MOST_CLASSES: Final = 500
-_CLASS_STEPS: Final = (1.0, 1.1, 1.3, 1.6, 2.2, 4.0)
 _MOST_CLUSTERS: Final = 150
 _CLUSTER_STEPS: Final = (1.3, 1.6, 2.2, 4.0, 16.0, np.inf)
 _ROUNDS: Final = 12
 _SLACK: Final = 1e-6
+_WORTH_A_ROUND: Final = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class Duals:
     """What the programme makes of a fleet."""
 
-    value: Array
-    """(items,) what one pod is worth."""
+    worth: Worth
     kind_rates: Array
     """(kinds, resources) what kinds charge for their room."""
     node_rates: Array
@@ -39,40 +39,33 @@ class Duals:
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
-    """Items that the programme does not tell apart: the same needs, and about the same size."""
+class _Rows:
+    """Numbers of rows; those of classes come first."""
 
-    of_item: Array
-    requests: Array
-    count: Array
+    kinds: Array
+    """(kinds, resources)"""
+    clusters: Array
+    """(clusters, resources)"""
+    domains: Array
+    """(classes, domains), -1 for classes that are not spread."""
+    count: int
 
     @classmethod
-    def of(cls, items: Items) -> "Classes":
-        """Items as they are if there are not too many; else those that differ the least are taken together."""
-        demanded = items.count > 0
-        of_item = np.zeros(len(items.count), dtype=np.int64)
-        rough = np.column_stack((items.signature, items.exempt, np.minimum(items.cap, items.count)))
-        exact = np.column_stack((rough, items.requests, np.arange(len(rough)) * (items.cap < items.count)))
-        keys = [exact, np.column_stack((rough[:, :2], items.cap < items.count, items.requests))]
-        for step in _CLASS_STEPS[1:]:
-            size = np.floor(np.log1p(items.requests) / np.log(step))
-            keys.append(np.column_stack((rough[:, :2], items.cap < items.count, size)).astype(np.int64))
-        for key in keys:
-            distinct, found = np.unique(key[demanded], axis=0, return_inverse=True)
-            of_item[demanded] = found.reshape(-1)
-            if len(distinct) <= _MOST_CLASSES:
-                break
-        count = np.bincount(of_item, items.count).astype(np.int64)
-        requests = np.column_stack(
-            [np.bincount(of_item, items.count * asked) / np.maximum(1, count) for asked in items.requests.T]
-        )
-        return cls(of_item, requests, count)
+    def of(cls, classes: Classes, kinds: int, clusters: int, width: int) -> "_Rows":
+        first = len(classes.count)
+        by_kind = first + np.arange(kinds * width).reshape(kinds, width)
+        by_cluster = first + kinds * width + np.arange(clusters * width).reshape(clusters, width)
+        domains = np.full(classes.least.shape, -1, dtype=np.int64)
+        spread = classes.key >= 0
+        first += (kinds + clusters) * width
+        domains[spread] = first + np.arange(domains[spread].size).reshape(domains[spread].shape)
+        return cls(by_kind, by_cluster, domains, first + domains[spread].size)
 
-    def together(self, by_item: Array) -> Array:
-        """(machines, classes) the sums of (machines, items)."""
-        summed = np.zeros((len(self.count), len(by_item)), dtype=np.int64)
-        np.add.at(summed, self.of_item, by_item.T)
-        return summed.T
+    def counting(self, class_: Array, domain: Array) -> Array:
+        """The rows in which pods of classes in domains count; -1 where there is none."""
+        if not self.domains.size:
+            return np.full(domain.shape, -1, dtype=np.int64)
+        return np.where(domain >= 0, self.domains[class_, domain], -1)
 
 
 class Relaxation:
@@ -84,13 +77,33 @@ class Relaxation:
         self.nodes = nodes_as_machines(problem, items)
         self._classes = Classes.of(items)
         self._unit = np.maximum(1.0, items.requests.max(axis=0)).astype(np.float64)
-        self._chosen = undominated(problem.kinds.price, problem.kinds.most, self.kinds)
+        self._keys = np.unique(items.spreading.key)
+        self._chosen = self._undominated()
         self._stand_in = self._dominating()
         self._listed = np.flatnonzero(~problem.nodes.movable | (self._stand_in < 0))
-        takes = problem.nodes.takes > 0
-        shape = problem.nodes.shape.astype(np.int64) * 2 + takes
-        self._cluster = _clustered(self.nodes.room[self._listed], shape[self._listed])
+        alike = np.column_stack((problem.nodes.shape, problem.nodes.takes > 0, self.nodes.domain[:, self._keys]))
+        self._cluster = _clustered(self.nodes.room[self._listed], alike[self._listed])
         self._clusters = int(self._cluster.max(initial=-1)) + 1
+        self._rows = _Rows.of(self._classes, len(self._chosen), self._clusters, len(self._unit))
+
+    def _undominated(self) -> Array:
+        """Kinds without those that another one makes needless; of equals the first stays."""
+        price, most, kinds = self.problem.kinds.price, self.problem.kinds.most, self.kinds
+        kept: list[int] = []
+        order = np.lexsort((np.arange(len(price)), -kinds.most.sum(axis=1), -kinds.room.sum(axis=1), -most, price))
+        for kind in order.tolist():
+            if not self._dominates(np.array(kept, dtype=np.int64), kind).any():
+                kept.append(kind)
+        return np.array(sorted(kept), dtype=np.int64)
+
+    def _dominates(self, others: Array, kind: int) -> Array:
+        """Which of other kinds are no dearer, no smaller and no choosier, in the same domains, and never run out."""
+        price, most, kinds = self.problem.kinds.price, self.problem.kinds.most, self.kinds
+        larger: Array = (kinds.room[others] >= kinds.room[kind]).all(axis=1)
+        kinder: Array = (kinds.most[others] >= kinds.most[kind]).all(axis=1)
+        there: Array = (kinds.domain[others][:, self._keys] == kinds.domain[kind, self._keys]).all(axis=1)
+        found: Array = larger & kinder & there & (price[others] <= price[kind]) & np.isinf(most[others])
+        return found
 
     def _dominating(self) -> Array:
         """(nodes,) a kind that is no dearer, no smaller and no choosier than a node with all of its pods; else -1."""
@@ -111,79 +124,122 @@ class Relaxation:
             # Pods may be where they could not go any more: a taint came, or a label went.
             own = items.of_group[nodes.pods.row(node)]
             better &= (self.kinds.most[kinds][:, own] > 0).all(axis=1)
+            better &= (self.kinds.domain[kinds][:, self._keys] == self.nodes.domain[node, self._keys]).all(axis=1)
             if better.any():
                 found[node] = kinds[np.argmax(better)]
         return found
 
     def solve(self) -> Duals:
         """Solve it, with ever more of the rows that say how many copies of a pod one new node can hold."""
-        problem, classes = self.problem, self._classes
-        width, count, kinds = len(self._unit), len(classes.count), len(self._chosen)
-        first_kind, first_cluster = count, count + kinds * width
-        rows = first_cluster + self._clusters * width
-        room = self.nodes.room[self._listed] / self._unit
-        fixed = ~problem.nodes.movable[self._listed]
-        lower, upper = np.full(rows, -np.inf), np.zeros(rows)
-        lower[:count], upper[:count] = classes.count, np.inf
-        np.add.at(upper[first_cluster:].reshape(-1, width), self._cluster[fixed], room[fixed])
-        programme = Programme(lower, upper)
+        problem, classes, rows = self.problem, self._classes, self._rows
+        kinds, count = len(self._chosen), len(classes.count)
+        programme = self._programme()
         # New nodes: one column for each kind, which opens its room.
-        own_rows = first_kind + np.arange(kinds * width).reshape(kinds, width)
         most = problem.kinds.most[self._chosen]
-        programme.add(problem.kinds.price[self._chosen], most, own_rows, -self.kinds.room[self._chosen] / self._unit)
+        room = -self.kinds.room[self._chosen] / self._unit
+        programme.add(problem.kinds.price[self._chosen], most, rows.kinds, room)
         copies = classes.together(self.kinds.part(self._chosen).copies(self.items))
-        machine, item = self._add_pods(programme, copies, first_kind, bounded=False)
-        # Nodes that are kept hold their own pods, and open their free room.
-        kept = self._listed[~fixed]
-        in_cluster = first_cluster + self._cluster[~fixed][:, None] * width + np.arange(width)
+        domain = self.kinds.domain[self._chosen]
+        machine, item = self._add_pods(programme, copies, rows.kinds, domain, bounded=False)
+        self._add_kept(programme)
+        on_nodes = np.zeros((self._clusters, count), dtype=np.int64)
+        np.add.at(on_nodes, self._cluster, classes.together(self.nodes.part(self._listed).copies(self.items)))
+        in_cluster = np.full((self._clusters, problem.nodes.domain.shape[1]), -1)
+        in_cluster[self._cluster] = problem.nodes.domain[self._listed]
+        self._add_pods(programme, on_nodes, rows.clusters, in_cluster, bounded=True)
+        solved = self._with_copies(programme, machine, item, copies)
+        launched, pods = solved.columns[:kinds], solved.columns[kinds : kinds + len(machine)]
+        used = pods > _SLACK
+        placed = self._spread_out(item[used], self._chosen[machine[used]], pods[used])
+        of_kinds = np.zeros(len(problem.kinds.price))
+        of_kinds[self._chosen] = launched
+        value = np.maximum(0.0, solved.rows[:count])
+        premium = np.where(rows.domains >= 0, solved.rows[rows.domains], 0.0)
+        rates = np.maximum(0.0, -solved.rows[np.concatenate((rows.kinds, rows.clusters))]) / self._unit
+        where = classes.domains(np.concatenate((domain, in_cluster)))
+        more = np.where(where >= 0, premium[np.arange(count), where], 0.0) if premium.size else np.zeros(where.shape)
+        by_item = self._values_of_items(value, rates, np.concatenate((copies, on_nodes)), more)
+        rules = [np.argmax(self.items.rule == rule) for rule in range(len(self.items.spreading.rules))]
+        worth = Worth(by_item, premium[classes.of_item[np.array(rules, dtype=np.int64)]])
+        return Duals(worth, *self._rates(rates), of_kinds, placed)
+
+    def _with_copies(self, programme: Programme, machine: Array, item: Array, copies: Array) -> Solved:
+        """Solve a programme, again and again with the rows about copies that the solution breaks."""
+        kinds, most = len(self._chosen), copies[machine, item]
+        loose = np.ones(len(item), dtype=np.bool_)
+        solved = programme.solve()
+        for _ in range(_ROUNDS):
+            pods = solved.columns[kinds : kinds + len(item)]
+            over = pods > most * solved.columns[machine] + _SLACK
+            if not over.any():
+                break
+            # Pods that may not be here go to the next kind then: better to say so at once.
+            added = np.flatnonzero(loose & np.isin(item, np.unique(item[over])))
+            loose[added] = False
+            programme.restrict(kinds + added, machine[added], most[added].astype(np.float64))
+            before, solved = solved, programme.solve()
+            if solved.cost <= before.cost * (1.0 + _WORTH_A_ROUND):
+                break
+        return solved
+
+    def _programme(self) -> Programme:
+        """The rows: pods of each class, room of each kind and cluster, and pods of each spread class in each domain."""
+        classes, rows = self._classes, self._rows
+        lower, upper = np.full(rows.count, -np.inf), np.zeros(rows.count)
+        lower[: len(classes.count)], upper[: len(classes.count)] = classes.count, np.inf
+        spread = rows.domains >= 0
+        lower[rows.domains[spread]], upper[rows.domains[spread]] = classes.least[spread], classes.most[spread]
+        fixed = ~self.problem.nodes.movable[self._listed]
+        room = self.nodes.room[self._listed] / self._unit
+        np.add.at(upper, rows.clusters[self._cluster[fixed]], room[fixed])
+        return Programme(lower, upper)
+
+    def _add_kept(self, programme: Programme) -> None:
+        """Columns for nodes that are kept: they hold their own pods, and open their free room."""
+        problem, classes, rows = self.problem, self._classes, self._rows
+        movable = problem.nodes.movable[self._listed]
+        kept = self._listed[movable]
+        own = classes.together(self.items.on(problem, kept))
+        every = np.broadcast_to(np.arange(len(classes.count)), own.shape)
+        counted = rows.counting(every, classes.domains(problem.nodes.domain[kept]))
         programme.add(
             problem.nodes.price[kept],
             np.ones(len(kept)),
-            np.concatenate((np.broadcast_to(np.arange(count), (len(kept), count)), in_cluster), axis=1),
-            np.concatenate((classes.together(self.items.on(problem, kept)), -room[~fixed]), axis=1),
+            np.concatenate((every, counted, rows.clusters[self._cluster[movable]]), axis=1),
+            np.concatenate((own, np.where(counted >= 0, own, 0), -self.nodes.room[kept] / self._unit), axis=1),
         )
-        on_nodes = np.zeros((self._clusters, count), dtype=np.int64)
-        np.add.at(on_nodes, self._cluster, classes.together(self.nodes.part(self._listed).copies(self.items)))
-        self._add_pods(programme, on_nodes, first_cluster, bounded=True)
-        solved = programme.solve()
-        for _ in range(_ROUNDS):
-            pods = solved.columns[kinds : kinds + len(machine)]
-            over = np.flatnonzero(pods > copies[machine, item] * solved.columns[machine] + _SLACK)
-            if not len(over):
-                break
-            programme.restrict(kinds + over, machine[over], copies[machine, item][over].astype(np.float64))
-            solved = programme.solve()
-        value = np.maximum(0.0, solved.rows[:count])
-        rates = np.maximum(0.0, -solved.rows[count:rows].reshape(-1, width)) / self._unit
-        launched, pods = solved.columns[:kinds], solved.columns[kinds : kinds + len(machine)]
-        by_item = self._values_of_items(value, rates, np.concatenate((copies, on_nodes)))
-        used = pods > _SLACK
-        placed = self._spread_out(item[used], self._chosen[machine[used]], pods[used])
-        return self._duals(by_item, rates, launched, placed)
 
-    def _add_pods(self, programme: Programme, copies: Array, first: int, *, bounded: bool) -> tuple[Array, Array]:
+    def _add_pods(
+        self, programme: Programme, copies: Array, room: Array, domain: Array, *, bounded: bool
+    ) -> tuple[Array, Array]:
         """Columns for pods of classes on machines that can hold at least one; the pairs of machine and class."""
+        classes = self._classes
         machine, item = np.nonzero(copies)
-        rows = np.column_stack((item, first + machine[:, None] * len(self._unit) + np.arange(len(self._unit))))
-        values = np.column_stack((np.ones(len(item)), self._classes.requests[item] / self._unit))
+        counted = self._rows.counting(item, classes.domains(domain)[machine, item])
+        rows = np.column_stack((item, counted, room[machine]))
+        values = np.column_stack((np.ones(len(item)), counted >= 0, classes.requests[item] / self._unit))
         most = copies[machine, item].astype(np.float64) if bounded else np.full(len(item), np.inf)
+        # Where a spread pod would count nowhere, it cannot be.
+        most[(classes.key[item] >= 0) & (counted < 0)] = 0.0
         programme.add(np.zeros(len(item)), most, rows, values)
         return machine, item
 
     # -- what it says of items, kinds and nodes ------------------------------------------------------------------
 
-    def _duals(self, value: Array, rates: Array, launched: Array, placed: tuple[Array, Array, Array]) -> Duals:
-        kinds = len(self._chosen)
-        by_kind = self._rates_of_all(rates[:kinds])
-        by_node = np.zeros(self.problem.nodes.free.shape)
-        by_node[self._listed] = rates[kinds:][self._cluster]
+    def _rates(self, rates: Array) -> tuple[Array, Array]:
+        """What all kinds and all nodes charge: those that are not in the programme as those that stand in for them."""
+        problem = self.problem
+        by_kind = np.zeros(problem.kinds.room.shape)
+        by_kind[self._chosen] = rates[: len(self._chosen)]
+        for kind in np.setdiff1d(np.arange(len(by_kind)), self._chosen).tolist():
+            by_kind[kind] = by_kind[self._chosen[np.flatnonzero(self._dominates(self._chosen, kind))[0]]]
+        by_node = np.zeros(problem.nodes.free.shape)
+        by_node[self._listed] = rates[len(self._chosen) :][self._cluster]
         alike = self._stand_in >= 0
         by_node[alike] = by_kind[self._stand_in[alike]]
-        of_kinds = np.zeros(len(self.problem.kinds.price))
-        of_kinds[self._chosen] = launched
-        return Duals(value, by_kind, by_node, of_kinds, placed)
+        return by_kind, by_node
 
-    def _values_of_items(self, value: Array, rates: Array, copies: Array) -> Array:
+    def _values_of_items(self, value: Array, rates: Array, copies: Array, premium: Array) -> Array:
         """What pods are worth: as much as their class; if that has several sizes, what they cost where it is."""
         items, classes = self.items, self._classes
         found = value[classes.of_item]
@@ -193,8 +249,10 @@ class Relaxation:
             members = np.flatnonzero(classes.of_item == number)
             machines = np.flatnonzero(copies[:, number])
             if len(members) > 1 and len(machines):
-                beyond = np.maximum(0.0, value[number] - rates[machines] @ classes.requests[number])
-                found[members] = (rates[machines] @ items.requests[members].T + beyond[:, None]).min(axis=0)
+                more = premium[machines, number]
+                beyond = np.maximum(0.0, value[number] + more - rates[machines] @ classes.requests[number])
+                charged = rates[machines] @ items.requests[members].T + (beyond - more)[:, None]
+                found[members] = np.maximum(0.0, charged.min(axis=0))
         return found
 
     def _spread_out(self, class_: Array, kind: Array, pods: Array) -> tuple[Array, Array, Array]:
@@ -205,16 +263,6 @@ class Relaxation:
         share = self.items.count[items] / np.repeat(self._classes.count[class_], lengths)
         return items, np.repeat(kind, lengths), np.repeat(pods, lengths) * share
 
-    def _rates_of_all(self, rates: Array) -> Array:
-        """Rates of kinds that are not in the programme, after those that stand in for them."""
-        problem, kinds = self.problem, self.kinds
-        found = np.zeros(problem.kinds.room.shape)
-        found[self._chosen] = rates
-        for kind in np.setdiff1d(np.arange(len(found)), self._chosen).tolist():
-            better = _dominates(problem.kinds.price, problem.kinds.most, kinds, self._chosen, kind)
-            found[kind] = found[self._chosen[np.flatnonzero(better)[0]]]
-        return found
-
 
 def own_requests(problem: FleetProblem, nodes: Array) -> Array:
     """(nodes, resources) what the pods of nodes request that would have to move."""
@@ -222,25 +270,6 @@ def own_requests(problem: FleetProblem, nodes: Array) -> Array:
     each = problem.groups.requests[pods.items] * problem.nodes.pod_count[:, None]
     sums = np.concatenate((np.zeros((1, each.shape[1]), dtype=np.int64), np.cumsum(each, axis=0)))
     return np.asarray(sums[pods.start[nodes + 1]] - sums[pods.start[nodes]])
-
-
-def _dominates(price: Array, most: Array, kinds: Machines, others: Array, kind: int) -> Array:
-    """Which of other kinds are no dearer, no smaller and no choosier than a kind, and can always be had."""
-    larger: Array = (kinds.room[others] >= kinds.room[kind]).all(axis=1)
-    kinder: Array = (kinds.most[others] >= kinds.most[kind]).all(axis=1)
-    cheaper: Array = (price[others] <= price[kind]) & np.isinf(most[others])
-    found: Array = larger & kinder & cheaper
-    return found
-
-
-def undominated(price: Array, most: Array, kinds: Machines) -> Array:
-    """Kinds without those that another one makes needless; of equals the first stays."""
-    kept: list[int] = []
-    order = np.lexsort((np.arange(len(price)), -kinds.most.sum(axis=1), -kinds.room.sum(axis=1), -most, price))
-    for kind in order.tolist():
-        if not _dominates(price, most, kinds, np.array(kept, dtype=np.int64), kind).any():
-            kept.append(kind)
-    return np.array(sorted(kept), dtype=np.int64)
 
 
 def _clustered(room: Array, shape: Array) -> Array:

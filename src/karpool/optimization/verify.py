@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from karpool.optimization.problem import FleetProblem
+from karpool.cluster.arrays import Array
+from karpool.optimization.problem import SPREAD, FleetProblem
 from karpool.optimization.proof import InvalidProofError, Proof
 
 _Key = tuple[tuple[int, ...], int, bool, int]
@@ -21,11 +22,13 @@ def verify(problem: FleetProblem, proof: Proof) -> Fraction:
 
 class _Checker:
     def __init__(self, problem: FleetProblem, proof: Proof) -> None:
-        wanted = (problem.groups.signature.shape, problem.kinds.room.shape, problem.nodes.free.shape)
-        if (proof.value.shape, proof.kind_rates.shape, proof.node_rates.shape) != wanted:
+        wanted = (problem.groups.signature, problem.spreads.present, problem.kinds.room, problem.nodes.free)
+        given = (proof.value, proof.premium, proof.kind_rates, proof.node_rates)
+        if [numbers.shape for numbers in given] != [numbers.shape for numbers in wanted]:
             raise InvalidProofError("the proof is about another problem")
         self.problem, self.proof = problem, proof
         values = _numbers(proof.value)
+        self.spread = {int(rule): self._premiums(int(rule)) for rule in np.flatnonzero(proof.premium.any(axis=1))}
         self.rules = [self._host_rules(group) for group in range(len(values))]
         self.keys = [self._key(group) for group in range(len(values))]
         self.count: dict[_Key, int] = defaultdict(int)
@@ -46,7 +49,8 @@ class _Checker:
     def _key(self, group: int) -> _Key:
         groups = self.problem.groups
         asked = tuple(int(amount) for amount in groups.requests[group])
-        apart = group if self.rules[group] else -1
+        spread = any(rule in self.spread for rule in self.problem.spreads.counts.row(group).tolist())
+        apart = group if self.rules[group] or spread else -1
         return asked, int(groups.loose_signature[group]), bool(groups.exempt[group]), apart
 
     def _host_rules(self, group: int) -> list[tuple[int, int, bool]]:
@@ -59,9 +63,51 @@ class _Checker:
             if hosts.required[at]
         ]
 
+    def _premiums(self, rule: int) -> list[Fraction]:
+        """By domain: what its pods are worth more there; none may have any if their number there is not certain."""
+        spreads = self.problem.spreads
+        counts = [
+            int(count) for count, counted in zip(spreads.present[rule], spreads.eligible[rule], strict=True) if counted
+        ]
+        certain = spreads.mode[rule] == SPREAD and spreads.skew[rule] == 1 and bool(spreads.steady[rule])
+        if not certain or spreads.least_domains[rule] > len(counts) or max(counts) - min(counts) > 1:
+            raise InvalidProofError(f"nobody knows how many pods of rule {rule} a domain has in the end")
+        return _numbers(np.abs(self.proof.premium[rule]), np.sign(self.proof.premium[rule]))
+
+    def _spread(self, rule: int) -> Fraction:
+        """The least that the premiums of a rule come to: its pods in each domain are the average, down or up."""
+        spreads, nodes = self.problem.spreads, self.problem.nodes
+        eligible = np.flatnonzero(spreads.eligible[rule]).tolist()
+        total = sum(int(spreads.present[rule, domain]) for domain in eligible)
+        stay = [int(count) for count in spreads.present[rule]]
+        for node in np.flatnonzero(nodes.movable).tolist():
+            for group, pods in self._own(node):
+                if rule in spreads.counts.row(group).tolist():
+                    domain = int(nodes.domain[node, spreads.key[rule]])
+                    if domain not in eligible:
+                        raise InvalidProofError(f"pods of rule {rule} are where they do not count")
+                    stay[domain] -= pods
+        least = Fraction(0)
+        for domain, premium in enumerate(self.spread[rule]):
+            fewest = max(0, total // len(eligible) - stay[domain]) if domain in eligible else 0
+            most = max(0, -(-total // len(eligible)) - stay[domain]) if domain in eligible else 0
+            least += min(premium * fewest, premium * most)
+        return least
+
+    def _here(self, key: _Key, domain: Sequence[int]) -> Fraction:
+        """What a pod is worth on a machine in these domains; where the domain is open, in the best one."""
+        spreads = self.problem.spreads
+        found = self.worth[key]
+        for rule in spreads.counts.row(key[3]).tolist() if key[3] >= 0 else ():
+            if rule in self.spread:
+                at = domain[int(spreads.key[rule])]
+                found += self.spread[rule][at] if at >= 0 else max(self.spread[rule])
+        return found
+
     def proven(self) -> Fraction:
         """What all pods are worth, without what nodes that are paid for can hold of that."""
         needed = sum((self.worth[key] * pods for key, pods in self.count.items()), Fraction(0))
+        needed += sum((self._spread(rule) for rule in self.spread), Fraction(0))
         bought = sum((self._kind(kind) for kind in range(len(self.problem.kinds.price))), Fraction(0))
         stays = sum((self._node(node) for node in range(len(self.problem.nodes.price))), Fraction(0))
         return needed - bought + stays
@@ -70,8 +116,9 @@ class _Checker:
         """What all nodes of a kind could be worth above their price."""
         problem = self.problem
         fitting = [key for key in self.count if problem.suits_kind[key[1], kind]]
-        rates = _numbers(self.proof.kind_rates[kind])
-        held = self._most(problem.kinds.room[kind].tolist(), rates, {key: self._allowed(key, {}, 0) for key in fitting})
+        allowed = {key: self._allowed(key, {}, 0) for key in fitting}
+        worth = {key: self._here(key, problem.kinds.domain[kind].tolist()) for key in fitting}
+        held = self._most(problem.kinds.room[kind].tolist(), _numbers(self.proof.kind_rates[kind]), allowed, worth)
         gain = max(Fraction(0), held - Fraction(float(problem.kinds.price[kind])))
         if not gain:
             return gain
@@ -89,22 +136,28 @@ class _Checker:
         own: dict[_Key, int] = defaultdict(int)
         for group, pods in self._own(node) if nodes.movable[node] else ():
             own[self.keys[group]] += pods
-        rates = _numbers(self.proof.node_rates[node])
         allowed = {key: self._allowed(key, present, own[key]) for key in fitting}
-        guests = self._most(nodes.free[node].tolist(), rates, allowed)
+        worth = {key: self._here(key, nodes.domain[node].tolist()) for key in {*fitting, *own}}
+        guests = self._most(nodes.free[node].tolist(), _numbers(self.proof.node_rates[node]), allowed, worth)
         price = Fraction(float(nodes.price[node]))
         if not nodes.movable[node]:
             return price - guests
-        held = sum((self.worth[key] * pods for key, pods in own.items()), Fraction(0))
+        held = sum((worth[key] * pods for key, pods in own.items()), Fraction(0))
         return min(Fraction(0), price - held - guests)
 
-    def _most(self, room: Sequence[int], rates: Sequence[Fraction], allowed: Mapping[_Key, int]) -> Fraction:
+    def _most(
+        self,
+        room: Sequence[int],
+        rates: Sequence[Fraction],
+        allowed: Mapping[_Key, int],
+        worth: Mapping[_Key, Fraction],
+    ) -> Fraction:
         """The most that pods on a machine can be worth; `allowed`: how many of each may come."""
         asked = [sum(key[0][at] * pods for key, pods in allowed.items()) for at in range(len(room))]
         space = [min(max(0, amount), most) for amount, most in zip(room, asked, strict=True)]
         most = sum((rate * amount for rate, amount in zip(rates, space, strict=True)), Fraction(0))
         for key, pods in allowed.items():
-            beyond = self.worth[key] - sum(rate * asked for rate, asked in zip(rates, key[0], strict=True))
+            beyond = worth[key] - sum(rate * asked for rate, asked in zip(rates, key[0], strict=True))
             if beyond > 0:
                 copies = [amount // asked for amount, asked in zip(space, key[0], strict=True) if asked]
                 most += beyond * min([*copies, pods])
@@ -121,8 +174,9 @@ class _Checker:
         return most
 
 
-def _numbers(values: Sequence[float] | np.typing.NDArray[np.float64]) -> list[Fraction]:
-    for value in values:
+def _numbers(values: Array, signs: Array | None = None) -> list[Fraction]:
+    for value in values.tolist():
         if not np.isfinite(value) or value < 0:
             raise InvalidProofError(f"{value} is not a number that a proof may have")
-    return [Fraction(float(value)) for value in values]
+    found = [Fraction(value) for value in values.tolist()]
+    return found if signs is None else [value * int(sign) for value, sign in zip(found, signs, strict=True)]

@@ -81,6 +81,7 @@ def _fleet() -> FleetProblem:
             least_domains=np.zeros(0, dtype=small),
             present=np.zeros((0, 1), dtype=small),
             eligible=np.zeros((0, 1), dtype=np.bool_),
+            steady=np.zeros(0, dtype=np.bool_),
         ),
         pools=Pools(allowance=np.ones(1, dtype=whole), left=np.full((1, 1), np.inf)),
         suits_shape=suits,
