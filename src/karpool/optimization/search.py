@@ -112,7 +112,7 @@ def _fixed(problem: FleetProblem, eviction_price: float, usable: Array) -> Fixed
     rows = np.repeat(np.arange(len(nodes.price)), np.diff(nodes.pods.start))
     weights = np.bincount(rows, groups.weight[nodes.pods.items] * nodes.pod_count, minlength=len(nodes.price))
     worth = np.bincount(rows, values[nodes.pods.items] * nodes.pod_count, minlength=len(nodes.price))
-    unit = np.maximum(np.median(kinds.room, axis=0) if len(kinds.price) else nodes.free.max(axis=0), 1.0)
+    unit = np.maximum(np.median(kinds.room, axis=0) if len(kinds.price) else nodes.free.max(axis=0, initial=1), 1.0)
     fixed = Fixed(
         requests=groups.requests,
         size=groups.requests / unit,
