@@ -14,4 +14,4 @@ def test_the_default_strategy_exists() -> None:
 def test_an_unknown_strategy_is_refused_with_those_that_exist(name: str, hint: str) -> None:
     with pytest.raises(UnknownStrategyError) as error:
         strategy(name)
-    assert str(error.value) == f"there is no search strategy {name!r}; there are prefix{hint}"
+    assert str(error.value) == f"there is no search strategy {name!r}; there are global, prefix{hint}"
