@@ -1,6 +1,7 @@
 """Nodes that are replaced by several new ones: cheaper together at their worst, and each by all rules of its own."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,16 +10,16 @@ from tests.disruption.test_revalidate import context
 from tests.disruption.test_scan import worst_price
 from tests.factories import Z1, Z2, instance_type
 
-from karpool.catalog.instance_types import Catalog
+from karpool.catalog.instance_types import Catalog, Offering
 from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.evaluate import Evaluator
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
-from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT
+from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVATION_ID, RESERVED, SPOT, ZONE
 from karpool.model.nodepool import PoolRequirement
 from karpool.model.reasons import Reason
-from karpool.model.requirements import NO_REQUIREMENTS, Requirements
+from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of
 from karpool.packing.directions import DirectedNode, Directions
 
 ANY_NUMBER = 1000
@@ -184,6 +185,31 @@ def test_new_nodes_stay_within_limits_together() -> None:
     assert len(made.replacements) == 2
     tight = [pool_of(limits={"cpu": 63})]
     assert refusal(old(9.0, TWO_LARGE, pools=tight), ["a"])[0] == "PodsWouldNotFit"
+
+
+def paid_for(units: int) -> Catalog:
+    """The usual types, and one of which some machines are paid for."""
+    sold = Requirements.of_labels({CAPACITY_TYPE: RESERVED, ZONE: Z1, RESERVATION_ID: "r1"})
+    offering = Offering(requirements=sold, price=0.0, reservation_id="r1", reservation_capacity=units)
+    plain = instance_type("paid", 8, "32Gi", price=0.4, zones=ZONES)
+    kinds = plain.requirements.without(CAPACITY_TYPE).with_key(CAPACITY_TYPE, one_of(RESERVED, SPOT, ON_DEMAND))
+    return Catalog((*SIZES.types, replace(plain, requirements=kinds, offerings=(*plain.offerings, offering))))
+
+
+def test_new_nodes_are_reserved_only_as_far_as_reservations_go() -> None:
+    wishes = [new("paid", capacity_type=RESERVED)] * 2
+    for units in (1, 2):
+        catalog = paid_for(units)
+        nodes = [node("a", "c32", pods=TWO, catalog=catalog)]
+        held = cluster(nodes, catalog=catalog, pools=[pool_of("default", RESERVED, ON_DEMAND)])
+        found = judged(held, ["a"], wishes, APART)
+        if units == 1:
+            assert isinstance(found, Reason)
+            assert found.message == "its pods need reserved capacity, and none is left"
+        else:
+            assert isinstance(found, Command)
+            assert [entry.capacity_type for entry in found.replacements] == [RESERVED] * 2
+            assert found.savings == pytest.approx(1.6)
 
 
 def test_a_node_of_unknown_price_is_not_replaced_by_several() -> None:

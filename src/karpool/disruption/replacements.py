@@ -10,7 +10,7 @@ from karpool.disruption.command import Replacement
 from karpool.disruption.context import Candidate, DecisionContext, price_of
 from karpool.disruption.policies import HAIR
 from karpool.disruption.reasons import ReasonCode
-from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
+from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from karpool.model.reasons import Reason
 from karpool.model.requirements import ANY, Requirements, one_of
 from karpool.packing.placement import Placement
@@ -101,6 +101,14 @@ class ReplacementFinder:
         """What a new node that costs less than `below` may be, its capacity type settled, and of which types."""
         requirements = placement.claim_requirements(claim)
         kinds = requirements.get(CAPACITY_TYPE, ANY)
+        if (
+            not kinds.has(SPOT)
+            and not kinds.has(ON_DEMAND)
+            and kinds.has(RESERVED)
+            and not placement.reservations(claim)
+        ):
+            message = "its pods need reserved capacity, and none is left"
+            return about(candidates, ReasonCode.PODS_WOULD_NOT_FIT, message)
         all_spot = all(candidate.state.labels.get(CAPACITY_TYPE) == SPOT for candidate in candidates)
         if all_spot and kinds.has(SPOT):
             return self._spot_to_spot(candidates, placement, claim, below)
