@@ -239,7 +239,9 @@ def test_a_roll_back_deletes_the_replacement_before_it_forgets_the_command() -> 
     world, _ = started(replace_command, launches=False)
     name = replacement_of(world)
     world.pass_time(START + timedelta(minutes=11))
-    assert reconcile(world) == (DeleteClaim(name, f"claim-{name}"),)
+    delete, *told = reconcile(world)
+    assert delete == DeleteClaim(name, f"claim-{name}")
+    assert events(tuple(told)) == [("a", "DisruptionRolledBack"), ("b", "DisruptionRolledBack")]
     assert kinds(reconcile(world)) == ["DeleteClaim"]
     world.execute(reconcile(world))
     assert kinds(reconcile(world))[:1] == ["RemoveTaint"]

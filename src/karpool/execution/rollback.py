@@ -17,6 +17,9 @@ ROLLED_BACK: Final = "DisruptionRolledBack"
 
 def roll_back(context: ReconcileContext, command: CommandInProgress, why: str) -> None:
     ticket = command.ticket
+    # Told now: when the replacements are gone, that they are gone is all that can be seen.
+    for claim in command.waiting:
+        context.record_event("NodeClaim", claim.name, ROLLED_BACK, f"command {ticket.id} is rolled back: {why}")
     replacements = _open_replacements(context, ticket)
     for claim in replacements:
         if _in_use(context, claim):
@@ -26,7 +29,6 @@ def roll_back(context: ReconcileContext, command: CommandInProgress, why: str) -
     if replacements:
         return
     for claim in command.waiting:
-        context.record_event("NodeClaim", claim.name, ROLLED_BACK, f"command {ticket.id} was rolled back: {why}")
         _unmark(context, claim)
     for claim in command.members:
         context.do(Annotate("NodeClaim", claim.name, COMMAND, None))
