@@ -27,6 +27,8 @@ from karpool.packing.directions import DirectedNode, Directions
 
 _MOVES: Final = (500, 3000, 12000, 40000)
 """By effort: the moves of the first search."""
+_LEAST_PRICE: Final = 0.001
+"""Even where evictions cost nothing, a target that disturbs less is easier to reach within budgets."""
 _MOST_ROUNDS: Final = 6
 _MOST_REFUSALS: Final = 60
 """After so many refusals in a row a target is given up."""
@@ -79,11 +81,10 @@ class GlobalSearch:
 
         target = search(
             problem,
-            eviction_price=settings.effective_eviction_price,
+            eviction_price=max(settings.effective_eviction_price, _LEAST_PRICE / (1 << self._rounds)),
             seed=settings.seed + self._rounds,
             moves=moves,
             usable=_affordable(problem, usable),
-            anew=settings.effective_eviction_price == 0,
             watch=watch,
         )
         self._rounds += 1

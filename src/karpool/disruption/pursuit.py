@@ -94,15 +94,15 @@ class Pursuit:
         price = self.fleet.problem.nodes.price
         evictions = {node: sum(self._needs[node].values()) for node in ready}
         order = sorted(ready, key=lambda node: (-price[node] / (1 + evictions[node]), node))
+        starts = self._starts(order)
+        for sponsored in (False, True):
+            for start in starts:
+                draft = _Draft(dict(left), self._room.copy())
+                if self._grow(draft, start, order, ready, sponsored=sponsored):
+                    return Batch(tuple(draft.nodes), tuple(draft.opened))
         draft = _Draft(dict(left), self._room.copy())
         self._sweep(draft, order, ready)
-        if draft.nodes:
-            return Batch(tuple(draft.nodes), ())
-        for start in self._starts(order):
-            draft = _Draft(dict(left), self._room.copy())
-            if self._grow(draft, start, order, ready):
-                return Batch(tuple(draft.nodes), tuple(draft.opened))
-        return None
+        return Batch(tuple(draft.nodes), ()) if draft.nodes else None
 
     def _sweep(self, draft: _Draft, order: Iterable[int], ready: Mapping[int, Candidate]) -> None:
         """Add all nodes whose pods have places."""
@@ -140,7 +140,7 @@ class Pursuit:
         rated = []
         for node in order:
             opened = self._needed(self._room, (), node)
-            if opened is not None:
+            if opened:
                 rated.append((sum(self.new[number].price for number in opened) - float(price[node]), node))
         return [node for _, node in sorted(rated)[:_STARTS]]
 
@@ -166,9 +166,16 @@ class Pursuit:
                         del missing[group]
         return chosen
 
-    def _grow(self, draft: _Draft, start: int, order: Sequence[int], ready: Mapping[int, Candidate]) -> bool:
-        """Add nodes, and open new ones for them, until what goes costs more than what comes."""
+    def _grow(
+        self, draft: _Draft, start: int, order: Sequence[int], ready: Mapping[int, Candidate], *, sponsored: bool
+    ) -> bool:
+        """Add nodes, and open new ones for them, until what goes costs more than what comes.
+
+        `sponsored`: nodes that need no new one may go with them, and pay for them.
+        """
         node: int | None = start
+        free = () if sponsored else {other for other in order if self._has_places(draft, other)}
+        order = [other for other in order if other not in free]
         while node is not None and len(draft.opened) < _MOST_OPENED and len(draft.nodes) < MOST_TOGETHER:
             needed = self._needed(draft.room, draft.opened, node)
             if needed is None or not self._add(draft, node, ready[node]):

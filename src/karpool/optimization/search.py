@@ -14,6 +14,8 @@ from karpool.optimization.problem import FleetProblem
 _SLOTS: Final = 128
 """How many groups of guests a machine can have."""
 _CHUNK: Final = 500
+_ARENA: Final = 256
+"""How many machines take part in a move."""
 _HEAT: Final = 0.05
 """How much worse a fleet may be at first to be accepted now and then, as a share of the usual price of a machine."""
 _COOLING: Final = 40.0
@@ -79,7 +81,7 @@ def search(
             start_anew(fixed, state, best, random)
         for first in range(0, moves, _CHUNK):
             last = min(first + _CHUNK, moves)
-            improve(fixed, state, best, random, first, last, moves, heat, heat / _COOLING)
+            improve(fixed, state, best, random, first, last, moves, heat, heat / _COOLING, _ARENA)
             if watch is not None and not watch(last, float(best.cost[0])):
                 break
 
@@ -139,6 +141,8 @@ def _fixed(problem: FleetProblem, eviction_price: float, usable: Array) -> Fixed
         kind_pool=kinds.pool,
         kind_capacity=kinds.capacity,
         kind_usable=usable,
+        kinds_start=np.concatenate(([0], np.cumsum(np.count_nonzero(usable, axis=1)))),
+        kinds_listed=np.nonzero(usable)[1].astype(np.int32),
         suits_shape=problem.suits_shape,
         caps_start=problem.hosts.caps.start,
         caps_row=problem.hosts.caps.items,

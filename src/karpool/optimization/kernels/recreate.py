@@ -22,7 +22,11 @@ from karpool.packing.kernels import inner
 
 _BLINK = 0.02
 """How often a good place is overlooked, so that not every recreation is the same."""
-_KINDS_TRIED = 48.0
+_KINDS_TRIED = 24.0
+_NOISE = 0.2
+"""How much less than it is a kind may seem worth."""
+_ONE_FOR_ALL = 0.2
+"""How often one new machine for everything is tried first."""
 
 
 class Scratch(NamedTuple):
@@ -161,14 +165,19 @@ def worth_per_dollar(fixed: Fixed, state: State, scratch: Scratch, count: int, k
 
 @inner
 def best_kind(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int) -> int:
-    """The kind of new machine that gives most for its price, -1 if none holds a waiting pod."""
-    kinds = len(fixed.kind_price)
-    share = _KINDS_TRIED / max(kinds, 1)
+    """The kind of new machine that gives most for its price, among those that the first waiting pods may use."""
+    at = 0
+    while state.waiting[scratch.order[at]] == 0:
+        at += 1
+    signature = fixed.signature[scratch.order[at]]
+    first, last = fixed.kinds_start[signature], fixed.kinds_start[signature + 1]
+    share = _KINDS_TRIED / max(last - first, 1)
     best, most = -1, 0.0
     for _ in range(2):
-        for kind in range(kinds):
+        for number in range(first, last):
+            kind = fixed.kinds_listed[number]
             if scratch.blocked[kind] == 0 and uniform(random) < share:
-                worth = worth_per_dollar(fixed, state, scratch, count, kind)
+                worth = worth_per_dollar(fixed, state, scratch, count, kind) * (1.0 - _NOISE * uniform(random))
                 if worth > most:
                     best, most = kind, worth
         if best >= 0 or share >= 1.0:
@@ -226,16 +235,46 @@ def shrink(fixed: Fixed, state: State, machine: int) -> None:
 
 
 @inner
+def one_for_all(fixed: Fixed, state: State, scratch: Scratch, count: int) -> int:
+    """The cheapest kind that would hold all waiting pods, as far as their size goes; -1 if none does."""
+    best, price = -1, np.inf
+    for kind in range(len(fixed.kind_price)):
+        if fixed.kind_price[kind] >= price:
+            continue
+        fits = True
+        for resource in range(len(scratch.left)):
+            asked = 0
+            for at in range(count):
+                group = scratch.order[at]
+                asked += state.waiting[group] * fixed.requests[group, resource]
+            if asked > fixed.room[kind, resource]:
+                fits = False
+                break
+        for at in range(count):
+            group = scratch.order[at]
+            if state.waiting[group] > 0 and fixed.kind_usable[fixed.signature[group], kind] == 0:
+                fits = False
+                break
+        if fits and worth_per_dollar(fixed, state, scratch, count, kind) > 0.0:
+            best, price = kind, fixed.kind_price[kind]
+    return best
+
+
+@inner
 def buy(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int) -> bool:
     """Place all waiting pods on new machines; whether that was possible."""
     scratch.blocked[:] = 0
+    together = uniform(random) < _ONE_FOR_ALL
     while True:
         waiting = 0
         for at in range(count):
             waiting += state.waiting[scratch.order[at]]
         if waiting == 0:
             return True
-        kind = best_kind(fixed, state, scratch, random, count)
+        kind = one_for_all(fixed, state, scratch, count) if together else -1
+        together = False
+        if kind < 0:
+            kind = best_kind(fixed, state, scratch, random, count)
         machine = free_place(fixed, state)
         if kind < 0 or machine < 0:
             return False

@@ -11,8 +11,6 @@ from karpool.optimization.kernels.recreate import Scratch, recreate
 from karpool.optimization.kernels.state import CLOSED, Fixed, State, close_new, come_back, go, take, undo
 from karpool.packing.kernels import compiled, inner
 
-_ARENA = 256
-"""How many machines take part in a move."""
 _COME_BACK = 0.05
 """How many moves bring a node back, and how many of the others gather pods for one new machine."""
 _GATHER = 0.3
@@ -81,19 +79,19 @@ def enter(scratch: Scratch, machines: int, machine: int, move: int) -> int:
 
 
 @inner
-def choose_arena(fixed: Fixed, state: State, scratch: Scratch, random: Array, move: int, used: int) -> int:
+def choose_arena(fixed: Fixed, state: State, scratch: Scratch, random: Array, move: int, used: int, most: int) -> int:
     """The machines that take part in a move: all of a small fleet, some of a large one."""
     machines = 0
-    if used <= _ARENA:
+    if used <= most:
         for machine in range(used):
             if is_used(fixed, state, machine):
                 machines = enter(scratch, machines, machine, move)
         return machines
-    for _ in range(3 * _ARENA):
+    for _ in range(3 * most):
         machine = below(random, used)
         if is_used(fixed, state, machine):
             machines = enter(scratch, machines, machine, move)
-            if machines == _ARENA:
+            if machines == most:
                 break
     return machines
 
@@ -289,9 +287,21 @@ def start_anew(fixed: Fixed, state: State, best: Best, random: Array) -> bool:
 
 @compiled
 def improve(
-    fixed: Fixed, state: State, best: Best, random: Array, first: int, last: int, total: int, hot: float, cold: float
+    fixed: Fixed,
+    state: State,
+    best: Best,
+    random: Array,
+    first: int,
+    last: int,
+    total: int,
+    hot: float,
+    cold: float,
+    most: int,
 ) -> None:
-    """Moves `first` to `last` of `total`, while it gets colder: worse fleets are accepted less and less."""
+    """Moves `first` to `last` of `total`, while it gets colder: worse fleets are accepted less and less.
+
+    At most so many machines take part in a move.
+    """
     scratch = new_scratch(fixed, state)
     machines = len(state.kind)
     used = high_water(fixed, state, len(fixed.node_price))
@@ -301,7 +311,7 @@ def improve(
         heat = hot * (cold / hot) ** (move / max(total - 1, 1))
         before = state.cost[0]
         state.steps[0] = 0
-        arena = choose_arena(fixed, state, scratch, random, move, used)
+        arena = choose_arena(fixed, state, scratch, random, move, used, most)
         if uniform(random) < _COME_BACK:
             arena = bring_back(fixed, state, scratch, random, arena, move, used)
             if uniform(random) < _MORE:

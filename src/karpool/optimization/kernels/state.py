@@ -49,6 +49,9 @@ class Fixed(NamedTuple):
     kind_capacity: Array
     kind_usable: Array
     """(signatures, kinds): whether pods of a signature may use the kind in this search."""
+    kinds_start: Array
+    """By signature: the kinds that its pods may use."""
+    kinds_listed: Array
     suits_shape: Array
     caps_start: Array
     caps_row: Array
