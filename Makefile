@@ -21,7 +21,7 @@ COMPILE_KERNELS := if [ -e $(KERNELS)/__main__.py ]; then $(BIN)/python -m karpo
 SKIP_LIST := $(VENV)/skipped-tests
 WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
 
-BENCHMARKS := loading scheduling scan plan quality simulation
+BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' simulation
 
 .PHONY: setup demo test test-nightly test-matrix bench bench-live clean
 .DEFAULT_GOAL := setup
@@ -69,7 +69,9 @@ test-matrix: setup
 
 bench: setup
 	@$(COMPILE_KERNELS)
-	@set -e; for question in $(BENCHMARKS); do echo "$$question"; $(BIN)/python benchmarks/$$question.py --json; done
+	@set -e; for question in $(BENCHMARKS); do \
+		echo "$$question"; set -- $$question; name=$$1; shift; $(BIN)/python benchmarks/$$name.py "$$@" --json; \
+	done
 
 # Apart from the others: it needs the Kubernetes programs, and is long.
 bench-live: setup

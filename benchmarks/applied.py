@@ -19,7 +19,7 @@ from outcomes import evictions, planned
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.command import Command, Move
 from karpool.disruption.plan import Plan, PlanStep
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.execution.start import start_command
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=5)
     parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--first", type=int, default=1, metavar="SEED", help="the seed of the first cluster")
-    parser.add_argument("--search", nargs="+", default=["prefix"])
+    parser.add_argument("--search", nargs="+", default=["prefix", GLOBAL])
     parser.add_argument("--json", action="store_true", help="print one JSON object for each way")
     given = parser.parse_args()
     for row in measure(given.search, given.clusters, given.nodes, given.first):

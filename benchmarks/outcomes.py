@@ -7,14 +7,20 @@ from dataclasses import astuple, dataclass
 from clusters import NOW
 
 from karpool.catalog.instance_types import Catalog
-from karpool.disruption.plan import Plan, plan
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.fleet import fleet_of
+from karpool.disruption.fleet_bound import bounded_problem
+from karpool.disruption.plan import Plan, context_of, plan
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.objects import Objects
+from karpool.optimization.bound import lower_bound
+from karpool.optimization.problem import FleetProblem
+from karpool.packing.options import Options
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A plan, or several together: $/h before and after, pods that move, commands, nodes that are left, seconds."""
+    """A plan, or several together: $/h before and after, pods that move, commands, nodes left, processor time."""
 
     before: float = 0.0
     after: float = 0.0
@@ -51,7 +57,35 @@ def planned(world: Objects, machines: Catalog, settings: DisruptionSettings) -> 
 
 def outcome_of(world: Objects, machines: Catalog, settings: DisruptionSettings) -> Outcome:
     """Plan a cluster to the end, and count."""
-    start = time.perf_counter()
+    start = time.process_time()
     made = planned(world, machines, settings)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     return Outcome(made.before.price, made.after.price, evictions(made), len(made.steps), made.after.nodes, seconds)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """$/h that no plan can beat: of a linear programme, and the best that is proven."""
+
+    linear: float
+    best: float
+
+
+def problem_of(world: Objects, machines: Catalog) -> FleetProblem:
+    """A generated cluster as the fleet problem of a bound."""
+    context = context_of(
+        world, machines, now=NOW, settings=DisruptionSettings(complete_catalog=True), options=Options()
+    )
+    decision_pass = DecisionPass(context)
+    return bounded_problem(decision_pass, fleet_of(decision_pass))
+
+
+def linear_bound_of(world: Objects, machines: Catalog) -> float:
+    """The bound of the linear programme."""
+    return lower_bound(problem_of(world, machines)).price
+
+
+def bounds_of(world: Objects, machines: Catalog) -> Bounds:
+    """Both bounds of a cluster."""
+    linear = linear_bound_of(world, machines)
+    return Bounds(linear, linear)

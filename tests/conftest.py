@@ -1,7 +1,11 @@
-"""Settings of all tests: which examples property tests draw, how long a test may take, and what was not tested."""
+"""Settings of all tests: which examples property tests draw, how long a test may take, what was not tested.
+
+And clusters of the size and unevenness that benchmarks use.
+"""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +32,17 @@ settings.register_profile(
     suppress_health_check=_SLOW_IS_FINE,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def generated(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes clusters as benchmarks use them, from a number of nodes and a seed."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    from clusters import catalog, generate
+
+    from tests.strategies import Cluster
+
+    return lambda nodes, seed: Cluster(generate(nodes, seed), catalog())
 
 
 @pytest.hookimpl(trylast=True)

@@ -87,6 +87,17 @@ def test_the_bound_can_be_left_out() -> None:
     assert planned()["lowerBound"]["blockers"] != []
 
 
+def test_a_global_search_ends_no_dearer_and_names_every_new_node() -> None:
+    plan = planned("--search", "global", "--effort", "1", "--eviction-price", "0")
+    assert plan["after"]["pricePerHour"] <= planned("--search", "prefix")["after"]["pricePerHour"] + 1e-9
+    assert plan["lowerBound"]["pricePerHour"] <= plan["after"]["pricePerHour"] + 1e-9
+    known = {node["name"] for node in plan["nodes"]}
+    for command in plan["commands"]:
+        known |= {new["name"] for new in command["replacements"]}
+        assert {move["to"] for move in command["placements"]} <= known
+    assert plan["curve"][-1]["pricePerHour"] == pytest.approx(plan["after"]["pricePerHour"])
+
+
 def test_steps_stops_a_plan() -> None:
     assert [command["step"] for command in planned("--steps", "2")["commands"]] == [1, 2]
     assert planned("--steps", "0")["commands"] == []

@@ -78,7 +78,7 @@ def test_nodes_that_nobody_manages_cost_what_they_cost() -> None:
 
 
 def test_without_a_solution_a_plan_has_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: object) -> LowerBound:
+    def fail(*_: object, **__: object) -> LowerBound:
         raise SolverError
 
     monkeypatch.setattr("karpool.disruption.lower_bound.bound_of", fail)

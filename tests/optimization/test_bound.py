@@ -22,7 +22,7 @@ def test_no_fleet_is_cheaper_than_the_bound(fleet: Tiny) -> None:
 @given(tiny_fleets())
 def test_the_checker_finds_the_same_price_in_the_proof(fleet: Tiny) -> None:
     problem = fleet.problem()
-    bound = lower_bound(problem)
+    bound = lower_bound(problem, branches=0)
     proven = verify(problem, bound.proof)
     assert bound.price <= proven
     assert float(proven) == pytest.approx(bound.price, abs=1e-6)
@@ -144,9 +144,28 @@ def test_taking_pods_and_nodes_together_only_loosens_the_bound(monkeypatch: pyte
         for n in range(15)
     )
     problem = Tiny(groups, nodes, (Kind(1.0, (10, 10)), Kind(1.7, (20, 18))), caps={1: 1, 5: 1}).problem()
-    exact = lower_bound(problem)
+    exact = lower_bound(problem, branches=0)
     monkeypatch.setattr(classes, "_MOST_CLASSES", most)
     monkeypatch.setattr(relaxation, "_MOST_CLUSTERS", most)
-    rough = lower_bound(problem)
+    rough = lower_bound(problem, branches=0)
     assert 0.5 * exact.price < rough.price <= exact.price + 1e-6
     assert rough.price <= verify(problem, rough.proof)
+
+
+def test_machines_and_pods_are_whole_in_small_fleets() -> None:
+    fleet = Tiny((Pod((6,)),), tuple(Node(0.4, (2,), (0,)) for _ in range(24)), (Kind(0.4, (8,)), Kind(1.6, (32,))))
+    divisible, whole = lower_bound(fleet.problem(), branches=0), lower_bound(fleet.problem())
+    # Five fit on 32 CPUs: 4.8 nodes of these, or four and as many small ones.
+    assert (divisible.method, divisible.price) == ("LP", pytest.approx(7.68))
+    assert (whole.method, whole.price) == ("MIP", pytest.approx(8.0, rel=1e-5))
+
+
+@given(tiny_fleets())
+def test_bounds_of_whole_machines_are_never_worse(fleet: Tiny) -> None:
+    problem = fleet.problem()
+    assert lower_bound(problem).price >= lower_bound(problem, branches=0).price - 1e-6
+
+
+def test_the_same_fleet_has_the_same_bound_again() -> None:
+    problem = _example().problem()
+    assert lower_bound(problem).price == lower_bound(problem).price

@@ -12,13 +12,14 @@ from tests.disruption.scenarios import (
     pool_of,
 )
 from tests.factories import instance_type
+from tests.tables import row, table
 
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.explain import explain_node
 from karpool.disruption.plan import context_of
 from karpool.disruption.plan_summary import BlockerCost, LowerBound
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.packing.options import Options
 from karpool.report.assemble import explanation, plan_document
@@ -74,17 +75,17 @@ BARGAIN = Catalog((*CATALOG.types, instance_type("bargain", 4, "16Gi", price=0.1
 """Two small nodes cost 0.2 $/h; alone, neither can be replaced by something cheaper."""
 
 
-def explained(catalog: Catalog) -> ExplanationDocument:
+def explained(catalog: Catalog, settings: DisruptionSettings) -> ExplanationDocument:
     """The first of two small nodes, each full with one pod."""
     objects = cluster([node(name, "small", pods=[{"cpu": "1700m"}]) for name in "ab"], pools=[pool_of()])
-    context = context_of(objects, catalog, now=NOW, settings=DisruptionSettings(), options=Options())
+    context = context_of(objects, catalog, now=NOW, settings=settings, options=Options())
     return explanation(
         context, explain_node(DecisionPass(context), context.candidate(context.snapshot.nodes.rows["a"]))
     )
 
 
 def test_a_node_that_can_go_only_with_another_is_explained_with_it() -> None:
-    document = explained(BARGAIN)
+    document = explained(BARGAIN, DisruptionSettings())
     assert document.verdict == "replace"
     assert document.group is not None
     assert document.group.nodes == ("a", "b")
@@ -94,8 +95,14 @@ def test_a_node_that_can_go_only_with_another_is_explained_with_it() -> None:
     assert document.unblock == ()
 
 
-def test_a_node_that_no_set_includes_is_told_so() -> None:
-    document = explained(CATALOG)
+@table(
+    row(settings=DisruptionSettings(search="prefix"), ending="cheaper; try --search global"),
+    row(settings=DisruptionSettings(search=GLOBAL, effort=0), ending="cheaper; try --effort 3"),
+    row(settings=DisruptionSettings(search=GLOBAL, effort=3), ending="something cheaper"),
+)
+def test_a_node_that_no_set_includes_is_told_what_to_try(settings: DisruptionSettings, ending: str) -> None:
+    document = explained(CATALOG, settings)
     assert document.verdict == "keep"
     failed = [rule.reason for rule in document.rules if not rule.passed and rule.reason is not None]
     assert [reason.code for reason in failed] == ["NotCheaper", "NoGroup"]
+    assert failed[1].message.endswith(ending)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import GLOBAL, DisruptionSettings
 
 SCHEDULERS = ["LeastAllocated", "MostAllocated"]
 
@@ -20,10 +20,11 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.parametrize("seed", range(3))
-def test_every_pod_runs_wherever_the_scheduler_puts_it(bench: Any, seed: int, scheduler: str) -> None:
+@pytest.mark.parametrize("search", ["prefix", GLOBAL])
+@pytest.mark.parametrize("seed", range(2))
+def test_every_pod_runs_wherever_the_scheduler_puts_it(bench: Any, search: str, seed: int, scheduler: str) -> None:
     world, machines = bench.generate(40, seed), bench.catalog()
-    made = bench.planned(world, machines, DisruptionSettings(search="prefix"))
+    made = bench.planned(world, machines, DisruptionSettings(search=search, effort=1))
     run = bench.AppliedPlan(world, machines, scheduler)
     pods = workload(run)
     run.apply(made)

@@ -40,17 +40,20 @@ LIFTED: Final = frozenset(
 def bound_of(decision_pass: DecisionPass, *, blockers: bool = True) -> LowerBound:
     """The bound for the cluster of a pass; `blockers`: also what each of them costs, which takes as long again."""
     fleet = fleet_of(decision_pass)
-    found = lower_bound(bounded_problem(decision_pass, fleet))
+    problem = bounded_problem(decision_pass, fleet)
+    found = lower_bound(problem)
     fixed = fleet.rows[~fleet.problem.nodes.movable].tolist() if blockers else []
     kept = _kept_by_one(decision_pass, decision_pass.context.candidates(fixed))
-    costs = (_cost(decision_pass, code, nodes, found.price) for code, nodes in kept.items())
+    # Whole machines on one side only would tell of these, not of the blocker.
+    divisible = lower_bound(problem, branches=0).price if kept and found.method != "LP" else found.price
+    costs = (_cost(decision_pass, code, nodes, divisible) for code, nodes in kept.items())
     ordered = tuple(sorted(costs, key=lambda cost: (-cost.price, cost.code)))
     return LowerBound(max(0.0, found.price), found.method, ordered)
 
 
 def _cost(decision_pass: DecisionPass, code: str, nodes: list[Candidate], price: float) -> BlockerCost:
     fleet = fleet_of(decision_pass, lifted=frozenset(node.row for node in nodes))
-    lifted = lower_bound(bounded_problem(decision_pass, fleet))
+    lifted = lower_bound(bounded_problem(decision_pass, fleet), branches=0)
     return BlockerCost(code, max(0.0, price - lifted.price), len(nodes))
 
 

@@ -12,7 +12,7 @@ from karpool.disruption.partition import bins
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import Footprint
 from karpool.disruption.search import Judged, Proposal, strategy
-from karpool.disruption.settings import GLOBAL
+from karpool.disruption.settings import GLOBAL, MOST_EFFORT, DisruptionSettings
 from karpool.model.reasons import Reason
 
 _SEVERAL: Final = 2
@@ -39,12 +39,22 @@ def multi_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
             command = search(members, judge)
             if command is not None:
                 return (command,)
-            message = "no set of nodes that includes this one can be replaced by something cheaper"
-            reason = Reason(ReasonCode.NO_GROUP, message, f"NodePool {members[0].pool_name}")
+            reason = Reason(ReasonCode.NO_GROUP, _no_group(settings), f"NodePool {members[0].pool_name}")
             if judge.repeatable:
                 decision_pass.refusals.put(key, reason, judge.footprint)
         decision_pass.group_refusals.update((node.row, reason) for node in members)
     return ()
+
+
+def _no_group(settings: DisruptionSettings) -> str:
+    """Why nodes stay that no set includes, and what looks at more sets."""
+    if settings.search != GLOBAL:
+        hint = f"; try --search {GLOBAL}"
+    elif settings.effort < MOST_EFFORT:
+        hint = f"; try --effort {MOST_EFFORT}"
+    else:
+        hint = ""
+    return f"no set of nodes that includes this one can be replaced by something cheaper{hint}"
 
 
 class _Judge:

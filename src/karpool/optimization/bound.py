@@ -6,15 +6,22 @@ linear programme finds the duals. What counts is not its accuracy, but the `Proo
 check.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from karpool.cluster.arrays import Array
 from karpool.optimization.items import Items
+from karpool.optimization.partition import Part, parts_of
 from karpool.optimization.problem import FleetProblem
 from karpool.optimization.proof import Proof, Worth, repaired, total
 from karpool.optimization.relaxation import Duals, Relaxation
+
+BRANCHES: Final = 200
+_MOST_NODES: Final = 300
+_MOST_COLUMNS: Final = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,10 @@ class Launches:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A price that no fleet is below, how it was found, and its proof."""
+    """A price that no fleet is below, how it was found, and the proof of the linear programme.
+
+    With whole machines (`method` is MIP) the price is higher than what the proof shows, and rests on the solver.
+    """
 
     price: float
     method: str
@@ -41,8 +51,19 @@ class Bound:
     launches: Launches
 
 
-def lower_bound(problem: FleetProblem) -> Bound:
-    """The price that no sequence of commands can bring a fleet below."""
+def lower_bound(problem: FleetProblem, *, branches: int = BRANCHES) -> Bound:
+    """The price that no sequence of commands can bring a fleet below.
+
+    Small parts of small fleets are solved with whole machines, too; `branches` limits how far, 0 leaves that out.
+    """
+    if not branches or len(problem.nodes.price) > _MOST_NODES:
+        return _bound(problem, 0)
+    parts = parts_of(problem)
+    return _joined(problem, parts, [_bound(part.problem, branches) for part in parts])
+
+
+def _bound(problem: FleetProblem, branches: int) -> Bound:
+    """The bound of one part."""
     items = Items.of(problem)
     if not items.count.any():
         return _nothing_to_move(problem, items)
@@ -52,7 +73,35 @@ def lower_bound(problem: FleetProblem) -> Bound:
     free = relaxation.nodes.worth(items, worth.value, worth.premium, duals.node_rates)
     price = total(problem, items, worth, free, gain)
     proof = worth.proof(problem, items, rates, duals.node_rates)
-    return Bound(price, "LP", proof, _launches(problem, items, duals))
+    found = Bound(price, "LP", proof, _launches(problem, items, duals))
+    whole = relaxation.whole(branches, _MOST_COLUMNS) if branches else None
+    return found if whole is None or whole <= price else replace(found, price=whole, method="MIP")
+
+
+def _joined(problem: FleetProblem, parts: Sequence[Part], bounds: Sequence[Bound]) -> Bound:
+    """The bound of a fleet from those of its parts."""
+    proof = Proof(
+        value=np.zeros(len(problem.groups.signature)),
+        premium=np.zeros(problem.spreads.present.shape),
+        kind_rates=np.zeros(problem.kinds.room.shape),
+        node_rates=np.zeros(problem.nodes.free.shape),
+    )
+    kinds = np.zeros(len(problem.kinds.price))
+    for part, bound in zip(parts, bounds, strict=True):
+        proof.value[part.groups] = bound.proof.value
+        proof.premium[part.rules] = bound.proof.premium
+        proof.kind_rates[part.kinds] = bound.proof.kind_rates
+        proof.node_rates[part.nodes] = bound.proof.node_rates
+        kinds[part.kinds] = bound.launches.kinds
+    pairs = [(part, bound.launches) for part, bound in zip(parts, bounds, strict=True)]
+    launches = Launches(
+        kinds=kinds,
+        group=np.concatenate([part.groups[launched.group] for part, launched in pairs]),
+        kind=np.concatenate([part.kinds[launched.kind] for part, launched in pairs]),
+        pods=np.concatenate([launched.pods for _, launched in pairs]),
+    )
+    method = "MIP" if any(bound.method == "MIP" for bound in bounds) else "LP"
+    return Bound(sum(bound.price for bound in bounds), method, proof, launches)
 
 
 def _nothing_to_move(problem: FleetProblem, items: Items) -> Bound:

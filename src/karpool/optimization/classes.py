@@ -54,6 +54,11 @@ class Classes:
         np.add.at(most, of_item[spread], items.spreading.most[items.rule[spread]])
         return cls(of_item, requests, count, key, least, most)
 
+    def exact(self, items: Items) -> bool:
+        """Whether pods of a class are all of the same size."""
+        demanded = items.count > 0
+        return bool((self.requests[self.of_item] == items.requests)[demanded].all())
+
     def together(self, by_item: Array) -> Array:
         """(machines, classes) the sums of (machines, items)."""
         summed = np.zeros((len(self.count), len(by_item)), dtype=np.int64)

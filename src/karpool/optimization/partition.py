@@ -17,12 +17,13 @@ from karpool.optimization.problem import FleetProblem, Groups, HostRules, Kinds,
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A problem, and the numbers that its groups, nodes and kinds have in the whole one."""
+    """A problem, and the numbers that its groups, nodes, kinds and spread rules have in the whole one."""
 
     problem: FleetProblem
     groups: Array
     nodes: Array
     kinds: Array
+    rules: Array
 
 
 def parts_of(problem: FleetProblem) -> tuple[Part, ...]:
@@ -50,8 +51,8 @@ def parts_of(problem: FleetProblem) -> tuple[Part, ...]:
     first = found[0]
     found[0] = (first[0], np.sort(np.concatenate((first[1], alone))), first[2])
     if len(found) == 1 and len(found[0][2]) == kinds:
-        return (Part(problem, *found[0]),)
-    return tuple(Part(_part(problem, *numbered), *numbered) for numbered in found)
+        return (Part(problem, *found[0], rules=np.arange(len(problem.spreads.key))),)
+    return tuple(_part(problem, *numbered) for numbered in found)
 
 
 def _join_places(problem: FleetProblem, joined: "_Joined") -> None:
@@ -67,7 +68,7 @@ def _join_places(problem: FleetProblem, joined: "_Joined") -> None:
         if len(met) > 1:
             label[np.isin(label, met)] = met[0]
     used = fits.any(axis=1)
-    of_machine = np.where(used, label[fits.argmax(axis=1)], -1) if len(label) else np.zeros(0, dtype=np.int64)
+    of_machine = np.where(used, label[fits.argmax(axis=1)], -1) if len(label) else np.full(len(fits), -1)
     taken: Array = np.asarray(fits.any(axis=0))[items.of_group]
     for number in np.unique(of_machine[used]).tolist():
         pods = np.flatnonzero(taken & (label[items.of_group] == number))
@@ -114,8 +115,8 @@ class _Joined:
         return number
 
 
-def _part(problem: FleetProblem, groups: Array, nodes: Array, kinds: Array) -> FleetProblem:
-    """The problem of some groups, nodes and kinds."""
+def _part(problem: FleetProblem, groups: Array, nodes: Array, kinds: Array) -> Part:
+    """The part with some groups, nodes and kinds."""
     number = np.full(len(problem.groups.signature), -1, dtype=np.int64)
     number[groups] = np.arange(len(groups))
     pods, entries = _chosen(problem.nodes.pods, nodes)
@@ -126,7 +127,7 @@ def _part(problem: FleetProblem, groups: Array, nodes: Array, kinds: Array) -> F
     counted, _ = _chosen(problem.spreads.counts, groups)
     rules, (owned, counted) = _renumbered(owned, counted)
     spreads = problem.spreads
-    return replace(
+    alone = replace(
         problem,
         groups=Groups(**_rows(problem.groups, groups)),
         nodes=Nodes(
@@ -145,6 +146,7 @@ def _part(problem: FleetProblem, groups: Array, nodes: Array, kinds: Array) -> F
         spreads=SpreadRules(**_rows(spreads, rules, "owned", "counts"), owned=owned, counts=counted),
         suits_kind=np.ascontiguousarray(problem.suits_kind[:, kinds]),
     )
+    return Part(alone, groups, nodes, kinds, rules)
 
 
 def _rows(table: Groups | Nodes | Kinds | SpreadRules, rows: Array, *without: str) -> dict[str, Any]:

@@ -63,6 +63,26 @@ class Programme:
         cost = float(self._solver.getInfo().objective_function_value)
         return Solved(np.array(solution.col_value), np.array(solution.row_dual), cost)
 
+    @property
+    def size(self) -> int:
+        """How many columns it has."""
+        return sum(len(cost) for cost in self._cost)
+
+    def whole(self, branches: int) -> float:
+        """A cost that no solution in whole numbers is below; solve it as it is first.
+
+        HiGHS branches so many times at most: a limit of time would give another answer on another day.
+        """
+        import highspy
+
+        solver = self._solver or self._loaded()
+        columns = np.arange(self.size, dtype=np.int32)
+        whole = np.full(self.size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
+        solver.changeColsIntegrality(self.size, columns, whole)
+        solver.setOptionValue("mip_max_nodes", branches)
+        solver.run()
+        return float(solver.getInfo().mip_dual_bound)
+
     def restrict(self, first: Array, second: Array, factor: Array) -> None:
         """Further rows for the next time: columns `first` are at most `factor` times columns `second`."""
         count = len(first)

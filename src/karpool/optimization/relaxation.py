@@ -21,6 +21,8 @@ _CLUSTER_STEPS: Final = (1.3, 1.6, 2.2, 4.0, 16.0, np.inf)
 _ROUNDS: Final = 12
 _SLACK: Final = 1e-6
 _WORTH_A_ROUND: Final = 1e-4
+_TOLERANCE: Final = 1e-6
+"""To what part of a cost the solver is exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Relaxation:
         alike = np.column_stack((problem.nodes.shape, problem.nodes.takes > 0, self.nodes.domain[:, self._keys]))
         self._cluster = _clustered(self.nodes.room[self._listed], alike[self._listed])
         self._clusters = int(self._cluster.max(initial=-1)) + 1
+        self._solved: Programme | None = None
         self._rows = _Rows.of(self._classes, len(self._chosen), self._clusters, len(self._unit))
 
     def _undominated(self) -> Array:
@@ -116,14 +119,16 @@ class Relaxation:
             for shape in np.unique(nodes.shape).tolist()
         }
         movable = np.flatnonzero(nodes.movable)
+        held = dict(zip(movable.tolist(), items.on(problem, movable), strict=True))
         whole = self.nodes.room[movable] + own_requests(problem, movable)
         asked = items.count @ items.requests
         for node, room in zip(movable.tolist(), np.minimum(whole, asked), strict=True):
             kinds = kinder[int(nodes.shape[node])]
             better = (problem.kinds.price[kinds] <= nodes.price[node]) & (self.kinds.room[kinds] >= room).all(axis=1)
             # Pods may be where they could not go any more: a taint came, or a label went.
-            own = items.of_group[nodes.pods.row(node)]
-            better &= (self.kinds.most[kinds][:, own] > 0).all(axis=1)
+            own = held[node]
+            there = np.flatnonzero(own)
+            better &= (self.kinds.most[kinds][:, there] >= (self.nodes.most[node] + own)[there]).all(axis=1)
             better &= (self.kinds.domain[kinds][:, self._keys] == self.nodes.domain[node, self._keys]).all(axis=1)
             if better.any():
                 found[node] = kinds[np.argmax(better)]
@@ -148,6 +153,7 @@ class Relaxation:
         in_cluster[self._cluster] = problem.nodes.domain[self._listed]
         self._add_pods(programme, on_nodes, rows.clusters, in_cluster, bounded=True)
         solved = self._with_copies(programme, machine, item, copies)
+        self._solved = programme
         launched, pods = solved.columns[:kinds], solved.columns[kinds : kinds + len(machine)]
         used = pods > _SLACK
         placed = self._spread_out(item[used], self._chosen[machine[used]], pods[used])
@@ -162,6 +168,18 @@ class Relaxation:
         rules = [np.argmax(self.items.rule == rule) for rule in range(len(self.items.spreading.rules))]
         worth = Worth(by_item, premium[classes.of_item[np.array(rules, dtype=np.int64)]])
         return Duals(worth, *self._rates(rates), of_kinds, placed)
+
+    def whole(self, branches: int, most_columns: int) -> float | None:
+        """What the fleet costs at least if machines and pods are whole; None if that would take too long.
+
+        Nodes that stay are paid for, too.
+        """
+        programme = self._solved
+        if programme is None or programme.size > most_columns or not self._classes.exact(self.items):
+            return None
+        cost = programme.whole(branches)
+        fixed = float(self.problem.nodes.price[~self.problem.nodes.movable].sum())
+        return fixed + cost - _TOLERANCE * (fixed + abs(cost))
 
     def _with_copies(self, programme: Programme, machine: Array, item: Array, copies: Array) -> Solved:
         """Solve a programme, again and again with the rows about copies that the solution breaks."""
@@ -243,7 +261,7 @@ class Relaxation:
         """What pods are worth: as much as their class; if that has several sizes, what they cost where it is."""
         items, classes = self.items, self._classes
         found = value[classes.of_item]
-        if (classes.requests[classes.of_item] == items.requests).all():
+        if classes.exact(items):
             return found
         for number in range(len(classes.count)):
             members = np.flatnonzero(classes.of_item == number)
