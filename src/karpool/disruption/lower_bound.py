@@ -16,6 +16,7 @@ from karpool.disruption.fleet_bound import bounded_problem
 from karpool.disruption.plan_summary import BlockerCost, LowerBound
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.settings import MOST_EFFORT
 from karpool.disruption.windows import in_grace, source_closed
 from karpool.optimization.bound import lower_bound
 from karpool.optimization.programme import SolverError
@@ -35,13 +36,17 @@ LIFTED: Final = frozenset(
     }
 )
 """What somebody chose and could choose otherwise."""
+_MOST_NODES: Final = 2000
+"""Up to how many nodes it is told what blockers cost, unless the effort is the highest."""
 
 
-def bound_of(decision_pass: DecisionPass, *, blockers: bool = True) -> LowerBound:
-    """The bound for the cluster of a pass; `blockers`: also what each of them costs, which takes as long again."""
+def bound_of(decision_pass: DecisionPass) -> LowerBound:
+    """The bound for the cluster of a pass, and what blockers cost; without effort only what is known at once."""
+    effort = decision_pass.context.settings.effort
     fleet = fleet_of(decision_pass)
     problem = bounded_problem(decision_pass, fleet)
-    found = lower_bound(problem)
+    found = lower_bound(problem) if effort else lower_bound(problem, branches=0)
+    blockers = effort == MOST_EFFORT or (effort > 0 and len(fleet.rows) <= _MOST_NODES)
     fixed = fleet.rows[~fleet.problem.nodes.movable].tolist() if blockers else []
     kept = _kept_by_one(decision_pass, decision_pass.context.candidates(fixed))
     # Whole machines on one side only would tell of these, not of the blocker.

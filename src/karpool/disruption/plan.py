@@ -154,7 +154,7 @@ class Planner:
         from karpool.disruption.lower_bound import SolverError, bound_of
 
         try:
-            return bound_of(self._pass(), blockers=self.context.settings.effort > 0)
+            return bound_of(self._pass())
         except SolverError:  # a plan is of use without a bound, too
             return None
 
