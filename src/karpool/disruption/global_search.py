@@ -30,6 +30,8 @@ _MOVES: Final = (500, 3000, 12000, 40000)
 _LEAST_PRICE: Final = 0.001
 """Even where evictions cost nothing, a target that disturbs less is easier to reach within budgets."""
 _MOST_ROUNDS: Final = 6
+_MORE_NEW_NODES: Final = 2
+"""How many new nodes a command may open beside those of the target, for pods that were refused where they should go."""
 _MOST_REFUSALS: Final = 60
 """After so many refusals in a row a target is given up."""
 
@@ -126,7 +128,7 @@ class GlobalSearch:
         candidates = [ready[node] for node in batch.nodes]
         directions = _directions(decision_pass, pursuit, batch, pursuit.destinations(batch, ready))
         evaluator = decision_pass.evaluator
-        outcome = evaluator.consolidate(candidates, max(1, len(batch.opened)), directions=directions)
+        outcome = evaluator.consolidate(candidates, len(batch.opened) + _MORE_NEW_NODES, directions=directions)
         # Evictions are paid for by the target as a whole.
         if outcome.command is None or decision_pass.unwanted(outcome.command, candidates) is not None:
             return None

@@ -23,8 +23,8 @@ from karpool.optimization.search import TargetFleet
 _STARTS: Final = 24
 """With how many nodes a command that opens new ones is tried to begin."""
 _MOST_OPENED: Final = 24
-_LOOK_AHEAD: Final = 200
-"""How many nodes are looked at for the next one of such a command."""
+_LOOK_AHEAD: Final = 60
+"""How many nodes are looked at for the first and for each next one of such a command."""
 Place = int
 """A node by its number in the problem, or -1 - n for the new node n."""
 
@@ -53,8 +53,10 @@ class _Draft:
     """A batch in the making."""
 
     left: dict[str, int]
-    room: Counter[int]
+    room: Array
     """By group: places that nobody of this batch has taken."""
+    closed: Array
+    """By new node: whether it could still be opened."""
     nodes: dict[int, None] = field(default_factory=dict)
     """In the order in which they came."""
     opened: list[int] = field(default_factory=list)
@@ -73,55 +75,70 @@ class Pursuit:
             for machine in target.new
         ]
         self._spot_to_spot = spot_to_spot
+        groups = len(problem.groups.signature)
         self._places: defaultdict[int, Counter[Place]] = defaultdict(Counter)
-        self._room: Counter[int] = Counter()
+        self._room = np.zeros(groups, dtype=np.int64)
         for machine in target.hosts:
             for group, count in machine.guests.items():
                 self._places[group][machine.number] += count
                 self._room[group] += count
-        self._offered_by: defaultdict[int, list[int]] = defaultdict(list)
+        self._guests = np.zeros((len(self.new), groups), dtype=np.int32)
         for number, new in enumerate(self.new):
             for group, count in new.guests.items():
                 self._places[group][-1 - number] += count
-                self._offered_by[group].append(number)
+                self._guests[number, group] = count
+        self._new_price = np.array([max(new.price, HAIR) for new in self.new])
+        self._new_machine = problem.kinds.machine[[new.kind for new in self.new]]
         self._needs = {node: problem.pods_on(node) for node in target.gone}
+        self._need_groups = {node: np.array(list(needs), dtype=np.int64) for node, needs in self._needs.items()}
+        self._need_counts = {node: np.array(list(needs.values())) for node, needs in self._needs.items()}
         self._domains = _Domains(problem, problem.spreads.present.astype(np.int64))
 
     # -- the next batch ------------------------------------------------------------------------------------------
 
     def next_batch(self, ready: Mapping[int, Candidate], left: Mapping[str, int]) -> Batch | None:
-        """Nodes to remove next among those that may go now; `left`: how many of each pool."""
+        """Nodes to remove next among those that may go now; `left`: how many of each pool.
+
+        First those that need new nodes, as long as others can pay for them, then those that need none.
+        """
         price = self.fleet.problem.nodes.price
-        evictions = {node: sum(self._needs[node].values()) for node in ready}
-        order = sorted(ready, key=lambda node: (-price[node] / (1 + evictions[node]), node))
-        starts = self._starts(order)
+        order = sorted(ready, key=lambda node: (-price[node] / (1 + self._need_counts[node].sum()), node))
+        starts = self._starts(order, left, ready)
         for sponsored in (False, True):
             for start in starts:
-                draft = _Draft(dict(left), self._room.copy())
+                draft = self._draft(left)
                 if self._grow(draft, start, order, ready, sponsored=sponsored):
                     return Batch(tuple(draft.nodes), tuple(draft.opened))
-        draft = _Draft(dict(left), self._room.copy())
+        draft = self._draft(left)
         self._sweep(draft, order, ready)
         return Batch(tuple(draft.nodes), ()) if draft.nodes else None
+
+    def _draft(self, left: Mapping[str, int]) -> _Draft:
+        closed = np.array([new.name is None and not new.refused for new in self.new], dtype=np.bool_)
+        return _Draft(dict(left), self._room.copy(), closed)
 
     def _sweep(self, draft: _Draft, order: Iterable[int], ready: Mapping[int, Candidate]) -> None:
         """Add all nodes whose pods have places."""
         for node in order:
             if len(draft.nodes) >= MOST_TOGETHER:
                 break
-            if node not in draft.nodes and self._has_places(draft, node) and not self._rebuilds(draft.opened, node):
+            if (
+                node not in draft.nodes
+                and draft.left.get(ready[node].pool_name, 0) > 0
+                and self._has_places(draft, node)
+                and not self._rebuilds(draft.opened, node)
+            ):
                 self._add(draft, node, ready[node])
 
     def _has_places(self, draft: _Draft, node: int) -> bool:
-        return all(draft.room[group] >= count for group, count in self._needs[node].items())
+        return bool((draft.room[self._need_groups[node]] >= self._need_counts[node]).all())
 
-    def _rebuilds(self, opened: Iterable[int], node: int) -> bool:
+    def _rebuilds(self, opened: Sequence[int], node: int) -> bool:
         """Whether one of the new nodes is what a node is already, and no cheaper."""
-        nodes, kinds = self.fleet.problem.nodes, self.fleet.problem.kinds
+        nodes = self.fleet.problem.nodes
+        machine, price = int(nodes.machine[node]), float(nodes.price[node])
         return any(
-            kinds.machine[self.new[number].kind] == nodes.machine[node]
-            and self.new[number].price > nodes.price[node] - HAIR
-            for number in opened
+            int(self._new_machine[number]) == machine and self.new[number].price > price - HAIR for number in opened
         )
 
     def _add(self, draft: _Draft, node: int, candidate: Candidate) -> bool:
@@ -129,41 +146,43 @@ class Pursuit:
         if draft.left.get(candidate.pool_name, 0) <= 0:
             return False
         draft.left[candidate.pool_name] -= 1
-        draft.room.subtract(self._needs[node])
+        draft.room[self._need_groups[node]] -= self._need_counts[node]
         draft.nodes[node] = None
         draft.gain += float(self.fleet.problem.nodes.price[node])
         return True
 
-    def _starts(self, order: Sequence[int]) -> list[int]:
+    def _starts(self, order: Sequence[int], left: Mapping[str, int], ready: Mapping[int, Candidate]) -> list[int]:
         """Nodes to begin with: those for which the new nodes that they need cost least beside what they save."""
-        price = self.fleet.problem.nodes.price
-        rated = []
-        for node in order:
-            opened = self._needed(self._room, (), node)
-            if opened:
-                rated.append((sum(self.new[number].price for number in opened) - float(price[node]), node))
+        draft, price = self._draft(left), self.fleet.problem.nodes.price
+        if not draft.closed.any():
+            return []
+        permitted = [node for node in order if left.get(ready[node].pool_name, 0) > 0][:_LOOK_AHEAD]
+        rated = [
+            (float(self._new_price[opened].sum() - price[node]), node)
+            for node in permitted
+            if (opened := self._needed(draft, node))
+        ]
         return [node for _, node in sorted(rated)[:_STARTS]]
 
-    def _needed(self, room: Mapping[int, int], opened: Sequence[int], node: int) -> list[int] | None:
+    def _needed(self, draft: _Draft, node: int) -> list[int] | None:
         """The new nodes to open so that a node can go; None if not even all of them would do."""
-        missing = {group: count - room[group] for group, count in self._needs[node].items() if count > room[group]}
+        groups = self._need_groups[node]
+        missing = self._need_counts[node] - np.maximum(draft.room[groups], 0)
+        short = missing > 0
+        if not short.any():
+            return []
+        missing = missing[short]
+        offered = self._guests[:, groups[short]]
+        closed = draft.closed & offered.any(axis=1)
         chosen: list[int] = []
-        while missing:
-            offers: Counter[int] = Counter()
-            for group, count in missing.items():
-                for number in self._offered_by[group]:
-                    new = self.new[number]
-                    if new.name is None and not new.refused and number not in opened and number not in chosen:
-                        offers[number] += min(count, new.guests[group])
-            if not offers:
+        while missing.any():
+            offers = np.minimum(offered, missing).sum(axis=1) * closed
+            best = int(np.argmax(offers / self._new_price)) if len(offers) else -1
+            if best < 0 or offers[best] == 0:
                 return None
-            best = min(offers, key=lambda number: (-offers[number] / max(self.new[number].price, HAIR), number))
             chosen.append(best)
-            for group, count in self.new[best].guests.items():
-                if group in missing:
-                    missing[group] -= count
-                    if missing[group] <= 0:
-                        del missing[group]
+            closed[best] = False
+            missing = np.maximum(missing - offered[best], 0)
         return chosen
 
     def _grow(
@@ -174,16 +193,16 @@ class Pursuit:
         `sponsored`: nodes that need no new one may go with them, and pay for them.
         """
         node: int | None = start
-        free = () if sponsored else {other for other in order if self._has_places(draft, other)}
-        order = [other for other in order if other not in free]
+        if not sponsored:
+            order = [other for other in order if not self._has_places(draft, other)]
         while node is not None and len(draft.opened) < _MOST_OPENED and len(draft.nodes) < MOST_TOGETHER:
-            needed = self._needed(draft.room, draft.opened, node)
+            needed = self._needed(draft, node)
             if needed is None or not self._add(draft, node, ready[node]):
                 return False
-            for number in needed:
-                draft.opened.append(number)
-                draft.room.update(self.new[number].guests)
-                draft.gain -= self.new[number].price
+            draft.opened.extend(needed)
+            draft.closed[needed] = False
+            draft.room += self._guests[needed].sum(axis=0)
+            draft.gain -= float(self._new_price[needed].sum())
             if any(self._rebuilds(draft.opened, other) for other in draft.nodes):
                 return False
             self._sweep(draft, order, ready)
@@ -198,10 +217,10 @@ class Pursuit:
         for node in order:
             if node in draft.nodes or draft.left.get(ready[node].pool_name, 0) <= 0:
                 continue
-            needed = self._needed(draft.room, draft.opened, node)
+            needed = self._needed(draft, node)
             if needed is None or self._rebuilds([*draft.opened, *needed], node):
                 continue
-            gain = float(self.fleet.problem.nodes.price[node]) - sum(self.new[number].price for number in needed)
+            gain = float(self.fleet.problem.nodes.price[node] - self._new_price[needed].sum())
             if gain > most:
                 best, most = node, gain
             looked += 1
@@ -256,8 +275,7 @@ class Pursuit:
 
     def settle(self, batch: Batch, came: Mapping[int, Mapping[Place, int]]) -> None:
         """A batch will be carried out, and so many pods of each group come to each place."""
-        for number in batch.opened:
-            self._room.update(self.new[number].guests)
+        self._room += self._guests[list(batch.opened)].sum(axis=0)
         for node in batch.nodes:
             self._domains.leave(self._needs[node], node)
         for group, places in came.items():
