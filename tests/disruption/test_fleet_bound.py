@@ -9,7 +9,7 @@ from hypothesis import given
 from tests.disruption.following import context, moody, planned
 from tests.disruption.scenarios import CATALOG, NOW, Scenario, node, pool_of
 from tests.examples import examples
-from tests.factories import Z1, Z2, Z3, daemon_set, instance_type, node_term, spread
+from tests.factories import Z1, Z2, Z3, affinity_to, daemon_set, instance_type, node_term, spread
 from tests.strategies import Cluster
 
 from karpool.catalog.instance_types import Catalog
@@ -18,7 +18,7 @@ from karpool.disruption.fleet import fleet_of
 from karpool.disruption.fleet_bound import bounded_problem
 from karpool.disruption.plan import context_of
 from karpool.disruption.settings import DisruptionSettings
-from karpool.model.labels import ON_DEMAND, ZONE
+from karpool.model.labels import DO_NOT_DISRUPT, ON_DEMAND, ZONE
 from karpool.optimization.bound import lower_bound
 from karpool.optimization.problem import FleetProblem
 from karpool.optimization.proof import InvalidProofError
@@ -104,3 +104,24 @@ def test_a_pod_that_counts_in_a_rule_and_does_not_obey_it_makes_it_shaky() -> No
     other = node("other", "large", zone=Z1, catalog=scenario.catalog, pods=[{"name": "free", "labels": {"app": "web"}}])
     problem = _of(replace(scenario, nodes=[*scenario.nodes, other]))
     assert not problem.spreads.steady.any()
+
+
+def test_pods_stay_where_others_are_that_they_belong_to_and_that_never_move() -> None:
+    near = [affinity_to({"app": "web"}, key=ZONE)]
+    pod = {"cpu": "1", "memory": "1Gi", "labels": {"app": "web"}, "near": near}
+    for pinned, price in ((True, 9.0 + 0.4), (False, 0.2)):
+        scenario = _zonal()
+        kept = {"name": "kept", "annotations": {DO_NOT_DISRUPT: "true"} if pinned else {}, **pod}
+        nodes = [
+            node("a", "large", zone=Z3, catalog=scenario.catalog, pods=[kept, *(_filler() if pinned else ())]),
+            node("b", "large", zone=Z3, catalog=scenario.catalog, pods=[{"name": "moves", **pod}]),
+        ]
+        problem = _of(replace(scenario, nodes=nodes))
+        bound = lower_bound(problem, branches=0)
+        assert bound.price == pytest.approx(price)
+        assert bound.price <= verify(problem, bound.proof)
+
+
+def _filler() -> list[dict[str, Any]]:
+    """A pod that takes the rest of a large node."""
+    return [{"name": "filler", "cpu": "14500m", "memory": "1Gi", "annotations": {DO_NOT_DISRUPT: "true"}}]

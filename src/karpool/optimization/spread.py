@@ -1,8 +1,12 @@
-"""Spread rules that a bound can rely on: how many pods each domain has in the end, whatever commands came before.
+"""Rules about domains that a bound can rely on: how many pods each has in the end, whatever commands came before.
 
-A pod may only go to a domain that then has at most `skew` more than the least. With a skew of 1 this keeps itself up:
-if all counts are within 1 of each other, they are again after pods were taken away and each found a place, in any
-order. So where no pod is lost and the domains stay the same, every domain ends with the average, rounded down or up.
+Spread: a pod may only go to a domain that then has at most `skew` more than the least. With a skew of 1 this keeps
+itself up: if all counts are within 1 of each other, they are again after pods were taken away and each found a place,
+in any order. So where no pod is lost and the domains stay the same, every domain ends with the average, rounded down
+or up.
+
+Affinity: a pod may only go where such pods are. As long as some of them never move, that is nowhere but where some are
+today.
 """
 
 from dataclasses import dataclass
@@ -10,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.optimization.problem import SPREAD, FleetProblem
+from karpool.optimization.problem import SPREAD, TOGETHER, FleetProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class Spreading:
         group_of_entry = np.repeat(np.arange(len(lengths)), lengths)
         vague: Array = np.asarray((problem.kinds.domain < 0).any(axis=0))
         used: list[tuple[int, Array, Array]] = []
-        for rule in np.flatnonzero((spreads.mode == SPREAD) & (spreads.skew == 1) & spreads.steady).tolist():
+        known = ((spreads.mode == SPREAD) & (spreads.skew == 1)) | (spreads.mode == TOGETHER)
+        for rule in np.flatnonzero(known & spreads.steady).tolist():
             groups = group_of_entry[counts.items == rule]
             groups = groups[demanded[groups] > 0]
             # A kind that may be in any domain would need a column for each; rules of several groups are rare.
@@ -59,19 +64,26 @@ class Spreading:
 
 
 def _ends(problem: FleetProblem, rule: int, group: int) -> tuple[Array, Array] | None:
-    """(domains,) the fewest and the most pods of a group that end in each; None if the rule does not hold today."""
+    """(domains,) the fewest and the most pods of a group that end in each; None if that is not certain."""
     spreads, nodes = problem.spreads, problem.nodes
     present, eligible = spreads.present[rule].astype(np.int64), spreads.eligible[rule]
-    if not eligible.any() or spreads.least_domains[rule] > eligible.sum() or np.ptp(present[eligible]) > 1:
-        return None
     entries = np.flatnonzero(nodes.pods.items == group)
     of_entry = np.searchsorted(nodes.pods.start, entries, side="right") - 1
     moving = nodes.movable[of_entry]
     here = nodes.domain[of_entry[moving], spreads.key[rule]]
-    if (here < 0).any() or not eligible[here].all():
+    if (here < 0).any():
         return None
     held = np.bincount(here, nodes.pod_count[entries[moving]], minlength=len(present)).astype(np.int64)
-    stay, total, domains = present - held, int(present[eligible].sum()), int(eligible.sum())
+    stay, pods = present - held, int(held.sum())
+    if spreads.mode[rule] == TOGETHER:
+        homes = present > 0
+        alone = homes & (homes.sum() == 1)
+        return (np.where(alone, pods, 0), np.where(homes, pods, 0)) if stay.any() else None
+    domains = int(eligible.sum())
+    even = domains >= max(1, int(spreads.least_domains[rule])) and np.ptp(present[eligible]) <= 1
+    if not even or not eligible[here].all():
+        return None
+    total = int(present[eligible].sum())
     least = np.where(eligible, np.maximum(0, total // domains - stay), 0)
     most = np.where(eligible, np.maximum(0, -(-total // domains) - stay), 0)
     return least, most

@@ -1,5 +1,6 @@
 """A proof checked anew, in exact numbers: plain loops that share nothing with the code that found it."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -7,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.optimization.problem import SPREAD, FleetProblem
+from karpool.optimization.problem import SPREAD, TOGETHER, FleetProblem
 from karpool.optimization.proof import InvalidProofError, Proof
 
 _Key = tuple[tuple[int, ...], int, bool, int]
@@ -66,33 +67,47 @@ class _Checker:
     def _premiums(self, rule: int) -> list[Fraction]:
         """By domain: what its pods are worth more there; none may have any if their number there is not certain."""
         spreads = self.problem.spreads
-        counts = [
-            int(count) for count, counted in zip(spreads.present[rule], spreads.eligible[rule], strict=True) if counted
-        ]
-        certain = spreads.mode[rule] == SPREAD and spreads.skew[rule] == 1 and bool(spreads.steady[rule])
-        if not certain or spreads.least_domains[rule] > len(counts) or max(counts) - min(counts) > 1:
+        counts = [int(spreads.present[rule, domain]) for domain in np.flatnonzero(spreads.eligible[rule])]
+        even = spreads.skew[rule] == 1 and len(counts) >= max(1, spreads.least_domains[rule])
+        spread = spreads.mode[rule] == SPREAD and even and max(counts) - min(counts) <= 1
+        if not spreads.steady[rule] or not (spread or spreads.mode[rule] == TOGETHER):
             raise InvalidProofError(f"nobody knows how many pods of rule {rule} a domain has in the end")
         return _numbers(np.abs(self.proof.premium[rule]), np.sign(self.proof.premium[rule]))
 
     def _spread(self, rule: int) -> Fraction:
         """The least that the premiums of a rule come to: its pods in each domain are the average, down or up."""
         spreads, nodes = self.problem.spreads, self.problem.nodes
-        eligible = np.flatnonzero(spreads.eligible[rule]).tolist()
-        total = sum(int(spreads.present[rule, domain]) for domain in eligible)
-        stay = [int(count) for count in spreads.present[rule]]
+        stay, moving = [int(count) for count in spreads.present[rule]], 0
         for node in np.flatnonzero(nodes.movable).tolist():
             for group, pods in self._own(node):
                 if rule in spreads.counts.row(group).tolist():
                     domain = int(nodes.domain[node, spreads.key[rule]])
-                    if domain not in eligible:
+                    if domain < 0 or (spreads.mode[rule] == SPREAD and not spreads.eligible[rule, domain]):
                         raise InvalidProofError(f"pods of rule {rule} are where they do not count")
                     stay[domain] -= pods
-        least = Fraction(0)
-        for domain, premium in enumerate(self.spread[rule]):
-            fewest = max(0, total // len(eligible) - stay[domain]) if domain in eligible else 0
-            most = max(0, -(-total // len(eligible)) - stay[domain]) if domain in eligible else 0
-            least += min(premium * fewest, premium * most)
-        return least
+                    moving += pods
+        ends = self._together(rule, stay, moving) if spreads.mode[rule] == TOGETHER else self._evenly(rule, stay)
+        premiums = zip(self.spread[rule], ends, strict=True)
+        return sum((min(premium * fewest, premium * most) for premium, (fewest, most) in premiums), Fraction(0))
+
+    def _evenly(self, rule: int, stay: Sequence[int]) -> list[tuple[int, int]]:
+        """By domain: the fewest and the most pods that may move and end there, if all have the same, or one more."""
+        eligible = self.problem.spreads.eligible[rule].tolist()
+        present = self.problem.spreads.present[rule].tolist()
+        total, domains = sum(itertools.compress(present, eligible)), sum(eligible)
+        average = (total // domains, -(-total // domains))
+        return [
+            (max(0, average[0] - fixed), max(0, average[1] - fixed)) if counted else (0, 0)
+            for fixed, counted in zip(stay, eligible, strict=True)
+        ]
+
+    def _together(self, rule: int, stay: Sequence[int], moving: int) -> list[tuple[int, int]]:
+        """The same if pods can only be where some are today, as some of them never move."""
+        if not any(stay):
+            raise InvalidProofError(f"all pods of rule {rule} may move, and then they may be anywhere")
+        homes = [count > 0 for count in self.problem.spreads.present[rule].tolist()]
+        least = moving if sum(homes) == 1 else 0
+        return [(least, moving) if home else (0, 0) for home in homes]
 
     def _here(self, key: _Key, domain: Sequence[int]) -> Fraction:
         """What a pod is worth on a machine in these domains; where the domain is open, in the best one."""
