@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
+from typing import Final
 
 from clusters import NOW
 
@@ -16,6 +17,9 @@ from karpool.model.objects import Objects
 from karpool.optimization.bound import lower_bound
 from karpool.optimization.problem import FleetProblem
 from karpool.packing.options import Options
+
+BRANCHES: Final = 5000
+"""How far whole machines are looked at for the best bound: longer than a plan takes time for."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,11 @@ def problem_of(world: Objects, machines: Catalog) -> FleetProblem:
 
 def linear_bound_of(world: Objects, machines: Catalog) -> float:
     """The bound of the linear programme."""
-    return lower_bound(problem_of(world, machines)).price
+    return lower_bound(problem_of(world, machines), branches=0).price
 
 
 def bounds_of(world: Objects, machines: Catalog) -> Bounds:
     """Both bounds of a cluster."""
-    linear = linear_bound_of(world, machines)
-    return Bounds(linear, linear)
+    problem = problem_of(world, machines)
+    linear = lower_bound(problem, branches=0).price
+    return Bounds(linear, max(linear, lower_bound(problem, branches=BRANCHES).price))

@@ -26,7 +26,8 @@ from clusters import NOW, catalog, catalog_entries, generate, manifest
 from outcomes import evictions, linear_bound_of
 
 from karpool.catalog.sources import open_catalog
-from karpool.disruption.plan import Planner, context_of
+from karpool.disruption.command import Cause
+from karpool.disruption.plan import Plan, Planner, context_of
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.loading import load
 from karpool.packing.options import Options
@@ -56,7 +57,7 @@ def measure(folder: Path, given: argparse.Namespace) -> Figures:
         marks.append(time.process_time())
 
     def progress(what: str, done: int, _most: int | None) -> None:
-        if what == "Planning steps" and done == 1:
+        if what == "Planning steps" and done == len(planned) + 1:
             planned.append(time.process_time())
 
     objects = load([str(cluster)], stdin=sys.stdin.buffer).objects
@@ -80,7 +81,8 @@ def measure(folder: Path, given: argparse.Namespace) -> Figures:
         "steps": len(plan.steps),
         "loadSeconds": round(load_seconds, 3),
         "buildSeconds": round(build, 3),
-        "firstCommandSeconds": round(planned[0] - marks[1], 3) if planned else None,
+        "firstCommandSeconds": _since(marks[1], planned, 0),
+        "firstConsolidationSeconds": _since(marks[1], planned, _first_consolidation(plan)),
         "decideSeconds": round(decide, 3),
         "reportSeconds": round(report, 3),
         "totalSeconds": round(marks[-1] - marks[0], 3),
@@ -91,6 +93,16 @@ def measure(folder: Path, given: argparse.Namespace) -> Figures:
         "savedPercent": round(document.savings.percent or 0.0, 2),
         "documentMB": round(size / 1e6, 1),
     }
+
+
+def _first_consolidation(plan: Plan) -> int:
+    """The place of the first command that is neither about empty nodes nor about drift."""
+    causes = [step.command.cause for step in plan.steps]
+    return causes.index(Cause.UNDERUTILIZED) if Cause.UNDERUTILIZED in causes else len(causes)
+
+
+def _since(start: float, planned: list[float], place: int) -> float | None:
+    return round(planned[place] - start, 3) if place < len(planned) else None
 
 
 def settings_of(given: argparse.Namespace) -> DisruptionSettings:
