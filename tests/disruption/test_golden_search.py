@@ -160,6 +160,13 @@ def small_nodes(fee: float) -> Plan:
     return found(nodes, pools=[pool(FAMILY, "c6a")], catalog=catalog)
 
 
+def test_a_fee_for_every_node_turns_sixteen_small_nodes_into_one() -> None:
+    made = small_nodes(0.03)
+    assert made.after.nodes == 1
+    assert launched(made)[-1] == "c6a.8xlarge"
+    assert [made.before.price, made.after.price] == pytest.approx([1.704, 1.254])
+
+
 def test_without_a_fee_sixteen_small_nodes_stay() -> None:
     assert not small_nodes(0.0).steps
 
@@ -191,14 +198,19 @@ def weighed(small_price: float, weights: Weights) -> Plan:
     return found(nodes, pools=pools, catalog=catalog, settings=replace(SEARCH, weights=weights))
 
 
+def test_where_the_heavy_pool_saves_nothing_the_light_one_takes_the_pods() -> None:
+    made = weighed(0.3, Weights.PREFER)
+    assert [(new.pool, new.instance_types[0]) for new in only_command(made).replacements] == [("light", "medium")]
+    assert made.after.price == pytest.approx(0.4)
+
+
 def test_strict_weights_leave_a_node_that_the_heavy_pool_cannot_replace_for_less() -> None:
     made = weighed(0.3, Weights.STRICT)
     assert not made.steps
     assert made.fates[0].reasons
 
 
-@pytest.mark.parametrize("weights", Weights)
-def test_where_the_heavy_pool_saves_anything_it_comes_first(weights: Weights) -> None:
-    made = weighed(0.2, weights)
+def test_with_strict_weights_the_heavy_pool_takes_the_pods_where_that_saves_anything() -> None:
+    made = weighed(0.2, Weights.STRICT)
     assert [new.pool for new in only_command(made).replacements] == ["heavy"] * 3
     assert made.after.price == pytest.approx(0.6)

@@ -195,7 +195,7 @@ def _state(problem: FleetProblem) -> State:
     searchable = int(nodes.searchable.sum())
     machines = count + 2 * searchable + 16
     groups = len(problem.groups.signature)
-    slots = min(_SLOTS, max(groups, 1))
+    slots = min(_SLOTS, groups + 1)
     free = np.zeros((machines, resources), dtype=np.int64)
     free[:count] = nodes.free
     on_host = np.zeros((machines, max(len(problem.hosts.present), 1)), dtype=np.int32)
