@@ -41,7 +41,8 @@ def test_no_plan_ends_below_the_bound(given_: tuple[Cluster, DisruptionSettings]
     problem = _problem(DecisionPass(context(cluster, chosen)))
     bound = lower_bound(problem)
     assert lower_bound(problem, branches=0).price <= verify(problem, bound.proof) + 1e-6
-    for settings in (chosen, replace(chosen, spot_to_spot=True, spot_floor=1, eviction_price=0.0)):
+    eager = replace(chosen, spot_to_spot=True, spot_floor=1, eviction_price=0.0)
+    for settings in (chosen, eager, replace(eager, search="global", effort=1)):
         assert bound.price <= planned(cluster, settings).after.price + 1e-9
 
 
