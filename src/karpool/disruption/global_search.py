@@ -22,14 +22,21 @@ from karpool.disruption.settings import Weights
 from karpool.model.labels import CAPACITY_TYPE, ZONE
 from karpool.model.requirements import Requirements, one_of
 from karpool.optimization.problem import FleetProblem
-from karpool.optimization.search import search
+from karpool.optimization.search import HOT, WARM, search
 from karpool.packing.directions import DirectedNode, Directions
 
-_MOVES: Final = (500, 3000, 12000, 40000)
-"""By effort: the moves of the first search."""
+_FAR_MOVES: Final = ((500,), (3000, 1000), (10000, 4000), (40000, 20000))
+"""By effort: the moves of each search for a target that takes many commands."""
+_NEAR_MOVES: Final = (200, 500, 1500, 5000)
+"""By effort: the moves of a search for one command."""
+_NEAR_ROUNDS: Final = (2, 20, 60, 200)
+"""By effort: how many such searches there are in a cluster of a hundred nodes; in larger ones there are fewer."""
+_FRUITLESS: Final = (1, 1, 2, 4)
+"""By effort: after how many searches for one command without a result there is no other."""
 _LEAST_PRICE: Final = 0.001
 """Even where evictions cost nothing, a target that disturbs less is easier to reach within budgets."""
-_MOST_ROUNDS: Final = 6
+_MANY: Final = 200
+"""From so many nodes on, a search to which evictions cost nothing begins with a fleet in which all is placed anew."""
 _MORE_NEW_NODES: Final = 2
 """How many new nodes a command may open beside those of the target, for pods that were refused where they should go."""
 _MOST_REFUSALS: Final = 60
@@ -42,6 +49,9 @@ class GlobalSearch:
     def __init__(self) -> None:
         self._pursuit: Pursuit | None = None
         self._rounds = 0
+        self._near = 0
+        """How many searches for one command there have been, and how many of the last ones brought nothing."""
+        self._fruitless = 0
         self._strict = True
         self._finished = False
         self._opened: dict[int, int] = {}
@@ -55,9 +65,9 @@ class GlobalSearch:
                 continue
             command = self._next(decision_pass, self._pursuit)
             if command is not None:
+                self._fruitless = 0
                 return (command,)
             self._pursuit = None
-            self._finished = self._rounds >= _MOST_ROUNDS
         return ()
 
     def carried_out(self, names: Sequence[str]) -> None:
@@ -70,12 +80,15 @@ class GlobalSearch:
     # -- a target ------------------------------------------------------------------------------------------------
 
     def _search(self, decision_pass: DecisionPass) -> Pursuit | None:
-        """A target that is worth its evictions; None if there is none, and then nothing is left to be searched."""
+        """A target that is worth its evictions; None if this search found none."""
         settings = decision_pass.context.settings
+        price, far = settings.effective_eviction_price, _FAR_MOVES[settings.effort]
         fleet = fleet_of(decision_pass)
         problem = fleet.problem
         usable = _of_heaviest_pools(problem) if self._strict else problem.suits_kind
-        moves = max(_MOVES[0], _MOVES[settings.effort] >> self._rounds)
+        near = self._rounds >= len(far)
+        moves = _NEAR_MOVES[settings.effort] if near else far[self._rounds]
+        nodes = int(problem.nodes.searchable.sum())
 
         def watch(done: int, price: float) -> bool:
             decision_pass.searching(done, moves, price)
@@ -83,20 +96,28 @@ class GlobalSearch:
 
         target = search(
             problem,
-            eviction_price=max(settings.effective_eviction_price, _LEAST_PRICE / (1 << self._rounds)),
-            seed=settings.seed + self._rounds,
+            eviction_price=price if near else max(price, _LEAST_PRICE),
+            seed=settings.seed + self._rounds + self._near,
             moves=moves,
             usable=_affordable(problem, usable),
+            most_gone=problem.pools.allowance if near else None,
+            anew=self._rounds == 0 and price < _LEAST_PRICE and nodes >= _MANY,
+            heat=WARM if near else HOT,
             watch=watch,
         )
-        self._rounds += 1
-        if target.cost < problem.price - HAIR:
-            return Pursuit(fleet, target, spot_to_spot=settings.spot_to_spot)
-        relaxed = settings.weights is Weights.PREFER and not np.array_equal(usable, problem.suits_kind)
-        if self._strict and relaxed:
-            self._strict = False
+        gains = target.cost < problem.price - HAIR
+        if near:
+            self._near += 1
+            self._fruitless += 1
+            most = max(1, _NEAR_ROUNDS[settings.effort] * 100 // max(nodes, 100))
+            self._finished = self._near > most or self._fruitless > _FRUITLESS[settings.effort]
         else:
-            self._finished = True
+            self._rounds = self._rounds + 1 if gains else len(far)
+        if gains and not self._finished:
+            return Pursuit(fleet, target, spot_to_spot=settings.spot_to_spot, together=near)
+        relaxed = settings.weights is Weights.PREFER and not np.array_equal(usable, problem.suits_kind)
+        if self._finished and self._strict and relaxed:
+            self._strict, self._finished, self._rounds, self._near, self._fruitless = False, False, 0, 0, 0
         return None
 
     # -- commands ------------------------------------------------------------------------------------------------

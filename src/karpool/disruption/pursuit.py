@@ -66,8 +66,9 @@ class _Draft:
 class Pursuit:
     """A target on its way."""
 
-    def __init__(self, fleet: Fleet, target: TargetFleet, *, spot_to_spot: bool) -> None:
+    def __init__(self, fleet: Fleet, target: TargetFleet, *, spot_to_spot: bool, together: bool = False) -> None:
         problem = fleet.problem
+        self._together = together
         self.fleet = fleet
         self.going: set[int] = set(target.gone)
         self.new = [
@@ -99,8 +100,12 @@ class Pursuit:
     def next_batch(self, ready: Mapping[int, Candidate], left: Mapping[str, int]) -> Batch | None:
         """Nodes to remove next among those that may go now; `left`: how many of each pool.
 
-        First those that need new nodes, as long as others can pay for them, then those that need none.
+        First those that need new nodes, as long as others can pay for them, then those that need none; all at once, if
+        the target was made for that.
         """
+        if self._together and self.going.issubset(ready):
+            self._together = False
+            return Batch(tuple(sorted(self.going)), tuple(range(len(self.new))))
         price = self.fleet.problem.nodes.price
         order = sorted(ready, key=lambda node: (-price[node] / (1 + self._need_counts[node].sum()), node))
         starts = self._starts(order, left, ready)

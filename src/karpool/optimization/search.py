@@ -16,8 +16,9 @@ _SLOTS: Final = 128
 _CHUNK: Final = 500
 _ARENA: Final = 256
 """How many machines take part in a move."""
-_HEAT: Final = 0.05
+HOT: Final = 0.05
 """How much worse a fleet may be at first to be accepted now and then, as a share of the usual price of a machine."""
+WARM: Final = 0.01
 _COOLING: Final = 40.0
 _COPIES_WITHOUT_RULE: Final = 1 << 20
 
@@ -55,15 +56,18 @@ def search(
     seed: int,
     moves: int,
     usable: Array | None = None,
+    most_gone: Array | None = None,
     anew: bool = False,
+    heat: float = HOT,
     watch: Watch | None = None,
 ) -> TargetFleet:
     """The cheapest fleet that so many moves find.
 
-    `usable`: (signatures, kinds) narrows what may be bought; `anew`: begin with a fleet in which everything is placed
-    anew, instead of today's.
+    `usable`: (signatures, kinds) narrows what may be bought; `most_gone`: (pools,) how many nodes of each may go, if
+    all go at once; `anew`: begin with a fleet in which everything is placed anew, instead of today's; `heat`: how
+    worse fleets are accepted at first.
     """
-    fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable)
+    fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, most_gone)
     state = _state(problem)
     best = Best(
         kept=state.kept.copy(),
@@ -76,12 +80,12 @@ def search(
     random = np.array([_scrambled(seed)], dtype=np.uint64)
     if problem.nodes.searchable.any():
         prices = problem.nodes.price[problem.nodes.searchable]
-        heat = max(_HEAT * float(np.median(prices)), 1e-6)
+        hot = max(heat * float(np.median(prices)), 1e-6)
         if anew:
             start_anew(fixed, state, best, random)
         for first in range(0, moves, _CHUNK):
             last = min(first + _CHUNK, moves)
-            improve(fixed, state, best, random, first, last, moves, heat, heat / _COOLING, _ARENA)
+            improve(fixed, state, best, random, first, last, moves, hot, hot / _COOLING, _ARENA)
             if watch is not None and not watch(last, float(best.cost[0])):
                 break
 
@@ -108,7 +112,7 @@ def _least_values(problem: FleetProblem) -> Array:
     return np.where(np.isfinite(values), values, 0.0)
 
 
-def _fixed(problem: FleetProblem, eviction_price: float, usable: Array) -> Fixed:
+def _fixed(problem: FleetProblem, eviction_price: float, usable: Array, most_gone: Array | None) -> Fixed:
     groups, nodes, kinds = problem.groups, problem.nodes, problem.kinds
     values = _least_values(problem)
     rows = np.repeat(np.arange(len(nodes.price)), np.diff(nodes.pods.start))
@@ -130,6 +134,7 @@ def _fixed(problem: FleetProblem, eviction_price: float, usable: Array) -> Fixed
         node_domain=nodes.domain,
         node_pool=nodes.pool,
         node_capacity=nodes.capacity,
+        node_machine=nodes.machine,
         node_value=worth,
         node_weight=eviction_price * weights,
         pods_start=nodes.pods.start,
@@ -140,6 +145,7 @@ def _fixed(problem: FleetProblem, eviction_price: float, usable: Array) -> Fixed
         kind_domain=kinds.domain,
         kind_pool=kinds.pool,
         kind_capacity=kinds.capacity,
+        kind_machine=kinds.machine,
         kind_usable=usable,
         kinds_start=np.concatenate(([0], np.cumsum(np.count_nonzero(usable, axis=1)))),
         kinds_listed=np.nonzero(usable)[1].astype(np.int32),
@@ -158,6 +164,8 @@ def _fixed(problem: FleetProblem, eviction_price: float, usable: Array) -> Fixed
         rule_skew=problem.spreads.skew,
         rule_least_domains=problem.spreads.least_domains,
         rule_eligible=problem.spreads.eligible,
+        most_gone=np.full(len(problem.pools.left), len(nodes.price)) if most_gone is None else most_gone,
+        at_once=np.array([most_gone is not None]),
     )
     # One signature for the kernels, whatever the arrays were cut from.
     return Fixed(*(np.ascontiguousarray(array, dtype=_dtype(array)) for array in fixed))
@@ -213,6 +221,7 @@ def _state(problem: FleetProblem) -> State:
         waiting=np.zeros(groups, dtype=np.int64),
         waiting_in_rule=np.zeros(len(problem.spreads.key), dtype=np.int64),
         pool_left=np.array(problem.pools.left, dtype=np.float64, order="C"),
+        pool_gone=np.zeros(len(problem.pools.left), dtype=np.int64),
         log=np.zeros((6 * pods + 6 * machines + 4 * len(problem.kinds.price) + 64, 3), dtype=np.int64),
         steps=np.zeros(1, dtype=np.int64),
         cost=np.array([problem.price]),

@@ -53,7 +53,30 @@ def is_used(fixed: Fixed, state: State, machine: int) -> bool:
 @inner
 def can_be_ruined(fixed: Fixed, state: State, machine: int) -> bool:
     """Whether a machine of the fleet may be taken away."""
-    return is_used(fixed, state, machine) and (machine >= len(fixed.node_price) or fixed.searchable[machine] != 0)
+    if not is_used(fixed, state, machine):
+        return False
+    if machine >= len(fixed.node_price):
+        return True
+    pool = fixed.node_pool[machine]
+    return fixed.searchable[machine] != 0 and (pool < 0 or state.pool_gone[pool] < fixed.most_gone[pool])
+
+
+@inner
+def rebuilds(fixed: Fixed, state: State, used: int) -> bool:
+    """Whether a new machine is what a node that goes is already, and no cheaper."""
+    nodes = len(fixed.node_price)
+    for machine in range(nodes, used):
+        kind = state.kind[machine]
+        if kind == CLOSED:
+            continue
+        for node in range(nodes):
+            if (
+                state.kept[node] == 0
+                and fixed.node_machine[node] == fixed.kind_machine[kind]
+                and fixed.kind_price[kind] >= fixed.node_price[node]
+            ):
+                return True
+    return False
 
 
 @inner
@@ -321,6 +344,8 @@ def improve(
         else:
             ruin(fixed, state, scratch, random, arena)
         done = recreate(fixed, state, scratch, random, arena)
+        if done and fixed.at_once[0] != 0:
+            done = not rebuilds(fixed, state, len(state.kind))
         worse = state.cost[0] - before
         if not done or (worse > 0.0 and uniform(random) >= math.exp(-worse / heat)):
             undo(fixed, state, 0)

@@ -35,6 +35,7 @@ class Fixed(NamedTuple):
     node_domain: Array
     node_pool: Array
     node_capacity: Array
+    node_machine: Array
     node_value: Array
     """(nodes,) the value of its own pods."""
     node_weight: Array
@@ -47,6 +48,7 @@ class Fixed(NamedTuple):
     kind_domain: Array
     kind_pool: Array
     kind_capacity: Array
+    kind_machine: Array
     kind_usable: Array
     """(signatures, kinds): whether pods of a signature may use the kind in this search."""
     kinds_start: Array
@@ -67,6 +69,10 @@ class Fixed(NamedTuple):
     rule_skew: Array
     rule_least_domains: Array
     rule_eligible: Array
+    most_gone: Array
+    """(pools,) how many nodes of each pool may go."""
+    at_once: Array
+    """(1,) whether all nodes that go do so together, so that no new machine may be what one of them is already."""
 
 
 class State(NamedTuple):
@@ -94,6 +100,8 @@ class State(NamedTuple):
     """(rules,) how many of them each rule counts."""
     pool_left: Array
     """(pools, resources) float64."""
+    pool_gone: Array
+    """(pools,) how many nodes have gone."""
     log: Array
     """(steps, 3)."""
     steps: Array
@@ -187,6 +195,7 @@ def leave_or_return(fixed: Fixed, state: State, node: int, change: int) -> None:
         count_in_domains(fixed, state, group, node, -change * count)
     pool = fixed.node_pool[node]
     if pool >= 0:
+        state.pool_gone[pool] += change
         for resource in range(state.pool_left.shape[1]):
             state.pool_left[pool, resource] += change * fixed.node_capacity[node, resource]
 
