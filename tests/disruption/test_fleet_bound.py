@@ -87,7 +87,8 @@ def test_spread_that_is_only_wished_for_does_not_count() -> None:
     assert lower_bound(_of(wished)).price == pytest.approx(0.3)
 
 
-def test_a_larger_skew_is_not_relied_on() -> None:
+def test_with_a_larger_skew_fewer_pods_need_the_dear_zone() -> None:
+    # Of three pods, two may be in either of the cheap zones.
     assert lower_bound(_of(_zonal(spread=[spread({"app": "web"}, max_skew=2)]))).price == pytest.approx(0.3)
 
 

@@ -3,7 +3,8 @@
 Spread: a pod may only go to a domain that then has at most `skew` more than the least. With a skew of 1 this keeps
 itself up: if all counts are within 1 of each other, they are again after pods were taken away and each found a place,
 in any order. So where no pod is lost and the domains stay the same, every domain ends with the average, rounded down
-or up.
+or up. From other counts, or with a larger skew, a domain ends with what it has today at most, or with as many as the
+last pod found there that was allowed to come: at most `skew` above a least that is no more than the average.
 
 Affinity: a pod may only go where such pods are. As long as some of them never move, that is nowhere but where some are
 today.
@@ -41,7 +42,7 @@ class Spreading:
         group_of_entry = np.repeat(np.arange(len(lengths)), lengths)
         vague: Array = np.asarray((problem.kinds.domain < 0).any(axis=0))
         used: list[tuple[int, Array, Array]] = []
-        known = ((spreads.mode == SPREAD) & (spreads.skew == 1)) | (spreads.mode == TOGETHER)
+        known = (spreads.mode == SPREAD) | (spreads.mode == TOGETHER)
         for rule in np.flatnonzero(known & spreads.steady).tolist():
             groups = group_of_entry[counts.items == rule]
             groups = groups[demanded[groups] > 0]
@@ -79,11 +80,11 @@ def _ends(problem: FleetProblem, rule: int, group: int) -> tuple[Array, Array] |
         homes = present > 0
         alone = homes & (homes.sum() == 1)
         return (np.where(alone, pods, 0), np.where(homes, pods, 0)) if stay.any() else None
-    domains = int(eligible.sum())
-    even = domains >= max(1, int(spreads.least_domains[rule])) and np.ptp(present[eligible]) <= 1
-    if not even or not eligible[here].all():
+    domains, skew, total = int(eligible.sum()), int(spreads.skew[rule]), int(present[eligible].sum())
+    if not domains or not eligible[here].all():
         return None
-    total = int(present[eligible].sum())
-    least = np.where(eligible, np.maximum(0, total // domains - stay), 0)
-    most = np.where(eligible, np.maximum(0, -(-total // domains) - stay), 0)
-    return least, most
+    least = np.zeros(len(present), dtype=np.int64)
+    if skew == 1 and domains >= spreads.least_domains[rule] and np.ptp(present[eligible]) <= 1:
+        least = np.where(eligible, np.maximum(0, total // domains - stay), 0)
+    reached = np.maximum(present, (total - skew) // domains + skew)
+    return least, np.where(eligible, np.maximum(0, reached - stay), 0)

@@ -67,9 +67,7 @@ class _Checker:
     def _premiums(self, rule: int) -> list[Fraction]:
         """By domain: what its pods are worth more there; none may have any if their number there is not certain."""
         spreads = self.problem.spreads
-        counts = [int(spreads.present[rule, domain]) for domain in np.flatnonzero(spreads.eligible[rule])]
-        even = spreads.skew[rule] == 1 and len(counts) >= max(1, spreads.least_domains[rule])
-        spread = spreads.mode[rule] == SPREAD and even and max(counts) - min(counts) <= 1
+        spread = spreads.mode[rule] == SPREAD and spreads.eligible[rule].any()
         if not spreads.steady[rule] or not (spread or spreads.mode[rule] == TOGETHER):
             raise InvalidProofError(f"nobody knows how many pods of rule {rule} a domain has in the end")
         return _numbers(np.abs(self.proof.premium[rule]), np.sign(self.proof.premium[rule]))
@@ -91,14 +89,18 @@ class _Checker:
         return sum((min(premium * fewest, premium * most) for premium, (fewest, most) in premiums), Fraction(0))
 
     def _evenly(self, rule: int, stay: Sequence[int]) -> list[tuple[int, int]]:
-        """By domain: the fewest and the most pods that may move and end there, if all have the same, or one more."""
-        eligible = self.problem.spreads.eligible[rule].tolist()
-        present = self.problem.spreads.present[rule].tolist()
-        total, domains = sum(itertools.compress(present, eligible)), sum(eligible)
-        average = (total // domains, -(-total // domains))
+        """By domain: the fewest and the most pods that may move and end there."""
+        spreads = self.problem.spreads
+        eligible, present = spreads.eligible[rule].tolist(), spreads.present[rule].tolist()
+        counts = list(itertools.compress(present, eligible))
+        skew, domains = int(spreads.skew[rule]), len(counts)
+        even = skew == 1 and max(counts) - min(counts) <= 1 and domains >= spreads.least_domains[rule]
+        fewest = sum(counts) // domains if even else 0
+        # The last pod that came to a domain found at most `skew` more than the least there, itself included.
+        most = (sum(counts) - skew) // domains + skew
         return [
-            (max(0, average[0] - fixed), max(0, average[1] - fixed)) if counted else (0, 0)
-            for fixed, counted in zip(stay, eligible, strict=True)
+            (max(0, fewest - fixed), max(0, max(count, most) - fixed)) if counted else (0, 0)
+            for fixed, count, counted in zip(stay, present, eligible, strict=True)
         ]
 
     def _together(self, rule: int, stay: Sequence[int], moving: int) -> list[tuple[int, int]]:
