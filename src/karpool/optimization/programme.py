@@ -51,13 +51,16 @@ class Programme:
         import highspy
 
         # From nothing, the primal simplex is the fastest; with further rows, the dual one goes on where it was.
-        first = self._solver is None
+        ways = [_DUAL] if self._solver is not None else [_PRIMAL, _DUAL]
         if self._solver is None:
             self._solver = self._loaded()
-        self._solver.setOptionValue("simplex_strategy", _PRIMAL if first else _DUAL)
-        self._solver.run()
-        status = self._solver.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
+        for way in ways:
+            self._solver.setOptionValue("simplex_strategy", way)
+            self._solver.run()
+            status = self._solver.getModelStatus()
+            if status == highspy.HighsModelStatus.kOptimal:
+                break
+        else:
             raise SolverError(f"the linear programme ended as {self._solver.modelStatusToString(status)}")
         solution = self._solver.getSolution()
         cost = float(self._solver.getInfo().objective_function_value)
@@ -69,7 +72,7 @@ class Programme:
         return sum(len(cost) for cost in self._cost)
 
     def whole(self, branches: int) -> float:
-        """A cost that no solution in whole numbers is below; solve it as it is first.
+        """A cost that no solution in whole numbers is below; infinitely low if the solver found none.
 
         HiGHS branches so many times at most: a limit of time would give another answer on another day.
         """
@@ -81,7 +84,9 @@ class Programme:
         solver.changeColsIntegrality(self.size, columns, whole)
         solver.setOptionValue("mip_max_nodes", branches)
         solver.run()
-        return float(solver.getInfo().mip_dual_bound)
+        proven = float(solver.getInfo().mip_dual_bound)
+        # Today's fleet is a solution: whoever finds none has lost its way.
+        return proven if np.isfinite(proven) else -np.inf
 
     def restrict(self, first: Array, second: Array, factor: Array) -> None:
         """Further rows for the next time: columns `first` are at most `factor` times columns `second`."""

@@ -179,7 +179,7 @@ class Relaxation:
             return None
         cost = programme.whole(branches)
         fixed = float(self.problem.nodes.price[~self.problem.nodes.movable].sum())
-        return fixed + cost - _TOLERANCE * (fixed + abs(cost))
+        return fixed + cost - _TOLERANCE * (fixed + abs(cost)) if np.isfinite(cost) else None
 
     def _with_copies(self, programme: Programme, machine: Array, item: Array, copies: Array) -> Solved:
         """Solve a programme, again and again with the rows about copies that the solution breaks."""
