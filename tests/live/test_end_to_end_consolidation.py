@@ -1,6 +1,7 @@
 """Consolidation on a real cluster: fewer and cheaper nodes, and no rule broken."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from tests.live.control_plane import ControlPlane
 from tests.live.invariants import RuleMonitor, wait_until_settled
 from tests.live.trial import SETTINGS, Trial, budget, deployment, journal, machines, play, pool, with_journal
 
+from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.labels import INSTANCE_TYPE
 
 SMALL = {"spec": {"requirements": machines("c-2x")}}
@@ -71,6 +73,30 @@ def test_a_node_that_is_too_large_is_replaced_by_a_cheaper_one(running_cluster: 
         assert await trial.events("DisruptionBegan", large.name)
 
     play(running_cluster, scenario, with_journal(tmp_path / "journal"))
+
+
+def test_a_node_is_replaced_by_two_that_are_cheaper_together(running_cluster: ControlPlane, tmp_path: Path) -> None:
+    """Two pods that came together got one expensive node; both new nodes are there before it goes."""
+
+    async def scenario(trial: Trial) -> None:
+        template = {"spec": {"requirements": machines("c-4x", "m-8x")}}
+        await trial.make(pool(template=template), budget("web", minAvailable=1))
+        trial.start()
+        await trial.make(deployment("web", 2, cpu="2500m"))
+        await trial.until_running(2)
+        (large,) = await trial.until_nodes(1)
+        async with RuleMonitor(trial, healthy={"web": 1}, leaving={"default": 1}) as monitor:
+            await trial.until("the large node is gone", lambda: _gone(trial, large.name))
+            await wait_until_settled(trial, {"default": 2})
+            await trial.until_running(2)
+        assert not monitor.broken
+        assert large.metadata.labels[INSTANCE_TYPE] == "m-8x-amd64-linux"
+        assert [node.metadata.labels[INSTANCE_TYPE] for node in await trial.nodes()] == ["c-4x-amd64-linux"] * 2
+        (begun,) = journal(tmp_path / "journal", "Begun")
+        assert begun["savingsPerHour"] > 0
+
+    searched = replace(SETTINGS, decisions=DisruptionSettings(search=GLOBAL, eviction_price=0.0))
+    play(running_cluster, scenario, with_journal(tmp_path / "journal", searched))
 
 
 def test_a_budget_keeps_nodes_while_its_window_is_open_and_lets_them_go_one_by_one(

@@ -7,7 +7,16 @@ from karpool.controller.cluster_state import ClusterState
 from karpool.controller.disruption_controller import DisruptionController
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.observer import DecisionObserver
-from karpool.controller.ports import Actuator, CatalogSource, Clock, Duties, Intervals, PdbSource
+from karpool.controller.ports import (
+    Actuator,
+    Beside,
+    CatalogSource,
+    Clock,
+    Duties,
+    Intervals,
+    PdbSource,
+    at_once,
+)
 from karpool.controller.provisioning_controller import ProvisioningController
 from karpool.controller.session import Session
 from karpool.controller.store import ClusterStore
@@ -37,6 +46,7 @@ class Controller:
         execution: ExecutionSettings | None = None,
         intervals: Intervals | None = None,
         duties: Duties | None = None,
+        beside: Beside = at_once,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -49,6 +59,7 @@ class Controller:
         self.execution = execution or ExecutionSettings()
         self.intervals = intervals or Intervals()
         self.duties = duties or Duties()
+        self.beside = beside
         self.observers: list[DecisionObserver] = []
         self.session: Session | None = None
         self.passes = 0
@@ -78,6 +89,7 @@ class Controller:
             options=self.options,
             execution=self.execution,
             intervals=self.intervals,
+            beside=self.beside,
             observers=self.observers,
         )
         self._lifecycle = LifecycleController(session, manages_lifecycle=self.duties.manages_lifecycle)

@@ -13,6 +13,7 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Memo, Policies
 from karpool.disruption.decide import decide, decide_again
 from karpool.disruption.settings import GLOBAL
+from karpool.disruption.target import Answer, SearchRequest
 from karpool.execution.start import NotStartedError, destinations, start_command
 from karpool.execution.state import nominate, nominated
 from karpool.execution.tickets import awaited_nodes, nodes_in_commands, waiting_replacements
@@ -20,6 +21,8 @@ from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 
 _AFTER_A_COMMAND: Final = 1.0
+_REST: Final = 20.0
+"""How much longer than a search it is until the next one, at least."""
 
 
 class DisruptionController:
@@ -36,21 +39,31 @@ class DisruptionController:
         self._seen = -1
         self._idle_until: datetime | None = None
         self._memo: Memo | None = None
+        self._turn = 0
+        self._polls = False
+        """Whether the next pass is only waited for, so that it may as well come earlier."""
         self._destinations = Destinations(session.store)
 
     def start(self) -> None:
         """Begin to poll."""
-        self.clock.after(self._poll, self._reconcile)
+        self._pass_after(self._poll)
 
     # -- passes --------------------------------------------------------------------------------------------------
 
-    def _reconcile(self) -> None:
-        if not self.session.alive:
+    def _pass_after(self, delay: float) -> None:
+        """Make a pass in so many seconds, in place of one that is due later."""
+        self._turn += 1
+        self._polls = True
+        self.clock.after(delay, partial(self._reconcile, self._turn))
+
+    def _reconcile(self, turn: int) -> None:
+        if not self.session.alive or turn != self._turn:
             return
+        self._polls = False
         idle = self._nothing_changed()
         commands = () if idle else self._decide()
         if not commands:
-            self.clock.after(self._poll if idle else self._next_backoff(), self._reconcile)
+            self._pass_after(self._poll if idle else self._next_backoff())
         elif all(command.cause is Cause.DRIFTED for command in commands):
             self._begin(commands)
         else:
@@ -85,6 +98,8 @@ class DisruptionController:
         for observer in session.observers:
             observer.pass_finished(decision)
         self._idle_until = None if decision.commands else self._next_change(decision.next_opening)
+        if decision.search is not None:
+            self._search(decision.search)
         return decision.commands
 
     def _validate(self, commands: tuple[Command, ...]) -> None:
@@ -113,9 +128,30 @@ class DisruptionController:
             destinations=self._destinations.by_pod() if searched else {},
         )
 
-    def _next_change(self, opening: datetime | None) -> datetime:
-        """When time alone may let a node take part again; at the latest after a while."""
+    # -- searches ------------------------------------------------------------------------------------------------
+
+    def _search(self, request: SearchRequest) -> None:
+        """Search beside the passes that follow."""
+        self.session.beside(partial(request.run, lambda: self.session.alive), self._answered)
+
+    def _answered(self, answer: Answer | None, seconds: float) -> None:
+        """Hand an answer in, and make a pass with it unless a command is about to start."""
+        if not self.session.alive or self._memo is None or self._memo.living_search is None:
+            return
+        rest = timedelta(seconds=max(self.session.intervals.search, _REST * seconds))
+        self._memo.living_search.answered(answer, self.clock.moment + rest)
+        for observer in self.session.observers:
+            observer.search_finished(answer, seconds)
+        self._idle_until = None
+        if self._polls:
+            self._pass_after(0.0)
+
+    def _next_change(self, opening: datetime | None) -> datetime | None:
+        """When time alone may let a node take part again; at the latest after a while. None: at any time."""
         now = self.clock.moment
+        living = None if self._memo is None else self._memo.living_search
+        if living is not None and living.target is not None:
+            return None
         moments = [now + timedelta(seconds=self.session.intervals.refresh)]
         moments += [until for until in self.session.state.nominations.values() if until > now]
         return min(moments if opening is None else [*moments, opening])
@@ -138,7 +174,7 @@ class DisruptionController:
             session.execute(actions, in_order=True)
             session.state = nominate(session.state, sorted(destinations(command)), now, session.execution)
         self._backoff = self._poll / 2
-        self.clock.after(_AFTER_A_COMMAND if commands else self._poll, self._reconcile)
+        self._pass_after(_AFTER_A_COMMAND if commands else self._poll)
 
     def _around(self, command: Command) -> Objects:
         """The objects that a command is about."""

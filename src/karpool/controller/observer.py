@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from karpool.disruption.command import Command
 from karpool.disruption.decide import Decision
+from karpool.disruption.target import Answer
 from karpool.execution.actions import Action
 from karpool.model.reasons import Reason
 from karpool.provisioning.provision import ProvisioningResult
@@ -27,6 +28,9 @@ class DecisionObserver:
 
     def pass_finished(self, decision: Decision) -> None:
         """A disruption pass decided; reasons are there if any observer wanted them."""
+
+    def search_finished(self, answer: Answer | None, seconds: float) -> None:
+        """A global search has ended after so many seconds; None if it failed."""
 
     def command_dropped(self, command: Command, reason: Reason) -> None:
         """A command was no longer valid when it was to start."""

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 
 Task = Callable[[], object]
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -48,6 +49,18 @@ class PdbSource(Protocol):
         """What the budgets allow now."""
 
 
+class Beside(Protocol):
+    """Runs work that takes long beside the tasks of the clock."""
+
+    def __call__(self, work: Callable[[], T], done: Callable[[T | None, float], object]) -> None:
+        """Run work, then `done` as a task of the clock: with what came of it, None if it failed, and the seconds."""
+
+
+def at_once(work: Callable[[], T], done: Callable[[T | None, float], object]) -> None:
+    """Work that time stands still for, as in a simulation."""
+    done(work(), 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Intervals:
     """How often the controller polls, and how long it waits, in seconds."""
@@ -60,6 +73,8 @@ class Intervals:
     """How long a pass without a command holds when no object changes: budgets open and ages grow."""
     validation: float = 15.0
     """How long a decision has to stay valid before it is executed."""
+    search: float = 60.0
+    """How long after a global search the next one may begin, at least."""
     batch_idle: float = 1.0
     batch_most: float = 10.0
     latency: float = 0.1

@@ -6,7 +6,7 @@ from typing import Any
 
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.observer import DecisionObserver
-from karpool.controller.ports import Actuator, CatalogSource, Clock, Intervals, PdbSource
+from karpool.controller.ports import Actuator, Beside, CatalogSource, Clock, Intervals, PdbSource
 from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import Action
@@ -31,6 +31,7 @@ class Session:
     options: Options
     execution: ExecutionSettings
     intervals: Intervals
+    beside: Beside
     observers: Sequence[DecisionObserver]
     state: ExecutionState = field(default_factory=ExecutionState)
     alive: bool = True

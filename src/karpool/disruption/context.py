@@ -43,6 +43,7 @@ from karpool.packing.kernels.scan import EXEMPT, PATIENT
 
 if TYPE_CHECKING:
     from karpool.disruption.global_search import GlobalSearch
+    from karpool.disruption.living_search import LivingSearch
 
 _UNKNOWN: Final = -1
 
@@ -88,7 +89,7 @@ class Policies:
 
 
 class Memo:
-    """What decisions keep from pass to pass. Without it they come out the same, only later."""
+    """What decisions keep from pass to pass. Without it they come out the same, only later; but for a global search."""
 
     def __init__(self, engine: Engine, policies: Policies) -> None:
         self.engine = engine
@@ -104,7 +105,9 @@ class Memo:
         self.consolidatable: dict[int, tuple[Candidate, bool]] = {}
         self.refusals = RefusalCache()
         self.global_search: GlobalSearch | None = None
-        """The target that a global search follows, if there is one."""
+        """The target that a plan of a global search follows, if there is one."""
+        self.living_search: LivingSearch | None = None
+        """What a global search keeps in a cluster that lives; it outlasts engines and pools."""
         self._diff = SnapshotDiff()
 
     def fits(self, engine: Engine, policies: Policies) -> bool:
@@ -127,7 +130,10 @@ class DecisionContext:
         self.engine = engine
         self.policies = policies
         self.now = now
-        self.memo = memo if memo is not None and memo.fits(engine, policies) else Memo(engine, policies)
+        if memo is None or not memo.fits(engine, policies):
+            before, memo = memo, Memo(engine, policies)
+            memo.living_search = None if before is None else before.living_search
+        self.memo = memo
         self.pending: set[str] = set()
         """Keys of pods that wait and are bound to the node where they would find room."""
         self.leaving: set[str] = set()

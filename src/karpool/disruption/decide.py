@@ -1,7 +1,7 @@
 """The one function that decides: a snapshot, policies, the time and a memo in; commands, reasons and a memo out.
 
 It reads no clock, does no I/O and leaves the snapshot as it was. `karpool plan` runs the same methods step by step on
-a snapshot of its own.
+a snapshot of its own. A global search takes long: it is only asked for here, and its answer comes with a later memo.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +16,13 @@ from karpool.disruption.drift import drift, static_drift
 from karpool.disruption.emptiness import emptiness
 from karpool.disruption.fleet import fleet_of
 from karpool.disruption.fleet_bound import bounded_problem
+from karpool.disruption.living_search import LivingSearch, TargetEnd
 from karpool.disruption.multi_node import multi_node
 from karpool.disruption.revalidate import revalidate
+from karpool.disruption.settings import GLOBAL
 from karpool.disruption.single_node import single_node
 from karpool.disruption.stay_reasons import why_it_stays
+from karpool.disruption.target import SearchRequest
 from karpool.model.reasons import Reason
 from karpool.optimization.problem import FleetProblem
 from karpool.packing.engine import Engine
@@ -43,6 +46,10 @@ class Decision:
     """To be passed to the next call."""
     problem: FleetProblem | None = None
     """What a lower bound of the price can be worked out from; None unless it was asked for."""
+    search: SearchRequest | None = None
+    """A search that is wanted, if it has not been asked for before; its answer goes to `Memo.living_search`."""
+    ended: tuple[TargetEnd, ...] = ()
+    """Targets of earlier searches that are not followed any more."""
 
 
 def _never(_commands: Sequence[Command]) -> bool:
@@ -66,12 +73,30 @@ def decide(
     with DecisionContext(engine, policies, now, memo) as context:
         context.memo.forget_refusals(context.closed)
         decision_pass = DecisionPass(context, context.memo.refusals)
+        living = _living_search(context)
+        asked = None if living is None else living.request
         commands = first_commands(decision_pass)
         reasons, eligible = {}, 0
         if explain(commands):
             reasons, eligible = _reasons(decision_pass, commands), len(context.eligible_rows())
         problem = bounded_problem(decision_pass, fleet_of(decision_pass)) if bound(commands) else None
-        return Decision(commands, reasons, eligible, context.next_opening(), context.memo, problem)
+        return Decision(
+            commands,
+            reasons,
+            eligible,
+            context.next_opening(),
+            context.memo,
+            problem,
+            search=None if living is None or living.request is asked else living.request,
+            ended=() if living is None else living.take_ended(),
+        )
+
+
+def _living_search(context: DecisionContext) -> LivingSearch | None:
+    """What a global search keeps from pass to pass, if there is to be one."""
+    if context.settings.search == GLOBAL and context.memo.living_search is None:
+        context.memo.living_search = LivingSearch()
+    return context.memo.living_search
 
 
 def decide_again(

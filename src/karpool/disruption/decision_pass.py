@@ -46,6 +46,8 @@ class DecisionPass:
         self.evaluator = Evaluator(context)
         self.group_refusals: dict[int, Reason] = {}
         """By row: why no set of nodes that includes this one can go."""
+        self.postponed = False
+        """Whether consolidation waits for a global search or for its target."""
         self._open: list[Candidate] | None = None
         self._consolidatable: list[Candidate] | None = None
         self._drifted: list[tuple[Candidate, Drift]] | None = None

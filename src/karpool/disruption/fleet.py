@@ -58,6 +58,8 @@ class Fleet:
     """By resource of the problem: its column in the snapshot."""
     unions: tuple[frozenset[int], ...]
     """Sets of signatures that are alternatives: what one of them suits, a further row of what signatures suit does."""
+    groups: tuple[GroupKey, ...]
+    """By group: what its pods have in common."""
 
 
 def fleet_of(decision_pass: DecisionPass, *, lifted: Collection[int] = ()) -> Fleet:
@@ -104,7 +106,7 @@ class _Builder:
             node if may_go else None for node, may_go in zip(nodes, problem.nodes.searchable.tolist(), strict=True)
         )
         names = tuple(node.name for node in nodes)
-        return Fleet(problem, rows, names, chosen, self._group_of, kinds, columns, unions)
+        return Fleet(problem, rows, names, chosen, self._group_of, kinds, columns, unions, tuple(self._numbers))
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ is left out. When a target is reached, the next search begins where it ended, un
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from karpool.optimization.problem import FleetProblem
 from karpool.optimization.search import HOT, WARM, search
 from karpool.packing.directions import DirectedNode, Directions
 
-_FAR_MOVES: Final = ((500,), (3000, 1000), (10000, 4000), (40000, 20000))
+FAR_MOVES: Final = ((500,), (3000, 1000), (10000, 4000), (40000, 20000))
 """By effort: the moves of each search for a target that takes many commands."""
 _NEAR_MOVES: Final = (200, 500, 1500, 5000)
 """By effort: the moves of a search for one command."""
@@ -33,7 +33,7 @@ _NEAR_ROUNDS: Final = (2, 20, 60, 200)
 """By effort: how many such searches there are in a cluster of a hundred nodes; in larger ones there are fewer."""
 _FRUITLESS: Final = (1, 1, 2, 4)
 """By effort: after how many searches for one command without a result there is no other."""
-_LEAST_PRICE: Final = 0.001
+LEAST_PRICE: Final = 0.001
 """Even where evictions cost nothing, a target that disturbs less is easier to reach within budgets."""
 _MANY: Final = 200
 """From so many nodes on, a search to which evictions cost nothing begins with a fleet in which all is placed anew."""
@@ -82,10 +82,10 @@ class GlobalSearch:
     def _search(self, decision_pass: DecisionPass) -> Pursuit | None:
         """A target that is worth its evictions; None if this search found none."""
         settings = decision_pass.context.settings
-        price, far = settings.effective_eviction_price, _FAR_MOVES[settings.effort]
+        price, far = settings.effective_eviction_price, FAR_MOVES[settings.effort]
         fleet = fleet_of(decision_pass)
         problem = fleet.problem
-        usable = _of_heaviest_pools(problem) if self._strict else problem.suits_kind
+        usable = of_heaviest_pools(problem) if self._strict else problem.suits_kind
         near = self._rounds >= len(far)
         moves = _NEAR_MOVES[settings.effort] if near else far[self._rounds]
         nodes = int(problem.nodes.searchable.sum())
@@ -96,12 +96,12 @@ class GlobalSearch:
 
         target = search(
             problem,
-            eviction_price=price if near else max(price, _LEAST_PRICE),
+            eviction_price=price if near else max(price, LEAST_PRICE),
             seed=settings.seed + self._rounds + self._near,
             moves=moves,
-            usable=_affordable(problem, usable),
+            usable=affordable(problem, usable),
             most_gone=problem.pools.allowance if near else None,
-            anew=self._rounds == 0 and price < _LEAST_PRICE and nodes >= _MANY,
+            anew=self._rounds == 0 and price < LEAST_PRICE and nodes >= _MANY,
             heat=WARM if near else HOT,
             watch=watch,
         )
@@ -123,37 +123,11 @@ class GlobalSearch:
     # -- commands ------------------------------------------------------------------------------------------------
 
     def _next(self, decision_pass: DecisionPass, pursuit: Pursuit) -> Command | None:
-        context = decision_pass.context
-        going = {pursuit.fleet.names[node]: node for node in pursuit.going}
-        ready = {going[node.name]: node for node in decision_pass.consolidatable() if node.name in going}
-        left = {name: context.allowance(pool, Cause.UNDERUTILIZED).remaining for name, pool in context.pools.items()}
-        for _ in range(_MOST_REFUSALS):
-            batch = pursuit.next_batch(ready, left)
-            if batch is None:
-                return None
-            outcome = self._judged(decision_pass, pursuit, batch, ready)
-            while outcome is None and not batch.opened and len(batch.nodes) > 1:
-                batch = Batch(batch.nodes[: len(batch.nodes) // 2], ())
-                outcome = self._judged(decision_pass, pursuit, batch, ready)
-            if outcome is not None:
-                self._settle(decision_pass, pursuit, batch, outcome)
-                return outcome.command
-            del ready[batch.nodes[0]]
-        return None
-
-    @staticmethod
-    def _judged(
-        decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, ready: Mapping[int, Candidate]
-    ) -> Outcome | None:
-        """What the engine makes of a batch; None if it refuses it."""
-        candidates = [ready[node] for node in batch.nodes]
-        directions = _directions(decision_pass, pursuit, batch, pursuit.destinations(batch, ready))
-        evaluator = decision_pass.evaluator
-        outcome = evaluator.consolidate(candidates, len(batch.opened) + _MORE_NEW_NODES, directions=directions)
-        # Evictions are paid for by the target as a whole.
-        if outcome.command is None or decision_pass.unwanted(outcome.command, candidates) is not None:
+        step = next_step(decision_pass, pursuit)
+        if step is None:
             return None
-        return outcome
+        self._settle(decision_pass, pursuit, step.batch, step.outcome)
+        return step.outcome.command
 
     def _settle(self, decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, outcome: Outcome) -> None:
         """Count on a command being carried out as the engine placed its pods."""
@@ -171,7 +145,48 @@ class GlobalSearch:
         self._opened = opened
 
 
-def _of_heaviest_pools(problem: FleetProblem) -> Array:
+class Step(NamedTuple):
+    """A batch, and the command that the engine makes of it."""
+
+    batch: Batch
+    outcome: Outcome
+
+
+def next_step(decision_pass: DecisionPass, pursuit: Pursuit) -> Step | None:
+    """The first batch on the way to a target that the engine does not refuse."""
+    context = decision_pass.context
+    going = {pursuit.fleet.names[node]: node for node in pursuit.going}
+    ready = {going[node.name]: node for node in decision_pass.consolidatable() if node.name in going}
+    left = {name: context.allowance(pool, Cause.UNDERUTILIZED).remaining for name, pool in context.pools.items()}
+    for _ in range(_MOST_REFUSALS):
+        batch = pursuit.next_batch(ready, left)
+        if batch is None:
+            return None
+        outcome = _judged(decision_pass, pursuit, batch, ready)
+        while outcome is None and not batch.opened and len(batch.nodes) > 1:
+            batch = Batch(batch.nodes[: len(batch.nodes) // 2], ())
+            outcome = _judged(decision_pass, pursuit, batch, ready)
+        if outcome is not None:
+            return Step(batch, outcome)
+        del ready[batch.nodes[0]]
+    return None
+
+
+def _judged(
+    decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, ready: Mapping[int, Candidate]
+) -> Outcome | None:
+    """What the engine makes of a batch; None if it refuses it."""
+    candidates = [ready[node] for node in batch.nodes]
+    directions = _directions(decision_pass, pursuit, batch, pursuit.destinations(batch, ready))
+    evaluator = decision_pass.evaluator
+    outcome = evaluator.consolidate(candidates, len(batch.opened) + _MORE_NEW_NODES, directions=directions)
+    # Evictions are paid for by the target as a whole.
+    if outcome.command is None or decision_pass.unwanted(outcome.command, candidates) is not None:
+        return None
+    return outcome
+
+
+def of_heaviest_pools(problem: FleetProblem) -> Array:
     """What pods may use if a lighter pool takes only those that no heavier one can."""
     rank = np.where(problem.suits_kind != 0, problem.kinds.rank, np.iinfo(np.int32).max)
     least = rank.min(axis=1, keepdims=True, initial=np.iinfo(np.int32).max)
@@ -179,14 +194,14 @@ def _of_heaviest_pools(problem: FleetProblem) -> Array:
     return usable
 
 
-def _affordable(problem: FleetProblem, usable: Array) -> Array:
+def affordable(problem: FleetProblem, usable: Array) -> Array:
     """Leave out kinds that cost more than all nodes together that budgets let go at once."""
     together = 0.0
     for pool in range(len(problem.pools.allowance)):
         prices = np.sort(problem.nodes.price[problem.nodes.searchable & (problem.nodes.pool == pool)])[::-1]
         together += float(prices[: max(0, int(problem.pools.allowance[pool]))].sum())
-    affordable: Array = (usable * (problem.kinds.price < together)).astype(np.uint8)
-    return affordable
+    kept: Array = (usable * (problem.kinds.price < together)).astype(np.uint8)
+    return kept
 
 
 def _directions(decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, chosen: Mapping[int, Place]) -> Directions:

@@ -23,9 +23,12 @@ def multi_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
     settings = decision_pass.context.settings
     if settings.search == GLOBAL:
         memo = decision_pass.context.memo
-        memo.global_search = memo.global_search or GlobalSearch()
-        commands = memo.global_search.commands(decision_pass)
-        if commands:
+        if memo.living_search is not None:
+            commands = memo.living_search.commands(decision_pass)
+        else:
+            memo.global_search = memo.global_search or GlobalSearch()
+            commands = memo.global_search.commands(decision_pass)
+        if commands or _held(decision_pass):
             return commands
     search = strategy(settings.search)
     kept = decision_pass.within_budgets(decision_pass.consolidatable(), Cause.UNDERUTILIZED)
@@ -44,6 +47,13 @@ def multi_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
                 decision_pass.refusals.put(key, reason, judge.footprint)
         decision_pass.group_refusals.update((node.row, reason) for node in members)
     return ()
+
+
+def _held(decision_pass: DecisionPass) -> bool:
+    """Whether consolidation waits for a global search."""
+    living = decision_pass.context.memo.living_search
+    decision_pass.postponed = living is not None and living.holds
+    return decision_pass.postponed
 
 
 def _no_group(settings: DisruptionSettings) -> str:

@@ -15,6 +15,8 @@ _AT_ONCE: Final = 128
 
 def single_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
     """The first node that can go alone; every pool gets its turn."""
+    if decision_pass.postponed:
+        return ()
     refused = decision_pass.refusals.single.rows()
     waiting = [node for node in in_turns(decision_pass.consolidatable()) if node.row not in refused]
     exhausted = decision_pass.exhausted_pools(Cause.UNDERUTILIZED)

@@ -95,10 +95,24 @@ class Metrics(ProcessMetrics):
         }
         self._pools: set[str] = set()
         self.price_lower_bound(math.nan)
+        self.target_price(math.nan)
 
     def price_lower_bound(self, price: float) -> None:
         """The price in $/h that no plan can bring the cluster below; NaN while nobody knows."""
         self._gauges["cluster_price_lower_bound"].set(price)
+
+    def search(self, seconds: float) -> None:
+        """A global search has ended after so many seconds."""
+        self._observe("search_seconds", seconds)
+
+    def target_price(self, price: float) -> None:
+        """The price in $/h of the fleet that is pursued; NaN without a target."""
+        self._gauges["search_target_price"].set(price)
+
+    def target_ended(self, reason: str) -> None:
+        """A target is not followed any more: `reached`, or the reason for which it was dropped."""
+        self._count("search_targets_total", reason)
+        self.target_price(math.nan)
 
     def claim_created(self, pool: str, reason: str) -> None:
         """A NodeClaim was created, with reason `provisioned` or that of the command that needs a replacement."""

@@ -37,6 +37,7 @@ COUNTERS: Final = {
     "saved_dollars_per_hour_total": Series(
         "Savings per hour of all commands started; a command that costs more counts as 0."
     ),
+    "search_targets_total": Series("Targets of a global search that are not followed any more, by why.", ("reason",)),
     "api_requests_total": Series(
         "Requests to the API server, by the status code of the response; 0 without a response.",
         ("verb", "resource", "code"),
@@ -53,6 +54,7 @@ _AGES: Final = (60, 300, 900, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 432
 
 HISTOGRAMS: Final = {
     "decision_seconds": (Series("Duration of each decision pass over all nodes."), _INSTANT),
+    "search_seconds": (Series("Duration of each global search, which runs beside the decisions."), _INSTANT),
     "scheduler_scheduling_duration_seconds": (Series("Duration of finding nodes for pending pods."), _INSTANT),
     "api_request_duration_seconds": (
         Series("Duration of requests until the response begins.", ("verb", "resource")),
@@ -78,6 +80,7 @@ GAUGES: Final = {
         "Cost of the pool's nodes per hour, without those of unknown price.", (POOL,)
     ),
     "cluster_unpriced_nodes": Series("Nodes of the pool whose price is unknown.", (POOL,)),
+    "search_target_price": Series("Cost per hour of the fleet that a global search leads to; NaN without a target."),
     "cluster_price_lower_bound": Series(
         "What no plan can bring the cluster's cost per hour below; NaN until it is known."
     ),

@@ -1,5 +1,6 @@
 """Reports decisions: in metrics, the journal, the log, and Events on the objects."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,6 +13,8 @@ from karpool.controller.observer import DecisionObserver
 from karpool.controller.store import ClusterStore
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.decide import Decision
+from karpool.disruption.living_search import TargetEnd
+from karpool.disruption.target import Answer
 from karpool.execution.actions import Action, RecordEvent
 from karpool.execution.rollback import ROLLED_BACK
 from karpool.execution.tickets import ticket_of
@@ -72,6 +75,8 @@ class DecisionReporter(DecisionObserver):
     def pass_finished(self, decision: Decision) -> None:
         """Measure a pass, and report what it decided unless it repeats the last one."""
         self._metrics.decision_pass(time.perf_counter() - self._pass_started)
+        for end in decision.ended:
+            self._report_end(end)
         if decision.problem is not None:
             self._bound.measure(decision.problem)
         if not self.wants_reasons(decision.commands):
@@ -86,6 +91,36 @@ class DecisionReporter(DecisionObserver):
         self._record_reasons(rejected)
         for command in decision.commands:
             _log.info("command decided", **_summary(command), dry_run=self._dry_run)
+
+    def search_finished(self, answer: Answer | None, seconds: float) -> None:
+        """Report a search, and the target that it found."""
+        self._metrics.search(seconds)
+        target = None if answer is None else answer.target
+        if target is None:
+            self._metrics.target_price(math.nan)
+            _log.info("search finished", seconds=round(seconds, 3), found=False)
+            return
+        self._metrics.target_price(target.price)
+        _log.info(
+            "search finished",
+            seconds=round(seconds, 3),
+            found=True,
+            price_per_hour=target.price,
+            savings_per_hour=target.promised,
+            nodes=len(target.going),
+            new_nodes=len(target.coming),
+        )
+
+    def _report_end(self, end: TargetEnd) -> None:
+        self._metrics.target_ended(end.ending)
+        _log.info(
+            "target ended",
+            code=str(end.ending),
+            why=end.message,
+            nodes_left=len(end.target.going),
+            new_nodes_left=len(end.target.coming),
+            found=end.target.found.isoformat(),
+        )
 
     def _record_reasons(self, rejected: list[tuple[str, tuple[Reason, ...]]]) -> None:
         codes = {name: tuple(reason.code for reason in reasons) for name, reasons in rejected}

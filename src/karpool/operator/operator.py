@@ -45,6 +45,7 @@ from karpool.operator.pool_status_controller import PoolStatusController
 from karpool.operator.providers import provider_maker
 from karpool.operator.providers.protocol import ProviderContext
 from karpool.operator.settings import RunSettings
+from karpool.operator.side_work import SideWork
 from karpool.operator.task_queue import TaskQueue
 from karpool.optimization.warmup import warm_up
 from karpool.provisioning.inflight import as_launched
@@ -165,7 +166,9 @@ class Operator:
         writer = Writer(self.client, self.caches.feeds, self._now)
         launcher = self._launcher(writer, record)
         actuator = ApiActuator(writer, recorder, launcher, stopping=stop.is_set, dry_run=self.settings.dry_run)
-        self.controller = self._controller(actuator, record)
+        waiting = self.caches.changes.waiting
+        beside = SideWork(self.queue, wake=lambda: self._wake(event_loop, waiting))
+        self.controller = self._controller(actuator, record, beside)
         LifecycleReporter(self.caches.store, self.metrics, self._now)
         self.loop = Loop(
             self.queue,
@@ -211,7 +214,13 @@ class Operator:
             instances, self.caches.store, writer, clock=self._now, alive=lambda: self.leading, record=record
         )
 
-    def _controller(self, actuator: ApiActuator, record: Record) -> Controller:
+    @staticmethod
+    def _wake(event_loop: asyncio.AbstractEventLoop, waiting: asyncio.Event) -> None:
+        """Have the loop look for tasks, from any thread; nobody has to when the process is about to end."""
+        if not event_loop.is_closed():
+            event_loop.call_soon_threadsafe(waiting.set)
+
+    def _controller(self, actuator: ApiActuator, record: Record, beside: SideWork) -> Controller:
         store, settings, provider = self.caches.store, self.settings, self.provider
 
         def expected_launch(claim: NodeClaim) -> NodeClaim:
@@ -229,6 +238,7 @@ class Operator:
             execution=provider.execution,
             intervals=settings.intervals,
             duties=provider.duties,
+            beside=beside,
         )
         reporter = DecisionReporter(
             store,

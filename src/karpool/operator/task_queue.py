@@ -1,5 +1,6 @@
 """The controller's tasks by the time they are due, on the clocks of this machine."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -21,6 +22,7 @@ class TaskQueue:
         self._steady = steady
         self._heap: list[tuple[float, int, Task]] = []
         self._sequence = 0
+        self._lock = threading.Lock()
         self._offset = self._current_offset()
 
     @property
@@ -28,8 +30,10 @@ class TaskQueue:
         return self._wall()
 
     def after(self, delay: float, task: Task) -> None:
-        self._sequence += 1
-        heappush(self._heap, (self._steady() + max(0.0, delay), self._sequence, task))
+        """Run a task so many seconds from now; any thread may ask for it."""
+        with self._lock:
+            self._sequence += 1
+            heappush(self._heap, (self._steady() + max(0.0, delay), self._sequence, task))
 
     def when(self, moment: datetime, task: Task) -> None:
         """Run a task at a moment, or now if that is past."""
@@ -37,15 +41,21 @@ class TaskQueue:
 
     def due(self) -> Iterator[Task]:
         """The tasks that are due, each removed when it is yielded."""
-        while self._heap and self._heap[0][0] <= self._steady():
-            yield heappop(self._heap)[2]
+        while True:
+            with self._lock:
+                if not self._heap or self._heap[0][0] > self._steady():
+                    return
+                task = heappop(self._heap)[2]
+            yield task
 
     def wait(self) -> float | None:
         """How many seconds until the next task is due; None without a task."""
-        return max(0.0, self._heap[0][0] - self._steady()) if self._heap else None
+        with self._lock:
+            return max(0.0, self._heap[0][0] - self._steady()) if self._heap else None
 
     def clear(self) -> None:
-        self._heap.clear()
+        with self._lock:
+            self._heap.clear()
 
     def jumped(self) -> bool:
         offset = self._current_offset()

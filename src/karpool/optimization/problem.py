@@ -15,6 +15,8 @@ from karpool.cluster.arrays import Array
 SPREAD: Final = 0
 APART: Final = 1
 TOGETHER: Final = 2
+TAKES_GUESTS: Final = 2
+"""What `Nodes.takes` says of a node that takes any guest."""
 
 
 class Lists(NamedTuple):

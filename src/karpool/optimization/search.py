@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from karpool.cluster.arrays import Array
+from karpool.optimization.kernels.resume import resume
 from karpool.optimization.kernels.ruin import Best, improve, start_anew
 from karpool.optimization.kernels.state import CLOSED, Fixed, State
 from karpool.optimization.problem import FleetProblem
@@ -20,6 +21,8 @@ HOT: Final = 0.05
 """How much worse a fleet may be at first to be accepted now and then, as a share of the usual price of a machine."""
 WARM: Final = 0.01
 _COOLING: Final = 40.0
+_COLD: Final = 1e-9
+"""So cold that nothing worse is accepted."""
 _COPIES_WITHOUT_RULE: Final = 1 << 20
 
 Watch = Callable[[int, float], bool]
@@ -49,6 +52,18 @@ class TargetFleet:
     """The price, and what the evictions count."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A fleet that somebody would like to have."""
+
+    going: Array
+    """(going,) int64: nodes that a search may take away."""
+    kinds: Array
+    """(new,) int64: the kind of each new machine."""
+    guests: Array
+    """(entries, 3) int64: a node, or the number of nodes + n for new machine n; a group; how many of its pods."""
+
+
 def search(
     problem: FleetProblem,
     *,
@@ -69,14 +84,7 @@ def search(
     """
     fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, most_gone)
     state = _state(problem)
-    best = Best(
-        kept=state.kept.copy(),
-        kind=state.kind.copy(),
-        guest_group=state.guest_group.copy(),
-        guest_count=state.guest_count.copy(),
-        guests=state.guests.copy(),
-        cost=state.cost.copy(),
-    )
+    best = _best(state)
     random = np.array([_scrambled(seed)], dtype=np.uint64)
     if problem.nodes.searchable.any():
         prices = problem.nodes.price[problem.nodes.searchable]
@@ -90,6 +98,36 @@ def search(
                 break
 
     return _target(problem, best)
+
+
+def resumed(
+    problem: FleetProblem,
+    wish: Wish,
+    *,
+    eviction_price: float,
+    seed: int,
+    moves: int,
+    usable: Array | None = None,
+) -> TargetFleet:
+    """The fleet that a wish leads to now, and that a few moves find from there; today's if it leads nowhere."""
+    fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, None)
+    state = _state(problem)
+    best = _best(state)
+    random = np.array([_scrambled(seed)], dtype=np.uint64)
+    if resume(fixed, state, best, random, wish.going, wish.kinds, wish.guests) and moves:
+        improve(fixed, state, best, random, 0, moves, moves, _COLD, _COLD, _ARENA)
+    return _target(problem, best)
+
+
+def _best(state: State) -> Best:
+    return Best(
+        kept=state.kept.copy(),
+        kind=state.kind.copy(),
+        guest_group=state.guest_group.copy(),
+        guest_count=state.guest_count.copy(),
+        guests=state.guests.copy(),
+        cost=state.cost.copy(),
+    )
 
 
 def _scrambled(seed: int) -> int:

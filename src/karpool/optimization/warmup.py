@@ -12,7 +12,7 @@ from karpool.optimization.problem import (
     Pools,
     SpreadRules,
 )
-from karpool.optimization.search import search
+from karpool.optimization.search import Wish, resumed, search
 from karpool.packing import warmup
 
 
@@ -20,6 +20,9 @@ def warm_up() -> None:
     """Run every kernel once; the compiled code stays on disk."""
     warmup.warm_up()
     search(_fleet(), eviction_price=0.0, seed=0, moves=10, anew=True)
+    nothing = np.zeros(0, dtype=np.int64)
+    wish = Wish(going=nothing, kinds=nothing, guests=np.zeros((0, 3), dtype=np.int64))
+    resumed(_fleet(), wish, eviction_price=0.0, seed=0, moves=0)
 
 
 def _fleet() -> FleetProblem:

@@ -1,0 +1,238 @@
+"""A global search in a cluster that lives: a target is kept by names, and followed one command at a time.
+
+Nothing is searched here. A pass that wants a search leaves a request; whoever runs it hands the answer in. Each command
+is worked out anew from the cluster as it is: a target says what to try, the engine says what may be done. Until the
+target is reached or given up, other consolidation waits.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from karpool.disruption.command import Command
+from karpool.disruption.context import DecisionContext
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.fleet import Fleet, fleet_of
+from karpool.disruption.global_search import Step, next_step
+from karpool.disruption.policies import HAIR
+from karpool.disruption.pursuit import Pursuit
+from karpool.disruption.target import (
+    Answer,
+    Guest,
+    SearchRequest,
+    Target,
+    fingerprint,
+    names_of,
+    search_eviction_price,
+)
+from karpool.optimization.problem import TAKES_GUESTS
+from karpool.optimization.search import resumed
+
+_POLISH: Final = 300
+"""Moves that mend a target when the cluster has changed since it was found."""
+_PATIENCE: Final = timedelta(minutes=10)
+"""How long a target waits for its own command, for windows to open and for budgets."""
+_MOST_REPEATS: Final = 5
+"""How often a command may be decided and not be carried out."""
+
+
+class Ending(StrEnum):
+    """Why a target is not followed any more."""
+
+    REACHED = "reached"
+    NOT_WORTH_IT = "not-worth-it"
+    REFUSED = "refused"
+    NOT_STARTED = "not-started"
+
+
+class TargetEnd(NamedTuple):
+    """A target that is not followed any more, and why."""
+
+    ending: Ending
+    message: str
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    """A command that was decided, and what of the target it takes along."""
+
+    command: Command
+    opened: frozenset[int]
+    """New nodes of the target, by number."""
+    moves: tuple[tuple[Guest, str | int], ...]
+    """Which pods go where: to a node by its name, or to a new node of the target by its number."""
+    repeats: int
+    """How often a command was decided before it, and not carried out."""
+
+
+class LivingSearch:
+    """What a global search keeps from pass to pass."""
+
+    def __init__(self) -> None:
+        self.request: SearchRequest | None = None
+        """The search that is wanted or under way."""
+        self.target: Target | None = None
+        self.rests_until: datetime | None = None
+        """When the next search may be asked for."""
+        self._ended: list[TargetEnd] = []
+        self._searches = 0
+        self._fruitless = ""
+        self._issued: _Issued | None = None
+        self._under_way: frozenset[str] = frozenset()
+        self._stuck_since: datetime | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether other consolidation waits: for the answer of a search, or for a target."""
+        return self.request is not None or self.target is not None
+
+    def answered(self, answer: Answer | None, rests_until: datetime) -> None:
+        """Take the answer of the search that was asked for, None if it failed; do not ask again before a moment."""
+        request, self.request = self.request, None
+        self.rests_until = rests_until
+        self.target = None if answer is None else answer.target
+        if request is not None and self.target is None:
+            self._fruitless = request.fingerprint
+        self._issued, self._stuck_since, self._under_way = None, None, frozenset()
+
+    def take_ended(self) -> tuple[TargetEnd, ...]:
+        """Targets that have ended since this was last asked."""
+        ended, self._ended = tuple(self._ended), []
+        return ended
+
+    def commands(self, decision_pass: DecisionPass) -> tuple[Command, ...]:
+        """The next command on the way to the target; without a target a search is asked for."""
+        if self.request is not None:
+            return ()
+        self._note_progress(decision_pass.context)
+        if self.target is not None:
+            command = self._follow(decision_pass, self.target)
+            if command is not None:
+                return (command,)
+        if self.target is None:
+            self._ask(decision_pass)
+        return ()
+
+    # -- searches ------------------------------------------------------------------------------------------------
+
+    def _ask(self, decision_pass: DecisionPass) -> None:
+        """Ask for a search, unless there was one a moment ago, or one that found nothing in the same fleet."""
+        now = decision_pass.context.now
+        if self.rests_until is not None and now < self.rests_until:
+            return
+        fleet = fleet_of(decision_pass)
+        if not fleet.problem.nodes.searchable.any():
+            return
+        mark = fingerprint(fleet.problem)
+        if mark == self._fruitless:
+            return
+        settings = decision_pass.context.settings
+        self.request = SearchRequest(names_of(decision_pass, fleet), settings, self._searches, now, mark)
+        self._searches += 1
+
+    # -- the target ----------------------------------------------------------------------------------------------
+
+    def _note_progress(self, context: DecisionContext) -> None:
+        """Take from the target what the command that was decided last has begun."""
+        in_command, nodes = context.policies.in_command, context.snapshot.nodes.rows
+        self._under_way &= in_command
+        issued, target = self._issued, self.target
+        if issued is None or target is None:
+            return
+        leaving = frozenset(issued.command.nodes)
+        if leaving.isdisjoint(in_command) and not leaving.isdisjoint(nodes):
+            return
+        self._issued = None
+        self._under_way |= leaving & in_command
+        target.going -= leaving
+        for guest, place in issued.moves:
+            counted = target.hosts.get(place) if isinstance(place, str) else target.coming[place].guests
+            if counted is not None and counted[guest] > 0:
+                counted[guest] -= 1
+        target.opened += [target.coming[number] for number in issued.opened]
+        target.coming = [new for number, new in enumerate(target.coming) if number not in issued.opened]
+
+    def _follow(self, decision_pass: DecisionPass, target: Target) -> Command | None:
+        """The next command of a target, None while it has to wait or when it is given up."""
+        context = decision_pass.context
+        target.going.intersection_update(context.snapshot.nodes.rows)
+        if not target.going:
+            if self._under_way and self._may_wait(context.now):
+                return None
+            self._end(Ending.REACHED, "every node that was to go has gone")
+            return None
+        if self._under_way and self._may_wait(context.now):
+            return None
+        names = names_of(decision_pass, fleet_of(decision_pass))
+        problem = names.fleet.problem
+        found = resumed(
+            problem,
+            names.wish(target),
+            eviction_price=search_eviction_price(context.settings),
+            seed=context.settings.seed,
+            moves=_POLISH,
+            usable=names.usable(heaviest=target.heaviest),
+        )
+        worth_it = found.cost < problem.price - HAIR
+        if worth_it:
+            pursuit = Pursuit(names.fleet, found, spot_to_spot=context.settings.spot_to_spot)
+            step = next_step(decision_pass, pursuit)
+            if step is not None:
+                return self._issue(decision_pass, target, names.successor(target, found), step)
+        if _hampered(names.fleet, target) and self._may_wait(context.now):
+            return None
+        if worth_it:
+            self._end(Ending.REFUSED, "none of its commands can be carried out")
+            return None
+        self._end(Ending.NOT_WORTH_IT, "the cluster has changed, and what is left is not worth the evictions")
+        return None
+
+    def _issue(self, decision_pass: DecisionPass, before: Target, target: Target, step: Step) -> Command | None:
+        """Decide a command, and go on with the target as it was worked out for it."""
+        repeats = 0 if self._issued is None else self._issued.repeats + 1
+        if repeats > _MOST_REPEATS:
+            self._end(Ending.NOT_STARTED, "its command was decided again and again, and never carried out")
+            return None
+        # Nodes that may not go right now are still to go.
+        target.going |= before.going
+        self.target, self._stuck_since = target, None
+        self._issued = _issued(decision_pass, step, repeats)
+        return step.outcome.command
+
+    def _may_wait(self, now: datetime) -> bool:
+        """Whether a target that cannot be followed now is kept all the same."""
+        self._stuck_since = self._stuck_since or now
+        return now - self._stuck_since < _PATIENCE
+
+    def _end(self, ending: Ending, message: str) -> None:
+        if self.target is not None:
+            self._ended.append(TargetEnd(ending, message, self.target))
+        self.target = self._issued = self._stuck_since = None
+
+
+def _issued(decision_pass: DecisionPass, step: Step, repeats: int) -> _Issued | None:
+    """What a command takes along of its target."""
+    command, pods = step.outcome.command, decision_pass.context.snapshot.pods
+    if command is None:
+        return None
+    opened = {claim: number for number, claim in zip(step.batch.opened, step.outcome.directed, strict=True)}
+    moves: list[tuple[Guest, str | int]] = []
+    for move in command.moves:
+        row = pods.rows[move.pod]
+        place = move.target if isinstance(move.target, str) else opened.get(move.target)
+        if place is not None:
+            moves.append(((int(pods.class_of[row]), int(pods.labels_of[row])), place))
+    return _Issued(command, frozenset(n for claim, n in opened.items() if claim >= 0), tuple(moves), repeats)
+
+
+def _hampered(fleet: Fleet, target: Target) -> bool:
+    """Whether time may make more of a target possible: a window, a budget, or a node that is not ready yet."""
+    nodes = fleet.problem.nodes
+    awaited = target.going.union(target.hosts)
+    return any(
+        not nodes.searchable[number] if name in target.going else nodes.takes[number] != TAKES_GUESTS
+        for number, name in enumerate(fleet.names)
+        if name in awaited or name not in target.known
+    )

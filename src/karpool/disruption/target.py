@@ -1,0 +1,245 @@
+"""A target fleet by names, which means the same when the cluster has changed; and the search that finds one.
+
+A search works on arrays that nobody changes, so it can run beside decisions. Its answer is in names of nodes, pools and
+instance types. Pods are told apart by what they have in common, as those of a workload are replaced by others.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from karpool.cluster.arrays import Array
+from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.fleet import Fleet
+from karpool.disruption.global_search import FAR_MOVES, LEAST_PRICE, affordable, of_heaviest_pools
+from karpool.disruption.policies import HAIR
+from karpool.disruption.settings import DisruptionSettings, Weights
+from karpool.optimization.problem import FleetProblem
+from karpool.optimization.search import TargetFleet, Wish, search
+
+Guest = tuple[int, int]
+"""Pods that are alike: their class and their labels, as numbers of a snapshot."""
+
+
+class Purchase(NamedTuple):
+    """What a new node is."""
+
+    pool: str
+    instance_type: str
+    capacity_type: str
+    zone: str
+
+
+@dataclass(slots=True)
+class NewNode:
+    """A new node of a target, and the pods that are still to come to it."""
+
+    purchase: Purchase
+    guests: Counter[Guest]
+
+
+@dataclass(slots=True)
+class Target:
+    """A fleet that is wanted, as far as it is not there yet."""
+
+    found: datetime
+    promised: float
+    """$/h that the fleet was to save when it was found."""
+    price: float
+    """$/h of the whole fleet, as it was last worked out."""
+    heaviest: bool
+    """Whether only the heaviest pools that pods may use are bought from."""
+    snapshot: Snapshot
+    """Whose numbers guests have."""
+    known: frozenset[str]
+    """The nodes that there were when this was last worked out."""
+    going: set[str]
+    hosts: dict[str, Counter[Guest]]
+    """By node that stays: the pods that are still to come to it."""
+    coming: list[NewNode]
+    opened: list[NewNode] = field(default_factory=list)
+    """New nodes that a command has asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetNames:
+    """A fleet, and the names behind its numbers: everything that turns numbers of a search into a target."""
+
+    fleet: Fleet
+    snapshot: Snapshot
+    pools: tuple[str, ...]
+    types: tuple[str, ...]
+
+    def purchase(self, kind: int) -> Purchase:
+        """A kind by its names."""
+        kinds = self.fleet.kinds
+        market = kinds.markets[int(kinds.market_of[kind])]
+        machine = int(self.fleet.problem.kinds.machine[kind])
+        return Purchase(self.pools[market.template], self.types[machine], market.capacity_type, market.zone)
+
+    def guests(self, guests: dict[int, int]) -> Counter[Guest]:
+        """Pods by what they have in common."""
+        counted: Counter[Guest] = Counter()
+        for group, count in guests.items():
+            counted[self.fleet.groups[group][:2]] += count
+        return counted
+
+    def usable(self, *, heaviest: bool) -> Array:
+        """(signatures, kinds) what may be bought for whom."""
+        problem = self.fleet.problem
+        return affordable(problem, of_heaviest_pools(problem) if heaviest else problem.suits_kind)
+
+    def successor(self, target: Target, found: TargetFleet) -> Target:
+        """What has become of a target, by names."""
+        return self.target(found, target.found, promised=target.promised, heaviest=target.heaviest)
+
+    def target(self, found: TargetFleet, now: datetime, *, promised: float, heaviest: bool) -> Target:
+        """A fleet that was found, by names."""
+        names = self.fleet.names
+        return Target(
+            found=now,
+            promised=promised,
+            price=found.price,
+            heaviest=heaviest,
+            snapshot=self.snapshot,
+            known=frozenset(names),
+            going={names[node] for node in found.gone},
+            hosts={names[machine.number]: self.guests(machine.guests) for machine in found.hosts},
+            coming=[NewNode(self.purchase(machine.number), self.guests(machine.guests)) for machine in found.new],
+        )
+
+    def wish(self, target: Target) -> Wish:
+        """As much of a target as there can be of it now."""
+        fleet = self.fleet
+        nodes = {name: number for number, name in enumerate(fleet.names)}
+        going = sorted(nodes[name] for name in target.going if name in nodes and self._may_go(nodes[name]))
+        kinds = {self.purchase(kind): kind for kind in range(len(fleet.problem.kinds.price))}
+        coming = [new for new in target.coming if new.purchase in kinds]
+        wanted = [(len(nodes) + number, new.guests) for number, new in enumerate(coming)]
+        if target.snapshot is self.snapshot:
+            wanted += [(nodes[name], guests) for name, guests in target.hosts.items() if name in nodes]
+            wanted += self._arrived(target, nodes)
+        else:
+            wanted = []
+        groups: dict[Guest, list[int]] = {}
+        for group, key in enumerate(fleet.groups):
+            groups.setdefault(key[:2], []).append(group)
+        guests = [
+            (machine, group, count)
+            for machine, counted in wanted
+            for guest, count in sorted(counted.items())
+            for group in groups.get(guest, ())
+        ]
+        return Wish(
+            going=np.array(going, dtype=np.int64),
+            kinds=np.array([kinds[new.purchase] for new in coming], dtype=np.int64),
+            guests=np.array(guests, dtype=np.int64).reshape(len(guests), 3),
+        )
+
+    def _may_go(self, node: int) -> bool:
+        return bool(self.fleet.problem.nodes.searchable[node])
+
+    def _arrived(self, target: Target, nodes: dict[str, int]) -> list[tuple[int, Counter[Guest]]]:
+        """New nodes that are there by now, with the pods that are still to come to them."""
+        problem = self.fleet.problem
+        unknown: dict[tuple[str, str], list[int]] = {}
+        for name, number in nodes.items():
+            pool, machine = int(problem.nodes.pool[number]), int(problem.nodes.machine[number])
+            if name not in target.known and pool >= 0 and machine >= 0:
+                unknown.setdefault((self.pools[pool], self.types[machine]), []).append(number)
+        found = []
+        for new in target.opened:
+            same = unknown.get(new.purchase[:2])
+            if same:
+                found.append((same.pop(0), new.guests))
+        return found
+
+
+def names_of(decision_pass: DecisionPass, fleet: Fleet) -> FleetNames:
+    """The names of a fleet of a pass."""
+    context = decision_pass.context
+    pools = context.engine.tables.pools
+    return FleetNames(
+        fleet=fleet,
+        snapshot=context.snapshot,
+        pools=tuple(template.name for template in pools.templates),
+        types=tuple(pools.types.names.tolist()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search found; no target if nothing is worth its evictions."""
+
+    request: "SearchRequest"
+    target: Target | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A search that is wanted, with everything that it needs."""
+
+    names: FleetNames
+    settings: DisruptionSettings
+    number: int
+    """How many searches there were before."""
+    asked: datetime
+    fingerprint: str
+
+    @property
+    def moves(self) -> int:
+        """How many moves the search makes."""
+        return FAR_MOVES[self.settings.effort][0]
+
+    def run(self, alive: Callable[[], bool] = lambda: True) -> Answer:
+        """Search, as long as somebody wants the answer; pools that are not the heaviest for pods come second."""
+        problem = self.names.fleet.problem
+        relaxed = self.settings.weights is Weights.PREFER
+        for heaviest in (True, False) if relaxed and not _one_rank(problem) else (True,):
+            found = search(
+                problem,
+                eviction_price=search_eviction_price(self.settings),
+                seed=self.settings.seed + self.number,
+                moves=self.moves,
+                usable=self.names.usable(heaviest=heaviest),
+                watch=lambda _done, _price: alive(),
+            )
+            if found.cost < problem.price - HAIR:
+                promised = problem.price - found.price
+                return Answer(self, self.names.target(found, self.asked, promised=promised, heaviest=heaviest))
+        return Answer(self, None)
+
+
+def _one_rank(problem: FleetProblem) -> bool:
+    """Whether no weight keeps pods from a kind that they could use."""
+    return np.array_equal(of_heaviest_pools(problem), problem.suits_kind)
+
+
+def search_eviction_price(settings: DisruptionSettings) -> float:
+    """What a search counts for a plain eviction."""
+    return max(settings.effective_eviction_price, LEAST_PRICE)
+
+
+def fingerprint(problem: FleetProblem) -> str:
+    """A hash of everything that a search looks at."""
+    digest = hashlib.blake2b(digest_size=16)
+    _feed(digest, problem)
+    return digest.hexdigest()
+
+
+def _feed(digest: "hashlib.blake2b", value: object) -> None:
+    if isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype} {value.shape};".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif is_dataclass(value):
+        for part in fields(value):
+            _feed(digest, getattr(value, part.name))
+    elif isinstance(value, tuple):
+        for part in value:
+            _feed(digest, part)
