@@ -23,6 +23,8 @@ from karpool.packing.kernels import inner
 _BLINK = 0.02
 """How often a good place is overlooked, so that not every recreation is the same."""
 _KINDS_TRIED = 24.0
+_MUCH = 4.0
+"""Beyond so many usual machines, more room makes no difference."""
 _NOISE = 0.2
 """How much less than it is a kind may seem worth."""
 _ONE_FOR_ALL = 0.2
@@ -38,6 +40,8 @@ class Scratch(NamedTuple):
     """(groups,) float64."""
     weights: Array
     """(resources,) float64: what counts how much, drawn for each move."""
+    scale: Array
+    """(resources,) the same for one unit of a resource."""
     arena: Array
     """(machines,) the machines that take part in a move."""
     stamp: Array
@@ -55,6 +59,7 @@ def order_waiting(fixed: Fixed, state: State, scratch: Scratch, random: Array) -
     """The waiting groups, large and valuable ones first, by randomly weighted size."""
     for resource in range(len(scratch.weights)):
         scratch.weights[resource] = 0.2 + uniform(random)
+        scratch.scale[resource] = scratch.weights[resource] / fixed.unit[resource]
     power = 2.0 * uniform(random)
     count = 0
     for group in range(len(state.waiting)):
@@ -82,20 +87,26 @@ def fill(fixed: Fixed, state: State, group: int, machine: int) -> int:
 
 
 @inner
+def has_room(fixed: Fixed, state: State, group: int, machine: int) -> bool:
+    """Whether one more pod of a group fits into what is free."""
+    for resource in range(state.free.shape[1]):
+        if state.free[machine, resource] < fixed.requests[group, resource] and fixed.requests[group, resource] > 0:
+            return False
+    return True
+
+
+@inner
 def best_fit(fixed: Fixed, state: State, scratch: Scratch, random: Array, group: int, machines: int) -> int:
     """The machine of the arena that would have the least room left, -1 if none accepts a pod."""
     best, least = -1, np.inf
     for at in range(machines):
         machine = scratch.arena[at]
+        if not has_room(fixed, state, group, machine):
+            continue
         left = 0.0
-        fits = True
         for resource in range(len(scratch.weights)):
-            spare = state.free[machine, resource] - fixed.requests[group, resource]
-            if spare < 0 and fixed.requests[group, resource] > 0:
-                fits = False
-                break
-            left += scratch.weights[resource] * min(spare / fixed.unit[resource], 4.0)
-        if not fits or left >= least or not suits(fixed, state, group, machine):
+            left += min(scratch.scale[resource] * state.free[machine, resource], _MUCH)
+        if left >= least or not suits(fixed, state, group, machine):
             continue
         if accepts(fixed, state, group, machine) and uniform(random) >= _BLINK:
             best, least = machine, left
@@ -103,8 +114,30 @@ def best_fit(fixed: Fixed, state: State, scratch: Scratch, random: Array, group:
 
 
 @inner
+def leave_full_ones(fixed: Fixed, state: State, scratch: Scratch, count: int, machines: int) -> int:
+    """Take machines out of the arena that have no room for any waiting pod; how many are left."""
+    for resource in range(len(scratch.left)):
+        scratch.left[resource] = fixed.requests[scratch.order[0], resource] if count > 0 else 0
+        for at in range(1, count):
+            scratch.left[resource] = min(scratch.left[resource], fixed.requests[scratch.order[at], resource])
+    kept = 0
+    for at in range(machines):
+        machine = scratch.arena[at]
+        fits = True
+        for resource in range(len(scratch.left)):
+            if scratch.left[resource] > 0 and state.free[machine, resource] < scratch.left[resource]:
+                fits = False
+                break
+        if fits:
+            scratch.arena[kept] = machine
+            kept += 1
+    return kept
+
+
+@inner
 def use_room(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int, machines: int) -> None:
     """Place waiting pods where there is room."""
+    machines = leave_full_ones(fixed, state, scratch, count, machines)
     for at in range(count):
         group = scratch.order[at]
         while state.waiting[group] > 0:
@@ -152,8 +185,8 @@ def worth_per_dollar(fixed: Fixed, state: State, scratch: Scratch, count: int, k
         copies = min(waiting, fixed.copies[group], share_of_domain(fixed, state, group, kind))
         for resource in range(resources):
             asked = fixed.requests[group, resource]
-            if asked > 0:
-                copies = min(copies, scratch.left[resource] // asked)
+            if asked > 0 and copies * asked > scratch.left[resource]:
+                copies = scratch.left[resource] // asked
                 if copies == 0:
                     break
         if copies > 0:

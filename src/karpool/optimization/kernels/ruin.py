@@ -13,7 +13,7 @@ from karpool.packing.kernels import compiled, inner
 
 _COME_BACK = 0.05
 """How many moves bring a node back, and how many of the others gather pods for one new machine."""
-_GATHER = 0.3
+_GATHER = 0.1
 _MOST_RUINED = 3
 _MOST_DISTURBED = 5
 _TRIES = 20
@@ -282,6 +282,7 @@ def new_scratch(fixed: Fixed, state: State) -> Scratch:
         order=np.zeros(groups, dtype=np.int32),
         rank=np.zeros(groups, dtype=np.float64),
         weights=np.zeros(resources, dtype=np.float64),
+        scale=np.zeros(resources, dtype=np.float64),
         arena=np.zeros(machines, dtype=np.int32),
         stamp=np.full(machines, -1, dtype=np.int64),
         left=np.zeros(resources, dtype=np.int64),
