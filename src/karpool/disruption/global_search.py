@@ -22,11 +22,12 @@ from karpool.disruption.settings import Weights
 from karpool.model.labels import CAPACITY_TYPE, ZONE
 from karpool.model.requirements import Requirements, one_of
 from karpool.optimization.problem import FleetProblem
-from karpool.optimization.search import HOT, WARM, search
+from karpool.optimization.search import search, search_parts
 from karpool.packing.directions import DirectedNode, Directions
 
 FAR_MOVES: Final = ((500,), (3000, 1000), (10000, 4000), (40000, 20000))
-"""By effort: the moves of each search for a target that takes many commands."""
+"""By effort: the moves of each search for a target that takes many commands, up to a thousand nodes."""
+_THOUSAND: Final = 1000
 _NEAR_MOVES: Final = (200, 500, 1500, 5000)
 """By effort: the moves of a search for one command."""
 _NEAR_ROUNDS: Final = (2, 20, 60, 200)
@@ -87,24 +88,26 @@ class GlobalSearch:
         problem = fleet.problem
         usable = of_heaviest_pools(problem) if self._strict else problem.suits_kind
         near = self._rounds >= len(far)
-        moves = _NEAR_MOVES[settings.effort] if near else far[self._rounds]
         nodes = int(problem.nodes.searchable.sum())
+        moves = _NEAR_MOVES[settings.effort] if near else far[self._rounds] * max(nodes, _THOUSAND) // _THOUSAND
 
         def watch(done: int, price: float) -> bool:
             decision_pass.searching(done, moves, price)
             return True
 
-        target = search(
-            problem,
-            eviction_price=price if near else max(price, LEAST_PRICE),
-            seed=settings.seed + self._rounds + self._near,
-            moves=moves,
-            usable=affordable(problem, usable),
-            most_gone=problem.pools.allowance if near else None,
-            anew=self._rounds == 0 and price < LEAST_PRICE and nodes >= _MANY,
-            heat=WARM if near else HOT,
-            watch=watch,
-        )
+        chosen = affordable(problem, usable)
+        seed = settings.seed + self._rounds + self._near
+        if near:
+            allowance = problem.pools.allowance
+            target = search(
+                problem, eviction_price=price, seed=seed, moves=moves, usable=chosen, most_gone=allowance, watch=watch
+            )
+        else:
+            anew = self._rounds == 0 and price < LEAST_PRICE and nodes >= _MANY
+            price = max(price, LEAST_PRICE)
+            target = search_parts(
+                problem, eviction_price=price, seed=seed, moves=moves, usable=chosen, anew=anew, watch=watch
+            )
         gains = target.cost < problem.price - HAIR
         if near:
             self._near += 1

@@ -1,6 +1,8 @@
 """A search for the cheapest fleet that holds the same pods: ruin and recreate, seeded and counted in moves."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,16 +12,20 @@ from karpool.cluster.arrays import Array
 from karpool.optimization.kernels.resume import resume
 from karpool.optimization.kernels.ruin import Best, improve, start_anew
 from karpool.optimization.kernels.state import CLOSED, Fixed, State
+from karpool.optimization.partition import Part, parts_of
 from karpool.optimization.problem import FleetProblem
 
 _SLOTS: Final = 128
 """How many groups of guests a machine can have."""
 _CHUNK: Final = 500
+_LEAST_MOVES: Final = 200
+"""Of a part."""
 _ARENA: Final = 256
 """How many machines take part in a move."""
-HOT: Final = 0.05
+_HOT: Final = 0.05
 """How much worse a fleet may be at first to be accepted now and then, as a share of the usual price of a machine."""
-WARM: Final = 0.01
+_WARM: Final = 0.01
+"""The same where all nodes go at once."""
 _COOLING: Final = 40.0
 _COLD: Final = 1e-9
 """So cold that nothing worse is accepted."""
@@ -73,14 +79,12 @@ def search(
     usable: Array | None = None,
     most_gone: Array | None = None,
     anew: bool = False,
-    heat: float = HOT,
     watch: Watch | None = None,
 ) -> TargetFleet:
     """The cheapest fleet that so many moves find.
 
     `usable`: (signatures, kinds) narrows what may be bought; `most_gone`: (pools,) how many nodes of each may go, if
-    all go at once; `anew`: begin with a fleet in which everything is placed anew, instead of today's; `heat`: how
-    worse fleets are accepted at first.
+    all go at once; `anew`: begin with a fleet in which everything is placed anew, instead of today's.
     """
     fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, most_gone)
     state = _state(problem)
@@ -88,6 +92,7 @@ def search(
     random = np.array([_scrambled(seed)], dtype=np.uint64)
     if problem.nodes.searchable.any():
         prices = problem.nodes.price[problem.nodes.searchable]
+        heat = _HOT if most_gone is None else _WARM
         hot = max(heat * float(np.median(prices)), 1e-6)
         if anew:
             start_anew(fixed, state, best, random)
@@ -127,6 +132,57 @@ def _best(state: State) -> Best:
         guest_count=state.guest_count.copy(),
         guests=state.guests.copy(),
         cost=state.cost.copy(),
+    )
+
+
+def search_parts(
+    problem: FleetProblem, *, eviction_price: float, seed: int, moves: int, usable: Array, anew: bool, watch: Watch
+) -> TargetFleet:
+    """The same, with parts that have nothing to do with each other searched apart, side by side where there are cores.
+
+    Each part gets its share of the moves, so that a small one costs little.
+    """
+    parts = parts_of(problem)
+    searched = [int(part.problem.nodes.searchable.sum()) for part in parts]
+    shares = [max(_LEAST_MOVES, moves * nodes // max(1, sum(searched))) if nodes else 0 for nodes in searched]
+    done = [0] * len(parts)
+    costs = [part.problem.price for part in parts]
+
+    def of_part(number: int) -> TargetFleet:
+        def watch_part(moved: int, cost: float) -> bool:
+            done[number], costs[number] = moved, cost
+            return watch(moves * sum(done) // max(1, sum(shares)), sum(costs))
+
+        part = parts[number]
+        return search(
+            part.problem,
+            eviction_price=eviction_price,
+            seed=seed + number,
+            moves=shares[number],
+            usable=np.ascontiguousarray(usable[:, part.kinds]),
+            anew=anew,
+            watch=watch_part,
+        )
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        targets = list(pool.map(of_part, range(len(parts))))
+    return _joined(list(zip(parts, targets, strict=True)))
+
+
+def _joined(found: list[tuple[Part, TargetFleet]]) -> TargetFleet:
+    """The targets of all parts as one, with the numbers of the whole problem."""
+
+    def machines(part: Part, some: tuple[Machine, ...], numbers: Array) -> Iterator[Machine]:
+        for machine in some:
+            guests = {int(part.groups[group]): count for group, count in machine.guests.items()}
+            yield Machine(int(numbers[machine.number]), guests)
+
+    return TargetFleet(
+        gone=tuple(sorted(int(part.nodes[node]) for part, target in found for node in target.gone)),
+        hosts=tuple(host for part, target in found for host in machines(part, target.hosts, part.nodes)),
+        new=tuple(new for part, target in found for new in machines(part, target.new, part.kinds)),
+        price=sum(target.price for _, target in found),
+        cost=sum(target.cost for _, target in found),
     )
 
 
