@@ -1,14 +1,18 @@
-"""The pictures of docs/optimization.md, from what the benchmarks print.
+"""The pictures and tables of docs/optimization.md, from what the benchmarks print.
 
-    python benchmarks/quality.py --eviction-prices 0 0.002 0.004 0.008 0.016 0.032 --json > quality.json
-    python benchmarks/pictures.py quality.json docs/images
+    python benchmarks/quality.py --eviction-prices 0 0.004 0.008 0.016 --json > quality.json
+    python benchmarks/plan.py --nodes 100 500 1000 2000 5000 --json > plans.json
+    python benchmarks/applied.py --json > applied.json
+    python benchmarks/pictures.py --quality quality.json --plans plans.json --applied applied.json docs
 
 `search-quality.svg`: how far prefixes and the global search end above the best lower bound, cluster by cluster.
-`search-evictions.svg`: what each price of an eviction comes to, over all clusters.
+`search-evictions.svg`: what each price of an eviction comes to, over all clusters. Tables stand between
+`<!-- quality -->`, `<!-- sizes -->` or `<!-- applied -->` and `<!-- end -->`.
 """
 
 import argparse
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -50,7 +54,7 @@ class Axis:
             yield round(number * step, 10)
 
 
-def text(x: float, y: float, words: str, *, anchor: str = "start", style: str = "") -> str:
+def words_at(x: float, y: float, words: str, *, anchor: str = "start", style: str = "") -> str:
     named = f' class="{style}"' if style else ""
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{named}>{escape(words)}</text>'
 
@@ -78,10 +82,10 @@ def picture(title: str, body: Sequence[str]) -> str:
 
 def frame(vertical: Axis, title: str, unit: str) -> list[str]:
     """The title, and a line for each tick of the vertical axis."""
-    body = [text(LEFT, 20, title, style="title"), text(8, TOP - 12, unit)]
+    body = [words_at(LEFT, 20, title, style="title"), words_at(8, TOP - 12, unit)]
     for value in vertical.ticks():
         y = vertical.at(value)
-        body += [line(LEFT, y, RIGHT, y, "grid"), text(LEFT - 8, y + 4, f"{value:g}", anchor="end")]
+        body += [line(LEFT, y, RIGHT, y, "grid"), words_at(LEFT - 8, y + 4, f"{value:g}", anchor="end")]
     return [*body, line(LEFT, BOTTOM, RIGHT, BOTTOM, "axis")]
 
 
@@ -89,7 +93,7 @@ def legend(entries: Sequence[tuple[str, str]], y: float) -> Iterator[str]:
     x = float(LEFT)
     for kind, words in entries:
         yield mark(kind, x + 5, y - 4)
-        yield text(x + 16, y, words)
+        yield words_at(x + 16, y, words)
         x += 32 + 6.4 * len(words)
 
 
@@ -113,7 +117,7 @@ def quality(found: Document) -> str:
     body = frame(vertical, title, "%")
     for place, case in enumerate(clusters, start=1):
         x = horizontal.at(place)
-        body.append(text(x, BOTTOM + 16, str(case["seed"]), anchor="middle"))
+        body.append(words_at(x, BOTTOM + 16, str(case["seed"]), anchor="middle"))
         body += [mark(kind, x, vertical.at(row[place - 1])) for (kind, _), row in zip(plans, above, strict=True)]
     entries = [(PREFIX, "prefix"), ("priced", f"{priced} $/h an eviction"), ("free", "global, evictions for nothing")]
     body += legend(entries, HEIGHT - 12)
@@ -132,31 +136,106 @@ def evictions(found: Document) -> str:
     horizontal = Axis(0.0, most * 1.06, LEFT, RIGHT)
     title = f"Price against evictions, sum of {len(found['clusters'])} clusters of {found['nodes']} nodes"
     body = frame(vertical, title, "$/h")
-    body += [text(horizontal.at(value), BOTTOM + 16, f"{value:,.0f}", anchor="middle") for value in horizontal.ticks()]
-    body.append(text(RIGHT, BOTTOM + 34, "evictions", anchor="end"))
+    body += [
+        words_at(horizontal.at(value), BOTTOM + 16, f"{value:,.0f}", anchor="middle") for value in horizontal.ticks()
+    ]
+    body.append(words_at(RIGHT, BOTTOM + 34, "evictions", anchor="end"))
     body += [line(LEFT, vertical.at(bound), RIGHT, vertical.at(bound), "bound")]
-    body.append(text(RIGHT, vertical.at(bound) - 6, f"best lower bound {bound:.2f}", anchor="end"))
+    body.append(words_at(RIGHT, vertical.at(bound) - 6, f"best lower bound {bound:.2f}", anchor="end"))
     points = [(horizontal.at(row["evictions"]), vertical.at(row["priceAfter"])) for _, row in curve]
     body.append(f'<polyline class="curve" points="{" ".join(f"{x},{y}" for x, y in points)}"/>')
     for (price, _), (x, y) in zip(curve, points, strict=True):
-        body += [mark("priced", x, y), text(x + 8, y - 7, price)]
+        body += [mark("priced", x, y), words_at(x + 8, y - 7, price)]
     prefix = whole["plans"][PREFIX]
     x, y = horizontal.at(prefix["evictions"]), vertical.at(prefix["priceAfter"])
-    body += [mark(PREFIX, x, y), text(x + 8, y - 7, "prefix")]
+    body += [mark(PREFIX, x, y), words_at(x + 8, y - 7, "prefix")]
     body += legend([(PREFIX, "prefix"), ("priced", "global, by the price of an eviction in $/h")], HEIGHT - 12)
     return picture(title, body)
 
 
+def quality_table(found: Document) -> str:
+    """The sums of all clusters, one line for each plan."""
+    whole = found["sum"]
+    lines = [
+        "| | $/h | above the LP bound | above the best bound | evictions | $/h saved by each | commands | CPU s |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        f"| before | {whole['priceBefore']:.2f} | | | | | | |",
+    ]
+    for name, row in whole["plans"].items():
+        title = "`prefix`" if name == PREFIX else f"`global`, eviction price {name.split()[1]}"
+        lines.append(
+            f"| {title} | {row['priceAfter']:.2f} | {100 * (row['aboveLinear'] - 1):.1f} % "
+            f"| {100 * (row['aboveBest'] - 1):.1f} % | {row['evictions']:,} | {row['savedPerEviction']:.4f} "
+            f"| {row['commands']:,} | {row['seconds']:.0f} |"
+        )
+    lines.append(f"| best lower bound | {whole['bestBound']:.2f} | | | | | | |")
+    lines.append(f"| lower bound of the LP | {whole['linearBound']:.2f} | | | | | | |")
+    return "\n".join(lines)
+
+
+def size_table(plans: Sequence[Document]) -> str:
+    """One line for each plan of each size."""
+    lines = [
+        "| nodes | search | $/h before | $/h after | above the LP bound | evictions | first command | in all | MB |",
+        "|---:|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {row['nodes']:,} | `{row['search']}` | {row['priceBefore']:,.2f} | {row['priceAfter']:,.2f} "
+        f"| {100 * (row['aboveBound'] - 1):.1f} % | {row['evictions']:,} | {row['firstConsolidationSeconds']:.1f} s "
+        f"| {row['decideSeconds']:.1f} s | {row['peakMemoryMB']:,} |"
+        for row in plans
+    ]
+    return "\n".join(lines)
+
+
+def applied_table(rows: Sequence[Document]) -> str:
+    """One line for each search and each way to schedule."""
+    lines = [
+        "| search | scheduler | $/h before | planned | reached | dearer | evictions planned | done | nodes launched |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| `{row['search']}` | {row['scheduler']} | {row['priceBefore']:.2f} | {row['pricePlanned']:.2f} "
+        f"| {row['priceReached']:.2f} | {row['dearerPercent']:.1f} % | {row['evictionsPlanned']:,} "
+        f"| {row['evictions']:,} | {row['launches']} instead of {row['launchesPlanned']} |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def replaced(page: str, name: str, table: str) -> str:
+    """The page with a table made anew."""
+    pattern = rf"(<!-- {name} -->\n).*?(?=<!-- end -->)"
+    return re.sub(pattern, lambda match: f"{match[1]}{table}\n", page, flags=re.DOTALL)
+
+
+def lines_of(path: Path) -> list[Document]:
+    """A file with one JSON object in each line."""
+    return [msgspec.json.decode(text) for text in path.read_bytes().splitlines()]
+
+
 def main() -> None:
-    """Draw."""
+    """Draw, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("quality", type=Path, help="what quality.py --json printed")
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("--quality", type=Path, help="what quality.py --json printed")
+    parser.add_argument("--plans", type=Path, help="what plan.py --json printed")
+    parser.add_argument("--applied", type=Path, help="what applied.py --json printed")
+    parser.add_argument("folder", type=Path, help="of the documentation")
     given = parser.parse_args()
-    found = msgspec.json.decode(given.quality.read_bytes())
-    given.folder.mkdir(parents=True, exist_ok=True)
-    (given.folder / "search-quality.svg").write_text(quality(found))
-    (given.folder / "search-evictions.svg").write_text(evictions(found))
+    page = given.folder / "optimization.md"
+    text = page.read_text()
+    if given.quality is not None:
+        found = msgspec.json.decode(given.quality.read_bytes())
+        images = given.folder / "images"
+        images.mkdir(exist_ok=True)
+        (images / "search-quality.svg").write_text(quality(found))
+        (images / "search-evictions.svg").write_text(evictions(found))
+        text = replaced(text, "quality", quality_table(found))
+    if given.plans is not None:
+        text = replaced(text, "sizes", size_table(lines_of(given.plans)))
+    if given.applied is not None:
+        text = replaced(text, "applied", applied_table(lines_of(given.applied)))
+    page.write_text(text)
 
 
 if __name__ == "__main__":
