@@ -27,8 +27,8 @@ from karpool.packing.directions import DirectedNode, Directions
 
 FAR_MOVES: Final = ((500,), (3000, 1000), (10000, 4000), (40000, 20000))
 """By effort: the moves of each search for a target that takes many commands, up to a thousand nodes."""
-_THOUSAND: Final = 1000
-_NEAR_MOVES: Final = (200, 500, 1500, 5000)
+THOUSAND: Final = 1000
+NEAR_MOVES: Final = (200, 500, 1500, 5000)
 """By effort: the moves of a search for one command."""
 _NEAR_ROUNDS: Final = (2, 20, 60, 200)
 """By effort: how many such searches there are in a cluster of a hundred nodes; in larger ones there are fewer."""
@@ -89,7 +89,7 @@ class GlobalSearch:
         usable = of_heaviest_pools(problem) if self._strict else problem.suits_kind
         near = self._rounds >= len(far)
         nodes = int(problem.nodes.searchable.sum())
-        moves = _NEAR_MOVES[settings.effort] if near else far[self._rounds] * max(nodes, _THOUSAND) // _THOUSAND
+        moves = NEAR_MOVES[settings.effort] if near else far[self._rounds] * max(nodes, THOUSAND) // THOUSAND
 
         def watch(done: int, price: float) -> bool:
             decision_pass.searching(done, moves, price)

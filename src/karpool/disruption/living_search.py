@@ -17,8 +17,10 @@ from karpool.disruption.fleet import Fleet, fleet_of
 from karpool.disruption.global_search import Step, next_step
 from karpool.disruption.policies import HAIR
 from karpool.disruption.pursuit import Pursuit
+from karpool.disruption.settings import DisruptionSettings
 from karpool.disruption.target import (
     Answer,
+    FleetNames,
     Guest,
     SearchRequest,
     Target,
@@ -27,7 +29,7 @@ from karpool.disruption.target import (
     search_eviction_price,
 )
 from karpool.optimization.problem import TAKES_GUESTS
-from karpool.optimization.search import resumed
+from karpool.optimization.search import TargetFleet, resumed
 
 _POLISH: Final = 300
 """Moves that mend a target when the cluster has changed since it was found."""
@@ -79,6 +81,8 @@ class LivingSearch:
         self._ended: list[TargetEnd] = []
         self._searches = 0
         self._fruitless = ""
+        self._near = False
+        """Whether the next search is for one command, because a fleet that takes many was out of reach."""
         self._issued: _Issued | None = None
         self._under_way: frozenset[str] = frozenset()
         self._stuck_since: datetime | None = None
@@ -120,7 +124,7 @@ class LivingSearch:
     def _ask(self, decision_pass: DecisionPass) -> None:
         """Ask for a search, unless there was one a moment ago, or one that found nothing in the same fleet."""
         now = decision_pass.context.now
-        if self.rests_until is not None and now < self.rests_until:
+        if self.rests_until is not None and now < self.rests_until and not self._near:
             return
         fleet = fleet_of(decision_pass)
         if not fleet.problem.nodes.searchable.any():
@@ -129,8 +133,10 @@ class LivingSearch:
         if mark == self._fruitless:
             return
         settings = decision_pass.context.settings
-        self.request = SearchRequest(names_of(decision_pass, fleet), settings, self._searches, now, mark)
+        names = names_of(decision_pass, fleet)
+        self.request = SearchRequest(names, settings, self._searches, now, mark, near=self._near)
         self._searches += 1
+        self._near = False
 
     # -- the target ----------------------------------------------------------------------------------------------
 
@@ -144,7 +150,7 @@ class LivingSearch:
         leaving = frozenset(issued.command.nodes)
         if leaving.isdisjoint(in_command) and not leaving.isdisjoint(nodes):
             return
-        self._issued = None
+        self._issued, target.begun = None, True
         self._under_way |= leaving & in_command
         target.going -= leaving
         for guest, place in issued.moves:
@@ -166,37 +172,30 @@ class LivingSearch:
         if self._under_way and self._may_wait(context.now):
             return None
         names = names_of(decision_pass, fleet_of(decision_pass))
-        problem = names.fleet.problem
-        found = resumed(
-            problem,
-            names.wish(target),
-            eviction_price=search_eviction_price(context.settings),
-            seed=context.settings.seed,
-            moves=_POLISH,
-            usable=names.usable(heaviest=target.heaviest),
-        )
+        problem, found = names.fleet.problem, _resumed(names, target, context.settings)
         worth_it = found.cost < problem.price - HAIR
         if worth_it:
-            pursuit = Pursuit(names.fleet, found, spot_to_spot=context.settings.spot_to_spot)
+            spot_to_spot, near = context.settings.spot_to_spot, target.terms.near
+            pursuit = Pursuit(names.fleet, found, spot_to_spot=spot_to_spot, together=near)
             step = next_step(decision_pass, pursuit)
             if step is not None:
-                return self._issue(decision_pass, target, names.successor(target, found), step)
-        if _hampered(names.fleet, target) and self._may_wait(context.now):
+                return self._issue(decision_pass, names.successor(target, found), step)
+        if target.begun and _hampered(names.fleet, target) and self._may_wait(context.now):
             return None
         if worth_it:
+            # A fleet that is out of reach within budgets is no reason to do nothing.
+            self._near = not target.begun and not target.terms.near
             self._end(Ending.REFUSED, "none of its commands can be carried out")
             return None
         self._end(Ending.NOT_WORTH_IT, "the cluster has changed, and what is left is not worth the evictions")
         return None
 
-    def _issue(self, decision_pass: DecisionPass, before: Target, target: Target, step: Step) -> Command | None:
+    def _issue(self, decision_pass: DecisionPass, target: Target, step: Step) -> Command | None:
         """Decide a command, and go on with the target as it was worked out for it."""
         repeats = 0 if self._issued is None else self._issued.repeats + 1
         if repeats > _MOST_REPEATS:
             self._end(Ending.NOT_STARTED, "its command was decided again and again, and never carried out")
             return None
-        # Nodes that may not go right now are still to go.
-        target.going |= before.going
         self.target, self._stuck_since = target, None
         self._issued = _issued(decision_pass, step, repeats)
         return step.outcome.command
@@ -225,6 +224,24 @@ def _issued(decision_pass: DecisionPass, step: Step, repeats: int) -> _Issued | 
         if place is not None:
             moves.append(((int(pods.class_of[row]), int(pods.labels_of[row])), place))
     return _Issued(command, frozenset(n for claim, n in opened.items() if claim >= 0), tuple(moves), repeats)
+
+
+def _resumed(names: FleetNames, target: Target, settings: DisruptionSettings) -> TargetFleet:
+    """What has become of a target; mended only if it is not worth it as it is."""
+    problem, terms = names.fleet.problem, target.terms
+    for moves in (0, _POLISH):
+        found = resumed(
+            problem,
+            names.wish(target),
+            eviction_price=search_eviction_price(settings, terms),
+            seed=settings.seed,
+            moves=moves,
+            usable=names.usable(heaviest=terms.heaviest),
+            most_gone=problem.pools.allowance if terms.near else None,
+        )
+        if found.cost < problem.price - HAIR:
+            break
+    return found
 
 
 def _hampered(fleet: Fleet, target: Target) -> bool:

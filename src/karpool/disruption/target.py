@@ -17,11 +17,18 @@ from karpool.cluster.arrays import Array
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet import Fleet
-from karpool.disruption.global_search import FAR_MOVES, LEAST_PRICE, affordable, of_heaviest_pools
+from karpool.disruption.global_search import (
+    FAR_MOVES,
+    LEAST_PRICE,
+    NEAR_MOVES,
+    THOUSAND,
+    affordable,
+    of_heaviest_pools,
+)
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings, Weights
 from karpool.optimization.problem import FleetProblem
-from karpool.optimization.search import TargetFleet, Wish, search
+from karpool.optimization.search import TargetFleet, Wish, search, search_parts
 
 Guest = tuple[int, int]
 """Pods that are alike: their class and their labels, as numbers of a snapshot."""
@@ -44,6 +51,15 @@ class NewNode:
     guests: Counter[Guest]
 
 
+class Terms(NamedTuple):
+    """Under which terms a fleet was searched."""
+
+    heaviest: bool
+    """Only the heaviest pools that pods may use are bought from."""
+    near: bool
+    """All nodes that go can do so in one command, with the budgets that there were."""
+
+
 @dataclass(slots=True)
 class Target:
     """A fleet that is wanted, as far as it is not there yet."""
@@ -53,8 +69,7 @@ class Target:
     """$/h that the fleet was to save when it was found."""
     price: float
     """$/h of the whole fleet, as it was last worked out."""
-    heaviest: bool
-    """Whether only the heaviest pools that pods may use are bought from."""
+    terms: Terms
     snapshot: Snapshot
     """Whose numbers guests have."""
     known: frozenset[str]
@@ -65,6 +80,8 @@ class Target:
     coming: list[NewNode]
     opened: list[NewNode] = field(default_factory=list)
     """New nodes that a command has asked for."""
+    begun: bool = False
+    """Whether one of its commands has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +114,20 @@ class FleetNames:
 
     def successor(self, target: Target, found: TargetFleet) -> Target:
         """What has become of a target, by names."""
-        return self.target(found, target.found, promised=target.promised, heaviest=target.heaviest)
+        after = self.target(found, target.found, target.promised, target.terms)
+        # Nodes that may not go right now are still to go.
+        after.going |= target.going
+        after.begun = target.begun
+        return after
 
-    def target(self, found: TargetFleet, now: datetime, *, promised: float, heaviest: bool) -> Target:
+    def target(self, found: TargetFleet, now: datetime, promised: float, terms: Terms) -> Target:
         """A fleet that was found, by names."""
         names = self.fleet.names
         return Target(
             found=now,
             promised=promised,
             price=found.price,
-            heaviest=heaviest,
+            terms=terms,
             snapshot=self.snapshot,
             known=frozenset(names),
             going={names[node] for node in found.gone},
@@ -192,28 +213,42 @@ class SearchRequest:
     asked: datetime
     fingerprint: str
 
-    @property
-    def moves(self) -> int:
-        """How many moves the search makes."""
-        return FAR_MOVES[self.settings.effort][0]
+    near: bool
+    """Whether one command is to be found, and not the way to a fleet that takes many."""
 
     def run(self, alive: Callable[[], bool] = lambda: True) -> Answer:
         """Search, as long as somebody wants the answer; pools that are not the heaviest for pods come second."""
         problem = self.names.fleet.problem
-        relaxed = self.settings.weights is Weights.PREFER
-        for heaviest in (True, False) if relaxed and not _one_rank(problem) else (True,):
-            found = search(
-                problem,
-                eviction_price=search_eviction_price(self.settings),
-                seed=self.settings.seed + self.number,
-                moves=self.moves,
-                usable=self.names.usable(heaviest=heaviest),
-                watch=lambda _done, _price: alive(),
-            )
+        relaxed = self.settings.weights is Weights.PREFER and not _one_rank(problem)
+        ways = [
+            Terms(heaviest, near)
+            for heaviest in ((True, False) if relaxed else (True,))
+            for near in ((True,) if self.near else (False, True))
+        ]
+        for terms in ways:
+            found = self._search(terms, alive)
             if found.cost < problem.price - HAIR:
                 promised = problem.price - found.price
-                return Answer(self, self.names.target(found, self.asked, promised=promised, heaviest=heaviest))
+                return Answer(self, self.names.target(found, self.asked, promised, terms))
         return Answer(self, None)
+
+    def _search(self, terms: Terms, alive: Callable[[], bool]) -> TargetFleet:
+        problem, effort = self.names.fleet.problem, self.settings.effort
+        price, seed = search_eviction_price(self.settings, terms), self.settings.seed + self.number
+        usable = self.names.usable(heaviest=terms.heaviest)
+
+        def watch(_done: int, _price: float) -> bool:
+            return alive()
+
+        if terms.near:
+            most, moves = problem.pools.allowance, NEAR_MOVES[effort]
+            return search(
+                problem, eviction_price=price, seed=seed, moves=moves, usable=usable, most_gone=most, watch=watch
+            )
+        moves = FAR_MOVES[effort][0] * max(int(problem.nodes.searchable.sum()), THOUSAND) // THOUSAND
+        return search_parts(
+            problem, eviction_price=price, seed=seed, moves=moves, usable=usable, anew=False, watch=watch
+        )
 
 
 def _one_rank(problem: FleetProblem) -> bool:
@@ -221,9 +256,10 @@ def _one_rank(problem: FleetProblem) -> bool:
     return np.array_equal(of_heaviest_pools(problem), problem.suits_kind)
 
 
-def search_eviction_price(settings: DisruptionSettings) -> float:
+def search_eviction_price(settings: DisruptionSettings, terms: Terms) -> float:
     """What a search counts for a plain eviction."""
-    return max(settings.effective_eviction_price, LEAST_PRICE)
+    price = settings.effective_eviction_price
+    return price if terms.near else max(price, LEAST_PRICE)
 
 
 def fingerprint(problem: FleetProblem) -> str:

@@ -113,9 +113,10 @@ def resumed(
     seed: int,
     moves: int,
     usable: Array | None = None,
+    most_gone: Array | None = None,
 ) -> TargetFleet:
     """The fleet that a wish leads to now, and that a few moves find from there; today's if it leads nowhere."""
-    fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, None)
+    fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, most_gone)
     state = _state(problem)
     best = _best(state)
     random = np.array([_scrambled(seed)], dtype=np.uint64)
@@ -229,7 +230,7 @@ def _fixed(problem: FleetProblem, eviction_price: float, usable: Array, most_gon
         node_pool=nodes.pool,
         node_capacity=nodes.capacity,
         node_machine=nodes.machine,
-        node_value=worth,
+        node_value=worth.astype(np.float64),  # without a single pod bincount counts in whole numbers
         node_weight=eviction_price * weights,
         pods_start=nodes.pods.start,
         pods_group=nodes.pods.items,
