@@ -78,7 +78,7 @@ class VirtualCluster:
             pdb_source=self.pdb_controller,
             settings=replace(msgspec.convert(policy.decisions, DisruptionSettings, from_attributes=True), seed=seed),
             options=Options(seed=seed),
-            intervals=_intervals(scenario.timings),
+            intervals=_intervals(scenario.timings, policy.decisions.effort),
             duties=Duties(disrupts=policy.disruption),
         )
         groups = scenario.node_groups if policy.node_groups else ()
@@ -117,8 +117,11 @@ class VirtualCluster:
 
 _REFRESH: Final = 300.0
 """Less often than a real controller, because a simulation runs for days."""
+_SEARCH: Final = (60.0, 120.0, 300.0, 600.0)
+"""By effort: how long after a global search the next one may begin. Time stands still while it searches."""
 
 
-def _intervals(timings: Timings) -> Intervals:
+def _intervals(timings: Timings, effort: int) -> Intervals:
     names = ("poll", "patience", "validation", "batch_idle", "batch_most")
-    return Intervals(refresh=_REFRESH, **{name: seconds(getattr(timings, name)) for name in names})
+    lengths = {name: seconds(getattr(timings, name)) for name in names}
+    return Intervals(refresh=_REFRESH, search=_SEARCH[effort], **lengths)
