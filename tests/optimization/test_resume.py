@@ -68,6 +68,15 @@ def test_a_few_moves_mend_what_has_become_too_expensive() -> None:
     assert after(dear, wanted, moves=50).cost < 10.0 + 1e-6
 
 
+def test_mending_takes_no_other_nodes_away() -> None:
+    tempting = Tiny(
+        groups=(Pod((2,)),),
+        nodes=(Node(4.0, (6,), pods=(0,)), Node(9.0, (6,), pods=(0,))),
+        kinds=(Kind(0.5, (2,)),),
+    )
+    assert after(tempting, wish([0]), moves=200).gone == (0,)
+
+
 def test_a_fleet_without_pods_needs_no_other_machine_code() -> None:
     empty = Tiny(groups=(Pod((2,)),), nodes=(Node(4.0, (6,)),), kinds=(Kind(1.0, (4,)),))
     after(HALF_EMPTY, wish([0]), moves=1)

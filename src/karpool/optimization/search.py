@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -115,7 +115,13 @@ def resumed(
     usable: Array | None = None,
     most_gone: Array | None = None,
 ) -> TargetFleet:
-    """The fleet that a wish leads to now, and that a few moves find from there; today's if it leads nowhere."""
+    """The fleet that a wish leads to now, and that a few moves find from there; today's if it leads nowhere.
+
+    No other nodes go than those of the wish: this is no search.
+    """
+    chosen = np.zeros_like(problem.nodes.searchable)
+    chosen[wish.going] = problem.nodes.searchable[wish.going]
+    problem = replace(problem, nodes=replace(problem.nodes, searchable=chosen))
     fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, most_gone)
     state = _state(problem)
     best = _best(state)
