@@ -17,7 +17,7 @@ from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.evaluate import Outcome
 from karpool.disruption.fleet import fleet_of
 from karpool.disruption.policies import HAIR
-from karpool.disruption.pursuit import Batch, Place, Pursuit
+from karpool.disruption.pursuit import ENOUGH, Batch, Place, Pursuit
 from karpool.disruption.settings import Weights
 from karpool.model.labels import CAPACITY_TYPE, ZONE
 from karpool.model.requirements import Requirements, one_of
@@ -161,8 +161,9 @@ def next_step(decision_pass: DecisionPass, pursuit: Pursuit) -> Step | None:
     going = {pursuit.fleet.names[node]: node for node in pursuit.going}
     ready = {going[node.name]: node for node in decision_pass.consolidatable() if node.name in going}
     left = {name: context.allowance(pool, Cause.UNDERUTILIZED).remaining for name, pool in context.pools.items()}
+    enough = ENOUGH
     for _ in range(_MOST_REFUSALS):
-        batch = pursuit.next_batch(ready, left)
+        batch = pursuit.next_batch(ready, left, enough)
         if batch is None:
             return None
         outcome = _judged(decision_pass, pursuit, batch, ready)
@@ -171,7 +172,10 @@ def next_step(decision_pass: DecisionPass, pursuit: Pursuit) -> Step | None:
             outcome = _judged(decision_pass, pursuit, batch, ready)
         if outcome is not None:
             return Step(batch, outcome)
-        del ready[batch.nodes[0]]
+        if batch.opened and enough > 1:
+            enough = 1
+        else:
+            del ready[batch.nodes[0]]
     return None
 
 

@@ -23,6 +23,8 @@ from karpool.optimization.search import TargetFleet
 _STARTS: Final = 24
 """With how many nodes a command that opens new ones is tried to begin."""
 _MOST_OPENED: Final = 24
+ENOUGH: Final = 12
+"""How many nodes a command that opens new ones has, if others than the first few can pay for themselves."""
 _LOOK_AHEAD: Final = 60
 """How many nodes are looked at for the first and for each next one of such a command."""
 Place = int
@@ -97,8 +99,10 @@ class Pursuit:
 
     # -- the next batch ------------------------------------------------------------------------------------------
 
-    def next_batch(self, ready: Mapping[int, Candidate], left: Mapping[str, int]) -> Batch | None:
+    def next_batch(self, ready: Mapping[int, Candidate], left: Mapping[str, int], enough: int = ENOUGH) -> Batch | None:
         """Nodes to remove next among those that may go now; `left`: how many of each pool.
+
+        A batch that opens new nodes grows until it pays, and then until it has `enough` nodes.
 
         First those that need new nodes, as long as others can pay for them, then those that need none; all at once, if
         the target was made for that.
@@ -111,9 +115,9 @@ class Pursuit:
         starts = self._starts(order, left, ready)
         for sponsored in (False, True):
             for start in starts:
-                draft = self._draft(left)
-                if self._grow(draft, start, order, ready, sponsored=sponsored):
-                    return Batch(tuple(draft.nodes), tuple(draft.opened))
+                batch = self._grow(start, order, ready, left, sponsored=sponsored, enough=enough)
+                if batch is not None:
+                    return batch
         draft = self._draft(left)
         self._sweep(draft, order, ready)
         return Batch(tuple(draft.nodes), ()) if draft.nodes else None
@@ -191,30 +195,43 @@ class Pursuit:
         return chosen
 
     def _grow(
-        self, draft: _Draft, start: int, order: Sequence[int], ready: Mapping[int, Candidate], *, sponsored: bool
-    ) -> bool:
+        self,
+        start: int,
+        order: Sequence[int],
+        ready: Mapping[int, Candidate],
+        left: Mapping[str, int],
+        *,
+        sponsored: bool,
+        enough: int,
+    ) -> Batch | None:
         """Add nodes, and open new ones for them, until what goes costs more than what comes.
 
         `sponsored`: nodes that need no new one may go with them, and pay for them.
         """
-        node: int | None = start
+        draft, node = self._draft(left), start
+        paying: Batch | None = None
         if not sponsored:
             order = [other for other in order if not self._has_places(draft, other)]
-        while node is not None and len(draft.opened) < _MOST_OPENED and len(draft.nodes) < MOST_TOGETHER:
+        while len(draft.opened) < _MOST_OPENED and len(draft.nodes) < MOST_TOGETHER:
             needed = self._needed(draft, node)
             if needed is None or not self._add(draft, node, ready[node]):
-                return False
+                break
             draft.opened.extend(needed)
             draft.closed[needed] = False
             draft.room += self._guests[needed].sum(axis=0)
             draft.gain -= float(self._new_price[needed].sum())
             if any(self._rebuilds(draft.opened, other) for other in draft.nodes):
-                return False
+                break
             self._sweep(draft, order, ready)
             if draft.gain > HAIR and self._may_be_spot(draft):
-                return True
-            node = self._next(draft, order, ready)
-        return False
+                paying = Batch(tuple(draft.nodes), tuple(draft.opened))
+                if len(draft.nodes) >= enough:
+                    break
+            following = self._next(draft, order, ready)
+            if following is None:
+                break
+            node = following
+        return paying
 
     def _next(self, draft: _Draft, order: Sequence[int], ready: Mapping[int, Candidate]) -> int | None:
         """The node to go on with: the one that adds most, or costs least."""
