@@ -55,7 +55,7 @@ class TargetFleet:
     price: float
     """$/h of all machines."""
     cost: float
-    """The price, and what the evictions count."""
+    """The price, and what evictions and launches count: a launch is as much trouble as the eviction of a plain pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,8 @@ def _fixed(problem: FleetProblem, eviction_price: float, usable: Array, most_gon
         pods_start=nodes.pods.start,
         pods_group=nodes.pods.items,
         pods_count=nodes.pod_count,
-        kind_price=kinds.price,
+        # Each launch is some trouble, too; without a price for it, many small machines are as good as a large one.
+        kind_price=kinds.price + eviction_price,
         room=kinds.room,
         kind_domain=kinds.domain,
         kind_pool=kinds.pool,

@@ -13,7 +13,7 @@ from karpool.packing.kernels import compiled, inner
 
 _COME_BACK = 0.05
 """How many moves bring a node back, and how many of the others gather pods for one new machine."""
-_GATHER = 0.1
+_GATHER = 0.2
 _MOST_RUINED = 3
 _MOST_DISTURBED = 5
 _TRIES = 20
