@@ -18,7 +18,7 @@ from karpool.optimization.problem import FleetProblem
 _SLOTS: Final = 128
 """How many groups of guests a machine can have."""
 _CHUNK: Final = 500
-_LEAST_MOVES: Final = 200
+_LEAST_MOVES: Final = 500
 """Of a part."""
 _ARENA: Final = 256
 """How many machines take part in a move."""

@@ -11,13 +11,13 @@ from karpool.optimization.kernels.recreate import Scratch, recreate
 from karpool.optimization.kernels.state import CLOSED, Fixed, State, close_new, come_back, go, take, undo
 from karpool.packing.kernels import compiled, inner
 
-_COME_BACK = 0.05
+_COME_BACK = 0.1
 """How many moves bring a node back, and how many of the others gather pods for one new machine."""
 _GATHER = 0.2
 _MOST_RUINED = 3
 _MOST_DISTURBED = 5
 _TRIES = 20
-_ALONG = 0.3
+_ALONG = 0.5
 """How often a machine goes when it loses guests to a node that comes back; how often more is ruined then."""
 _MORE = 0.5
 _SKIPPED = 0.3
