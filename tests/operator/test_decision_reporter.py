@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster, node
+from tests.disruption.test_living_search import Living, wasteful
+from tests.disruption.test_several_new_nodes import SIZES
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.store import ClusterStore
@@ -154,3 +156,22 @@ def test_a_thread_measures_by_itself() -> None:
 def _rejections(reported: Reported) -> dict[str, float]:
     families = {family.name: family for family in reported.metrics.registry.collect()}
     return {sample.labels["code"]: sample.value for sample in families["karpool_rejections"].samples}
+
+
+def test_searches_and_the_ends_of_targets_are_reported() -> None:
+    reported, living = Reported(), Living(wasteful())
+    request = living.asked()
+    answer = request.run()
+    assert answer.target is not None
+    assert math.isnan(reported.value("search_target_price"))
+    with capture_logs() as logs:
+        reported.reporter.search_finished(answer, 0.5)
+    assert reported.value("search_seconds_count") == 1
+    assert reported.value("search_target_price") == pytest.approx(answer.target.price)
+    assert [(line["event"], line["nodes"]) for line in logs] == [("search finished", len(answer.target.going))]
+    living.search.answered(answer, NOW)
+    living.become([node("d", "c8", pods=[{"cpu": 7}], catalog=SIZES)])
+    with capture_logs() as logs:
+        reported.reporter.pass_finished(living.decide())
+    assert ("target ended", "reached") in [(line["event"], line.get("code")) for line in logs]
+    assert math.isnan(reported.value("search_target_price"))
