@@ -1,0 +1,111 @@
+"""Fleets that the search finds: possible, as cheap as they say, and on small fleets as cheap as can be."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.optimization.tiny import Kind, Node, Pod, Tiny, tiny_fleets
+
+from karpool.optimization.search import TargetFleet, search, search_parts
+
+
+def plenty(fleet: Tiny) -> Tiny:
+    """The same fleet without scarce kinds: those are not offered to a search."""
+    return replace(fleet, kinds=tuple(replace(kind, most=np.inf) for kind in fleet.kinds))
+
+
+def found(fleet: Tiny, *, price: float = 0.0, seed: int = 0, moves: int = 300, anew: bool = False) -> TargetFleet:
+    return search(fleet.problem(), eviction_price=price, seed=seed, moves=moves, anew=anew)
+
+
+def check(fleet: Tiny, target: TargetFleet) -> None:
+    """Every pod of a node that goes has one place, and no place breaks a rule."""
+    stays = [number for number in range(len(fleet.nodes)) if number not in target.gone]
+    assert all(fleet.nodes[number].movable for number in target.gone)
+    leaving = Counter(group for number in target.gone for group in fleet.nodes[number].pods)
+    placed: Counter[int] = Counter()
+    for host in target.hosts:
+        node = fleet.nodes[host.number]
+        assert host.number in stays
+        assert node.takes == 2 or (node.takes == 1 and all(fleet.groups[group].exempt for group in host.guests))
+        _check_machine(fleet, host.guests, Counter(node.pods), node.free, node.shape)
+        placed.update(host.guests)
+    for new in target.new:
+        kind = fleet.kinds[new.number]
+        _check_machine(fleet, new.guests, Counter(), kind.room, kind.shape)
+        placed.update(new.guests)
+    assert placed == leaving
+    price = sum(fleet.nodes[number].price for number in stays) + sum(
+        fleet.kinds[new.number].price for new in target.new
+    )
+    assert target.price == pytest.approx(price)
+
+
+def _check_machine(fleet: Tiny, guests: dict[int, int], there: Counter[int], room: tuple[int, ...], shape: int) -> None:
+    assert guests
+    for resource, free in enumerate(room):
+        assert sum(count * fleet.groups[group].requests[resource] for group, count in guests.items()) <= free
+    for group, count in guests.items():
+        assert fleet.suits[fleet.groups[group].signature][shape]
+        assert there[group] + count <= fleet.caps.get(group, 1000)
+
+
+@given(tiny_fleets().map(plenty), st.booleans())
+def test_a_target_breaks_no_rule_and_costs_what_it_says(fleet: Tiny, anew: bool) -> None:  # noqa: FBT001
+    target = found(fleet, anew=anew)
+    check(fleet, target)
+    assert target.price <= sum(node.price for node in fleet.nodes) + 1e-9
+
+
+@given(tiny_fleets().map(plenty))
+def test_parts_that_are_searched_apart_are_put_together_again(fleet: Tiny) -> None:
+    problem = fleet.problem()
+    target = search_parts(
+        problem,
+        eviction_price=0.0,
+        seed=0,
+        moves=300,
+        usable=problem.suits_kind,
+        anew=False,
+        watch=lambda _done, _price: True,
+    )
+    check(fleet, target)
+
+
+@given(tiny_fleets().map(plenty), st.integers(0, 3))
+def test_no_more_nodes_go_at_once_than_may(fleet: Tiny, most: int) -> None:
+    target = search(fleet.problem(), eviction_price=0.0, seed=0, moves=100, most_gone=np.array([most]))
+    check(fleet, target)
+    assert len(target.gone) <= most
+
+
+def test_small_fleets_end_at_the_cheapest_price_of_all() -> None:
+    fleet = Tiny(
+        (Pod((3, 1)), Pod((2, 2)), Pod((1, 3))),
+        (
+            Node(2.0, (0, 0), (0, 1)),
+            Node(2.0, (1, 0), (1, 2)),
+            Node(2.5, (0, 2), (0, 2)),
+            Node(1.0, (3, 1), movable=False),
+        ),
+        (Kind(1.6, (6, 6)), Kind(2.9, (12, 12)), Kind(0.9, (3, 3))),
+    )
+    assert found(fleet, moves=1000).price == pytest.approx(fleet.cheapest())
+
+
+def test_the_same_seed_finds_the_same_fleet() -> None:
+    fleet = Tiny(
+        (Pod((3,)), Pod((2,))),
+        tuple(Node(1.0 + number / 10, (number % 3,), (0, 1)) for number in range(12)),
+        (Kind(0.7, (5,)), Kind(1.5, (16,))),
+    )
+    assert found(fleet, seed=7) == found(fleet, seed=7)
+
+
+def test_evictions_that_cost_more_than_they_save_are_not_made() -> None:
+    fleet = Tiny((Pod((1,)),), (Node(1.0, (0,), (0, 0, 0)),), (Kind(0.9, (3,)),))
+    assert found(fleet, price=0.01).gone == (0,)
+    assert found(fleet, price=0.03).gone == ()
