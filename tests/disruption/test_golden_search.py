@@ -20,7 +20,7 @@ from karpool.model.nodepool import NodePool
 
 AWS: Final = Catalog(aws_types())
 FAMILY: Final = "karpenter.k8s.aws/instance-family"
-SEARCH: Final = DisruptionSettings(search=GLOBAL)
+SEARCH: Final = DisruptionSettings(search=GLOBAL, effort=1)
 FREE: Final = replace(SEARCH, eviction_price=0.0)
 
 

