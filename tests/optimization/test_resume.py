@@ -84,3 +84,11 @@ def test_a_fleet_without_pods_needs_no_other_machine_code() -> None:
     after(empty, wish([0]), moves=1)
     search(empty.problem(), eviction_price=0.0, seed=0, moves=1)
     assert len(improve.signatures) == compiled
+
+
+def test_a_wish_for_many_new_machines_while_no_node_may_go_leaves_the_fleet_of_today() -> None:
+    fleet = Tiny((Pod((1,)),), (Node(1.0, (0,), (0,), movable=False),), (Kind(0.5, (1,)),))
+    guests = [(1 + number, 0, 1) for number in range(40)]
+    target = after(fleet, wish([], [0] * 40, guests))
+    assert (target.gone, target.new) == ((), ())
+    assert target.price == 1.0

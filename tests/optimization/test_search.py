@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.optimization.tiny import Kind, Node, Pod, Tiny, tiny_fleets
 
+from karpool.optimization import search as search_module
 from karpool.optimization.search import TargetFleet, search, search_parts
 
 
@@ -109,3 +110,23 @@ def test_evictions_that_cost_more_than_they_save_are_not_made() -> None:
     fleet = Tiny((Pod((1,)),), (Node(1.0, (0,), (0, 0, 0)),), (Kind(0.9, (3,)),))
     assert found(fleet, price=0.01).gone == (0,)
     assert found(fleet, price=0.03).gone == ()
+
+
+@given(tiny_fleets().map(plenty), st.integers(0, 5))
+def test_what_is_searched_in_many_parts_of_the_work_breaks_no_rule_either(fleet: Tiny, seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search_module, "_CHUNK", 7)
+        check(fleet, found(fleet, seed=seed, moves=140))
+
+
+def test_a_type_that_costs_nothing_and_cannot_be_had_does_not_end_the_search() -> None:
+    fleet = Tiny(
+        (Pod((6,)),),
+        tuple(Node(0.4, (1,), (0,)) for _ in range(10)),
+        (Kind(1.5, (32,)), Kind(0.0, (8,), shape=0)),
+    )
+    problem = fleet.problem()
+    usable = problem.suits_kind.copy()
+    usable[:, 1] = 0
+    target = search(problem, eviction_price=0.0, seed=0, moves=1000, usable=usable)
+    assert target.price < problem.price

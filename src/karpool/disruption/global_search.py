@@ -144,7 +144,7 @@ class GlobalSearch:
             group = pursuit.fleet.group_of.get(rows[move.pod])
             if group is not None and move.target in places:
                 came[group][places[move.target]] += 1
-        pursuit.settle(batch, came)
+        pursuit.settle(batch, list(opened.values()), came)
         self._opened = opened
 
 

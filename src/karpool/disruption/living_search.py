@@ -97,7 +97,7 @@ class LivingSearch:
         request, self.request = self.request, None
         self.rests_until = rests_until
         self.target = None if answer is None else answer.target
-        if request is not None and self.target is None:
+        if request is not None and answer is not None and self.target is None:
             self._fruitless = request.fingerprint
         self._issued, self._stuck_since, self._under_way = None, None, frozenset()
 

@@ -47,7 +47,6 @@ class NewNode:
     price: float
     name: str | None = None
     """Once it is there."""
-    refused: bool = False
 
 
 @dataclass(slots=True)
@@ -107,7 +106,7 @@ class Pursuit:
         First those that need new nodes, as long as others can pay for them, then those that need none; all at once, if
         the target was made for that.
         """
-        if self._together and self.going.issubset(ready):
+        if self._together and self._may_go_together(ready, left):
             self._together = False
             return Batch(tuple(sorted(self.going)), tuple(range(len(self.new))))
         price = self.fleet.problem.nodes.price
@@ -122,8 +121,15 @@ class Pursuit:
         self._sweep(draft, order, ready)
         return Batch(tuple(draft.nodes), ()) if draft.nodes else None
 
+    def _may_go_together(self, ready: Mapping[int, Candidate], left: Mapping[str, int]) -> bool:
+        """Whether budgets let all nodes of the target go at once."""
+        if not self.going.issubset(ready) or len(self.going) > MOST_TOGETHER:
+            return False
+        taken = Counter(ready[node].pool_name for node in self.going)
+        return all(count <= left.get(pool, 0) for pool, count in taken.items())
+
     def _draft(self, left: Mapping[str, int]) -> _Draft:
-        closed = np.array([new.name is None and not new.refused for new in self.new], dtype=np.bool_)
+        closed = np.array([new.name is None for new in self.new], dtype=np.bool_)
         return _Draft(dict(left), self._room.copy(), closed)
 
     def _sweep(self, draft: _Draft, order: Iterable[int], ready: Mapping[int, Candidate]) -> None:
@@ -267,9 +273,9 @@ class Pursuit:
             domains.leave(self._needs[node], node)
         chosen = {}
         for row in (row for node in batch.nodes for row in ready[node].pods):
-            group = self.fleet.group_of[row]
-            place = self._place(group, batch.opened, taken[group], domains)
-            if place is not None:
+            group = self.fleet.group_of.get(row)
+            place = None if group is None else self._place(group, batch.opened, taken[group], domains)
+            if group is not None and place is not None:
                 taken[group][place] += 1
                 domains.count(group, self._domains_of(place), 1)
                 chosen[row] = place
@@ -295,9 +301,9 @@ class Pursuit:
 
     # -- what has happened ---------------------------------------------------------------------------------------
 
-    def settle(self, batch: Batch, came: Mapping[int, Mapping[Place, int]]) -> None:
-        """A batch will be carried out, and so many pods of each group come to each place."""
-        self._room += self._guests[list(batch.opened)].sum(axis=0)
+    def settle(self, batch: Batch, opened: Sequence[int], came: Mapping[int, Mapping[Place, int]]) -> None:
+        """A batch will be carried out: these new nodes are opened, so many pods of each group come to each place."""
+        self._room += self._guests[list(opened)].sum(axis=0)
         for node in batch.nodes:
             self._domains.leave(self._needs[node], node)
         for group, places in came.items():

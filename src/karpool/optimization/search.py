@@ -18,6 +18,8 @@ from karpool.optimization.problem import FleetProblem
 _SLOTS: Final = 128
 """How many groups of guests a machine can have."""
 _CHUNK: Final = 500
+_LEAST_SHARE: Final = 1e-3
+"""Of a usual price, and of a machine: what everything counts at least."""
 _LEAST_MOVES: Final = 500
 """Of a part."""
 _ARENA: Final = 256
@@ -123,10 +125,10 @@ def resumed(
     chosen[wish.going] = problem.nodes.searchable[wish.going]
     problem = replace(problem, nodes=replace(problem.nodes, searchable=chosen))
     fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, most_gone)
-    state = _state(problem)
+    state = _state(problem, len(wish.kinds))
     best = _best(state)
     random = np.array([_scrambled(seed)], dtype=np.uint64)
-    if resume(fixed, state, best, random, wish.going, wish.kinds, wish.guests) and moves:
+    if len(wish.going) and resume(fixed, state, best, random, wish.going, wish.kinds, wish.guests) and moves:
         improve(fixed, state, best, random, 0, moves, moves, _COLD, _COLD, _ARENA)
     return _target(problem, best)
 
@@ -205,11 +207,13 @@ def _least_values(problem: FleetProblem) -> Array:
     """What one pod of each group costs at least: its largest share of the best machine that it suits."""
     kinds, groups = problem.kinds, problem.groups
     values = np.full(len(groups.signature), np.inf)
+    # What is free is worth something, too: without a value nothing would be bought for a pod.
+    prices = np.maximum(kinds.price, _LEAST_SHARE * np.median(kinds.price) if len(kinds.price) else 0.0)
     for kind in range(len(kinds.price)):
         room = np.maximum(kinds.room[kind], 1)
-        share = (groups.requests / room).max(axis=1)
+        share = np.maximum((groups.requests / room).max(axis=1, initial=0.0), _LEAST_SHARE)
         suited = (problem.suits_kind[groups.signature, kind] != 0) & (share <= 1)
-        values = np.where(suited, np.minimum(values, share * kinds.price[kind]), values)
+        values = np.where(suited, np.minimum(values, share * prices[kind]), values)
     return np.where(np.isfinite(values), values, 0.0)
 
 
@@ -243,6 +247,7 @@ def _fixed(problem: FleetProblem, eviction_price: float, usable: Array, most_gon
         pods_count=nodes.pod_count,
         # Each launch is some trouble, too; without a price for it, many small machines are as good as a large one.
         kind_price=kinds.price + eviction_price,
+        launch_price=kinds.price,
         room=kinds.room,
         kind_domain=kinds.domain,
         kind_pool=kinds.pool,
@@ -299,11 +304,11 @@ def _most(problem: FleetProblem, group: int) -> list[int]:
     return values
 
 
-def _state(problem: FleetProblem) -> State:
+def _state(problem: FleetProblem, coming: int = 0) -> State:
     nodes = problem.nodes
     count, resources = nodes.free.shape
     searchable = int(nodes.searchable.sum())
-    machines = count + 2 * searchable + 16
+    machines = count + 2 * searchable + coming + 16
     groups = len(problem.groups.signature)
     slots = min(_SLOTS, groups + 1)
     free = np.zeros((machines, resources), dtype=np.int64)

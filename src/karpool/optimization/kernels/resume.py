@@ -48,7 +48,7 @@ def resume(fixed: Fixed, state: State, best: Best, random: Array, going: Array, 
     open_all(fixed, state, kinds)
     for at in range(len(guests)):
         machine, group, count = guests[at, 0], guests[at, 1], guests[at, 2]
-        if suits(fixed, state, group, machine):
+        if machine < len(state.kind) and suits(fixed, state, group, machine):
             while count > 0 and state.waiting[group] > 0 and accepts(fixed, state, group, machine):
                 put(fixed, state, group, machine)
                 count -= 1

@@ -73,7 +73,7 @@ def rebuilds(fixed: Fixed, state: State, used: int) -> bool:
             if (
                 state.kept[node] == 0
                 and fixed.node_machine[node] == fixed.kind_machine[kind]
-                and fixed.kind_price[kind] >= fixed.node_price[node]
+                and fixed.launch_price[kind] >= fixed.node_price[node]
             ):
                 return True
     return False
@@ -186,6 +186,8 @@ def bring_back(fixed: Fixed, state: State, scratch: Scratch, random: Array, mach
                 ruin_machine(fixed, state, machine)
     for at in range(first, last):
         scratch.needed[fixed.pods_group[at]] = 0
+    if missing > 0:  # pods that are not counted as guests: nothing to come back to
+        return machines
     come_back(fixed, state, node)
     return enter(scratch, machines, node, move)
 
@@ -328,7 +330,7 @@ def improve(
     """
     scratch = new_scratch(fixed, state)
     machines = len(state.kind)
-    used = high_water(fixed, state, len(fixed.node_price))
+    used = high_water(fixed, state, machines)
     patience = machines // 50
     copied = first - patience
     for move in range(first, last):

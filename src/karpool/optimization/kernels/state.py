@@ -44,6 +44,9 @@ class Fixed(NamedTuple):
     pods_group: Array
     pods_count: Array
     kind_price: Array
+    """(kinds,) what a new machine counts, with the trouble of its launch."""
+    launch_price: Array
+    """(kinds,) $/h alone."""
     room: Array
     kind_domain: Array
     kind_pool: Array
