@@ -214,3 +214,16 @@ def test_with_strict_weights_the_heavy_pool_takes_the_pods_where_that_saves_anyt
     made = weighed(0.2, Weights.STRICT)
     assert [new.pool for new in only_command(made).replacements] == ["heavy"] * 3
     assert made.after.price == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("weights", Weights)
+def test_a_lighter_pool_is_open_to_pods_that_no_node_of_the_heavy_one_can_hold(weights: Weights) -> None:
+    catalog = Catalog((machine("tiny", 2, "8Gi", 0.1), machine("c8", 8, "32Gi", 0.4), machine("c32", 32, "128Gi", 1.6)))
+    heavy = pool_of("heavy", requirements=[(INSTANCE_TYPE, "In", "tiny")], weight=100)
+    light = pool_of("light", requirements=[(INSTANCE_TYPE, "In", "c8", "c32")], budgets=["100%"])
+    nodes = [
+        node(f"n{number:02}", "c8", pods=[{"cpu": 6, "memory": "1Gi"}], catalog=catalog, pool="light")
+        for number in range(24)
+    ]
+    made = found(nodes, pools=[heavy, light], catalog=catalog, settings=replace(FREE, weights=weights))
+    assert made.after.price == pytest.approx(8.0)

@@ -194,10 +194,21 @@ def _judged(
 
 
 def of_heaviest_pools(problem: FleetProblem) -> Array:
-    """What pods may use if a lighter pool takes only those that no heavier one can."""
-    rank = np.where(problem.suits_kind != 0, problem.kinds.rank, np.iinfo(np.int32).max)
-    least = rank.min(axis=1, keepdims=True, initial=np.iinfo(np.int32).max)
-    usable: Array = (problem.suits_kind & (rank == least)).astype(np.uint8)
+    """What pods may use if a lighter pool takes only those that no heavier one can.
+
+    Pods of a signature are of many sizes: a lighter pool stays open to all of them if it is needed for one.
+    """
+    unranked = np.iinfo(np.int32).max
+    suits, rank, groups = problem.suits_kind, problem.kinds.rank, problem.groups
+    if len(np.unique(rank)) <= 1:
+        return suits
+    usable: Array = np.zeros_like(suits)
+    for signature in np.unique(groups.signature).tolist():
+        requests = np.unique(groups.requests[groups.signature == signature], axis=0)
+        holds = (problem.kinds.room[None, :, :] >= requests[:, None, :]).all(axis=2) & (suits[signature] != 0)
+        heaviest = np.where(holds, rank, unranked).min(axis=1)
+        chosen = (holds & (rank == heaviest[:, None])).any(axis=0)
+        usable[signature] = suits[signature] * chosen
     return usable
 
 
