@@ -1,6 +1,7 @@
 """A global search in a cluster that lives: asked for, never made in a pass; its target is followed or given up."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +32,7 @@ class Living:
         self.now = NOW
         self.memo: Memo | None = None
         self.under_way: frozenset[str] = frozenset()
+        self.pool = POOL
         self.become(nodes)
 
     def become(self, nodes: Sequence[NodeWithPods]) -> None:
@@ -40,7 +42,7 @@ class Living:
 
     def decide(self) -> Decision:
         """One pass."""
-        policies = Policies({POOL.name: POOL}, PdbLimits(()), self.settings, in_command=self.under_way)
+        policies = Policies({POOL.name: self.pool}, PdbLimits(()), self.settings, in_command=self.under_way)
         decision = decide(self.engine, policies, self.now, self.memo)
         self.memo = decision.memo
         return decision
@@ -195,3 +197,14 @@ def test_a_target_waits_for_its_own_command_only_for_a_while() -> None:
     living.now += timedelta(minutes=30)
     decision = living.decide()
     assert decision.commands or decision.ended
+
+
+def test_a_target_for_one_command_keeps_to_a_budget_that_has_become_smaller() -> None:
+    living = Living([node(name, "c2", pods=[{"cpu": "250m"}], catalog=SIZES) for name in "abcdef"])
+    answer = replace(living.asked(), near=True).run()
+    assert answer.target is not None
+    assert len(answer.target.going) > 1
+    living.search.answered(answer, living.now + REST)
+    living.pool = pool_of(budgets=["1"])
+    (command,) = living.decide().commands
+    assert len(command.nodes) == 1

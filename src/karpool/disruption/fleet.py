@@ -49,8 +49,6 @@ class Fleet:
     """By node of the problem: its row in the snapshot."""
     names: tuple[str, ...]
     """By node: its name."""
-    candidates: tuple[Candidate | None, ...]
-    """By node: the candidate, for nodes that a search may take away."""
     group_of: dict[int, int]
     """By row of a pod that may move: its group."""
     kinds: KindTable
@@ -102,11 +100,8 @@ class _Builder:
             suits_shape=with_unions(snapshot.shapes.suits[: len(snapshot.classes.signatures)], unions),
             suits_kind=with_unions(kinds.suits, unions),
         )
-        chosen = tuple(
-            node if may_go else None for node, may_go in zip(nodes, problem.nodes.searchable.tolist(), strict=True)
-        )
         names = tuple(node.name for node in nodes)
-        return Fleet(problem, rows, names, chosen, self._group_of, kinds, columns, unions, tuple(self._numbers))
+        return Fleet(problem, rows, names, self._group_of, kinds, columns, unions, tuple(self._numbers))
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ _COLD: Final = 1e-9
 _COPIES_WITHOUT_RULE: Final = 1 << 20
 
 Watch = Callable[[int, float], bool]
-"""Told after each part of the work how many moves were made and what the best fleet costs; whether to go on."""
+"""Told after each part of the work how many moves were made, and the price of the best fleet; whether to go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def search(
         for first in range(0, moves, _CHUNK):
             last = min(first + _CHUNK, moves)
             improve(fixed, state, best, random, first, last, moves, hot, hot / _COOLING, _ARENA)
-            if watch is not None and not watch(last, float(best.cost[0])):
+            if watch is not None and not watch(last, _price(problem, best)):
                 break
 
     return _target(problem, best)
@@ -155,12 +155,12 @@ def search_parts(
     searched = [int(part.problem.nodes.searchable.sum()) for part in parts]
     shares = [max(_LEAST_MOVES, moves * nodes // max(1, sum(searched))) if nodes else 0 for nodes in searched]
     done = [0] * len(parts)
-    costs = [part.problem.price for part in parts]
+    prices = [part.problem.price for part in parts]
 
     def of_part(number: int) -> TargetFleet:
-        def watch_part(moved: int, cost: float) -> bool:
-            done[number], costs[number] = moved, cost
-            return watch(moves * sum(done) // max(1, sum(shares)), sum(costs))
+        def watch_part(moved: int, price: float) -> bool:
+            done[number], prices[number] = moved, price
+            return watch(moves * sum(done) // max(1, sum(shares)), sum(prices))
 
         part = parts[number]
         return search(
@@ -335,6 +335,12 @@ def _state(problem: FleetProblem, coming: int = 0) -> State:
     )
 
 
+def _price(problem: FleetProblem, best: Best) -> float:
+    """$/h of all machines of a fleet."""
+    gone = problem.nodes.price[best.kept == 0].sum()
+    return float(problem.price - gone + problem.kinds.price[best.kind[best.kind != CLOSED]].sum())
+
+
 def _target(problem: FleetProblem, best: Best) -> TargetFleet:
     count = len(problem.nodes.price)
 
@@ -345,11 +351,10 @@ def _target(problem: FleetProblem, best: Best) -> TargetFleet:
 
     gone = np.flatnonzero(best.kept == 0)
     new = [int(machine) for machine in np.flatnonzero(best.kind != CLOSED)]
-    kinds = best.kind[new]
     return TargetFleet(
         gone=tuple(gone.tolist()),
         hosts=tuple(Machine(node, guests(node)) for node in np.flatnonzero(best.guests[:count]).tolist()),
         new=tuple(Machine(int(best.kind[machine]), guests(machine)) for machine in new),
-        price=float(problem.price - problem.nodes.price[gone].sum() + problem.kinds.price[kinds].sum()),
+        price=_price(problem, best),
         cost=float(best.cost[0]),
     )
