@@ -11,6 +11,7 @@ from tests.checker import BoundPod, Machine, State, narrowed, problems, state_of
 from tests.disruption.scenarios import NOW, ago
 from tests.strategies import Cluster, clusters
 
+from karpool.disruption.command import Method
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, Planner, PlanStep, context_of
 from karpool.disruption.predict import predicted_node
@@ -134,6 +135,19 @@ def _with_seats(objects: Objects, at_first: DecisionContext) -> Objects:
         return changed(pod, spec=changed(pod.spec, node_name=nodes.get(int(rows.node_of[rows.rows[pod.key]])).name))
 
     return changed(objects, pods=tuple(where(pod) for pod in objects.pods))
+
+
+def check_that_the_price_falls(made: Plan) -> None:
+    """Every consolidation of a plan saves, replacing more than nothing, and together that is what the plan says."""
+    price = made.before.price
+    for step in made.steps:
+        command = step.command
+        price -= command.savings
+        if command.method is not Method.DRIFT:
+            assert command.savings >= 0
+        if command.replacements and command.method is not Method.DRIFT:
+            assert command.savings > 0
+    assert math.isclose(price, made.after.price, abs_tol=1e-9)
 
 
 def over_budget(cluster: Cluster, chosen: DisruptionSettings, made: Plan) -> Iterator[str]:

@@ -18,23 +18,23 @@ from karpool.disruption.evaluate import Outcome
 from karpool.disruption.fleet import fleet_of
 from karpool.disruption.policies import HAIR
 from karpool.disruption.pursuit import ENOUGH, Batch, Place, Pursuit
-from karpool.disruption.settings import Weights
+from karpool.disruption.settings import DisruptionSettings, Weights
 from karpool.model.labels import CAPACITY_TYPE, ZONE
 from karpool.model.requirements import Requirements, one_of
 from karpool.optimization.problem import FleetProblem
-from karpool.optimization.search import search, search_parts
+from karpool.optimization.search import TargetFleet, Watch, search, search_parts
 from karpool.packing.directions import DirectedNode, Directions
 
-FAR_MOVES: Final = ((500,), (3000, 1000), (10000, 4000), (40000, 20000))
+_FAR_MOVES: Final = ((500,), (3000, 1000), (10000, 4000), (40000, 20000))
 """By effort: the moves of each search for a target that takes many commands, up to a thousand nodes."""
-THOUSAND: Final = 1000
-NEAR_MOVES: Final = (200, 500, 1500, 5000)
+_THOUSAND: Final = 1000
+_NEAR_MOVES: Final = (200, 500, 1500, 5000)
 """By effort: the moves of a search for one command."""
 _NEAR_ROUNDS: Final = (2, 20, 60, 200)
 """By effort: how many such searches there are in a cluster of a hundred nodes; in larger ones there are fewer."""
 _FRUITLESS: Final = (1, 1, 2, 4)
 """By effort: after how many searches for one command without a result there is no other."""
-LEAST_PRICE: Final = 0.001
+_LEAST_PRICE: Final = 0.001
 """Even where evictions cost nothing, a target that disturbs less is easier to reach within budgets."""
 _MANY: Final = 200
 """From so many nodes on, a search to which evictions cost nothing begins with a fleet in which all is placed anew."""
@@ -83,31 +83,28 @@ class GlobalSearch:
     def _search(self, decision_pass: DecisionPass) -> Pursuit | None:
         """A target that is worth its evictions; None if this search found none."""
         settings = decision_pass.context.settings
-        price, far = settings.effective_eviction_price, FAR_MOVES[settings.effort]
+        rounds = len(_FAR_MOVES[settings.effort])
         fleet = fleet_of(decision_pass)
         problem = fleet.problem
         usable = of_heaviest_pools(problem) if self._strict else problem.suits_kind
-        near = self._rounds >= len(far)
+        near = self._rounds >= rounds
         nodes = int(problem.nodes.searchable.sum())
-        moves = NEAR_MOVES[settings.effort] if near else far[self._rounds] * max(nodes, THOUSAND) // THOUSAND
+        moves = moves_of(settings.effort, nodes, None if near else self._rounds)
 
         def watch(done: int, price: float) -> bool:
             decision_pass.searching(done, moves, price)
             return True
 
-        chosen = affordable(problem, usable)
-        seed = settings.seed + self._rounds + self._near
-        if near:
-            allowance = problem.pools.allowance
-            target = search(
-                problem, eviction_price=price, seed=seed, moves=moves, usable=chosen, most_gone=allowance, watch=watch
-            )
-        else:
-            anew = self._rounds == 0 and price < LEAST_PRICE and nodes >= _MANY
-            price = max(price, LEAST_PRICE)
-            target = search_parts(
-                problem, eviction_price=price, seed=seed, moves=moves, usable=chosen, anew=anew, watch=watch
-            )
+        target = find_fleet(
+            problem,
+            settings,
+            near=near,
+            usable=affordable(problem, usable),
+            seed=settings.seed + self._rounds + self._near,
+            moves=moves,
+            anew=self._rounds == 0 and settings.effective_eviction_price < _LEAST_PRICE and nodes >= _MANY,
+            watch=watch,
+        )
         gains = target.cost < problem.price - HAIR
         if near:
             self._near += 1
@@ -115,7 +112,7 @@ class GlobalSearch:
             most = max(1, _NEAR_ROUNDS[settings.effort] * 100 // max(nodes, 100))
             self._finished = self._near > most or self._fruitless > _FRUITLESS[settings.effort]
         else:
-            self._rounds = self._rounds + 1 if gains else len(far)
+            self._rounds = self._rounds + 1 if gains else rounds
         if gains and not self._finished:
             return Pursuit(fleet, target, spot_to_spot=settings.spot_to_spot, together=near)
         relaxed = settings.weights is Weights.PREFER and not np.array_equal(usable, problem.suits_kind)
@@ -146,6 +143,38 @@ class GlobalSearch:
                 came[group][places[move.target]] += 1
         pursuit.settle(batch, list(opened.values()), came)
         self._opened = opened
+
+
+def moves_of(effort: int, nodes: int, round_: int | None = 0) -> int:
+    """How many moves a search for a whole fleet makes in one of its rounds; without a round: one for one command."""
+    if round_ is None:
+        return _NEAR_MOVES[effort]
+    return _FAR_MOVES[effort][round_] * max(nodes, _THOUSAND) // _THOUSAND
+
+
+def search_eviction_price(settings: DisruptionSettings, *, near: bool) -> float:
+    """What a search counts for a plain eviction."""
+    price = settings.effective_eviction_price
+    return price if near else max(price, _LEAST_PRICE)
+
+
+def find_fleet(
+    problem: FleetProblem,
+    settings: DisruptionSettings,
+    *,
+    near: bool,
+    usable: Array,
+    seed: int,
+    moves: int,
+    watch: Watch,
+    anew: bool = False,
+) -> TargetFleet:
+    """A fleet that is wanted; `near`: one that a single command leads to, within budgets."""
+    price = search_eviction_price(settings, near=near)
+    if near:
+        most = problem.pools.allowance
+        return search(problem, eviction_price=price, seed=seed, moves=moves, usable=usable, most_gone=most, watch=watch)
+    return search_parts(problem, eviction_price=price, seed=seed, moves=moves, usable=usable, anew=anew, watch=watch)
 
 
 class Step(NamedTuple):

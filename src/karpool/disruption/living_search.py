@@ -14,7 +14,7 @@ from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet import Fleet, fleet_of
-from karpool.disruption.global_search import Step, next_step
+from karpool.disruption.global_search import Step, next_step, search_eviction_price
 from karpool.disruption.policies import HAIR
 from karpool.disruption.pursuit import Pursuit
 from karpool.disruption.settings import DisruptionSettings
@@ -26,7 +26,6 @@ from karpool.disruption.target import (
     Target,
     fingerprint,
     names_of,
-    search_eviction_price,
 )
 from karpool.optimization.problem import TAKES_GUESTS
 from karpool.optimization.search import TargetFleet, resumed
@@ -233,7 +232,7 @@ def _resumed(names: FleetNames, target: Target, settings: DisruptionSettings) ->
         found = resumed(
             problem,
             names.wish(target),
-            eviction_price=search_eviction_price(settings, terms),
+            eviction_price=search_eviction_price(settings, near=terms.near),
             seed=settings.seed,
             moves=moves,
             usable=names.usable(heaviest=terms.heaviest),

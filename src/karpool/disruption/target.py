@@ -17,18 +17,11 @@ from karpool.cluster.arrays import Array
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet import Fleet
-from karpool.disruption.global_search import (
-    FAR_MOVES,
-    LEAST_PRICE,
-    NEAR_MOVES,
-    THOUSAND,
-    affordable,
-    of_heaviest_pools,
-)
+from karpool.disruption.global_search import affordable, find_fleet, moves_of, of_heaviest_pools
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings, Weights
 from karpool.optimization.problem import FleetProblem
-from karpool.optimization.search import TargetFleet, Wish, search, search_parts
+from karpool.optimization.search import TargetFleet, Wish
 
 Guest = tuple[int, int]
 """Pods that are alike: their class and their labels, as numbers of a snapshot."""
@@ -44,7 +37,7 @@ class Purchase(NamedTuple):
 
 
 @dataclass(slots=True)
-class NewNode:
+class ComingNode:
     """A new node of a target, and the pods that are still to come to it."""
 
     purchase: Purchase
@@ -77,8 +70,8 @@ class Target:
     going: set[str]
     hosts: dict[str, Counter[Guest]]
     """By node that stays: the pods that are still to come to it."""
-    coming: list[NewNode]
-    opened: list[NewNode] = field(default_factory=list)
+    coming: list[ComingNode]
+    opened: list[ComingNode] = field(default_factory=list)
     """New nodes that a command has asked for."""
     begun: bool = False
     """Whether one of its commands has begun."""
@@ -132,7 +125,7 @@ class FleetNames:
             known=frozenset(names),
             going={names[node] for node in found.gone},
             hosts={names[machine.number]: self.guests(machine.guests) for machine in found.hosts},
-            coming=[NewNode(self.purchase(machine.number), self.guests(machine.guests)) for machine in found.new],
+            coming=[ComingNode(self.purchase(machine.number), self.guests(machine.guests)) for machine in found.new],
         )
 
     def wish(self, target: Target) -> Wish:
@@ -233,33 +226,22 @@ class SearchRequest:
         return Answer(self, None)
 
     def _search(self, terms: Terms, alive: Callable[[], bool]) -> TargetFleet:
-        problem, effort = self.names.fleet.problem, self.settings.effort
-        price, seed = search_eviction_price(self.settings, terms), self.settings.seed + self.number
-        usable = self.names.usable(heaviest=terms.heaviest)
-
-        def watch(_done: int, _price: float) -> bool:
-            return alive()
-
-        if terms.near:
-            most, moves = problem.pools.allowance, NEAR_MOVES[effort]
-            return search(
-                problem, eviction_price=price, seed=seed, moves=moves, usable=usable, most_gone=most, watch=watch
-            )
-        moves = FAR_MOVES[effort][0] * max(int(problem.nodes.searchable.sum()), THOUSAND) // THOUSAND
-        return search_parts(
-            problem, eviction_price=price, seed=seed, moves=moves, usable=usable, anew=False, watch=watch
+        problem = self.names.fleet.problem
+        nodes = int(problem.nodes.searchable.sum())
+        return find_fleet(
+            problem,
+            self.settings,
+            near=terms.near,
+            usable=self.names.usable(heaviest=terms.heaviest),
+            seed=self.settings.seed + self.number,
+            moves=moves_of(self.settings.effort, nodes, None if terms.near else 0),
+            watch=lambda _done, _price: alive(),
         )
 
 
 def _one_rank(problem: FleetProblem) -> bool:
     """Whether no weight keeps pods from a kind that they could use."""
     return np.array_equal(of_heaviest_pools(problem), problem.suits_kind)
-
-
-def search_eviction_price(settings: DisruptionSettings, terms: Terms) -> float:
-    """What a search counts for a plain eviction."""
-    price = settings.effective_eviction_price
-    return price if terms.near else max(price, LEAST_PRICE)
 
 
 def fingerprint(problem: FleetProblem) -> str:
