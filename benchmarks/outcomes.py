@@ -9,8 +9,8 @@ from clusters import NOW
 
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.fleet import fleet_of
-from karpool.disruption.fleet_bound import bounded_problem
+from karpool.disruption.fleet_search.bounded_problem import bounded_problem
+from karpool.disruption.fleet_search.fleet import fleet_of
 from karpool.disruption.plan import Plan, context_of, plan
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.objects import Objects

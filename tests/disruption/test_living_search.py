@@ -12,10 +12,10 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.command import Cause
 from karpool.disruption.context import Memo, Policies
 from karpool.disruption.decide import Decision, decide
-from karpool.disruption.living_search import Ending, LivingSearch
+from karpool.disruption.fleet_search.living_search import Ending, LivingSearch
+from karpool.disruption.fleet_search.target import SearchRequest, fingerprint
 from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
-from karpool.disruption.target import SearchRequest, fingerprint
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 

@@ -15,9 +15,9 @@ from tests.strategies import Cluster
 
 from karpool.catalog.sources import AWS, open_catalog
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.lower_bound import SolverError, bound_of
+from karpool.disruption.fleet_search.lower_bound import SolverError, bound_of
+from karpool.disruption.fleet_search.plan_summary import LowerBound
 from karpool.disruption.plan import Planner, context_of
-from karpool.disruption.plan_summary import LowerBound
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import DO_NOT_DISRUPT, ON_DEMAND, RESERVED
 from karpool.model.loading import load
@@ -81,7 +81,7 @@ def test_without_a_solution_a_plan_has_no_bound(monkeypatch: pytest.MonkeyPatch)
     def fail(*_: object, **__: object) -> LowerBound:
         raise SolverError
 
-    monkeypatch.setattr("karpool.disruption.lower_bound.bound_of", fail)
+    monkeypatch.setattr("karpool.disruption.fleet_search.lower_bound.bound_of", fail)
     made = context_of(
         cluster([node("a")], pools=[pool_of()]), CATALOG, now=NOW, settings=DisruptionSettings(), options=Options()
     )

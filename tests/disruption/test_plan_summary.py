@@ -1,7 +1,7 @@
 from tests.disruption.scenarios import Scenario, node
 
 from karpool.disruption.command import Cause, Command, Method, Move
-from karpool.disruption.plan_summary import CurvePoint, curve_of
+from karpool.disruption.fleet_search.plan_summary import CurvePoint, curve_of
 
 
 def command(saved: float, *moves: Move, ended: tuple[str, ...] = ()) -> Command:

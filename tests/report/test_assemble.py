@@ -17,8 +17,8 @@ from tests.tables import row, table
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.explain import explain_node
+from karpool.disruption.fleet_search.plan_summary import BlockerCost, LowerBound
 from karpool.disruption.plan import context_of
-from karpool.disruption.plan_summary import BlockerCost, LowerBound
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.packing.options import Options

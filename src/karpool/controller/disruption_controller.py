@@ -12,8 +12,8 @@ from karpool.controller.session import Session
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Memo, Policies
 from karpool.disruption.decide import decide, decide_again
+from karpool.disruption.fleet_search.target import Answer, SearchRequest
 from karpool.disruption.settings import GLOBAL
-from karpool.disruption.target import Answer, SearchRequest
 from karpool.execution.start import NotStartedError, destinations, start_command
 from karpool.execution.state import nominate, nominated
 from karpool.execution.tickets import awaited_nodes, nodes_in_commands, waiting_replacements

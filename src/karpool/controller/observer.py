@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from karpool.disruption.command import Command
 from karpool.disruption.decide import Decision
-from karpool.disruption.target import Answer
+from karpool.disruption.fleet_search.target import Answer
 from karpool.execution.actions import Action
 from karpool.model.reasons import Reason
 from karpool.provisioning.provision import ProvisioningResult

@@ -42,8 +42,8 @@ from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.kernels.scan import EXEMPT, PATIENT
 
 if TYPE_CHECKING:
-    from karpool.disruption.global_search import GlobalSearch
-    from karpool.disruption.living_search import LivingSearch
+    from karpool.disruption.fleet_search.global_search import GlobalSearch
+    from karpool.disruption.fleet_search.living_search import LivingSearch
 
 _UNKNOWN: Final = -1
 

@@ -14,15 +14,15 @@ from karpool.disruption.context import DecisionContext, Memo, Policies
 from karpool.disruption.decision_pass import DecisionPass, DisruptionMethod
 from karpool.disruption.drift import drift, static_drift
 from karpool.disruption.emptiness import emptiness
-from karpool.disruption.fleet import fleet_of
-from karpool.disruption.fleet_bound import bounded_problem
-from karpool.disruption.living_search import LivingSearch, TargetEnd
+from karpool.disruption.fleet_search.bounded_problem import bounded_problem
+from karpool.disruption.fleet_search.fleet import fleet_of
+from karpool.disruption.fleet_search.living_search import LivingSearch, TargetEnd
+from karpool.disruption.fleet_search.target import SearchRequest
 from karpool.disruption.multi_node import multi_node
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import GLOBAL
 from karpool.disruption.single_node import single_node
 from karpool.disruption.stay_reasons import why_it_stays
-from karpool.disruption.target import SearchRequest
 from karpool.model.reasons import Reason
 from karpool.optimization.problem import FleetProblem
 from karpool.packing.engine import Engine

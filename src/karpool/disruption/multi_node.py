@@ -7,7 +7,7 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass, lasting
 from karpool.disruption.evaluate import footprint_of
-from karpool.disruption.global_search import GlobalSearch
+from karpool.disruption.fleet_search.global_search import GlobalSearch
 from karpool.disruption.partition import bins
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import Footprint

@@ -12,8 +12,8 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate, DecisionContext, Policies
 from karpool.disruption.decide import first_commands
 from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.fleet_search.plan_summary import CurvePoint, LowerBound, curve_of
 from karpool.disruption.pdbs import PdbLimits
-from karpool.disruption.plan_summary import CurvePoint, LowerBound, curve_of
 from karpool.disruption.predict import apply
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.settings import DisruptionSettings
@@ -151,7 +151,7 @@ class Planner:
     def _lower_bound(self) -> LowerBound | None:
         self._say("Proving the least possible price", 0, None)
         # Only here: the solver takes a while to load.
-        from karpool.disruption.lower_bound import SolverError, bound_of
+        from karpool.disruption.fleet_search.lower_bound import SolverError, bound_of
 
         try:
             return bound_of(self._pass())

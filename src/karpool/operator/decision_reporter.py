@@ -13,8 +13,8 @@ from karpool.controller.observer import DecisionObserver
 from karpool.controller.store import ClusterStore
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.decide import Decision
-from karpool.disruption.living_search import TargetEnd
-from karpool.disruption.target import Answer
+from karpool.disruption.fleet_search.living_search import TargetEnd
+from karpool.disruption.fleet_search.target import Answer
 from karpool.execution.actions import Action, RecordEvent
 from karpool.execution.rollback import ROLLED_BACK
 from karpool.execution.tickets import ticket_of

@@ -11,8 +11,8 @@ from karpool.disruption.budgets import UNLIMITED, calendar
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate, DecisionContext
 from karpool.disruption.explain import NodeExplanation
+from karpool.disruption.fleet_search.plan_summary import LowerBound
 from karpool.disruption.plan import ClusterTotals, NodeOutcome, Plan, PlanStep
-from karpool.disruption.plan_summary import LowerBound
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpool.model.pod import Pod
 from karpool.report import document

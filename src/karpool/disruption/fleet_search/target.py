@@ -16,8 +16,8 @@ import numpy as np
 from karpool.cluster.arrays import Array
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.fleet import Fleet
-from karpool.disruption.global_search import affordable, find_fleet, moves_of, of_heaviest_pools
+from karpool.disruption.fleet_search.fleet import Fleet
+from karpool.disruption.fleet_search.global_search import affordable, find_fleet, moves_of, of_heaviest_pools
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings, Weights
 from karpool.optimization.problem import FleetProblem

@@ -15,7 +15,7 @@ from karpool.disruption.command import Cause
 from karpool.disruption.context import Candidate, DecisionContext
 from karpool.disruption.costs import eviction_weight
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.fleet_kinds import KindTable, kinds_of
+from karpool.disruption.fleet_search.kinds import KindTable, kinds_of
 from karpool.model.labels import CAPACITY_TYPE, SPOT
 from karpool.optimization.problem import (
     APART,

@@ -15,9 +15,9 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.evaluate import Outcome
-from karpool.disruption.fleet import fleet_of
+from karpool.disruption.fleet_search.fleet import fleet_of
+from karpool.disruption.fleet_search.pursuit import ENOUGH, Batch, Place, Pursuit
 from karpool.disruption.policies import HAIR
-from karpool.disruption.pursuit import ENOUGH, Batch, Place, Pursuit
 from karpool.disruption.settings import DisruptionSettings, Weights
 from karpool.model.labels import CAPACITY_TYPE, ZONE
 from karpool.model.requirements import Requirements, one_of

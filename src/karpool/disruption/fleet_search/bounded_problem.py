@@ -12,8 +12,8 @@ import numpy as np
 from karpool.cluster.arrays import Array
 from karpool.cluster.daemons import Daemon
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.fleet import Fleet, with_unions
-from karpool.disruption.fleet_kinds import Market, markets_of, suitable, table_of
+from karpool.disruption.fleet_search.fleet import Fleet, with_unions
+from karpool.disruption.fleet_search.kinds import Market, markets_of, suitable, table_of
 from karpool.model.labels import HOSTNAME, RESERVED
 from karpool.model.requirements import Requirements
 from karpool.optimization.problem import FleetProblem, Kinds

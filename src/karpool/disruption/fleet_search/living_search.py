@@ -13,12 +13,10 @@ from typing import Final, NamedTuple
 from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.fleet import Fleet, fleet_of
-from karpool.disruption.global_search import Step, next_step, search_eviction_price
-from karpool.disruption.policies import HAIR
-from karpool.disruption.pursuit import Pursuit
-from karpool.disruption.settings import DisruptionSettings
-from karpool.disruption.target import (
+from karpool.disruption.fleet_search.fleet import Fleet, fleet_of
+from karpool.disruption.fleet_search.global_search import Step, next_step, search_eviction_price
+from karpool.disruption.fleet_search.pursuit import Pursuit
+from karpool.disruption.fleet_search.target import (
     Answer,
     FleetNames,
     Guest,
@@ -27,6 +25,8 @@ from karpool.disruption.target import (
     fingerprint,
     names_of,
 )
+from karpool.disruption.policies import HAIR
+from karpool.disruption.settings import DisruptionSettings
 from karpool.optimization.problem import TAKES_GUESTS
 from karpool.optimization.search import TargetFleet, resumed
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from karpool.cluster.arrays import Array
 from karpool.disruption.context import Candidate
-from karpool.disruption.fleet import Fleet
+from karpool.disruption.fleet_search.fleet import Fleet
 from karpool.disruption.policies import HAIR
 from karpool.disruption.search import MOST_TOGETHER
 from karpool.optimization.problem import SPREAD, FleetProblem

@@ -11,9 +11,9 @@ from karpool.disruption.candidates import node_rules
 from karpool.disruption.command import Cause
 from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.fleet import fleet_of
-from karpool.disruption.fleet_bound import bounded_problem
-from karpool.disruption.plan_summary import BlockerCost, LowerBound
+from karpool.disruption.fleet_search.bounded_problem import bounded_problem
+from karpool.disruption.fleet_search.fleet import fleet_of
+from karpool.disruption.fleet_search.plan_summary import BlockerCost, LowerBound
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.settings import MOST_EFFORT

@@ -14,8 +14,8 @@ from tests.strategies import Cluster
 
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.fleet import fleet_of
-from karpool.disruption.fleet_bound import bounded_problem
+from karpool.disruption.fleet_search.bounded_problem import bounded_problem
+from karpool.disruption.fleet_search.fleet import fleet_of
 from karpool.disruption.plan import context_of
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import DO_NOT_DISRUPT, ON_DEMAND, ZONE
