@@ -1,19 +1,22 @@
 """What is reported of decisions: every pass is measured, explained when there is something new to say."""
 
+import json
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster, node
+from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster, node, pool_of
 from tests.disruption.test_living_search import Living, wasteful
 from tests.disruption.test_several_new_nodes import SIZES
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.store import ClusterStore
+from karpool.disruption.brakes.stop import Stop, Stops
 from karpool.disruption.command import Cause, Command, Method, Replacement
 from karpool.disruption.context import Policies
 from karpool.disruption.decide import Decision, decide
@@ -53,8 +56,9 @@ class Reported:
         self.events: list[RecordEvent] = []
         self.now = NOW
         self.beside: list[Work] = []
+        self.store = ClusterStore()
         self.reporter = DecisionReporter(
-            ClusterStore(),
+            self.store,
             self.metrics,
             Journal(JournalSettings(path=path)),
             record=self.events.append,
@@ -64,13 +68,13 @@ class Reported:
             bound=BoundMeter(self.metrics, lambda: self.now, beside=self.beside.append),
         )
 
-    def make_pass(self, *commands: Command, after: float = 0.0) -> None:
-        """Make a pass so many seconds later."""
+    def make_pass(self, *commands: Command, after: float = 0.0, stops: Sequence[Stop] = ()) -> None:
+        """Make a pass so many seconds later, while brakes hold."""
         self.now += timedelta(seconds=after)
         self.reporter.pass_started()
         decided = decision(self.reporter)
         assert decided.commands == ()
-        self.reporter.pass_finished(replace(decided, commands=commands))
+        self.reporter.pass_finished(replace(decided, commands=commands, stops=Stops(stops)))
 
     def value(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"karpool_{name}", labels) or 0.0
@@ -175,3 +179,33 @@ def test_searches_and_the_ends_of_targets_are_reported() -> None:
         reported.reporter.pass_finished(living.decide())
     assert ("target ended", "reached") in [(line["event"], line.get("code")) for line in logs]
     assert math.isnan(reported.value("search_target_price"))
+
+
+PAUSE = Stop("Paused", "is paused", "NodePool default", "default")
+
+
+def test_a_brake_is_reported_when_it_takes_hold_and_when_it_lets_go(tmp_path: Path) -> None:
+    reported = Reported(tmp_path / "journal")
+    with capture_logs() as logs:
+        for stops in ([PAUSE], [PAUSE._replace(message="is paused, still")], []):
+            reported.make_pass(after=10, stops=stops)
+            assert reported.value("brakes", brake="Paused", nodepool="default") == len(stops)
+    lines = [json.loads(line) for line in (tmp_path / "journal").read_text().splitlines()]
+    braked = [(line["nodePool"], line["brake"], line["holds"]) for line in lines if line["kind"] == "Brake"]
+    assert braked == [("default", "Paused", True), ("default", "Paused", False)]
+    assert [entry["event"] for entry in logs if "brake" in entry["event"]] == ["brake holds", "brake released"]
+    events = [(event.name, event.reason, event.message) for event in reported.events if event.kind == "NodePool"]
+    assert events == [
+        ("default", "Paused", "is paused"),
+        ("default", "PausedEnded", "no longer: is paused, still"),
+    ]
+
+
+def test_a_brake_on_everything_is_an_event_of_every_pool() -> None:
+    reported = Reported()
+    for name in ("a", "b"):
+        reported.store.pools.put(pool_of(name))
+    reported.make_pass(stops=[Stop("ClusterUnhealthy", "4 of 8 nodes are not ready", "Cluster")])
+    events = [(event.name, event.message) for event in reported.events if event.reason == "ClusterUnhealthy"]
+    assert events == [("a", "Cluster: 4 of 8 nodes are not ready"), ("b", "Cluster: 4 of 8 nodes are not ready")]
+    assert reported.value("brakes", brake="ClusterUnhealthy", nodepool="") == 1

@@ -9,9 +9,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from karpool.cli.brake_options import BRAKE_OPTIONS, take_brakes
 from karpool.cli.input_options import with_options
 from karpool.cli.option_types import EvictionPrice, OneOf, Seed, StrategyName
 from karpool.cluster.constraints import Preferences
+from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.settings import MOST_EFFORT, DisruptionSettings, Order, Partition, Weights
 from karpool.model.labels import BUDGETS
 from karpool.packing.options import MinValues, Options
@@ -165,12 +167,13 @@ def _with(command: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., 
     @wraps(command)
     def with_choices(*args: Any, **given: Any) -> R:
         values = {name: given.pop(name) for name in signature(_choices).parameters if name in given}
-        return command(*args, choices=_choices(**values), **given)
+        return command(*args, choices=_choices(take_brakes(given), **values), **given)
 
-    return with_options(with_choices, options)
+    return with_options(with_choices, (*options, *BRAKE_OPTIONS))
 
 
 def _choices(
+    brakes: BrakeSettings,
     *,
     search: str,
     effort: int,
@@ -201,6 +204,7 @@ def _choices(
             spot_floor=spot_floor,
             ignore_budgets=ignore_budgets,
             annotated_budgets=annotated_budgets,
+            brakes=brakes,
         ),
         options=Options(
             preferences=Preferences(preference_policy.lower()),

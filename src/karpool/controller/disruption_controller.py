@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from karpool.controller.destinations import Destinations
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
+from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Memo, Policies
-from karpool.disruption.decide import decide, decide_again
+from karpool.disruption.decide import Decision, decide, decide_again
 from karpool.disruption.fleet_search.target import Answer, SearchRequest
 from karpool.disruption.settings import GLOBAL
 from karpool.execution.start import NotStartedError, destinations, start_command
@@ -97,7 +98,7 @@ class DisruptionController:
         self._memo = decision.memo
         for observer in session.observers:
             observer.pass_finished(decision)
-        self._idle_until = None if decision.commands else self._next_change(decision.next_opening)
+        self._idle_until = None if decision.commands else self._next_change(decision)
         if decision.search is not None:
             self._search(decision.search)
         return decision.commands
@@ -126,6 +127,7 @@ class DisruptionController:
             in_command=nodes_in_commands(under_way),
             nominated=nominated(session.state, self.store.claims.get, now) | expected(under_way),
             destinations=self._destinations.by_pod() if searched else {},
+            stops=stops_of(self.store.but_pods(), session.settings.brakes, now),
         )
 
     # -- searches ------------------------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ class DisruptionController:
         if self._polls:
             self._pass_after(0.0)
 
-    def _next_change(self, opening: datetime | None) -> datetime | None:
+    def _next_change(self, decision: Decision) -> datetime | None:
         """When time alone may let a node take part again; at the latest after a while. None: at any time."""
         now = self.clock.moment
         living = None if self._memo is None else self._memo.living_search
@@ -154,7 +156,8 @@ class DisruptionController:
             return None
         moments = [now + timedelta(seconds=self.session.intervals.refresh)]
         moments += [until for until in self.session.state.nominations.values() if until > now]
-        return min(moments if opening is None else [*moments, opening])
+        released = decision.stops.next_release(now)
+        return min([*moments, *(moment for moment in (decision.next_opening, released) if moment is not None)])
 
     # -- commands ------------------------------------------------------------------------------------------------
 

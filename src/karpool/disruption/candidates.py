@@ -12,7 +12,10 @@ from karpool.model.reasons import Reason
 def refusal(context: DecisionContext, candidate: Candidate, *, eventual: bool = False) -> Reason | None:
     """Why a node may not be disrupted; `eventual`: its termination grace period may overrule its pods."""
     reason = (
-        _in_command(context, candidate) or node_refusal(candidate, context.catalog) or _nominated(context, candidate)
+        _in_command(context, candidate)
+        or node_refusal(candidate, context.catalog)
+        or stopped(context, candidate)
+        or _nominated(context, candidate)
     )
     if reason is not None:
         return reason
@@ -28,6 +31,12 @@ def _in_command(context: DecisionContext, candidate: Candidate) -> Reason | None
     return about_node(candidate, ReasonCode.IN_COMMAND, "is part of a command that is under way")
 
 
+def stopped(context: DecisionContext, candidate: Candidate) -> Reason | None:
+    """The brake that keeps a node, if one does."""
+    stop = context.policies.stops.of(candidate.pool_name)
+    return None if stop is None else stop.reason
+
+
 def _nominated(context: DecisionContext, candidate: Candidate) -> Reason | None:
     if candidate.name not in context.policies.nominated:
         return None
@@ -39,6 +48,7 @@ def node_rules(context: DecisionContext, candidate: Candidate) -> list[tuple[str
     return [
         ("in no other command", _in_command(context, candidate)),
         *((rule, check(candidate, context.catalog)) for rule, check in NODE_CHECKS),
+        ("no brake holds its pool", stopped(context, candidate)),
         ("not expected by a waiting pod", _nominated(context, candidate)),
     ]
 

@@ -20,6 +20,7 @@ from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.cluster.arrays import Array, grown
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.brakes.stop import NO_STOPS, Stops
 from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
 from karpool.disruption.command import Cause
 from karpool.disruption.costs import eviction_cost, reschedule_cost, savings_ratio
@@ -86,6 +87,8 @@ class Policies:
     """Nodes that pods are expected on."""
     destinations: Mapping[str, str] = field(default_factory=dict)
     """By key of a pod that leaves a node of such a command: the node that it is going to."""
+    stops: Stops = NO_STOPS
+    """What brakes hold: pools whose nodes are not disrupted now."""
 
 
 class Memo:
@@ -356,12 +359,18 @@ class DecisionContext:
         rows, permitted = self.snapshot.nodes.rows, self.memo.nodes.permitted()
         taken = self.policies.in_command | self.policies.nominated
         permitted[[rows[name] for name in taken if name in rows]] = False
+        permitted[self._stopped_rows()] = False
         blocked = np.zeros_like(permitted)
         blocked[list(self._blocking())] = True
         permitted &= (blocked & (self.memo.nodes.limited() != 0)) if eventual else ~blocked
         if open_only:
             permitted &= self.memo.nodes.settled(self.now)
         return np.flatnonzero(permitted).tolist()
+
+    def _stopped_rows(self) -> list[int]:
+        """Rows of nodes that a brake keeps."""
+        nodes, stops = self.snapshot.nodes, self.policies.stops
+        return [row for row in nodes.rows.values() if stops.of(nodes.get(row).pool)] if stops else []
 
     def blocking_pods(self, row: int) -> list[tuple[Pod, Reason]]:
         """The pods on a node that must not be disrupted now, and why; those only expected there do not block."""

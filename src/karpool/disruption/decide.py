@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from karpool.disruption.brakes.stop import NO_STOPS, Stops
 from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext, Memo, Policies
 from karpool.disruption.decision_pass import DecisionPass, DisruptionMethod
@@ -50,6 +51,8 @@ class Decision:
     """A search that is wanted, if it has not been asked for before; its answer goes to `Memo.living_search`."""
     ended: tuple[TargetEnd, ...] = ()
     """Targets of earlier searches that are not followed any more."""
+    stops: Stops = NO_STOPS
+    """What brakes held in this pass."""
 
 
 def _never(_commands: Sequence[Command]) -> bool:
@@ -89,6 +92,7 @@ def decide(
             problem,
             search=None if living is None or living.request is asked else living.request,
             ended=() if living is None else living.take_ended(),
+            stops=policies.stops,
         )
 
 

@@ -228,6 +228,8 @@ def _otherwise(rule: RuleOutcome) -> str:
             return "its time of quiet had passed"
         case ReasonCode.BUDGET_EXHAUSTED | ReasonCode.BUDGET_INVALID:
             return f"{about} had a budget left"
+        case ReasonCode.PAUSED:
+            return f"{about} were not paused"
         case ReasonCode.EVICTIONS_COST_MORE:
             return "evictions were priced lower (--eviction-price)"
         case ReasonCode.POLICY_WHEN_EMPTY:

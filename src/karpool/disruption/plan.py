@@ -8,6 +8,7 @@ from datetime import datetime
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate, DecisionContext, Policies
 from karpool.disruption.decide import first_commands
@@ -89,7 +90,8 @@ def context_of(
     """A context built from objects, on a snapshot of its own in which waiting pods have their room."""
     snapshot = Snapshot(objects, preferences=options.preferences)
     pools = {pool.name: pool for pool in objects.node_pools}
-    policies = Policies(pools, PdbLimits(objects.pod_disruption_budgets), settings)
+    stops = stops_of(objects, settings.brakes, now)
+    policies = Policies(pools, PdbLimits(objects.pod_disruption_budgets), settings, stops=stops)
     return DecisionContext(Engine(snapshot, catalog, options), policies, now).open()
 
 

@@ -73,6 +73,10 @@ class ReasonCode(StrEnum):
     REPLACEMENT_CHANGED = "ReplacementChanged"
     NOT_THIS_STEP = "NotThisStep"
 
+    # Brakes, which stop a pool or everything
+    PAUSED = "Paused"
+    CLUSTER_UNHEALTHY = "ClusterUnhealthy"
+
     # Warnings, which refuse nothing
     DO_NOT_DISRUPT_IGNORED = "DoNotDisruptIgnored"
 

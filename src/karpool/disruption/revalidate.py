@@ -1,12 +1,12 @@
 """A command judged again some seconds later, before anything is changed.
 
-Prices, spot rules and scores are not checked again. Drift is carried out as decided: nothing that happens in the
-meantime makes a drifted node what its pool asks for.
+Prices, spot rules and scores are not checked again. Drift is carried out as decided, unless a brake took hold: nothing
+else that happens in the meantime makes a drifted node what its pool asks for.
 """
 
 from dataclasses import replace
 
-from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
+from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal, stopped
 from karpool.disruption.command import Command, Method
 from karpool.disruption.context import Candidate, DecisionContext
 from karpool.disruption.evaluate import Evaluator
@@ -17,13 +17,19 @@ from karpool.model.reasons import Reason
 def revalidate(command: Command, context: DecisionContext) -> Command | Reason:
     """The command as it can be carried out now, or why it cannot; its nodes must not be in a command."""
     if command.method is Method.DRIFT:
-        return command
+        return _stop(command, context) or command
     candidates, refused = _still_there(command, context)
     if command.method is Method.EMPTINESS:
         return _without(command, candidates) if candidates else refused[0]
     if refused:
         return refused[0]
     return Evaluator(context).revalidate(command, candidates)
+
+
+def _stop(command: Command, context: DecisionContext) -> Reason | None:
+    """The first brake that keeps a node of the command."""
+    rows = [row for name in command.nodes if (row := context.snapshot.nodes.rows.get(name)) is not None]
+    return next((reason for row in rows if (reason := stopped(context, context.candidate(row))) is not None), None)
 
 
 def _still_there(command: Command, context: DecisionContext) -> tuple[list[Candidate], list[Reason]]:

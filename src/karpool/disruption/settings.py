@@ -1,9 +1,11 @@
 """What a user may choose about decisions."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from karpool.disruption.brakes.settings import BrakeSettings
 
 GLOBAL: Final = "global"
 """The search for the cheapest fleet that the rules allow; the other strategies look at sets of today's nodes."""
@@ -56,6 +58,7 @@ class DisruptionSettings:
     ignore_budgets: bool = False
     annotated_budgets: bool = False
     complete_catalog: bool = False
+    brakes: BrakeSettings = field(default_factory=BrakeSettings)
 
     @property
     def effective_eviction_price(self) -> float:

@@ -158,6 +158,10 @@ class Metrics(ProcessMetrics):
             "voluntary_disruption_eligible_nodes", {(cause.lower(),): number for cause, number in eligible.items()}
         )
 
+    def brakes(self, held: Iterable[tuple[str, str]]) -> None:
+        """The brakes that hold: the reason code of each, and the pool that it stops; an empty name stands for all."""
+        self._replace("brakes", dict.fromkeys(held, 1))
+
     def command_started(self, method: str, decision: str, savings: float) -> None:
         """A command was started; its savings are in $/h."""
         self._count("voluntary_disruption_decisions_total", decision, *_LABELS_OF[method])
@@ -205,6 +209,8 @@ class Metrics(ProcessMetrics):
 
     def leading(self, *, leads: bool) -> None:
         self._gauges["leading"].set(leads)
+        if not leads:
+            self.brakes(())  # only who leads asks them
         self._count("leader_transitions_total")
 
     def api_request(self, verb: str, resource: str, code: int, seconds: float) -> None:

@@ -11,6 +11,7 @@ import structlog
 
 from karpool.controller.observer import DecisionObserver
 from karpool.controller.store import ClusterStore
+from karpool.disruption.brakes.stop import Stop, Stops
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.decide import Decision
 from karpool.disruption.fleet_search.living_search import TargetEnd
@@ -59,6 +60,7 @@ class DecisionReporter(DecisionObserver):
         self._pass_started = 0.0
         self._rolled_back: set[str] = set()
         self._requested: tuple[NodeClaimSpec, ...] = ()
+        self._braked: dict[tuple[str, str | None, str], Stop] = {}
 
     def pass_started(self) -> None:
         self._pass_started = time.perf_counter()
@@ -75,6 +77,7 @@ class DecisionReporter(DecisionObserver):
     def pass_finished(self, decision: Decision) -> None:
         """Measure a pass, and report what it decided unless it repeats the last one."""
         self._metrics.decision_pass(time.perf_counter() - self._pass_started)
+        self._report_brakes(decision.stops)
         for end in decision.ended:
             self._report_end(end)
         if decision.problem is not None:
@@ -91,6 +94,27 @@ class DecisionReporter(DecisionObserver):
         self._record_reasons(rejected)
         for command in decision.commands:
             _log.info("command decided", **_summary(command), dry_run=self._dry_run)
+
+    def _report_brakes(self, stops: Stops) -> None:
+        """Report the brakes that took hold since the last pass, and those that let go; their sentences may change."""
+        before, self._braked = self._braked, {(stop.code, stop.pool, stop.object): stop for stop in stops}
+        self._metrics.brakes((stop.code, stop.pool or "") for stop in stops)
+        for key in before.keys() - self._braked.keys():
+            self._report_brake(before[key], holds=False)
+        for key in self._braked.keys() - before.keys():
+            self._report_brake(self._braked[key], holds=True)
+
+    def _report_brake(self, stop: Stop, *, holds: bool) -> None:
+        self._journal.braked(self._clock(), stop, holds=holds)
+        say, event = (_log.warning, "brake holds") if holds else (_log.info, "brake released")
+        say(event, code=stop.code, pool=stop.pool, why=stop.message, about=stop.object)
+        pools = [pool.name for pool in self._store.pools.listed()] if stop.pool is None else [stop.pool]
+        for name in pools:
+            about = "" if stop.object == f"NodePool {name}" else f"{stop.object}: "
+            if holds:
+                self._record(RecordEvent("NodePool", name, stop.code, f"{about}{stop.message}", "Warning"))
+            else:
+                self._record(RecordEvent("NodePool", name, f"{stop.code}Ended", f"no longer: {about}{stop.message}"))
 
     def search_finished(self, answer: Answer | None, seconds: float) -> None:
         """Report a search, and the target that it found."""

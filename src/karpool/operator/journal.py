@@ -13,11 +13,13 @@ from typing import Final
 import msgspec
 import structlog
 
+from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.command import Command
 from karpool.execution.tickets import Ticket, command_id
 from karpool.model.nodepool import NodeClaim
 from karpool.model.reasons import Reason
 from karpool.operator.journal_records import (
+    BrakeRecord,
     DroppedRecord,
     JournalRecord,
     NoDecisionRecord,
@@ -95,6 +97,14 @@ class Journal:
     def dropped(self, time: datetime, command: Command, reason: Reason) -> None:
         method, cause = command.method.value, command.cause.value
         self.write(DroppedRecord(time=time, method=method, reason=cause, nodes=command.nodes, reasons=(reason,)))
+
+    def braked(self, time: datetime, stop: Stop, *, holds: bool) -> None:
+        """A brake took hold, or let go."""
+        self.write(
+            BrakeRecord(
+                time=time, brake=stop.code, node_pool=stop.pool, object=stop.object, message=stop.message, holds=holds
+            )
+        )
 
     def rolled_back(self, time: datetime, ticket: Ticket, message: str) -> None:
         self.write(

@@ -77,6 +77,16 @@ class RolledBackRecord(JournalRecord, frozen=True, kw_only=True, tag="RolledBack
     message: str
 
 
+class BrakeRecord(JournalRecord, frozen=True, kw_only=True, tag="Brake"):
+    """A brake took hold of a pool, or of everything; or it let go."""
+
+    brake: str
+    node_pool: str | None
+    object: str
+    message: str
+    holds: bool
+
+
 class ProvisionedRecord(JournalRecord, frozen=True, kw_only=True, tag="Provisioned"):
     new_nodes: tuple[RequestedNode, ...]
     unschedulable: tuple[Unschedulable, ...]

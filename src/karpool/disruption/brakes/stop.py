@@ -1,0 +1,53 @@
+"""Stops: what a brake holds, and why."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from karpool.model.reasons import Reason
+
+
+class Stop(NamedTuple):
+    """No voluntary disruption of a pool, or of anything: a reason code, a sentence, and the object that is to blame."""
+
+    code: str
+    message: str
+    object: str
+    pool: str | None = None
+    """The name of the pool; None: all of them."""
+    until: datetime | None = None
+    """When time alone lets go, if it does."""
+
+    @property
+    def reason(self) -> Reason:
+        """The stop as the reason of a node that it keeps."""
+        return Reason(self.code, self.message, self.object)
+
+
+class Stops:
+    """All stops of one moment."""
+
+    def __init__(self, stops: Iterable[Stop] = ()) -> None:
+        self._stops = tuple(stops)
+        self._everywhere = next((stop for stop in self._stops if stop.pool is None), None)
+        self._of_pools: dict[str, Stop] = {}
+        for stop in self._stops:
+            if stop.pool is not None:
+                self._of_pools.setdefault(stop.pool, stop)
+
+    def __iter__(self) -> Iterator[Stop]:
+        return iter(self._stops)
+
+    def __bool__(self) -> bool:
+        return bool(self._stops)
+
+    def of(self, pool: str) -> Stop | None:
+        """What stops a pool, the first stop of everything before those of the pool; None if nothing does."""
+        return self._everywhere or self._of_pools.get(pool)
+
+    def next_release(self, now: datetime) -> datetime | None:
+        """When time alone lets go of the next stop."""
+        return min((stop.until for stop in self._stops if stop.until is not None and stop.until > now), default=None)
+
+
+NO_STOPS = Stops()

@@ -1,0 +1,21 @@
+"""All brakes, asked one after the other."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final
+
+from karpool.disruption.brakes.health import unhealthy
+from karpool.disruption.brakes.pause import pauses
+from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stop import Stop, Stops
+from karpool.model.objects import Objects
+
+Brake = Callable[[Objects, BrakeSettings, datetime], Iterable[Stop]]
+"""What a brake stops, as it sees the objects of a cluster at a moment."""
+BRAKES: Final[tuple[Brake, ...]] = (pauses, unhealthy)
+"""In the order in which a node that several of them stop names one: what a person said comes first."""
+
+
+def stops_of(objects: Objects, settings: BrakeSettings, now: datetime) -> Stops:
+    """Everything that stops voluntary disruption at a moment."""
+    return Stops(stop for brake in BRAKES for stop in brake(objects, settings, now))
