@@ -24,10 +24,12 @@ class MemoryLeaseLock:
     lease: Lease | None = None
     broken: bool = False
     silent: bool = False
+    seconds: float = 0.01
+    """How long each request takes."""
     writes: int = 0
 
     async def _trouble(self) -> None:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.seconds)
         if self.silent:
             await asyncio.sleep(3600)
         if self.broken:
@@ -169,6 +171,31 @@ def test_short_trouble_is_lived_through() -> None:
             return list(leader.calls), leader.elector.leading
 
     assert run_virtually(scenario()) == (["started"], True)
+
+
+@pytest.mark.parametrize("seconds", [2.6, 3.9])
+def test_a_slow_server_is_enough_to_lead_because_each_request_has_its_own_time(seconds: float) -> None:
+    async def scenario() -> tuple[list[str], bool]:
+        lock = MemoryLeaseLock(seconds=seconds)
+        async with replicas(lock, "a") as (leader,):
+            await asyncio.sleep(120)
+            return list(leader.calls), leader.elector.leading
+
+    assert run_virtually(scenario()) == (["started"], True)
+
+
+def test_a_lead_counts_from_the_moment_its_last_renewal_was_sent() -> None:
+    async def scenario() -> float:
+        lock = MemoryLeaseLock(seconds=3.0)
+        async with replicas(lock, "a") as (leader,):
+            await time_until_leading(leader)
+            answered = now()
+            lock.silent = True
+            await leader.stopped.wait()
+            return now() - answered
+
+    # The renewal took 3 of the 10 s.
+    assert 6.9 < run_virtually(scenario()) < 7.1
 
 
 def test_a_blocked_process_does_not_lead_by_mistake_and_begins_a_new_term() -> None:

@@ -117,3 +117,42 @@ def test_text_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert "warning" in written
     assert "command dropped" in written
     assert "node=a" in written
+
+
+HOSTILE = "node\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\n2026-01-01T00:00:00Z [error    ] forged\r"
+
+
+def test_text_shows_control_characters_of_hostile_names_instead_of_sending_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    setup_logs(LogFormat.TEXT)
+    structlog.get_logger().warning(f"about {HOSTILE}", node=HOSTILE, nodes=[HOSTILE], **{HOSTILE: 1})
+    logging.getLogger("library").warning("about %s", HOSTILE)
+    written = capsys.readouterr().err
+    assert written.count("\n") == 2, "each entry stays on its line"
+    assert written.replace("\n", "").isprintable()
+    assert "\\x1b[2J" in written
+
+
+def test_text_indents_every_line_of_an_exception_and_shows_its_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    setup_logs(LogFormat.TEXT)
+    try:
+        {}[f"{HOSTILE}\n{HOSTILE}"]
+    except KeyError:
+        structlog.get_logger().exception("failed")
+    first, *rest = capsys.readouterr().err.splitlines()
+    assert "failed" in first
+    assert len(rest) > 3
+    assert all(line.startswith("    ") and line.isprintable() for line in rest)
+
+
+def test_json_holds_no_character_that_a_terminal_obeys_and_every_one_of_the_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    setup_logs()
+    structlog.get_logger().warning("about a node", node=HOSTILE)
+    written = capsys.readouterr().err
+    assert written.removesuffix("\n").isprintable()
+    assert json.loads(written)["node"] == HOSTILE

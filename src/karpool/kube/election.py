@@ -11,10 +11,11 @@ import random
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import structlog
 from msgspec.structs import replace
@@ -30,6 +31,7 @@ _JITTER: Final = 0.2
 _SHORTEST_LEASE: Final = 1
 
 _log = structlog.get_logger()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ class LeaderElector:
     _leads_until: float = field(default=-1.0, init=False)
     _observed: LeaseSpec | None = field(default=None, init=False)
     _observed_at: float = field(default=0.0, init=False)
+    _version: str = field(default="", init=False)
 
     @property
     def leading(self) -> bool:
@@ -157,43 +160,53 @@ class LeaderElector:
             _log.warning("lease not released", error=str(error) or "no answer in time")
 
     async def _acquire_or_renew(self, on_started: Callable[[], None]) -> None:
-        sent = self.clock()
-        deadline = self.times.renew_deadline
-        # Half of the deadline: one request that is never answered leaves time for another.
-        timeout = min(deadline / 2, self._leads_until - sent if self._leads else deadline)
         try:
-            async with asyncio.timeout(timeout):
-                holds = await self._hold()
+            written_at = await self._hold()
         except ConflictError:
             _log.debug("lease changed by another process")
             return
         except (ApiError, TimeoutError) as error:
             _log.warning("lease not acquired or renewed", error=str(error) or "no answer in time")
             return
-        if not holds or (self._leads and self.clock() >= self._leads_until):
+        if written_at is None or (self._leads and self.clock() >= self._leads_until):
             return
-        self._leads_until = sent + deadline
+        self._leads_until = written_at + self.times.renew_deadline
         if not self._leads:
             self._leads = True
             self.term += 1
             _log.info("leading", identity=self.identity)
             on_started()
 
-    async def _hold(self) -> bool:
-        """Write the lease, if it is free or ours; whether it is ours now."""
-        lease = await self.lock.read()
+    async def _hold(self) -> float | None:
+        """Write the lease, if it is free or ours; when that was sent, or None if it is not ours."""
+        if self._leads and self._observed is not None:
+            # Nobody else writes a lease that is ours, so it need not be read first.
+            with suppress(ConflictError, NotFoundError):
+                return await self._write(self._observed, self._version)
+        lease = await self._in_time(self.lock.read())
         if lease is None:
             # If it was deleted, its holder may not know yet.
             if self._observed is not None and not self._may_take(self._observed):
-                return False
-            self._observe(await self.lock.create(self._own_spec(None)))
-            return True
+                return None
+            return await self._write(None, "")
         self._observe(lease)
         if not self._may_take(lease.spec):
             self._leads_until = -1.0
-            return False
-        self._observe(await self.lock.update(self._own_spec(lease.spec), lease.metadata.resource_version))
-        return True
+            return None
+        return await self._write(lease.spec, lease.metadata.resource_version)
+
+    async def _write(self, before: LeaseSpec | None, version: str) -> float:
+        """Create the lease, or update this version of it; when that was sent."""
+        sent, spec = self.clock(), self._own_spec(before)
+        write = self.lock.create(spec) if before is None else self.lock.update(spec, version)
+        self._observe(await self._in_time(write))
+        return sent
+
+    async def _in_time(self, request: Coroutine[Any, Any, T]) -> T:
+        """What a request returns within half of the deadline: one without an answer leaves time for another."""
+        half = self.times.renew_deadline / 2
+        async with asyncio.timeout(min(half, self._leads_until - self.clock()) if self._leads else half):
+            return await request
 
     def _may_take(self, spec: LeaseSpec) -> bool:
         if spec.holder_identity in ("", self.identity):
@@ -207,6 +220,7 @@ class LeaderElector:
             _log.info("standing by", holder=spec.holder_identity)
         if spec != known:
             self._observed, self._observed_at = spec, self.clock()
+        self._version = lease.metadata.resource_version
 
     def _own_spec(self, before: LeaseSpec | None) -> LeaseSpec:
         now = self.wall()

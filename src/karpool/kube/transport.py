@@ -10,9 +10,10 @@ from enum import Enum
 from typing import Any, Final
 
 import aiohttp
-from aiohttp.typedefs import LooseHeaders
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
+from karpool.kube.answers import ENCODINGS, expect_plain, read_answer, read_failure
 from karpool.kube.backoff import Backoff
 from karpool.kube.credentials import Certificate
 from karpool.kube.errors import (
@@ -33,6 +34,7 @@ _METHODS: Final = {"list": "GET", "watch": "GET", "create": "POST", "evict": "PO
 
 OnRequest = Callable[[str, str, int, float], None]
 OnDate = Callable[[str, float], None]
+Gate = Callable[[], bool]
 
 
 class Retry(Enum):
@@ -80,6 +82,28 @@ class Timeouts:
     longest_retry: float = 10.0
 
 
+class _GatedBody(aiohttp.BytesPayload):
+    """The body of a write; asks its gate once more when the connection is there, right before the bytes go out."""
+
+    def __init__(self, body: bytes, gate: Gate) -> None:
+        super().__init__(body)
+        self._gate = gate
+        self.refused = False
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        self._ask()
+        await super().write(writer)
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self._ask()
+        await super().write_with_length(writer, content_length)
+
+    def _ask(self) -> None:
+        if not self._gate():
+            self.refused = True
+            raise NotLeadingError
+
+
 @dataclass(eq=False, kw_only=True)
 class Transport:
     target: Target
@@ -97,14 +121,19 @@ class Transport:
             headers={"User-Agent": self.user_agent, "Accept": "application/json"},
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_BUFFER,
+            auto_decompress=False,
             timeout=self._timeout,
         )
 
     async def close(self) -> None:
         await self._session.close()
 
-    async def send(self, request: Request, gate: Callable[[], bool] | None) -> bytes:
-        """The body of the response; retries where that is safe, until `timeouts.retries` is over."""
+    async def send(self, request: Request, gate: Gate | None) -> bytes:
+        """The body of the response; retries where that is safe, until `timeouts.retries` is over.
+
+        The gate is asked before a write begins, and again right before its bytes go out: credentials and a connection
+        may take longer than a lease lasts.
+        """
         loop = asyncio.get_running_loop()
         started = loop.time()
         backoff = Backoff(self.timeouts.first_retry, self.timeouts.longest_retry)
@@ -112,8 +141,8 @@ class Transport:
             if request.writes and gate is not None and not gate():
                 raise NotLeadingError(about=request.about)
             try:
-                async with self.open(request) as response:
-                    return await response.read()
+                async with self.open(request, gate) as response:
+                    return await read_answer(response, request.about)
             except ApiError as error:
                 wait = _wait(error, request.retry, backoff)
                 if wait is None or loop.time() - started + wait > self.timeouts.retries:
@@ -121,53 +150,65 @@ class Transport:
                 await self.sleep(wait)
 
     @asynccontextmanager
-    async def open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def open(self, request: Request, gate: Gate | None = None) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response to a request, sent again with renewed credentials if they were refused."""
         try:
-            async with await self._authorized(request) as response:
+            async with await self._authorized(request, gate) as response:
+                if request.verb == "watch":
+                    expect_plain(response, request.about)
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(error, request.about) from _without_secrets(error)
 
-    async def _authorized(self, request: Request) -> aiohttp.ClientResponse:
+    async def _authorized(self, request: Request, gate: Gate | None) -> aiohttp.ClientResponse:
         credentials = self.target.credentials
         headers = await credentials.headers()
         try:
-            return await self._send_once(request, headers)
+            return await self._send_once(request, headers, gate)
         except UnauthorizedError:
             if not await credentials.renew(headers):
                 raise
-        return await self._send_once(request, await credentials.headers())
+        return await self._send_once(request, await credentials.headers(), gate)
 
-    async def _send_once(self, request: Request, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+    async def _send_once(
+        self, request: Request, headers: Mapping[str, str], gate: Gate | None
+    ) -> aiohttp.ClientResponse:
         started = asyncio.get_running_loop().time()
+        body = _GatedBody(request.body or b"", gate) if request.writes and gate is not None else request.body
         status = 0
         try:
             async with asyncio.timeout(self.timeouts.response):  # a watch, too, must begin in time
-                response = await self._request(request, headers)
+                response = await self._request(request, headers, body)
             status = response.status
+        except aiohttp.ClientConnectionError:
+            if isinstance(body, _GatedBody) and body.refused:
+                raise NotLeadingError(about=request.about) from None
+            raise
         finally:
             seconds = asyncio.get_running_loop().time() - started
-            self.on_request(request.verb, request.resource, status, seconds)
+            if not (isinstance(body, _GatedBody) and body.refused):
+                self.on_request(request.verb, request.resource, status, seconds)
         if "Date" in response.headers:
             self.on_date(response.headers["Date"], seconds)
         if status < _FIRST_FAILURE:
             return response
         async with response:
-            raise error_of(status, response.headers, await response.read(), request.about)
+            raise error_of(status, response.headers, await read_failure(response, request.about), request.about)
 
-    async def _request(self, request: Request, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+    async def _request(
+        self, request: Request, headers: Mapping[str, str], body: _GatedBody | bytes | None
+    ) -> aiohttp.ClientResponse:
         target = self.target
-        all_headers: LooseHeaders = headers
+        all_headers = [*headers.items(), ("Accept-Encoding", "identity" if request.verb == "watch" else ENCODINGS)]
         if request.body is not None:
-            all_headers = [*headers.items(), ("Content-Type", request.content_type)]
+            all_headers.append(("Content-Type", request.content_type))
         options: dict[str, Any] = {"ssl": self._tls()} if target.server.startswith("https:") else {}
         if target.server_name:
             options["server_hostname"] = target.server_name
         return await self._session.request(
             request.method,
             URL(target.server + request.path, encoded=True).with_query(request.params),
-            data=request.body,
+            data=body,
             headers=all_headers,
             proxy=target.proxy or None,
             timeout=request.timeout or self._timeout,

@@ -11,6 +11,8 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, Processor
 
+from karpool.wire.problems import one_line
+
 HIDDEN: Final = "[hidden]"
 _SECRET_FIELD: Final = re.compile(
     r"token|password|passwd|secret|authorization|credential|api_?key|private_?key", re.IGNORECASE
@@ -21,6 +23,8 @@ _SECRET_TEXT: Final = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",
     re.DOTALL,
 )
+_UNPRINTED: Final = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_OF_SEVERAL_LINES: Final = frozenset({"exception", "stack"})
 
 
 class LogFormat(StrEnum):
@@ -87,9 +91,24 @@ def _rendering(form: LogFormat) -> list[Processor]:
     if form is LogFormat.TEXT:
         plain = structlog.dev.plain_traceback
         return [
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain, timestamp_key="time")
+            _visible,
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain, timestamp_key="time"),
         ]
     return [_common_fields_first, structlog.processors.JSONRenderer(serializer=_encode)]
+
+
+def _visible(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """The fields with control characters written out: names in a cluster are not trusted, and a terminal obeys them."""
+    return {one_line(str(key)): _visible_value(key, value) for key, value in event.items()}
+
+
+def _visible_value(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value  # shown by `repr`, which writes them out itself
+    if key in _OF_SEVERAL_LINES:
+        # Indented, so that no line of it looks like an entry of the log.
+        return "\n".join(f"    {one_line(line.expandtabs())}" for line in value.split("\n"))
+    return one_line(value)
 
 
 def _common_fields_first(_logger: Any, _method: str, event: EventDict) -> EventDict:
@@ -98,4 +117,6 @@ def _common_fields_first(_logger: Any, _method: str, event: EventDict) -> EventD
 
 
 def _encode(event: EventDict, **_: Any) -> str:
-    return msgspec.json.encode(event, enc_hook=str).decode()
+    text = msgspec.json.encode(event, enc_hook=str).decode()
+    # JSON lets pass what some terminals obey and some readers take for the end of a line.
+    return text if text.isprintable() else _UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

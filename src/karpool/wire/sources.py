@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
+from karpool.wire.expansion import ExpansionError, check_expansion
 from karpool.wire.problems import InputError
 
 if sys.version_info >= (3, 14):
@@ -30,9 +31,6 @@ _CHUNK: Final = 2**20
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# Manifests shrink 10 to 100 times: each object has a name of its own. What is large and shrinks more is a bomb.
-_BOMB_RATIO: Final = 200
-_BOMB_BYTES: Final = 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +153,9 @@ def _unpacked(head: bytes, file: BinaryIO, name: str, method: str) -> bytes:
                 chunks.append(chunk)
                 size += len(chunk)
                 _refuse_huge(size, name)
-                if size > _BOMB_BYTES and size > _BOMB_RATIO * packed.taken:
-                    raise InputError.at(name, f"unpacks to more than {_BOMB_RATIO} times its size; manifests never do")
+                check_expansion(packed.taken, size)
+    except ExpansionError as error:
+        raise InputError.at(name, f"{error}; if it is meant so, unpack it first") from error
     except EOFError as error:
         raise InputError.at(name, f"the {method} data is cut short; copy or create the file again") from error
     except (gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
