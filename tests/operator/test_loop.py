@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 import pytest
 from tests.factories import default_catalog
@@ -181,5 +182,22 @@ def test_no_write_begins_once_the_end_is_asked_for() -> None:
         failing(stage)
         await stage.actuator.flush()
         assert stage.actuator.take_failures() == 0
+
+    play(story)
+
+
+def test_restarts_without_a_decision_show_as_a_livelock_until_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = timedelta()
+
+    async def story(stage: Stage) -> None:
+        monkeypatch.setattr(stage.controller, "duties", Duties(provisions=False, manages_lifecycle=False))
+        for life in (1, 2, 3):
+            stage.term += 1
+            await stage.expect(lambda life=life: stage.controller.started == life + 1)  # type: ignore[misc]
+        problem = stage.loop.livelocked(at_once)
+        assert problem is not None
+        assert "this replica lost the lease for a while" in problem
+        monkeypatch.setattr(Counted, "turns", 1)
+        await stage.expect(lambda: stage.loop.livelocked(at_once) is None)
 
     play(story)

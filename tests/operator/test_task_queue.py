@@ -11,12 +11,16 @@ class Clocks:
     def __init__(self) -> None:
         self.steady = 100.0
         self.set_by = timedelta()
+        self.doubt = ""
 
     def pass_time(self, seconds: float) -> None:
         self.steady += seconds
 
-    def queue(self) -> TaskQueue:
-        return TaskQueue(lambda: START + timedelta(seconds=self.steady - 100.0) + self.set_by, lambda: self.steady)
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.steady - 100.0) + self.set_by
+
+    def queue(self, behind: timedelta = timedelta()) -> TaskQueue:
+        return TaskQueue(self.now, lambda: self.steady, earliest=lambda: self.now() - behind, doubt=lambda: self.doubt)
 
 
 def done(queue: TaskQueue) -> list[object]:
@@ -67,3 +71,20 @@ def test_what_was_to_be_done_can_be_forgotten() -> None:
     queue.after(0, lambda: "never")
     queue.clear()
     assert done(queue) == []
+
+
+def test_a_moment_has_come_only_when_it_has_for_certain() -> None:
+    clocks = Clocks()
+    queue = clocks.queue(behind=timedelta(seconds=8))
+    queue.when(START + timedelta(seconds=5), lambda: "done")
+    assert queue.wait() == 13.0
+    assert queue.moment - queue.earliest == timedelta(seconds=8)
+
+
+def test_while_the_time_stands_still_a_moment_is_not_asked_for_in_a_tight_loop() -> None:
+    clocks = Clocks()
+    queue = clocks.queue()
+    clocks.doubt = "nobody knows"
+    queue.when(START - timedelta(hours=1), lambda: "late")
+    assert queue.doubt == "nobody knows"
+    assert queue.wait() == 1.0

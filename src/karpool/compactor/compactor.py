@@ -7,11 +7,11 @@ it may be stopped and started at any moment.
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
 from karpool.kube.election import new_identity
 from karpool.kube.resources import CONFIG_MAPS
+from karpool.kube.server_time import ServerTime
 from karpool.kube.store import Store, Versions
 from karpool.kube.target import Target
 from karpool.live import USER_AGENT
@@ -66,16 +67,25 @@ class CompactorSettings:
 
 
 class Compactor:
-    def __init__(self, settings: CompactorSettings, target: Target, *, pages: Sequence[Page] = ()) -> None:
+    def __init__(
+        self,
+        settings: CompactorSettings,
+        target: Target,
+        *,
+        wall: Callable[[], datetime] = utc_now,
+        pages: Sequence[Page] = (),
+    ) -> None:
         """`pages` are served beside metrics and probes."""
         self.settings = settings
         self._pages = pages
         self.metrics = CompactorMetrics()
+        self._time = ServerTime(wall)
         self.client = Client(
             target,
             user_agent=USER_AGENT,
             write_gate=lambda: not settings.dry_run,
             on_request=self.metrics.api_request,
+            on_date=self._time.observe,
             on_unreadable=log_unreadable,
         )
         self.caches = ClusterCaches(self.client, self.metrics.watch_restarted)
@@ -113,7 +123,7 @@ class Compactor:
 
     def unready(self) -> str | None:
         event, fields = self._status()
-        about = ", ".join(fields["kinds"]) if "kinds" in fields else self.config.problem
+        about = ", ".join(fields["kinds"]) if "kinds" in fields else fields.get("why", self.config.problem)
         return None if event == _STARTED else f"{event}: {about}"
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -147,7 +157,7 @@ class Compactor:
         return self._interval(step, succeeded=succeeded).total_seconds()
 
     async def _decide(self, config: Config) -> CompactionStep:
-        now, settings = utc_now(), self.settings.compaction
+        now, settings = self._time.earliest, self.settings.compaction
         objects = self._actuator.with_marks(self.caches.store.objects())
         loop = asyncio.get_running_loop()
         step = await loop.run_in_executor(self._thread, advance, objects, config, now, settings)
@@ -194,6 +204,8 @@ class Compactor:
             return "waiting for the API server", {"kinds": unsynced}
         if stale := self.caches.stale():
             return "waiting for news from the API server", {"kinds": stale}
+        if doubt := self._time.doubt:
+            return "waiting for a time that is certain", {"why": doubt}
         return (_STARTED if self.config.current is not None else "waiting for a configuration"), {}
 
     def _log_step(self, step: CompactionStep) -> None:

@@ -63,6 +63,7 @@ class Controller:
         self.observers: list[DecisionObserver] = []
         self.session: Session | None = None
         self.passes = 0
+        self._turns = 0
         store.pods.watch(self._pod)
         store.claims.watch(self._claim)
         store.nodes.watch(self._node)
@@ -73,6 +74,11 @@ class Controller:
     def running(self) -> bool:
         """Whether a session runs."""
         return self.session is not None
+
+    @property
+    def turns(self) -> int:
+        """How often disruption has had its turn, whether or not there was anything to decide."""
+        return self._turns + (self._disruption.turns if self.session is not None else 0)
 
     def start(self) -> None:
         """Start with nothing in memory."""
@@ -107,6 +113,7 @@ class Controller:
             self.session.alive = False
             self.session = None
             self.passes += self._disruption.passes
+            self._turns += self._disruption.turns
 
     def resync(self) -> None:
         """Reconcile everything as after a start, because an action failed."""

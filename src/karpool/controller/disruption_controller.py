@@ -35,6 +35,8 @@ class DisruptionController:
         self.clock = session.clock
         self.store = session.store
         self.passes = 0
+        self.turns = 0
+        """How often it was asked for a pass, whether or not there was anything to decide."""
         self._poll = session.intervals.poll
         self._backoff = self._poll / 2
         self._seen = -1
@@ -61,7 +63,8 @@ class DisruptionController:
         if not self.session.alive or turn != self._turn:
             return
         self._polls = False
-        idle = self._nothing_changed()
+        self.turns += 1
+        idle = bool(self.clock.doubt) or self._nothing_changed()
         commands = () if idle else self._decide()
         if not commands:
             self._pass_after(self._poll if idle else self._next_backoff())
@@ -82,7 +85,7 @@ class DisruptionController:
         return unchanged and until is not None and self.clock.moment < until
 
     def _decide(self) -> tuple[Command, ...]:
-        session, now = self.session, self.clock.moment
+        session, now = self.session, self.clock.earliest
         self.passes += 1
         for observer in session.observers:
             observer.pass_started()
@@ -106,7 +109,7 @@ class DisruptionController:
     def _validate(self, commands: tuple[Command, ...]) -> None:
         if not self.session.alive:
             return
-        now, valid = self.clock.moment, []
+        now, valid = self.clock.earliest, []
         again = decide_again(commands, self.session.engine(), self._policies(now), now, self._memo)
         for command, outcome in zip(commands, again, strict=True):
             if isinstance(outcome, Command):
@@ -164,7 +167,10 @@ class DisruptionController:
     def _begin(self, commands: tuple[Command, ...]) -> None:
         session = self.session
         for command in commands:
-            now = self.clock.moment
+            now = self.clock.earliest
+            if self.clock.doubt:
+                self._drop(command, Reason("TimeInDoubt", self.clock.doubt))
+                continue
             try:
                 daemons = session.cluster_state.snapshot.daemons
                 actions = start_command(command, self._around(command), now, session.execution, daemons)

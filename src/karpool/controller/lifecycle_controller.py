@@ -157,7 +157,7 @@ class LifecycleController:
         if claim is None or not self.session.alive:
             self._requeue_at.pop(name, None)
             return
-        result = lifecycle(self._around(claim), self.clock.moment, self.session.execution)
+        result = lifecycle(self._around(claim), self.clock.earliest, self.session.execution)
         self.session.execute(result.actions)
         if result.requeue_at is not None and self._requeue_at.get(name) != result.requeue_at:
             self._requeue_at[name] = result.requeue_at
@@ -194,7 +194,7 @@ class LifecycleController:
         session = self.session
         if not session.alive:
             return
-        now = self.clock.moment
+        now = self.clock.earliest
         session.state, actions = advance(
             self.under_way(),
             session.state,

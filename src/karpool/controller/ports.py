@@ -18,13 +18,21 @@ class Clock(Protocol):
 
     @property
     def moment(self) -> datetime:
-        """The time now."""
+        """The time now, as far as is known: for what is written down."""
+
+    @property
+    def earliest(self) -> datetime:
+        """The earliest time that it can be: for what becomes allowed by passing time; it stands still in doubt."""
+
+    @property
+    def doubt(self) -> str:
+        """Why the time cannot be trusted; empty if it can."""
 
     def after(self, delay: float, task: Task) -> None:
         """Run a task so many seconds from now."""
 
     def when(self, moment: datetime, task: Task) -> None:
-        """Run a task at a moment, or now if that is past."""
+        """Run a task when a moment has certainly come, or now if that is past."""
 
 
 class Actuator(Protocol):

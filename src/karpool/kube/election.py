@@ -9,7 +9,6 @@ clocks say.
 import asyncio
 import random
 import socket
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -22,7 +21,7 @@ from msgspec.structs import replace
 
 from karpool.kube.api_objects import Lease, LeaseSpec, micro_time
 from karpool.kube.client import Client
-from karpool.kube.clock import utc_now
+from karpool.kube.clock import steady_seconds, utc_now
 from karpool.kube.errors import ApiError, ConflictError, NotFoundError
 from karpool.kube.resources import LEASES
 
@@ -101,11 +100,6 @@ def _encoded(spec: LeaseSpec) -> dict[str, object]:
         "acquireTime": micro_time(spec.acquire_time) if spec.acquire_time else None,
         "renewTime": micro_time(spec.renew_time) if spec.renew_time else None,
     }
-
-
-def steady_seconds() -> float:
-    """A clock that cannot be set; where there is one, one that also counts while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 @dataclass(eq=False)

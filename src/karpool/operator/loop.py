@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -15,6 +16,7 @@ from karpool.controller.controller import Controller
 from karpool.controller.ports import Task
 from karpool.kube.cache import ChangeQueue
 from karpool.operator.actuator import ApiActuator
+from karpool.operator.livelock import LivelockMeter
 from karpool.operator.task_queue import TaskQueue
 
 _log = structlog.get_logger()
@@ -57,6 +59,13 @@ class Loop:
         self._stopping = asyncio.Event()
         self.last_iteration = time.monotonic()
         """When the loop last made progress, on the monotonic clock."""
+        self._livelock = LivelockMeter(self.last_iteration)
+        self._turns = controller.turns
+        self._stopped_because = "it started"
+
+    def livelocked(self, limit: timedelta) -> str | None:
+        """What is wrong with a leader that restarts instead of deciding, for so long."""
+        return self._livelock.problem(time.monotonic(), limit)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Iterate until asked to stop; then finish the current write."""
@@ -73,6 +82,7 @@ class Loop:
                 if self._controller.running:
                     self._on_iteration()
                     await self._run_due_tasks(stop)
+                self._note_decisions()
         finally:
             self._stop()
             self._thread.shutdown(wait=False, cancel_futures=True)
@@ -93,12 +103,20 @@ class Loop:
         reason = self._stop_reason()
         if self._controller.running and reason:
             _log.info("controller stopping", reason=reason)
+            self._stopped_because = reason
             self._stop()
         ready = self._leading() and self._caches_current() and time.monotonic() >= self._restart_at
         if not self._controller.running and ready:
             _log.info("controller started")
             self._started_in_term = self._term()
+            self._livelock.restarted(self._stopped_because)
             await self._guarded(self._controller.start)
+
+    def _note_decisions(self) -> None:
+        turns = self._controller.turns
+        if turns != self._turns or not self._leading() or not self._controller.duties.disrupts:
+            self._turns = turns
+            self._livelock.progressed(time.monotonic())
 
     def _stop_reason(self) -> str:
         if self._queue.jumped():
@@ -133,6 +151,7 @@ class Loop:
             # A bug must not stop drains for good; all progress is on the objects.
             _log.exception("controller failed; restarting", again_in_seconds=_RESTART_DELAY)
             self._controller.cluster_state.stale = True
+            self._stopped_because = "it failed unexpectedly"
             self._stop()
             self._restart_at = time.monotonic() + _RESTART_DELAY
             return False

@@ -84,7 +84,8 @@ class Operator:
             on_date=self._now.observe,
             on_unreadable=self._unreadable,
         )
-        self.queue = TaskQueue(self._now)
+        now = self._now
+        self.queue = TaskQueue(now, earliest=lambda: now.earliest, doubt=lambda: now.doubt)
         self.caches = OperatorCaches(self.client, self.metrics)
         self.provider = provider_maker(settings.provider)(
             ProviderContext(
@@ -115,7 +116,10 @@ class Operator:
         return self.leading and not self.settings.dry_run
 
     def unhealthy(self) -> str | None:
-        return None if self.loop is None else stalled(self.loop.last_iteration, self.settings.stalled_after)
+        if self.loop is None:
+            return None
+        limit = self.settings.stalled_after
+        return stalled(self.loop.last_iteration, limit) or self.loop.livelocked(limit)
 
     def unready(self) -> str | None:
         missing = self.caches.unsynced()
@@ -211,7 +215,12 @@ class Operator:
         if instances is None or self.settings.dry_run:
             return None
         return InstanceLauncher(
-            instances, self.caches.store, writer, clock=self._now, alive=lambda: self.leading, record=record
+            instances,
+            self.caches.store,
+            writer,
+            clock=lambda: self._now.earliest,
+            alive=lambda: self.leading,
+            record=record,
         )
 
     @staticmethod

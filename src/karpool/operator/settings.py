@@ -44,7 +44,7 @@ class RunSettings:
     log_format: LogFormat = LogFormat.JSON
     log_level: LogLevel = LogLevel.INFO
     stalled_after: timedelta = timedelta(minutes=2)
-    """A loop without an iteration for this long is not healthy."""
+    """A loop without an iteration, or one that restarts without a decision, for this long is not healthy."""
     explain_every: timedelta = timedelta(minutes=1)
     """How often the reasons of nodes are reported while nothing is decided."""
     shutdown_timeout: timedelta = timedelta(seconds=5)

@@ -13,12 +13,25 @@ from karpool.kube.clock import utc_now
 FURTHEST_JUMP: Final = 5.0
 """By how many seconds the time of day may differ from the monotonic clock before it counts as set."""
 
+DOUBT_INTERVAL: Final = 1.0
+"""How many seconds a task that waits for a moment waits at least while the time stands still."""
+
 
 class TaskQueue:
     """Tasks by their time on the monotonic clock, so that a clock that is set back delays none."""
 
-    def __init__(self, wall: Callable[[], datetime] = utc_now, steady: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        wall: Callable[[], datetime] = utc_now,
+        steady: Callable[[], float] = time.monotonic,
+        *,
+        earliest: Callable[[], datetime] | None = None,
+        doubt: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`earliest` is the earliest time that it can be, if that differs; `doubt` says why the time is not certain."""
         self._wall = wall
+        self._earliest = earliest or wall
+        self._doubt = doubt
         self._steady = steady
         self._heap: list[tuple[float, int, Task]] = []
         self._sequence = 0
@@ -29,6 +42,14 @@ class TaskQueue:
     def moment(self) -> datetime:
         return self._wall()
 
+    @property
+    def earliest(self) -> datetime:
+        return self._earliest()
+
+    @property
+    def doubt(self) -> str:
+        return self._doubt()
+
     def after(self, delay: float, task: Task) -> None:
         """Run a task so many seconds from now; any thread may ask for it."""
         with self._lock:
@@ -36,8 +57,9 @@ class TaskQueue:
             heappush(self._heap, (self._steady() + max(0.0, delay), self._sequence, task))
 
     def when(self, moment: datetime, task: Task) -> None:
-        """Run a task at a moment, or now if that is past."""
-        self.after((moment - self._wall()).total_seconds(), task)
+        """Run a task when a moment has certainly come; while the time is in doubt, ask again now and then."""
+        delay = (moment - self._earliest()).total_seconds()
+        self.after(max(delay, DOUBT_INTERVAL) if self._doubt() else delay, task)
 
     def due(self) -> Iterator[Task]:
         """The tasks that are due, each removed when it is yielded."""

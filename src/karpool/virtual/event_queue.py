@@ -28,6 +28,14 @@ class EventQueue:
             self._moment = self.start + timedelta(seconds=self.time)
         return self._moment
 
+    @property
+    def earliest(self) -> datetime:
+        return self.moment
+
+    @property
+    def doubt(self) -> str:
+        return ""
+
     def at(self, time: float, task: Callback) -> None:
         """Run a task at a time, or now if that is past."""
         self._sequence += 1

@@ -1,0 +1,59 @@
+"""While the time is in doubt, nothing that passing time would allow happens."""
+
+from tests.virtual.doubt import DoubtfulClock
+from tests.virtual.worlds import CATALOG, HOUR, POOL, scenario
+
+from karpool.execution import actions as a
+from karpool.virtual.cluster import VirtualCluster
+
+SHRINKS = (
+    "workloads: [{name: web, cpu: 900m, memory: 1Gi,"
+    " replicas: {steps: [{after: 0s, value: 12}, {after: 20m, value: 2}]}}]"
+)
+STEADY = "workloads: [{name: web, cpu: 900m, memory: 1Gi, replicas: {steps: [{after: 0s, value: 12}]}}]"
+EXPIRING = POOL.replace("spec:\n        requirements", "spec:\n        expireAfter: 40m\n        requirements").replace(
+    'budgets: [{nodes: "2"}]', 'budgets: [{nodes: "0"}]'
+)
+GONE = (a.DeleteClaim, a.DeleteNode, a.EvictPod, a.DeletePod, a.TerminateInstance)
+
+
+def deeds(text: str, pools: str, *, begins: float, ends: float) -> list[tuple[float, str]]:
+    """When the controller asked for something that cannot be undone, or marked a node for it."""
+    cluster = VirtualCluster(scenario(text, pools=pools), CATALOG, seed=0)
+    cluster.controller.clock = DoubtfulClock(cluster.queue, begins=begins, ends=ends)
+    done: list[tuple[float, str]] = []
+
+    def note(action: a.Action) -> None:
+        marks = isinstance(action, a.AddTaint) or (isinstance(action, a.SetClaimCondition) and _allows(action))
+        if marks or isinstance(action, GONE):
+            done.append((cluster.queue.time, type(action).__name__))
+
+    cluster.actuator.observers.append(note)
+    cluster.run(2 * HOUR)
+    return done
+
+
+def _allows(action: a.SetClaimCondition) -> bool:
+    return action.type in ("Consolidatable", "DisruptionReason")
+
+
+def within(done: list[tuple[float, str]], begins: float, ends: float) -> list[tuple[float, str]]:
+    return [entry for entry in done if begins <= entry[0] < ends]
+
+
+def test_no_claim_expires_while_the_time_is_in_doubt_and_all_do_when_it_is_certain() -> None:
+    doubt = 0.5 * HOUR, 1.5 * HOUR
+    certain = deeds(STEADY, EXPIRING, begins=0.0, ends=0.0)
+    assert "DeleteClaim" in {name for _, name in within(certain, *doubt)}
+    done = deeds(STEADY, EXPIRING, begins=doubt[0], ends=doubt[1])
+    assert within(done, *doubt) == []
+    assert "DeleteClaim" in {name for _, name in within(done, doubt[1], 2 * HOUR)}
+
+
+def test_nothing_is_consolidated_while_the_time_is_in_doubt() -> None:
+    doubt = 0.3 * HOUR, 1.0 * HOUR
+    certain = deeds(SHRINKS, POOL, begins=0.0, ends=0.0)
+    assert {"AddTaint", "DeleteClaim", "SetClaimCondition"} <= {name for _, name in within(certain, *doubt)}
+    done = deeds(SHRINKS, POOL, begins=doubt[0], ends=doubt[1])
+    assert within(done, *doubt) == []
+    assert {"AddTaint", "DeleteClaim"} <= {name for _, name in within(done, doubt[1], 2 * HOUR)}
