@@ -1,10 +1,12 @@
-"""A proxy between an operator and the API server that refuses, delays and loses responses, and cuts watches."""
+"""A proxy between an operator and the API server: refuses, delays, loses and misdates responses, and cuts watches."""
 
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from enum import Enum
 from typing import Self
 
@@ -30,6 +32,7 @@ class Trouble(Enum):
 
 
 Choice = Callable[[web.Request], Trouble | None]
+Skew = Callable[[web.Request], timedelta]
 
 
 @dataclass
@@ -54,8 +57,12 @@ class AtRandom:
 class Proxy:
     """Use as an async context manager; `target` is the way through it."""
 
-    def __init__(self, behind: Target, choice: Choice | None = None, *, delay: float = 1.0) -> None:
+    def __init__(
+        self, behind: Target, choice: Choice | None = None, *, delay: float = 1.0, skew: Skew | None = None
+    ) -> None:
+        """`skew`: how far the clock of the server that answers a request is ahead."""
         self.choice = choice
+        self.skew = skew
         self.delay = delay
         self.writes: list[str] = []
         """Method and path of everything that was to change something, leases apart."""
@@ -109,7 +116,12 @@ class Proxy:
             return _hang_up(request)
         if trouble is Trouble.LOST:
             return _hang_up(request)
-        return web.Response(status=answer.status, body=body, headers={"Content-Type": answer.content_type})
+        return web.Response(status=answer.status, body=body, headers=self._headers(request, answer))
+
+    def _headers(self, request: web.Request, answer: aiohttp.ClientResponse) -> dict[str, str]:
+        ahead = self.skew(request) if self.skew is not None else timedelta()
+        date = format_datetime(datetime.now(UTC) + ahead, usegmt=True)
+        return {"Content-Type": answer.content_type, "Date": date}
 
     @asynccontextmanager
     async def _forward(self, request: web.Request, body: bytes) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -124,7 +136,7 @@ class Proxy:
             yield answer
 
     async def _stream(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-        response = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type})
+        response = web.StreamResponse(status=answer.status, headers=self._headers(request, answer))
         await response.prepare(request)
         cut = asyncio.Event()
         self._watches.add(cut)

@@ -12,10 +12,12 @@ from karpool.controller.ports import (
     Beside,
     CatalogSource,
     Clock,
+    Distrusted,
     Duties,
     Intervals,
     PdbSource,
     at_once,
+    nothing_distrusted,
 )
 from karpool.controller.provisioning_controller import ProvisioningController
 from karpool.controller.session import Session
@@ -47,6 +49,7 @@ class Controller:
         intervals: Intervals | None = None,
         duties: Duties | None = None,
         beside: Beside = at_once,
+        distrusted: Distrusted = nothing_distrusted,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -60,6 +63,7 @@ class Controller:
         self.intervals = intervals or Intervals()
         self.duties = duties or Duties()
         self.beside = beside
+        self.distrusted = distrusted
         self.observers: list[DecisionObserver] = []
         self.session: Session | None = None
         self.passes = 0
@@ -96,6 +100,7 @@ class Controller:
             execution=self.execution,
             intervals=self.intervals,
             beside=self.beside,
+            distrusted=self.distrusted,
             observers=self.observers,
         )
         self._lifecycle = LifecycleController(session, manages_lifecycle=self.duties.manages_lifecycle)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from karpool.controller.destinations import Destinations
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
+from karpool.disruption.brakes.stop import Stop, Stops
 from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Memo, Policies
@@ -40,6 +41,7 @@ class DisruptionController:
         self._poll = session.intervals.poll
         self._backoff = self._poll / 2
         self._seen = -1
+        self._doubts: tuple[Stop, ...] = ()
         self._idle_until: datetime | None = None
         self._memo: Memo | None = None
         self._turn = 0
@@ -64,7 +66,7 @@ class DisruptionController:
             return
         self._polls = False
         self.turns += 1
-        idle = bool(self.clock.doubt) or self._nothing_changed()
+        idle = self._nothing_changed()
         commands = () if idle else self._decide()
         if not commands:
             self._pass_after(self._poll if idle else self._next_backoff())
@@ -81,7 +83,7 @@ class DisruptionController:
     def _nothing_changed(self) -> bool:
         """Whether a pass would find nothing again, as the last one did."""
         until = self._idle_until
-        unchanged = self._seen == self.session.cluster_state.opportunities
+        unchanged = self._seen == self.session.cluster_state.opportunities and self._doubts == self.session.doubts()
         return unchanged and until is not None and self.clock.moment < until
 
     def _decide(self) -> tuple[Command, ...]:
@@ -89,7 +91,7 @@ class DisruptionController:
         self.passes += 1
         for observer in session.observers:
             observer.pass_started()
-        self._seen = session.cluster_state.opportunities
+        self._seen, self._doubts = session.cluster_state.opportunities, session.doubts()
         decision = decide(
             session.engine(),
             self._policies(now),
@@ -130,7 +132,7 @@ class DisruptionController:
             in_command=nodes_in_commands(under_way),
             nominated=nominated(session.state, self.store.claims.get, now) | expected(under_way),
             destinations=self._destinations.by_pod() if searched else {},
-            stops=stops_of(self.store.but_pods(), session.settings.brakes, now),
+            stops=Stops((*session.doubts(), *stops_of(self.store.but_pods(), session.settings.brakes, now))),
         )
 
     # -- searches ------------------------------------------------------------------------------------------------
@@ -168,9 +170,6 @@ class DisruptionController:
         session = self.session
         for command in commands:
             now = self.clock.earliest
-            if self.clock.doubt:
-                self._drop(command, Reason("TimeInDoubt", self.clock.doubt))
-                continue
             try:
                 daemons = session.cluster_state.snapshot.daemons
                 actions = start_command(command, self._around(command), now, session.execution, daemons)

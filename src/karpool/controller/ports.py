@@ -1,6 +1,6 @@
 """What the controller needs of a cluster: a clock, an actuator, a catalog and budgets; and its settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
@@ -55,6 +55,15 @@ class PdbSource(Protocol):
 
     def pdbs(self) -> PdbLimits:
         """What the budgets allow now."""
+
+
+Distrusted = Callable[[], Mapping[str, str]]
+"""Why what is known of a kind cannot be trusted now, by its plural; empty while all can."""
+
+
+def nothing_distrusted() -> Mapping[str, str]:
+    """Where objects do not come from watches."""
+    return {}
 
 
 class Beside(Protocol):

@@ -6,8 +6,10 @@ from typing import Any
 
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.observer import DecisionObserver
-from karpool.controller.ports import Actuator, Beside, CatalogSource, Clock, Intervals, PdbSource
+from karpool.controller.ports import Actuator, Beside, CatalogSource, Clock, Distrusted, Intervals, PdbSource
 from karpool.controller.store import ClusterStore
+from karpool.disruption.brakes.doubt import doubts
+from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import Action
 from karpool.execution.settings import ExecutionSettings
@@ -32,6 +34,7 @@ class Session:
     execution: ExecutionSettings
     intervals: Intervals
     beside: Beside
+    distrusted: Distrusted
     observers: Sequence[DecisionObserver]
     state: ExecutionState = field(default_factory=ExecutionState)
     alive: bool = True
@@ -49,6 +52,10 @@ class Session:
             self._engine = Engine(snapshot, catalog, self.options)
             self._rests_on = rests_on
         return self._engine
+
+    def doubts(self) -> tuple[Stop, ...]:
+        """Why what is known of the cluster cannot be trusted now."""
+        return tuple(doubts(self.clock.doubt, self.distrusted()))
 
     def execute(self, actions: Sequence[Action], *, in_order: bool = False) -> None:
         """Execute actions while the session lasts."""

@@ -76,6 +76,8 @@ class ReasonCode(StrEnum):
     # Brakes, which stop a pool or everything
     PAUSED = "Paused"
     CLUSTER_UNHEALTHY = "ClusterUnhealthy"
+    TIME_IN_DOUBT = "TimeInDoubt"
+    WATCH_IN_DOUBT = "WatchInDoubt"
 
     # Warnings, which refuse nothing
     DO_NOT_DISRUPT_IGNORED = "DoNotDisruptIgnored"

@@ -27,7 +27,7 @@ SLEW: Final = 0.01
 """How fast the time is drawn to what servers say, in seconds per second."""
 MEMORY: Final = 120.0
 """How long a response counts, in seconds before the newest one."""
-CORROBORATED: Final = 20.0
+CORROBORATED: Final = 10.0
 """For how many seconds all responses must say the same before an earlier time is believed, or a later one that the
 local clock has as well."""
 CONTRADICTED: Final = 600.0
@@ -157,6 +157,8 @@ class ServerTime:
                 before=str(self()),
                 after=str(_moment(believed + now)),
             )
+            first = self._dissent[0].at
+            self._turns = deque((turn for turn in self._turns if turn.at >= first), maxlen=_MOST_TURNS)
             self._dissent, self._dissents, self._agreed, self._slewed = [], 0, True, now
             self._belief = _Belief(believed)
         answers = [turn.answer() for turn in self._turns if now - turn.at <= MEMORY]
