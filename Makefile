@@ -2,6 +2,7 @@
 # make demo    what Karpool does, on a cluster in memory; writes karpool-demo.html
 # make test    every check there is; its last lines say what it skipped
 # make test-nightly   property tests with new examples, thirty times as many; about half an hour
+# make robustness     10,000 random fault schedules on virtual clusters, every history checked; about half an hour
 # make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has
 # make bench   the benchmarks, at small sizes
 # make bench-live   the controller on a control plane with 1,000 nodes and 20,000 pods
@@ -23,7 +24,7 @@ WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
 
 BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' simulation
 
-.PHONY: setup demo test test-nightly test-matrix bench bench-live clean
+.PHONY: setup demo test test-nightly robustness test-matrix bench bench-live clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -55,6 +56,7 @@ test: setup
 # Five real processes per worker share the machine with the tests: what failed may try again, alone.
 	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 -q -m kubernetes || \
 		$(BIN)/pytest -q -m kubernetes --last-failed --last-failed-no-failures none
+	$(BIN)/python scripts/robustness --count 200
 	@[ -s $(SKIP_LIST) ] && { echo "SKIPPED, and therefore not tested:"; cat $(SKIP_LIST); } || echo "Skipped: nothing"
 
 # SEED repeats a run: make test-nightly SEED=1234
@@ -63,6 +65,14 @@ test-nightly: setup
 	@$(COMPILE_KERNELS)
 	@echo "Seed: $(SEED). To repeat this run: make test-nightly SEED=$(SEED)"
 	$(BIN)/pytest -n 2 -q -m hypothesis --hypothesis-profile nightly --hypothesis-seed $(SEED) --timeout 7200
+
+# SEED is that of the first schedule, COUNT how many there are: make robustness SEED=1234 COUNT=1
+robustness: SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+robustness: COUNT := 10000
+robustness: setup
+	@$(COMPILE_KERNELS)
+	@echo "Seed: $(SEED). To repeat this run: make robustness SEED=$(SEED) COUNT=$(COUNT)"
+	$(BIN)/python scripts/robustness --seed $(SEED) --count $(COUNT)
 
 test-matrix: setup
 	@$(BIN)/python scripts/test-matrix

@@ -35,7 +35,8 @@ from karpool.virtual.world import VirtualWorld
 class VirtualCluster:
     """The cluster of a scenario under one policy; `run` advances its clock, `recorder` has the results.
 
-    `initial` is the real cluster that `with_cluster` took into the scenario, if there is one.
+    `initial` is the real cluster that `with_cluster` took into the scenario, if there is one. Without `starts` its
+    controller never starts, and whoever made the cluster brings another one.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class VirtualCluster:
         policy: Policy | None = None,
         seed: int | None = None,
         initial: Objects | None = None,
+        starts: bool = True,
     ) -> None:
         self.scenario = scenario
         self.policy = policy = policy or Policy()
@@ -83,7 +85,7 @@ class VirtualCluster:
         )
         groups = scenario.node_groups if policy.node_groups else ()
         self.autoscaler = Autoscaler(world, self.cluster_state, self.cloud, groups, scenario.autoscaler)
-        self._schedule_start()
+        self._schedule_start(controller=starts)
         if initial is not None:
             load_nodes_and_pods(self.cloud, manager, initial)
             self.recorder.begin()  # nodes of the initial cluster do not count as launched
@@ -93,15 +95,16 @@ class VirtualCluster:
         for budget in (*self.scenario.budgets, *(budget for budget in budgets if budget is not None)):
             self.store.pdbs.put(budget)
 
-    def _schedule_start(self) -> None:
+    def _schedule_start(self, *, controller: bool) -> None:
         self.queue.at(0.0, self.controller_manager.start)
-        self.queue.at(0.0, self.controller.start)
+        if controller:
+            self.queue.at(0.0, self.controller.start)
         if self.autoscaler.groups:
             self.queue.at(0.0, self.autoscaler.start)
         if self.policy.compactor is not None:
             VirtualCompactor(self.world, self.api, self.policy.compactor).start()
         for fault in self.scenario.faults:
-            if isinstance(fault, Outage):
+            if controller and isinstance(fault, Outage):
                 self.queue.at(seconds(fault.start), self.controller.stop)
                 self.queue.at(seconds(fault.start) + seconds(fault.length), self.controller.start)
         if seconds(self.scenario.warm_up):

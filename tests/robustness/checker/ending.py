@@ -1,0 +1,128 @@
+"""How a story must end, some time after its last fault: nothing is left over, all pods run, and the work goes on."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.robustness.checker import facts as f
+from tests.robustness.checker.records import Json
+from tests.robustness.checker.violations import Violation
+from tests.robustness.checker.world import World
+
+LONGEST_COMMAND: Final = 900.0
+"""A command is done or rolled back after this many seconds without faults; it may wait ten minutes for others."""
+LONGEST_WAIT: Final = 600.0
+"""A pod that fits a new node runs after this many seconds without faults."""
+LONGEST_IDLE: Final = 900.0
+"""A node without pods is gone after this many seconds, if its pool allows it."""
+
+
+def ending(world: World) -> Iterator[Violation]:
+    end = world.ended
+    if end is None:
+        yield Violation("Progress", len(world.records) - 1, world.times[-1], "the story has no end")
+        return
+    yield from _left_over(world, end)
+    yield from _waiting(world, end)
+    yield from _idle(world, end)
+
+
+def _long_ago(world: World, end: int, seconds: float) -> int:
+    """The revision so long before the end, but not before the last fault was over."""
+    since = world.times[end] - seconds
+    return max(world.before(since), world.quiet or 0)
+
+
+def _has_lasted(world: World, end: int, seconds: float) -> bool:
+    """Whether there was enough time without faults for something that takes so long."""
+    quiet = world.times[world.quiet] if world.quiet is not None else 0.0
+    return world.times[end] - quiet >= seconds
+
+
+# -- what is left ------------------------------------------------------------------------------------------------------
+
+
+def _left_over(world: World, end: int) -> Iterator[Violation]:
+    if not _has_lasted(world, end, LONGEST_COMMAND):
+        return
+    since = _long_ago(world, end, LONGEST_COMMAND)
+    for kind in ("NodeClaim", "Node"):
+        for obj in world.listed(kind, end):
+            before = world.get(kind, f.key(obj), since)
+            stale = _marks(obj) if before is None else _marks(obj) & _marks(before)
+            if before is not None and stale:
+                message = f"{kind} {f.key(obj)} keeps {', '.join(sorted(stale))}"
+                yield Violation("LeftOver", end, world.times[end], message)
+    yield from _widows(world, end, since)
+
+
+def _marks(obj: Json) -> set[str]:
+    """The marks of something under way, each with what it is about."""
+    marks = {f"{key}={f.annotation(obj, key)}" for key in (f.TICKET, f.REPLACEMENT) if f.annotation(obj, key)}
+    if f.deleted(obj):
+        marks.add(f"its finalizers {f.meta(obj).get('finalizers', [])}")
+    if f.tainted(obj):
+        marks.add(f"the taint {f.DISRUPTED}")
+    if f.condition(obj, "DisruptionReason"):
+        marks.add("the condition DisruptionReason")
+    return marks
+
+
+def _widows(world: World, end: int, since: int) -> Iterator[Violation]:
+    """Machines, NodeClaims and Nodes come and go together."""
+    claims, nodes = world.listed("NodeClaim", end), world.listed("Node", end)
+    named = {f.node_of(claim) for claim in claims}
+    there = {f.name(node) for node in nodes}
+    alone = [("Node", f.name(node), "has no NodeClaim") for node in nodes if f.name(node) not in named]
+    alone += [("NodeClaim", f.name(claim), "has no Node") for claim in claims if f.node_of(claim) not in there]
+    if world.start.exact:
+        alone += [("Instance", key, "has no Node") for key in world.keys("Instance") if key not in there]
+    for kind, key, problem in alone:
+        if world.get(kind, key, end) is not None and world.get(kind, key, since) is not None:
+            yield Violation("LeftOver", end, world.times[end], f"{kind} {key} {problem}")
+
+
+# -- who waits ---------------------------------------------------------------------------------------------------------
+
+
+def _waiting(world: World, end: int) -> Iterator[Violation]:
+    if not _has_lasted(world, end, LONGEST_WAIT):
+        return
+    since = _long_ago(world, end, LONGEST_WAIT)
+    for pod in world.listed("Pod", end):
+        before = world.get("Pod", f.key(pod), since)
+        if before is None or not f.same(before, pod) or f.finished(pod):
+            continue
+        if not f.healthy(pod) and not f.healthy(before):
+            message = f"pod {f.key(pod)} does not run and did not {LONGEST_WAIT:g} s ago"
+            yield Violation("Progress", end, world.times[end], message)
+
+
+# -- work that nobody does ---------------------------------------------------------------------------------------------
+
+
+def _idle(world: World, end: int) -> Iterator[Violation]:
+    """A node that has been empty all the time is gone by now, unless something speaks for it."""
+    if not _has_lasted(world, end, LONGEST_IDLE):
+        return
+    since = _long_ago(world, end, LONGEST_IDLE)
+    instants = world.instants(["Pod", "Node", "NodeClaim", "NodePool"], since, end)
+    for node in world.listed("Node", end):
+        if all(_removable(world, f.name(node), at) for at in instants):
+            message = f"node {f.name(node)} is empty and stays"
+            yield Violation("Progress", end, world.times[end], message)
+
+
+def _removable(world: World, name: str, at: int) -> bool:
+    node = world.get("Node", name, at)
+    pool = None if node is None else world.get("NodePool", f.pool_of(node), at)
+    if node is None or pool is None or not f.label(node, f.INITIALIZED) or f.condition(node, "Ready") != "True":
+        return False
+    if f.annotation(node, f.DO_NOT_DISRUPT) is not None or f.annotation(pool, "karpool.sh/paused") is not None:
+        return False
+    disruption = pool["spec"].get("disruption", {})
+    if any(str(budget.get("nodes")) in ("0", "0%") for budget in disruption.get("budgets", ())):
+        return False
+    if (f.seconds(str(disruption.get("consolidateAfter", "0s"))) or 0.0) > LONGEST_IDLE / 3:
+        return False
+    pods = f.on_node(world.listed("Pod", at), name)
+    return all(f.finished(pod) or f.of_daemon_set(pod) for pod in pods)

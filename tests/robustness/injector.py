@@ -1,0 +1,204 @@
+"""Puts the faults of a plan into a running story, and counts them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tests.robustness import fault_plan as faults
+from tests.robustness.fault_plan import Window
+from tests.robustness.recorder import WATCHED, HistoryRecorder
+
+from karpool.model.node import Node
+from karpool.virtual.changes import with_condition
+
+if TYPE_CHECKING:
+    from tests.robustness.replica import Replica
+
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+WARNING: Final = 60.0
+SILENCE: Final = 90.0
+"""How long a watch may be silent before it is read anew, in seconds."""
+DISCONNECTED: Final = 5.0
+_MOST_LATENCY: Final = 6.0
+_REFUSALS: Final = (faults.CONFLICT, faults.TOO_MANY, faults.INTERNAL)
+_ONLY_ONCE: Final = (faults.KILL_BEFORE, faults.KILL_AFTER)
+
+
+class FaultInjector:
+    """Asked about every request; everything else it does by itself when its time comes."""
+
+    def __init__(self, recorder: HistoryRecorder, windows: Sequence[Window], rng: random.Random) -> None:
+        self._recorder = recorder
+        self._cluster = recorder.cluster
+        self._queue = recorder.queue
+        self._rng = rng
+        self._windows = list(windows)
+        self._over = max((window.end for window in windows), default=0.0)
+        self._quota: dict[Window, int] = {}
+        self.replicas: list[Replica] = []
+
+    def start(self, replicas: list[Replica]) -> None:
+        self.replicas = replicas
+        for window in self._windows:
+            self._queue.at(window.start, partial(self._begin, window))
+
+    def _victim(self, window: Window) -> Replica:
+        return self.replicas[window.who % len(self.replicas)]
+
+    def _active(self, *kinds: str) -> list[Window]:
+        now = self._queue.time
+        if now >= self._over:
+            return []
+        return [window for window in self._windows if window.kind in kinds and window.start <= now < window.end]
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def latency(self, replica: Replica) -> float:
+        """How long the next request takes, in seconds."""
+        for window in self._active(faults.LATENCY):
+            if self._rng.random() < window.share:
+                seconds = self._rng.uniform(0.2, _MOST_LATENCY)
+                self._recorder.fault(faults.LATENCY, replica.identity, seconds)
+                return seconds
+        return 0.0
+
+    def trouble(self, replica: Replica, verb: str, kind: str) -> str:
+        """What happens to a request that arrives now; nothing if all is well."""
+        for window in self._active(*faults.OF_REQUESTS, faults.PARTITIONED):
+            if self._hits(window, replica, verb, kind) and self._rng.random() < window.share:
+                if window.kind in _ONLY_ONCE:
+                    self._windows.remove(window)
+                found = faults.BROKEN if window.kind == faults.PARTITIONED else window.kind
+                self._recorder.fault(found, replica.identity)
+                return found
+        return ""
+
+    def _hits(self, window: Window, replica: Replica, verb: str, kind: str) -> bool:
+        match window.kind:
+            case faults.LATENCY:
+                return False
+            case faults.PARTITIONED:
+                return self._victim(window) is replica
+            case faults.WEBHOOK:
+                return (verb, kind) == ("create", "NodeClaim")
+            case faults.QUOTA:
+                most = self._quota.setdefault(window, len(self._cluster.store.claims))
+                return (verb, kind) == ("create", "NodeClaim") and len(self._cluster.store.claims) >= most
+            case faults.CONFLICT:
+                return verb == "patch"
+            case _:
+                return True
+
+    def reaches_lease(self, replica: Replica) -> tuple[bool, bool]:
+        """Whether a request about the lease arrives, and whether its answer comes back."""
+        if self._queue.time >= self._over:
+            return True, True
+        for window in self._active(faults.PARTITIONED):
+            if self._victim(window) is replica:
+                return False, False
+        for window in self._active(*_REFUSALS):
+            if self._rng.random() < window.share:
+                return False, False
+        return True, not any(self._rng.random() < window.share for window in self._active(faults.LOST))
+
+    # -- watches and processes -----------------------------------------------------------------------------------
+
+    def _begin(self, window: Window) -> None:
+        replica, seconds = self._victim(window), window.end - window.start
+        match window.kind:
+            case faults.STALLED:
+                self._stall(replica, seconds)
+            case faults.CUT | faults.GONE:
+                self._cut(replica, seconds, gone=window.kind == faults.GONE)
+            case faults.PAUSED:
+                self._recorder.fault(window.kind, replica.identity, seconds)
+                replica.freeze(seconds)
+            case faults.PARTITIONED:
+                self._cut(replica, seconds, gone=False, kinds=tuple(WATCHED))
+            case faults.KILLED:
+                self._recorder.fault(window.kind, replica.identity)
+                replica.kill()
+            case faults.STEPPED_DOWN:
+                self._recorder.fault(window.kind, replica.identity)
+                replica.step_down()
+            case faults.ZONE:
+                self._lose_zone(seconds)
+            case faults.INTERRUPTED:
+                self._interrupt()
+            case faults.SHORTAGE:
+                self._recorder.fault(window.kind, seconds=seconds)
+            case _:
+                pass
+
+    def _kinds(self) -> tuple[str, ...]:
+        """All kinds, or some: every watch has a connection of its own, or shares one with the others."""
+        some = self._rng.sample(sorted(WATCHED), self._rng.randint(1, len(WATCHED)))
+        return tuple(WATCHED) if self._rng.random() < 0.3 else tuple(some)
+
+    def _stall(self, replica: Replica, seconds: float) -> None:
+        """Watches stay open and say nothing; what is silent for too long is read anew."""
+        kinds = self._kinds()
+        self._recorder.fault(faults.STALLED, replica.identity, min(seconds, SILENCE))
+        held = replica.watches.hold(kinds)
+
+        def release() -> None:
+            replica.watches.release(held)
+            if seconds > SILENCE:
+                replica.distrust(kinds)
+
+        self._queue.after(min(seconds, SILENCE), release)
+
+    def _cut(self, replica: Replica, seconds: float, *, gone: bool, kinds: tuple[str, ...] = ()) -> None:
+        """Watches end, and begin again later: from the version they had, or with a list."""
+        kinds = kinds or self._kinds()
+        self._recorder.fault(faults.GONE if gone else faults.CUT, replica.identity, seconds)
+        held = replica.watches.hold(kinds)
+        if seconds > DISCONNECTED:
+            self._queue.after(DISCONNECTED, replica.disconnect)
+
+        def release() -> None:
+            replica.watches.release(held)
+            if seconds > DISCONNECTED:
+                replica.reconnect(kinds, gone=gone)
+            elif gone and replica.runs:
+                for kind in kinds:
+                    replica.watches.list_again(kind)
+
+        self._queue.after(seconds, release)
+
+    # -- the cluster ---------------------------------------------------------------------------------------------
+
+    def _lose_zone(self, seconds: float) -> None:
+        """No node of a zone answers for a while, and their pods count as not ready."""
+        store = self._cluster.store
+        zones = sorted({node.metadata.labels.get(ZONE_LABEL, "") for node in store.nodes})
+        if not zones:
+            return
+        zone = self._rng.choice(zones)
+        self._recorder.fault(faults.ZONE, zone, seconds)
+        lost = [node.name for node in store.nodes if node.metadata.labels.get(ZONE_LABEL) == zone and node.ready]
+        for name in lost:
+            self._ready(name, "Unknown", "False")
+            self._queue.after(seconds, partial(self._ready, name, "True", "True"))
+
+    def _ready(self, name: str, node_status: str, pod_status: str) -> None:
+        store, now = self._cluster.store, self._queue.moment
+        node: Node | None = store.nodes.get(name)
+        if node is None or name not in self._cluster.cloud.instances:
+            return
+        store.nodes.put(with_condition(node, "Ready", node_status, now))
+        for pod in store.pods:
+            if pod.spec.node_name == name and pod.status.phase == "Running":
+                store.pods.put(with_condition(pod, "Ready", pod_status, now))
+
+    def _interrupt(self) -> None:
+        """The cloud takes an instance back after a short warning."""
+        cloud = self._cluster.cloud
+        names = sorted(name for name in cloud.instances if name in self._cluster.store.nodes)
+        if names:
+            name = self._rng.choice(names)
+            self._recorder.fault(faults.INTERRUPTED, name)
+            cloud._interrupt(name, cloud.instances[name], WARNING)

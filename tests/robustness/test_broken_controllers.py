@@ -1,0 +1,83 @@
+"""A controller that lost one of its brakes is found out by the history of some schedules."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.robustness.replica import Replica
+from tests.robustness.schedule import run_schedule
+from tests.tables import row, table
+
+from karpool.controller.disruption_controller import DisruptionController
+from karpool.disruption import pods
+from karpool.execution import commands, drain, termination
+from karpool.execution.actions import DeletePod
+from karpool.execution.reconcile_context import ReconcileContext
+from karpool.model.node import Node
+from karpool.model.pod import Pod
+
+Spoil = Callable[[pytest.MonkeyPatch], None]
+
+
+def _no_budgets(patch: pytest.MonkeyPatch) -> None:
+    start = Replica.start
+
+    def without(replica: Replica) -> None:
+        template = replica.recorder.cluster.controller
+        template.settings = replace(template.settings, ignore_budgets=True)
+        start(replica)
+
+    patch.setattr(Replica, "start", without)
+
+
+def _no_lease(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Replica, "may_write", lambda _: True)
+
+
+def _no_protection(patch: pytest.MonkeyPatch) -> None:
+    for module in (pods, commands, drain):
+        patch.setattr(module, "protected_until", lambda _: None)
+
+
+def _no_eviction_api(patch: pytest.MonkeyPatch) -> None:
+    def delete(context: ReconcileContext, node: Node, pod: Pod) -> None:
+        if pods.evictable(pod, context.now) and context.may_evict(pod):
+            context.do(DeletePod(pod.key, pod.metadata.uid, node.name, 1))
+
+    patch.setattr(drain, "_evict", delete)
+
+
+def _no_drain(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(termination, "_drained", lambda *_: True)
+
+
+def _no_rollback(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(commands, "roll_back", lambda *_: None)
+
+
+def _no_decisions_later(patch: pytest.MonkeyPatch) -> None:
+    decide = DisruptionController._decide
+
+    def tires(controller: DisruptionController) -> Any:
+        clock: Any = controller.clock
+        return () if clock.recorder.queue.time > 600 else decide(controller)
+
+    patch.setattr(DisruptionController, "_decide", tires)
+
+
+@table(
+    row("budgets", spoil=_no_budgets, rule="Budget", seed=2),
+    row("the lease", spoil=_no_lease, rule="Lease", seed=1),
+    row("do-not-disrupt", spoil=_no_protection, rule="DoNotDisrupt", seed=0),
+    row("the Eviction API", spoil=_no_eviction_api, rule="PodDisruptionBudget", seed=3),
+    row("drains", spoil=_no_drain, rule="PodLost", seed=0),
+    row("rollbacks", spoil=_no_rollback, rule="LeftOver", seed=23),
+    row("decisions after a while", spoil=_no_decisions_later, rule="Progress", seed=0),
+)
+def test_a_controller_without_it_is_found_out(
+    spoil: Spoil, rule: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sound one breaks no rule with these seeds: `test_schedules.py` runs them."""
+    spoil(monkeypatch)
+    assert rule in {violation.rule for violation in run_schedule(seed).violations}

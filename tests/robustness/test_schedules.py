@@ -1,0 +1,34 @@
+"""A few random schedules on virtual clusters; `make robustness` runs thousands."""
+
+from collections import Counter
+
+import pytest
+from tests.robustness.checker.check import check
+from tests.robustness.checker.records import decoded, encoded
+from tests.robustness.schedule import run_schedule
+
+SCHEDULES = 40
+"""`make test` runs 200 of them after these tests."""
+
+
+def test_no_rule_is_broken_whatever_the_faults() -> None:
+    injected: Counter[str] = Counter()
+    for seed in range(SCHEDULES):
+        outcome = run_schedule(seed)
+        injected += outcome.injected
+        if outcome.violations:
+            again = f"make robustness SEED={seed} COUNT=1"
+            pytest.fail(f"{again}\n" + "\n".join(map(str, outcome.violations)))
+    assert injected.total() > 10 * SCHEDULES
+    assert len(injected) > 15
+
+
+def test_a_seed_gives_the_same_history_every_time() -> None:
+    assert encoded(run_schedule(3).records) == encoded(run_schedule(3).records)
+
+
+def test_a_history_that_was_written_and_read_is_judged_alike() -> None:
+    outcome = run_schedule(5)
+    again = decoded(encoded(outcome.records))
+    assert encoded(again) == encoded(outcome.records)
+    assert check(again) == outcome.violations
