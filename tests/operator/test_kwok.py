@@ -1,6 +1,9 @@
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -10,9 +13,14 @@ from tests.kube.scripted_server import Answer, ScriptedServer, raw_object, refus
 from karpool.catalog.sources import open_catalog
 from karpool.controller.store import ClusterStore
 from karpool.kube.client import Client
+from karpool.kube.credentials import FixedCredentials
 from karpool.kube.store import Store, Versions
+from karpool.kube.target import Target
+from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
-from karpool.operator.providers.kwok import Kwok, KwokNodeClass
+from karpool.operator.providers import kwok as kwok_module
+from karpool.operator.providers.kwok import SHORTAGES, Kwok, KwokNodeClass
+from karpool.operator.providers.protocol import InsufficientCapacityError
 from karpool.wire.objects import Metadata, encode_value
 
 
@@ -31,10 +39,15 @@ def made_of(*answers: Answer) -> list[str]:
     return asyncio.run(story())
 
 
-def _kwok(client: Client, claim: NodeClaim) -> Kwok:
+def _kwok(client: Client, claim: NodeClaim, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Kwok:
     classes: Store[KwokNodeClass] = Store(Versions())
-    classes.put(KwokNodeClass(metadata=Metadata(name=claim.spec.node_class_ref.name)))
-    return Kwok(client, ClusterStore(), classes, open_catalog("kwok"), lambda: datetime.now(UTC))
+    classes.put(_node_class(claim, ""))
+    return Kwok(client, ClusterStore(), classes, open_catalog("kwok"), clock)
+
+
+def _node_class(claim: NodeClaim, shortages: str) -> KwokNodeClass:
+    annotations = {SHORTAGES: shortages} if shortages else {}
+    return KwokNodeClass(metadata=Metadata(name=claim.spec.node_class_ref.name, annotations=annotations))
 
 
 def _claim(**status: str) -> Answer:
@@ -59,3 +72,55 @@ MADE = says(raw_object("c1"), status=201)
 )
 def test_a_node_comes_whatever_the_server_answers_first(answers: tuple[Answer, ...], requests: list[str]) -> None:
     assert made_of(*answers) == requests
+
+
+def test_a_node_comes_after_an_error_that_nobody_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    mistakes = [ValueError("a bug"), KeyError("another")]
+    make = kwok_module.starting_node
+
+    def mistaken(*arguments: Any, **named: Any) -> Node:
+        if mistakes:
+            raise mistakes.pop()
+        return make(*arguments, **named)
+
+    monkeypatch.setattr(kwok_module, "starting_node", mistaken)
+    assert made_of(LAUNCHED, LAUNCHED, LAUNCHED, MADE) == ["GET c1", "GET c1", "GET c1", "POST nodes"]
+
+
+class Interrupted(datetime):
+    """A moment at which another thread is at work: something happens whenever it is compared."""
+
+    meanwhile: ClassVar[Callable[[], object]] = lambda: None
+
+    def __gt__(self, other: Any) -> bool:
+        Interrupted.meanwhile()
+        return super().__gt__(other)
+
+    def __add__(self, other: Any) -> "Interrupted":
+        return Interrupted.fromtimestamp((datetime.fromtimestamp(self.timestamp(), UTC) + other).timestamp(), UTC)
+
+
+def test_the_catalogue_can_be_read_while_another_thread_notes_shortages(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = node_claim("c1")
+
+    def fail_to_launch(shortages: str) -> None:
+        """Launch in another thread, where these offerings are short; none is left that the claim takes."""
+        kwok._classes.put(_node_class(claim, shortages))
+        thread = Thread(target=lambda: asyncio.run(refused()))
+        thread.start()
+        thread.join()
+
+    async def refused() -> None:
+        with suppress(InsufficientCapacityError, AttributeError):
+            await kwok.launch(claim)
+
+    def interrupt() -> None:
+        monkeypatch.setattr(Interrupted, "meanwhile", lambda: None)
+        fail_to_launch("*")
+
+    kwok = _kwok(Client(Target(server="", credentials=FixedCredentials())), claim, lambda: Interrupted.now(UTC))
+    fail_to_launch("*/*/spot")
+    before = len(kwok._short)
+    monkeypatch.setattr(Interrupted, "meanwhile", interrupt)
+    assert kwok.catalog is not None
+    assert len(kwok._short) > before > 0

@@ -219,6 +219,10 @@ class Metrics(ProcessMetrics):
         if verb == "evict":
             self._count("pods_eviction_requests_total", str(code))
 
+    def unexpected_error(self, where: str) -> None:
+        """An error that nobody declared: work goes on, but somebody should look."""
+        self._count("unexpected_errors_total", where)
+
     def journal_failed(self) -> None:
         self._count("journal_failures_total")
 

@@ -45,6 +45,9 @@ COUNTERS: Final = {
     "watch_restarts_total": Series("Watches that were cut or refused, and started again.", ("resource",)),
     "events_total": Series("Kubernetes Events: sent, repeated, dropped (too many) or failed.", ("result",)),
     "leader_transitions_total": Series("How often this process started or stopped leading."),
+    "unexpected_errors_total": Series(
+        "Errors that nobody declared, of a provider or of Karpool, by where.", ("where",)
+    ),
     "journal_failures_total": Series("Lines of the decision journal that could not be written."),
 }
 

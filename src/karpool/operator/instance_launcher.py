@@ -1,7 +1,11 @@
-"""Launches and terminates instances: each claim in its own task, so that a stuck one delays no other."""
+"""Launches and terminates instances: each claim in its own task, so that a stuck one delays no other.
+
+A provider may fail in ways that it does not declare. Such an error is logged with its trace, counted, and retried with
+back-off like any other; it ends neither the task nor the process.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,6 +26,8 @@ GC_INTERVAL: Final = 120.0
 """How often to look for instances without a claim, and claims without an instance, in seconds."""
 _GC_MINIMUM_AGE: Final = timedelta(seconds=30)
 Alive = Callable[[], bool]
+OnUnexpected = Callable[[str], None]
+"""Gets where an error happened that nobody declared."""
 
 
 class InstanceLauncher:
@@ -34,6 +40,8 @@ class InstanceLauncher:
         clock: Callable[[], datetime],
         alive: Alive,
         record: Callable[[a.RecordEvent], None],
+        on_unexpected: OnUnexpected = lambda _where: None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._instances = instances
         self._store = store
@@ -41,6 +49,8 @@ class InstanceLauncher:
         self._clock = clock
         self._alive = alive
         self._record = record
+        self._on_unexpected = on_unexpected
+        self._sleep = sleep
         self._slots = asyncio.Semaphore(CONCURRENT_LAUNCHES)
         self._launching: dict[str, asyncio.Task[None]] = {}
         self._done: set[str] = set()
@@ -64,7 +74,7 @@ class InstanceLauncher:
         uid, backoff = claim.metadata.uid, Backoff(first=1.0, most=60.0)
         try:
             while not await self._attempt(claim):
-                await asyncio.sleep(backoff.next())
+                await self._sleep(backoff.next())
                 current = self._store.claims.get(claim.name)
                 if current is None or current.metadata.uid != uid or not _needs_launch(current):
                     return
@@ -78,14 +88,22 @@ class InstanceLauncher:
         if not self._alive():
             return False
         try:
+            return await self._ended(claim)
+        except (LaunchError, ApiError) as error:
+            message = str(error)
+        except Exception as error:  # noqa: BLE001
+            self._unexpected("launch", claim)
+            message = f"the provider failed: {type(error).__name__}: {error}"
+        await self._write_failure(claim, message)
+        return False
+
+    async def _ended(self, claim: NodeClaim) -> bool:
+        try:
             async with self._slots:
                 launched = await self._instances.launch(claim)
             await self._write_status(claim, launched)
         except InsufficientCapacityError as error:
             return await self._give_up(claim, str(error))
-        except (LaunchError, ApiError) as error:
-            await self._write_failure(claim, str(error))
-            return False
         return True
 
     async def _write_status(self, claim: NodeClaim, launched: LaunchedInstance) -> None:
@@ -108,6 +126,8 @@ class InstanceLauncher:
             await self._writer.edit([a.SetClaimCondition(claim.name, LAUNCHED, "Unknown", "LaunchFailed", message)])
         except ApiError as error:
             _log.warning("launch failure not written", claim=claim.name, error=str(error))
+        except Exception:  # noqa: BLE001
+            self._unexpected("launch", claim)
 
     async def _give_up(self, claim: NodeClaim, message: str) -> bool:
         self._record(a.RecordEvent("NodeClaim", claim.name, "InsufficientCapacityError", message, "Warning"))
@@ -129,14 +149,34 @@ class InstanceLauncher:
             self._terminating[action.uid] = asyncio.create_task(self._terminate(claim))
 
     async def _terminate(self, claim: NodeClaim) -> None:
+        uid, backoff = claim.metadata.uid, Backoff(first=1.0, most=60.0)
+        try:
+            while self._alive() and not await self._attempt_termination(claim):
+                await self._sleep(backoff.next())
+                current = self._store.claims.get(claim.name)
+                if current is None or current.metadata.uid != uid:
+                    return
+        finally:
+            self._terminating.pop(uid, None)
+
+    async def _attempt_termination(self, claim: NodeClaim) -> bool:
+        """Whether the provider answered, and its answer is written; who still waits for the instance asks again."""
         try:
             gone = await self._instances.terminate(claim)
             reason = TERMINATED if gone else TERMINATING
             await self._writer.edit([a.SetClaimCondition(claim.name, INSTANCE_TERMINATING, "True", reason)])
         except (LaunchError, ApiError) as error:
             _log.warning("instance termination failed; retrying", claim=claim.name, error=str(error))
-        finally:
-            self._terminating.pop(claim.metadata.uid, None)
+            return False
+        except Exception:  # noqa: BLE001
+            self._unexpected("terminate", claim)
+            return False
+        return True
+
+    def _unexpected(self, where: str, claim: NodeClaim) -> None:
+        """Log and count the error that is being handled."""
+        _log.exception("provider failed; retrying", call=where, claim=claim.name)
+        self._on_unexpected(where)
 
     async def collect_garbage(self) -> None:
         """Terminate instances without a claim, and write into claims without an instance that it is gone."""
@@ -144,10 +184,20 @@ class InstanceLauncher:
         for provider_id, name in existing.items():
             if name not in self._store.claims and not await self._writer.has_claim(name):
                 _log.info("terminating an instance without a claim", provider_id=provider_id)
-                await self._instances.terminate_orphan(provider_id)
+                await self._terminate_orphan(provider_id)
         for claim in self._store.claims.listed():
             if claim.status.provider_id not in existing and self._was_registered(claim):
                 await self._writer.edit([a.SetClaimCondition(claim.name, INSTANCE_TERMINATING, "True", TERMINATED)])
+
+    async def _terminate_orphan(self, provider_id: str) -> None:
+        """Terminate an instance; one that cannot be terminated keeps no other, and is found again the next time."""
+        try:
+            await self._instances.terminate_orphan(provider_id)
+        except (LaunchError, ApiError) as error:
+            _log.warning("instance termination failed; retrying", provider_id=provider_id, error=str(error))
+        except Exception:  # noqa: BLE001
+            _log.exception("provider failed; retrying", call="terminate_orphan", provider_id=provider_id)
+            self._on_unexpected("terminate_orphan")
 
     def _was_registered(self, claim: NodeClaim) -> bool:
         created = claim.metadata.creation_timestamp

@@ -40,6 +40,7 @@ class Loop:
         caches_current: Callable[[], bool],
         on_iteration: Callable[[], None],
         on_stop: Callable[[], None],
+        on_unexpected: Callable[[], None] = lambda: None,
     ) -> None:
         """`term` counts how often this process became leader; `on_iteration` is called while it leads."""
         self._queue = queue
@@ -52,6 +53,7 @@ class Loop:
         self._caches_current = caches_current
         self._on_iteration = on_iteration
         self._on_stop = on_stop
+        self._on_unexpected = on_unexpected
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
         self._retry = FIRST_RETRY
         self._retries_at = 0.0
@@ -150,6 +152,7 @@ class Loop:
         except Exception:  # noqa: BLE001
             # A bug must not stop drains for good; all progress is on the objects.
             _log.exception("controller failed; restarting", again_in_seconds=_RESTART_DELAY)
+            self._on_unexpected()
             self._controller.cluster_state.stale = True
             self._stopped_because = "it failed unexpectedly"
             self._stop()

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
 import structlog
 
@@ -18,7 +17,6 @@ from karpool.execution.actions import RecordEvent
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
 from karpool.kube.election import ApiLeaseLock, LeaderElector, new_identity
-from karpool.kube.errors import ApiError
 from karpool.kube.resources import Unreadable
 from karpool.kube.server_time import ServerTime
 from karpool.kube.target import Target
@@ -47,12 +45,11 @@ from karpool.operator.providers.protocol import ProviderContext
 from karpool.operator.settings import RunSettings
 from karpool.operator.side_work import SideWork
 from karpool.operator.task_queue import TaskQueue
+from karpool.operator.upkeep import Upkeep
 from karpool.optimization.warmup import warm_up
 from karpool.provisioning.inflight import as_launched
 
 _log = structlog.get_logger()
-UPKEEP_INTERVAL: Final = 5.0
-"""How often pool statuses and gauges are updated, in seconds."""
 Record = Callable[[RecordEvent], None]
 
 
@@ -182,13 +179,14 @@ class Operator:
             leading=lambda: self.leading,
             term=lambda: 0 if self._elector is None else self._elector.term,
             caches_current=lambda: not self.caches.stale(),
+            on_unexpected=lambda: self.metrics.unexpected_error("decisions"),
             on_iteration=launcher.launch_pending if launcher is not None else lambda: None,
             on_stop=launcher.stop if launcher is not None else lambda: None,
         )
         loop = self.loop
 
         async def work() -> None:
-            async with background(self._upkeep(launcher)):
+            async with background(self._upkeep(launcher).run()):
                 await loop.run(stop)
 
         async with background(recorder.run()):
@@ -221,6 +219,7 @@ class Operator:
             clock=lambda: self._now.earliest,
             alive=lambda: self.leading,
             record=record,
+            on_unexpected=self.metrics.unexpected_error,
         )
 
     @staticmethod
@@ -261,23 +260,25 @@ class Operator:
         controller.observers += [reporter, *self._observers]
         return controller
 
-    async def _upkeep(self, launcher: InstanceLauncher | None) -> None:
+    def _upkeep(self, launcher: InstanceLauncher | None) -> Upkeep:
         collected = time.monotonic()
-        while True:
-            try:
-                self._update_gauges()
-                if self._may_write() and self.provider.duties.manages_lifecycle:
-                    await self._pools.reconcile()
-                if launcher is None or self.controller is None or not self.controller.running:
-                    collected = time.monotonic()
-                elif time.monotonic() - collected > GC_INTERVAL:
-                    collected = time.monotonic()
-                    await launcher.collect_garbage()
-            except ApiError as error:
-                _log.warning("upkeep failed; retrying", error=str(error))
-            await asyncio.sleep(UPKEEP_INTERVAL)
 
-    def _update_gauges(self) -> None:
+        async def pool_status() -> None:
+            if self._may_write() and self.provider.duties.manages_lifecycle:
+                await self._pools.reconcile()
+
+        async def garbage_collection() -> None:
+            nonlocal collected
+            if launcher is None or self.controller is None or not self.controller.running:
+                collected = time.monotonic()
+            elif time.monotonic() - collected > GC_INTERVAL:
+                collected = time.monotonic()
+                await launcher.collect_garbage()
+
+        parts = {"gauges": self._update_gauges, "pool-status": pool_status, "garbage-collection": garbage_collection}
+        return Upkeep(parts, on_unexpected=self.metrics.unexpected_error)
+
+    async def _update_gauges(self) -> None:
         self.metrics.cluster(len(self.caches.store.nodes), synced=not self.caches.unsynced())
         catalog, annotated = self.provider.catalog_source.catalog, self.provider.annotated_budgets
         self.metrics.pools(self._pool_statistics.samples(catalog, self._now(), annotated_budgets=annotated))

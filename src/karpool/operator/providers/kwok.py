@@ -102,7 +102,7 @@ class Kwok:
         self._classes = classes
         self._all = catalog
         self._clock = clock
-        self._short: dict[OfferingKey, datetime] = {}
+        self._short: Mapping[OfferingKey, datetime] = {}
         self._obtainable: tuple[frozenset[OfferingKey], Catalog] = (frozenset(), catalog)
         self._registering: dict[str, asyncio.Task[None]] = {}
         self._terminating: dict[str, float] = {}
@@ -129,7 +129,7 @@ class Kwok:
         def is_short(entry: InstanceType, offering: Offering) -> bool:
             key = offering_key(entry, offering)
             if node_class.is_short(key):
-                self._short[key] = self._clock() + SHORTAGE_MEMORY
+                self._remember_shortage(key)
                 return True
             return False
 
@@ -141,6 +141,12 @@ class Kwok:
         if claim.name not in self._registering:
             self._registering[claim.name] = asyncio.create_task(self._register(claim, entry, labels, node_class))
         return LaunchedInstance(PROVIDER + claim.name, labels, entry.capacity, entry.allocatable)
+
+    def _remember_shortage(self, key: OfferingKey) -> None:
+        """Remember a shortage in a new mapping: another thread may be reading the last one."""
+        now = self._clock()
+        lasting = {other: until for other, until in self._short.items() if until > now}
+        self._short = {**lasting, key: now + SHORTAGE_MEMORY}
 
     def _fail_sometimes(self, claim: NodeClaim, ratio: float) -> None:
         """Fail as often as the class asks for, the same claim at the same attempts each time."""
@@ -186,6 +192,10 @@ class Kwok:
             return error.already_exists
         except ApiError as error:
             _log.warning("node creation failed; retrying", claim=claim.name, error=str(error))
+            return False
+        except Exception:  # noqa: BLE001
+            # Nobody waits for this task, so nobody else would see the error.
+            _log.exception("node creation failed; retrying", claim=claim.name)
             return False
         return True
 

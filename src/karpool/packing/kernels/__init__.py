@@ -3,20 +3,27 @@
 Numba caches what it compiles on disk, but compares only the file of the function that is called. The cache is therefore
 a folder for each package of kernels, named after a hash of the package and of every module of Karpool that it imports
 from: a change in any of them compiles all of its kernels again. The folder may be copied, and may be read-only, as in
-an image.
+an image. What is in it are pickles, which can do anything when they are loaded: a folder that others can write is
+neither read nor written, and the kernels are compiled in memory.
 """
 
 import ast
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+from karpool.wire.ownership import distrusted
+from karpool.wire.problems import one_line
+
+_log = logging.getLogger(__name__)
 
 
 def cache_key(root: Path, package: str = __name__) -> str:
@@ -56,6 +63,25 @@ def folder_of(package: str) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "karpool" / name
 
 
+def _is_trusted(folder: Path) -> bool:
+    """Whether a folder may be used; one that is not there yet is looked at again when it is."""
+    return _is_found_trusted(folder) if folder.exists() else distrusted(folder) is None
+
+
+@cache
+def _is_found_trusted(folder: Path) -> bool:
+    """Whether a folder that is there may be used; says why not, once."""
+    problem = distrusted(folder)
+    if problem is not None:
+        _log.warning(
+            "the compiled kernels in %s are not used, because %s; they are compiled in memory at every start,"
+            " which takes about half a minute; remove that folder, or let nobody else write it",
+            folder,
+            one_line(problem),
+        )
+    return problem is None
+
+
 class _Locator:
     """Where one kernel is cached; it is as fresh as the folder."""
 
@@ -77,7 +103,8 @@ class _Locator:
         return str(self._line)
 
     def ensure_cache_path(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        with _writable_by_nobody_else():
+            self._folder.mkdir(parents=True, exist_ok=True)
 
 
 class _Located(CompileResultCacheImpl):
@@ -87,10 +114,28 @@ class _Located(CompileResultCacheImpl):
 class _DiskCache(FunctionCache):
     _impl_class = _Located
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled before, if nobody else can have written it."""
+        if not _is_trusted(Path(self.cache_path)):
+            return None
+        return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write what was compiled, unless the folder is read-only."""
-        with suppress(OSError):
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        """Write what was compiled, unless the folder is read-only or not ours."""
+        if _is_trusted(Path(self.cache_path)):
+            with suppress(OSError), _writable_by_nobody_else():
+                super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _writable_by_nobody_else() -> Iterator[None]:
+    """Files that are made meanwhile, by any thread, are written by this user only, whatever the process is set to."""
+    before = os.umask(0o077)
+    os.umask(before | 0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def compiled(function: Any) -> Any:

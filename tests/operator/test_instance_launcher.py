@@ -1,0 +1,160 @@
+"""Launches and terminations: whatever a provider raises is seen, counted and tried again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+from tests.factories.nodes import node_claim
+from tests.kube.scripted_server import QUICK, ScriptedServer, refuses, says
+
+from karpool.controller.store import ClusterStore
+from karpool.execution.actions import TerminateInstance
+from karpool.kube.cache import CacheFeed, ChangeQueue
+from karpool.live.writer import CacheFeeds, Writer
+from karpool.model.nodepool import NodeClaim
+from karpool.operator.instance_launcher import InstanceLauncher
+from karpool.operator.providers.protocol import LaunchedInstance, LaunchError
+from karpool.wire.objects import encode_value
+
+CLAIM = node_claim("c1", launched=False)
+MISTAKES = [KeyError("zone"), TimeoutError(), OSError("no route"), RuntimeError("a bug")]
+
+
+@dataclass
+class MistakenProvider:
+    """A provider that raises what it is given before it works."""
+
+    errors: list[Exception]
+    calls: list[str] = field(default_factory=list)
+
+    async def _do(self, call: str) -> None:
+        self.calls.append(call)
+        if self.errors:
+            raise self.errors.pop(0)
+
+    async def launch(self, claim: NodeClaim) -> LaunchedInstance:
+        await self._do("launch")
+        return LaunchedInstance(f"test://{claim.name}", {}, {}, {})
+
+    async def terminate(self, claim: NodeClaim) -> bool:
+        await self._do(f"terminate {claim.name}")
+        return True
+
+    async def list(self) -> Mapping[str, str]:
+        return {"test://lost-1": "lost-1", "test://lost-2": "lost-2"}
+
+    async def terminate_orphan(self, provider_id: str) -> None:
+        await self._do(f"terminate {provider_id}")
+
+
+@dataclass
+class Stage:
+    """A launcher on a server that has one claim, and what became of it."""
+
+    launcher: InstanceLauncher
+    server: ScriptedServer
+    provider: MistakenProvider
+    unexpected: list[str]
+    waits: list[float]
+
+    @property
+    def written(self) -> list[dict[str, Any]]:
+        return [request.body["status"] for request in self.server.requests if request.method == "PATCH"]
+
+
+def played(provider: MistakenProvider, act: Callable[[Stage], Awaitable[None]]) -> tuple[Stage, list[Any]]:
+    """What a launcher does with a provider, and its log."""
+
+    async def story() -> Stage:
+        store = ClusterStore()
+        store.claims.put(CLAIM)
+        claim = msgspec.to_builtins(CLAIM, enc_hook=encode_value)
+        claim["metadata"]["resourceVersion"] = "1"
+        answer = says(claim)
+        unexpected: list[str] = []
+        waits: list[float] = []
+
+        async def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            await asyncio.sleep(0)
+
+        async with ScriptedServer(answer) as server, server.client(timeouts=QUICK) as client:
+            feeds = CacheFeeds({"NodeClaim": CacheFeed(store.claims, ChangeQueue())})
+            launcher = InstanceLauncher(
+                provider,
+                store,
+                Writer(client, feeds, lambda: datetime.now(UTC)),
+                clock=lambda: datetime.now(UTC),
+                alive=lambda: True,
+                record=lambda _event: None,
+                on_unexpected=unexpected.append,
+                sleep=sleep,
+            )
+            stage = Stage(launcher, server, provider, unexpected, waits)
+            async with asyncio.timeout(10):
+                await act(stage)
+        return stage
+
+    with capture_logs() as logs:
+        stage = asyncio.run(story())
+    return stage, [line for line in logs if line["event"] == "provider failed; retrying"]
+
+
+async def settled(stage: Stage) -> None:
+    """Wait until nothing is being launched or terminated any more."""
+    while stage.launcher._launching or stage.launcher._terminating:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+def test_a_launch_goes_on_after_any_error_with_back_off_and_says_on_the_claim_what_it_was() -> None:
+    async def act(stage: Stage) -> None:
+        stage.launcher.launch_pending()
+        await settled(stage)
+
+    stage, logged = played(MistakenProvider(list(MISTAKES)), act)
+    assert stage.provider.calls == ["launch"] * (len(MISTAKES) + 1)
+    assert stage.unexpected == ["launch"] * len(MISTAKES)
+    assert [line["claim"] for line in logged] == ["c1"] * len(MISTAKES)
+    assert all(line["exc_info"] for line in logged), "with its trace"
+    assert "the provider failed: KeyError: 'zone'" in str(stage.written[0])
+    assert stage.written[-1]["providerID"] == "test://c1"
+    assert len(stage.waits) == len(MISTAKES)
+    assert min(stage.waits[2:]) > 1.9, "each wait is longer than the last"
+
+
+def test_a_termination_goes_on_after_any_error_with_back_off_however_often_it_is_asked_for() -> None:
+    async def act(stage: Stage) -> None:
+        for _ in range(3):
+            stage.launcher.terminate(TerminateInstance("c1", CLAIM.metadata.uid))
+        await settled(stage)
+
+    stage, logged = played(MistakenProvider(list(MISTAKES)), act)
+    assert stage.provider.calls == ["terminate c1"] * (len(MISTAKES) + 1)
+    assert stage.unexpected == ["terminate"] * len(MISTAKES)
+    assert len(logged) == len(stage.waits) == len(MISTAKES)
+
+
+def test_errors_that_a_provider_declares_are_no_surprise() -> None:
+    async def act(stage: Stage) -> None:
+        stage.launcher.launch_pending()
+        await settled(stage)
+
+    stage, logged = played(MistakenProvider([LaunchError("quota")]), act)
+    assert (stage.unexpected, logged) == ([], [])
+    assert "quota" in str(stage.written[0])
+
+
+@pytest.mark.parametrize("error", [*MISTAKES, LaunchError("busy")], ids=lambda error: type(error).__name__)
+def test_an_instance_that_cannot_be_terminated_keeps_no_other(error: Exception) -> None:
+    async def act(stage: Stage) -> None:
+        stage.server.answers[:] = [refuses(404, "NotFound")]
+        await stage.launcher.collect_garbage()
+
+    stage, _ = played(MistakenProvider([error]), act)
+    assert stage.provider.calls == ["terminate test://lost-1", "terminate test://lost-2"]
+    assert stage.unexpected == ([] if isinstance(error, LaunchError) else ["terminate_orphan"])
