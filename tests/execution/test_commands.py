@@ -25,6 +25,7 @@ from karpool.execution.settings import ExecutionSettings
 from karpool.execution.start import NotStartedError, destinations
 from karpool.execution.state import ExecutionState, nominate, nominated
 from karpool.execution.tickets import COMMAND, REPLACES, nodes_in_commands, ticket_of
+from karpool.model.labels import FAILED_COMMAND
 from karpool.model.objects import Objects
 from karpool.wire.objects import Condition
 
@@ -228,6 +229,7 @@ def test_a_missing_replacement_is_waited_for_a_moment_and_then_given_up() -> Non
     world.pass_time(START + 5 * SECOND)
     _, actions = advanced(world.objects(), state, world.now)
     assert kinds(actions) == [
+        *["Annotate"] * 2,
         *["RemoveTaint", "ClearClaimCondition"] * 2,
         *["Annotate"] * 2,
     ]
@@ -239,10 +241,14 @@ def test_a_roll_back_deletes_the_replacement_before_it_forgets_the_command() -> 
     world, _ = started(replace_command, launches=False)
     name = replacement_of(world)
     world.pass_time(START + timedelta(minutes=11))
-    delete, *told = reconcile(world)
+    *remember, delete, told, told_too = reconcile(world)
+    assert [(action.name, action.key) for action in remember if isinstance(action, Annotate)] == [
+        ("a", FAILED_COMMAND),
+        ("b", FAILED_COMMAND),
+    ]
     assert delete == DeleteClaim(name, f"claim-{name}")
-    assert events(tuple(told)) == [("a", "DisruptionRolledBack"), ("b", "DisruptionRolledBack")]
-    assert kinds(reconcile(world)) == ["DeleteClaim"]
+    assert events((told, told_too)) == [("a", "DisruptionRolledBack"), ("b", "DisruptionRolledBack")]
+    assert kinds(reconcile(world)) == ["Annotate", "Annotate", "DeleteClaim"]
     world.execute(reconcile(world))
     assert kinds(reconcile(world))[:1] == ["RemoveTaint"]
 
@@ -275,7 +281,11 @@ def test_a_pod_that_slipped_in_takes_the_command_back() -> None:
     world, _ = started(delete_command)
     world.pods["default/late-1"] = pod("late-1", node="a", created=START + SECOND)
     world.pass_time(START + 2 * SECOND)
-    assert kinds(reconcile(world)) == [*["RemoveTaint", "ClearClaimCondition"] * 2, *["Annotate"] * 2]
+    assert kinds(reconcile(world)) == [
+        *["Annotate"] * 2,
+        *["RemoveTaint", "ClearClaimCondition"] * 2,
+        *["Annotate"] * 2,
+    ]
 
 
 def test_after_the_point_of_no_return_nothing_takes_a_command_back() -> None:

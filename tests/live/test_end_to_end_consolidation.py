@@ -10,7 +10,7 @@ from tests.live.control_plane import ControlPlane
 from tests.live.invariants import RuleMonitor, wait_until_settled
 from tests.live.trial import SETTINGS, Trial, budget, deployment, journal, machines, play, pool, with_journal
 
-from karpool.disruption.settings import GLOBAL, DisruptionSettings
+from karpool.disruption.settings import GLOBAL
 from karpool.model.labels import INSTANCE_TYPE
 
 SMALL = {"spec": {"requirements": machines("c-2x")}}
@@ -95,7 +95,7 @@ def test_a_node_is_replaced_by_two_that_are_cheaper_together(running_cluster: Co
         (begun,) = journal(tmp_path / "journal", "Begun")
         assert begun["savingsPerHour"] > 0
 
-    searched = replace(SETTINGS, decisions=DisruptionSettings(search=GLOBAL, eviction_price=0.0))
+    searched = replace(SETTINGS, decisions=replace(SETTINGS.decisions, search=GLOBAL, eviction_price=0.0))
     play(running_cluster, scenario, with_journal(tmp_path / "journal", searched))
 
 

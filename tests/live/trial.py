@@ -15,6 +15,8 @@ from tests.live.control_plane import ControlPlane
 
 from karpool.catalog.sources import open_catalog
 from karpool.controller.ports import Intervals
+from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.settings import ExecutionSettings
 from karpool.kube.api_objects import Event
 from karpool.kube.client import Client
@@ -38,6 +40,7 @@ QUICK = Intervals(poll=0.3, patience=0.3, refresh=1.0, validation=0.5, batch_idl
 QUICK_LEASE = LeaseSettings(times=LeaseTimes(duration=3.0, renew_deadline=2.0, retry_period=0.3))
 SETTINGS = RunSettings(
     provider="kwok",
+    decisions=DisruptionSettings(brakes=BrakeSettings(after_failure=timedelta(seconds=1))),
     intervals=QUICK,
     execution=ExecutionSettings(
         nomination=timedelta(seconds=1), shortest_drain=timedelta(seconds=0.5), instance_retry=timedelta(seconds=0.5)

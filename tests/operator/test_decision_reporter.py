@@ -16,12 +16,15 @@ from tests.disruption.test_several_new_nodes import SIZES
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.store import ClusterStore
+from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.brakes.stop import Stop, Stops
 from karpool.disruption.command import Cause, Command, Method, Replacement
 from karpool.disruption.context import Policies
 from karpool.disruption.decide import Decision, decide
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import RecordEvent
+from karpool.execution.state import RolledBack
+from karpool.execution.tickets import Ticket
 from karpool.model.requirements import Requirements
 from karpool.observability.metrics import Metrics
 from karpool.operator.bound_meter import BoundMeter, Work, in_a_thread
@@ -209,3 +212,27 @@ def test_a_brake_on_everything_is_an_event_of_every_pool() -> None:
     events = [(event.name, event.message) for event in reported.events if event.reason == "ClusterUnhealthy"]
     assert events == [("a", "Cluster: 4 of 8 nodes are not ready"), ("b", "Cluster: 4 of 8 nodes are not ready")]
     assert reported.value("brakes", brake="ClusterUnhealthy", nodepool="") == 1
+
+
+def _failed(number: int) -> RolledBack:
+    method, cause = "SingleNodeConsolidation", "Underutilized"
+    ticket = Ticket(f"c{number}", NOW, method, cause, nodes=("a",), replacements=("r",))
+    refused = FailedCommand(command=ticket.id, cause="ReplacementRefused", at=NOW, message="quota", tries=number)
+    return RolledBack(ticket, refused)
+
+
+def test_every_failed_command_is_counted_logged_and_journalled_and_none_twice(tmp_path: Path) -> None:
+    reported = Reported(tmp_path / "journal")
+    with capture_logs() as logs:
+        for number in (1, 1, 2, 3, 3):
+            reported.now += timedelta(seconds=26)
+            reported.reporter.command_failed(_failed(number))
+    labels = {"decision": "replace", "reason": "underutilized", "consolidation_type": "single"}
+    assert reported.value("voluntary_disruption_queue_failures_total", **labels) == 3
+    lines = [json.loads(line) for line in (tmp_path / "journal").read_text().splitlines()]
+    assert [(line["id"], line["cause"], line["inARow"]) for line in lines] == [
+        ("c1", "ReplacementRefused", 1),
+        ("c2", "ReplacementRefused", 2),
+        ("c3", "ReplacementRefused", 3),
+    ]
+    assert [entry["why"] for entry in logs] == ["quota"] * 3

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
 from karpool.execution.tickets import Ticket, command_id
 from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
@@ -40,7 +41,9 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def rolled_back(message: str = "", at: datetime = NOW) -> RolledBackRecord:
-    return RolledBackRecord(time=at, id="x", method="Drift", reason="Drifted", nodes=("a",), message=message)
+    return RolledBackRecord(
+        time=at, id="x", method="Drift", reason="Drifted", nodes=("a",), cause="TimedOut", message=message, in_a_row=1
+    )
 
 
 def test_each_of_several_replacements_has_a_name_that_moves_point_to(tmp_path: Path) -> None:
@@ -137,11 +140,12 @@ def test_what_becomes_of_a_command_is_told(tmp_path: Path) -> None:
     ticket = Ticket("x", NOW, "Drift", "Drifted", ("a",))
     journal.started(NOW, REPLACE)
     journal.dropped(NOW, DELETE, DEAR)
-    journal.rolled_back(NOW, ticket, "a replacement never registered")
+    failed = FailedCommand(command="x", cause="ReplacementGone", at=NOW, message="never registered", tries=2)
+    journal.rolled_back(NOW, ticket, failed)
     started, dropped, back = lines(path)
     assert (started["kind"], started["id"], started["nodes"]) == ("Begun", command_id(REPLACE, NOW), ["a"])
     assert (dropped["kind"], dropped["nodes"], dropped["reasons"][0]["code"]) == ("Dropped", ["d", "e"], "NotCheaper")
-    assert (back["kind"], back["id"], back["message"]) == ("RolledBack", "x", "a replacement never registered")
+    assert (back["kind"], back["id"], back["message"]) == ("RolledBack", "x", "never registered")
 
 
 def test_new_nodes_for_waiting_pods_are_told_with_what_they_may_be(tmp_path: Path) -> None:

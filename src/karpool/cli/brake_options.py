@@ -1,13 +1,27 @@
 """The options of brakes; they mean the same in every command that has them."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from inspect import signature
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
+from karpool.cli.option_types import Length
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.wire.duration import Duration
 
+F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULTS: Final = BrakeSettings()
+
+
+def _duration(name: str, default: timedelta, text: str) -> Callable[[F], F]:
+    return click.option(name, metavar="DURATION", type=Length(), default=_written(default), help=text)
+
+
+def _written(length: timedelta) -> str:
+    return str(Duration(length // timedelta(microseconds=1) * 1000))
+
 
 BRAKE_OPTIONS: Final = (
     click.option(
@@ -31,6 +45,14 @@ BRAKE_OPTIONS: Final = (
         default=_DEFAULTS.least_nodes_of_zone,
         help="Look at a zone alone if it has at least so many nodes.",
     ),
+    _duration(
+        "--cool-down-after-failure",
+        _DEFAULTS.after_failure,
+        "How long to leave the nodes and the pool of a failed command alone; twice as long after each further failure.",
+    ),
+    _duration(
+        "--longest-cool-down", _DEFAULTS.longest_after_failure, "The longest that failures in a row come to, at most."
+    ),
 )
 
 
@@ -40,10 +62,17 @@ def take_brakes(given: dict[str, Any]) -> BrakeSettings:
 
 
 def _settings(
-    *, max_total_unready_percentage: float, ok_total_unready_count: int, zone_least_nodes: int
+    *,
+    max_total_unready_percentage: float,
+    ok_total_unready_count: int,
+    zone_least_nodes: int,
+    cool_down_after_failure: timedelta,
+    longest_cool_down: timedelta,
 ) -> BrakeSettings:
     return BrakeSettings(
         most_unready_percent=max_total_unready_percentage,
         unready_nodes_allowed=ok_total_unready_count,
         least_nodes_of_zone=zone_least_nodes,
+        after_failure=cool_down_after_failure,
+        longest_after_failure=longest_cool_down,
     )

@@ -1,11 +1,13 @@
 """Types of option values whose errors say what would be right."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 import click
 
 from karpool.disruption.settings import MOST_EVICTION_PRICE, MOST_SEED, DisruptionSettings, is_eviction_price
+from karpool.wire.duration import parse_duration
 from karpool.wire.problems import suggestion
 
 
@@ -49,6 +51,23 @@ class EvictionPrice(click.ParamType[float]):
         if not is_eviction_price(price):
             self.fail(f"{value} is out of range; write $/h from 0 to {MOST_EVICTION_PRICE:,.0f}", param, ctx)
         return price
+
+
+class Length(click.ParamType[timedelta]):
+    """A length of time such as 10s or 1h30m; 0s for none."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        try:
+            length = parse_duration(str(value)).delta
+        except ValueError:
+            length = None
+        if length is None or length < timedelta(0):
+            self.fail(f"{value!r} is not a length of time; write something like 3m, or 0s for none", param, ctx)
+        return length
 
 
 class Seed(click.ParamType[int]):

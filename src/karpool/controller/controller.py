@@ -23,6 +23,7 @@ from karpool.controller.provisioning_controller import ProvisioningController
 from karpool.controller.session import Session
 from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import DisruptionSettings
+from karpool.execution.actions import Action
 from karpool.execution.settings import ExecutionSettings
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -125,6 +126,11 @@ class Controller:
         if self.session is not None:
             self._lifecycle.start()
 
+    def refused(self, action: Action, message: str, *, final: bool) -> None:
+        """Note an action that the API server refused; `final`: it certainly did not do it."""
+        if self.session is not None:
+            self._lifecycle.refused(action, message, final=final)
+
     # -- changes -------------------------------------------------------------------------------------------------
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
@@ -144,6 +150,7 @@ class Controller:
     def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
         if self.session is not None:
             self._lifecycle.pool(old, new)
+            self._lifecycle.brakes_changed()
 
     def _budget(self, _old: PodDisruptionBudget | None, _new: PodDisruptionBudget | None) -> None:
         if self.session is not None:

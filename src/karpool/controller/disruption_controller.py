@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from karpool.controller.destinations import Destinations
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
-from karpool.disruption.brakes.stop import Stop, Stops
-from karpool.disruption.brakes.stops_of import stops_of
+from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Memo, Policies
 from karpool.disruption.decide import Decision, decide, decide_again
@@ -132,7 +131,7 @@ class DisruptionController:
             in_command=nodes_in_commands(under_way),
             nominated=nominated(session.state, self.store.claims.get, now) | expected(under_way),
             destinations=self._destinations.by_pod() if searched else {},
-            stops=Stops((*session.doubts(), *stops_of(self.store.but_pods(), session.settings.brakes, now))),
+            stops=session.stops(now),
         )
 
     # -- searches ------------------------------------------------------------------------------------------------

@@ -3,17 +3,22 @@
 Only objects that changed, or whose time has come, are reconciled, so the cost follows the changes, not the cluster.
 """
 
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
+
+import msgspec
 
 from karpool.cluster.changes import pool_changed
 from karpool.controller.session import Session
-from karpool.execution.actions import Annotate
+from karpool.disruption.brakes.failures import Failure, FailureCause, after_failure
+from karpool.execution.actions import Action, Annotate, CreateClaim
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.pod_events import missed_pod_events, note_pod_event, pod_event
-from karpool.execution.tickets import COMMAND, REPLACES, ticket_of
+from karpool.execution.state import Refusal, RolledBack
+from karpool.execution.tickets import COMMAND, REPLACES, read_ticket, ticket_of
 from karpool.model.labels import NODEPOOL
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -107,6 +112,11 @@ class LifecycleController:
         if self.session.alive:
             self.session.execute(stamps)
 
+    def brakes_changed(self) -> None:
+        """Note that a brake may have taken hold: commands under way are rolled back then."""
+        if self.marked:
+            self.advance_soon()
+
     def budget(self) -> None:
         """Note that a PodDisruptionBudget changed: a command may wait for it; drains retry by themselves."""
         if self.session.state.blocked_by_pdb:
@@ -195,6 +205,7 @@ class LifecycleController:
         if not session.alive:
             return
         now = self.clock.earliest
+        stops = cache(lambda: session.stops(now))
         session.state, actions = advance(
             self.under_way(),
             session.state,
@@ -202,7 +213,12 @@ class LifecycleController:
             settings=session.execution,
             pods_on=session.pods_on,
             pdbs=session.pdb_source.pdbs(),
+            claims_of=self._claims_of,
+            halting=lambda pool: stops().halting(pool),
         )
+        for command in session.state.rolled_back:
+            for observer in session.observers:
+                observer.command_failed(command)
         requeue_at = session.state.requeue_at
         if requeue_at is not None and requeue_at != self._next_advance:
             self._next_advance = requeue_at
@@ -210,6 +226,47 @@ class LifecycleController:
         for observer in session.observers:
             observer.actions_requested(actions)
         session.execute(actions)
+
+    def _claims_of(self, pool: str) -> list[NodeClaim]:
+        return [claim for claim in self.store.claims if claim.metadata.labels.get(NODEPOOL) == pool]
+
+    # -- refusals ------------------------------------------------------------------------------------------------
+
+    def refused(self, action: Action, message: str, *, final: bool) -> None:
+        """Note what the API server refused; `final`: it certainly did not do it.
+
+        A command whose replacement is refused fails at once. One whose ticket is refused is on no object, so that only
+        this session can remember that it failed.
+        """
+        match action:
+            case CreateClaim(claim=claim) if REPLACES in claim.metadata.annotations:
+                state, refusal = self.session.state, Refusal(message, final)
+                self.session.state = replace(state, refused={**state.refused, claim.name: refusal})
+                self.advance_soon()
+            case Annotate(name=name, key=key, value=str(text)) if key == COMMAND and final:
+                self._not_started(name, text, message)
+
+    def _not_started(self, name: str, text: str, message: str) -> None:
+        claim, ticket, session = self.store.claims.get(name), read_ticket(text), self.session
+        if claim is None or ticket is None or ticket.committed:
+            return
+        known = session.unwritten.get(name)
+        if known is not None and known.command == ticket.id:
+            return
+        failure = Failure(FailureCause.NOT_MARKED, f"node {claim.status.node_name} could not be marked: {message}")
+        failed = after_failure(
+            claim,
+            failure,
+            command=ticket.id,
+            pool=(),
+            now=self.clock.moment,
+            forgotten_after=session.execution.failures_forgotten_after,
+        )
+        if known is not None:
+            failed = msgspec.structs.replace(failed, tries=known.tries + 1)
+        session.unwritten[name] = failed
+        for observer in session.observers:
+            observer.command_failed(RolledBack(ticket, failed))
 
     def _due(self, requeue_at: datetime) -> None:
         if self.session.alive and self._next_advance == requeue_at:

@@ -6,6 +6,7 @@ from karpool.disruption.command import Command
 from karpool.disruption.decide import Decision
 from karpool.disruption.fleet_search.target import Answer
 from karpool.execution.actions import Action
+from karpool.execution.state import RolledBack
 from karpool.model.reasons import Reason
 from karpool.provisioning.provision import ProvisioningResult
 
@@ -37,6 +38,9 @@ class DecisionObserver:
 
     def command_started(self, command: Command) -> None:
         """A command starts."""
+
+    def command_failed(self, command: RolledBack) -> None:
+        """A command that had started is given up."""
 
     def actions_requested(self, actions: Sequence[Action]) -> None:
         """Commands and drains under way ask for these actions."""

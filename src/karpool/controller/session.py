@@ -2,18 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.observer import DecisionObserver
 from karpool.controller.ports import Actuator, Beside, CatalogSource, Clock, Distrusted, Intervals, PdbSource
 from karpool.controller.store import ClusterStore
 from karpool.disruption.brakes.doubt import doubts
-from karpool.disruption.brakes.stop import Stop
+from karpool.disruption.brakes.failures import FailedCommand
+from karpool.disruption.brakes.stop import Stop, Stops
+from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import Action
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import ExecutionState
+from karpool.model.labels import FAILED_COMMAND
+from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
@@ -38,6 +45,8 @@ class Session:
     observers: Sequence[DecisionObserver]
     state: ExecutionState = field(default_factory=ExecutionState)
     alive: bool = True
+    unwritten: dict[str, FailedCommand] = field(default_factory=dict)
+    """By name of a claim: a failed command that could not be written on it, because the API server refuses that too."""
     _engine: Engine | None = None
     _rests_on: tuple[Any, ...] = ()
 
@@ -57,6 +66,15 @@ class Session:
         """Why what is known of the cluster cannot be trusted now."""
         return tuple(doubts(self.clock.doubt, self.distrusted()))
 
+    def stops(self, now: datetime) -> Stops:
+        """What brakes hold now."""
+        objects = self.store.but_pods()
+        self.unwritten = {name: failed for name, failed in self.unwritten.items() if name in self.store.claims}
+        if self.unwritten:
+            claims = tuple(_remembering(claim, self.unwritten.get(claim.name)) for claim in objects.node_claims)
+            objects = replace(objects, node_claims=claims)
+        return Stops((*self.doubts(), *stops_of(objects, self.settings.brakes, now)))
+
     def execute(self, actions: Sequence[Action], *, in_order: bool = False) -> None:
         """Execute actions while the session lasts."""
         if actions:
@@ -67,3 +85,11 @@ class Session:
         snapshot = self.cluster_state.snapshot
         row = snapshot.nodes.rows.get(node)
         return [] if row is None else [snapshot.pods.get(at) for at in sorted(snapshot.pods_on(row))]
+
+
+def _remembering(claim: NodeClaim, failed: FailedCommand | None) -> NodeClaim:
+    """A claim as it would be, had the failed command been written on it."""
+    if failed is None:
+        return claim
+    annotations = {**claim.metadata.annotations, FAILED_COMMAND: failed.written()}
+    return replace(claim, metadata=replace(claim.metadata, annotations=annotations))

@@ -370,7 +370,7 @@ class DecisionContext:
     def _stopped_rows(self) -> list[int]:
         """Rows of nodes that a brake keeps."""
         nodes, stops = self.snapshot.nodes, self.policies.stops
-        return [row for row in nodes.rows.values() if stops.of(nodes.get(row).pool)] if stops else []
+        return [row for name, row in nodes.rows.items() if stops.of(nodes.get(row).pool, name)] if stops else []
 
     def blocking_pods(self, row: int) -> list[tuple[Pod, Reason]]:
         """The pods on a node that must not be disrupted now, and why; those only expected there do not block."""

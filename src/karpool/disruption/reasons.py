@@ -75,6 +75,8 @@ class ReasonCode(StrEnum):
 
     # Brakes, which stop a pool or everything
     PAUSED = "Paused"
+    COOLING_DOWN = "CoolingDown"
+    COMMAND_FAILED = "CommandFailed"
     CLUSTER_UNHEALTHY = "ClusterUnhealthy"
     TIME_IN_DOUBT = "TimeInDoubt"
     WATCH_IN_DOUBT = "WatchInDoubt"

@@ -5,7 +5,7 @@ from datetime import datetime
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.commands import advance_commands
-from karpool.execution.reconcile_context import PodsOn, ReconcileContext
+from karpool.execution.reconcile_context import ClaimsOf, Halting, PodsOn, ReconcileContext
 from karpool.execution.rollback import remove_leftovers
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import ExecutionState
@@ -22,13 +22,18 @@ def advance(
     settings: ExecutionSettings,
     pods_on: PodsOn,
     pdbs: PdbLimits,
+    claims_of: ClaimsOf = lambda _: (),
+    halting: Halting = lambda _: None,
 ) -> tuple[ExecutionState, tuple[Action, ...]]:
     """The next safe actions for every command in progress and every node that is being deleted.
 
     The objects must show the effect of all earlier actions. A part of the cluster is enough: claims and nodes that have
-    a ticket or are being deleted, and all that their tickets name.
+    a ticket or are being deleted, and all that their tickets name. `claims_of` gives all claims of a pool, `halting`
+    the brake that rolls its commands back.
     """
-    context = ReconcileContext(objects, state, now, settings, pods_on=pods_on, pdbs=pdbs)
+    context = ReconcileContext(
+        objects, state, now, settings, pods_on=pods_on, pdbs=pdbs, claims_of=claims_of, halting=halting
+    )
     commands = commands_in_progress(objects.node_claims)
     advance_commands(context, commands)
     remove_leftovers(context, commands)

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpool.disruption.brakes.failures import Failure, FailureCause, pool_of
 from karpool.disruption.command import Cause
 from karpool.disruption.pods import blocks_until, protected_until, tolerates_disruption
 from karpool.execution.actions import AddTaint, DeleteClaim
@@ -39,9 +40,14 @@ def advance_commands(context: ReconcileContext, commands: list[CommandInProgress
 
 
 def _advance(context: ReconcileContext, command: CommandInProgress, deadline: datetime) -> None:
-    failure = _not_marked(context, command) or _replacement_gone(context, command) or _pod_arrived(context, command)
+    failure = (
+        _stopped(context, command)
+        or _not_marked(context, command)
+        or _replacement_gone(context, command)
+        or _pod_arrived(context, command)
+    )
     if failure is None and context.now > deadline:
-        failure = f"it was not done by {deadline:%H:%M:%S} UTC"
+        failure = Failure(FailureCause.TIMED_OUT, f"it was not done by {deadline:%H:%M:%S} UTC")
     if failure is not None:
         roll_back(context, command, failure)
         return
@@ -51,7 +57,16 @@ def _advance(context: ReconcileContext, command: CommandInProgress, deadline: da
         _delete(context, command)
 
 
-def _not_marked(context: ReconcileContext, command: CommandInProgress) -> str | None:
+def _stopped(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
+    """A brake that took hold of a candidate's pool since the command started."""
+    for claim in command.waiting:
+        stop = context.halting(pool_of(claim))
+        if stop is not None:
+            return Failure(FailureCause.STOPPED, f"{stop.code}: {stop.object} {stop.message}")
+    return None
+
+
+def _not_marked(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
     """A candidate without the ticket: the start of the command was interrupted."""
     for name in command.ticket.nodes:
         claim = context.claim_of.get(name)
@@ -59,30 +74,36 @@ def _not_marked(context: ReconcileContext, command: CommandInProgress) -> str | 
             continue
         ticket = ticket_of(claim)
         if ticket is None or ticket.id != command.ticket.id:
-            return f"node {name} was not marked"
+            return Failure(FailureCause.NOT_MARKED, f"node {name} was not marked")
     return None
 
 
-def _replacement_gone(context: ReconcileContext, command: CommandInProgress) -> str | None:
+def _replacement_gone(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
     """A replacement that is deleted or was never created; one just created may not be in the cache yet."""
     for name in command.ticket.replacements:
         claim = context.claims.get(name)
         if claim is not None:
             if claim.terminating:
-                return f"its replacement {name} is being deleted"
+                return Failure(FailureCause.REPLACEMENT_GONE, f"its replacement {name} is being deleted")
             continue
         since = context.missing.setdefault(name, context.state.missing.get(name, context.now))
+        refusal = context.state.refused.get(name)
+        if refusal is not None and refusal.final:
+            return Failure(FailureCause.REPLACEMENT_REFUSED, f"its replacement {name} was refused: {refusal.message}")
         if context.now >= since + context.settings.missing_after:
-            return f"its replacement {name} is gone"
+            if refusal is not None:
+                message = f"its replacement {name} could not be created: {refusal.message}"
+                return Failure(FailureCause.REPLACEMENT_REFUSED, message)
+            return Failure(FailureCause.REPLACEMENT_GONE, f"its replacement {name} is gone")
         context.requeue_at(since + context.settings.missing_after)
     return None
 
 
-def _pod_arrived(context: ReconcileContext, command: CommandInProgress) -> str | None:
+def _pod_arrived(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
     """A pod that came to a candidate after the decision, which found no place for it."""
     for pod in (pod for node in _nodes(context, command) for pod in context.pods_on(node.name)):
         if _bound_since(pod, command.ticket.created) and pod.reschedulable and not tolerates_disruption(pod):
-            return f"pod {pod.key} came to node {pod.spec.node_name}"
+            return Failure(FailureCause.POD_ARRIVED, f"pod {pod.key} came to node {pod.spec.node_name}")
     return None
 
 

@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Final, Literal
 
 from karpool.cluster.pairing import with_claims
+from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, Kind, RecordEvent, SetClaimCondition
 from karpool.execution.settings import ExecutionSettings
-from karpool.execution.state import Attempt, ExecutionState, after_attempt
+from karpool.execution.state import Attempt, ExecutionState, RolledBack, after_attempt
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
@@ -21,6 +22,10 @@ EVENT_INTERVAL: Final = timedelta(minutes=2)
 """The same event is recorded once within this time."""
 PodsOn = Callable[[str], Sequence[Pod]]
 """The pods of a node, by its name."""
+ClaimsOf = Callable[[str], Sequence[NodeClaim]]
+"""The claims of a pool, by its name."""
+Halting = Callable[[str], Stop | None]
+"""What rolls commands of a pool back, by its name."""
 
 
 @dataclass
@@ -31,6 +36,8 @@ class ReconcileContext:
     settings: ExecutionSettings
     pods_on: PodsOn = lambda _: ()
     pdbs: PdbLimits = field(default_factory=lambda: PdbLimits(()))
+    claims_of: ClaimsOf = lambda _: ()
+    halting: Halting = lambda _: None
 
     def __post_init__(self) -> None:
         self._changes: list[Action] = []
@@ -40,6 +47,7 @@ class ReconcileContext:
         self.evictions: dict[str, Attempt] = {}
         self.terminations: dict[str, datetime] = {}
         self.missing: dict[str, datetime] = {}
+        self.rolled_back: list[RolledBack] = []
         self.recorded = {key: until for key, until in self.state.recorded.items() if self.now < until}
 
     @cached_property
@@ -107,6 +115,8 @@ class ReconcileContext:
             evictions=self.evictions,
             terminations=self.terminations,
             missing=self.missing,
+            refused={name: why for name, why in self.state.refused.items() if name in self.missing},
+            rolled_back=tuple(self.rolled_back),
             nominations={name: until for name, until in self.state.nominations.items() if self.now < until},
             recorded=self.recorded,
             blocked_by_pdb=self.blocked_by_pdb,

@@ -5,19 +5,24 @@ Tickets stay until every replacement is being deleted, so that an interrupted ro
 
 from typing import Final
 
+from karpool.disruption.brakes.failures import FailedCommand, Failure, after_failure, failed_command, pool_of
 from karpool.execution.actions import Annotate, ClearClaimCondition, DeleteClaim, RemoveTaint
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.reconcile_context import ReconcileContext
+from karpool.execution.state import RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, CommandInProgress, Ticket, ticket_of
+from karpool.model.annotations import AnnotationError
+from karpool.model.labels import FAILED_COMMAND
 from karpool.model.nodepool import NodeClaim
 from karpool.wire.objects import condition
 
 ROLLED_BACK: Final = "DisruptionRolledBack"
 
 
-def roll_back(context: ReconcileContext, command: CommandInProgress, why: str) -> None:
+def roll_back(context: ReconcileContext, command: CommandInProgress, failure: Failure) -> None:
     ticket = command.ticket
-    # Told now: when the replacements are gone, that they are gone is all that can be seen.
+    known = _remembered(command)
+    why = _remember(context, command, failure) if known is None else known.message
     for claim in command.waiting:
         context.record_event("NodeClaim", claim.name, ROLLED_BACK, f"command {ticket.id} is rolled back: {why}")
     replacements = _open_replacements(context, ticket)
@@ -32,6 +37,37 @@ def roll_back(context: ReconcileContext, command: CommandInProgress, why: str) -
         _unmark(context, claim)
     for claim in command.members:
         context.do(Annotate("NodeClaim", claim.name, COMMAND, None))
+
+
+def _remembered(command: CommandInProgress) -> FailedCommand | None:
+    """The failure of this command, if it was written down before."""
+    for claim in command.members:
+        try:
+            known = failed_command(claim)
+        except AnnotationError:
+            continue
+        if known is not None and known.command == command.ticket.id:
+            return known
+    return None
+
+
+def _remember(context: ReconcileContext, command: CommandInProgress, failure: Failure) -> str:
+    """Write the failure on the candidates, at once: when replacements are gone, only that can be seen; and tell it."""
+    worst: FailedCommand | None = None
+    for claim in command.waiting:
+        known = after_failure(
+            claim,
+            failure,
+            command=command.ticket.id,
+            pool=context.claims_of(pool_of(claim)),
+            now=context.now,
+            forgotten_after=context.settings.failures_forgotten_after,
+        )
+        context.do(Annotate("NodeClaim", claim.name, FAILED_COMMAND, known.written()))
+        worst = known if worst is None or known.tries > worst.tries else worst
+    if worst is not None:
+        context.rolled_back.append(RolledBack(command.ticket, worst))
+    return failure.message
 
 
 def _open_replacements(context: ReconcileContext, ticket: Ticket) -> list[NodeClaim]:

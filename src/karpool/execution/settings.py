@@ -33,6 +33,8 @@ class ExecutionSettings:
     """The least duration of a drain, for pods that were bound just before the taint."""
     instance_retry: timedelta = timedelta(seconds=5)
     """How often the provider is asked whether a terminating instance is gone."""
+    failures_forgotten_after: timedelta = timedelta(hours=2)
+    """When a failed command no longer counts, so that the next one is the first of a row."""
 
     @property
     def taint(self) -> Taint:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from karpool.disruption.brakes.failures import FailedCommand
 from karpool.execution.settings import ExecutionSettings
+from karpool.execution.tickets import Ticket
 from karpool.model.nodepool import NodeClaim
 
 FIRST_RETRY: Final = timedelta(milliseconds=100)
@@ -18,6 +20,20 @@ class Attempt(NamedTuple):
     again: datetime
 
 
+class RolledBack(NamedTuple):
+    """A command that has just failed, and what its nodes remember of that."""
+
+    ticket: Ticket
+    failure: FailedCommand
+
+
+class Refusal(NamedTuple):
+    """What the API server said instead of creating a replacement; `final`: it certainly did not create it."""
+
+    message: str
+    final: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionState:
     evictions: Mapping[str, Attempt] = field(default_factory=dict)
@@ -26,6 +42,10 @@ class ExecutionState:
     """When to ask again for the termination of an instance, by the uid of its NodeClaim."""
     missing: Mapping[str, datetime] = field(default_factory=dict)
     """Since when a replacement is missing, by its name."""
+    refused: Mapping[str, Refusal] = field(default_factory=dict)
+    """Replacements that were not created, by their names."""
+    rolled_back: tuple[RolledBack, ...] = ()
+    """The commands that the last pass gave up, each told once."""
     nominations: Mapping[str, datetime] = field(default_factory=dict)
     """Until when a node expects pods, by its name."""
     recorded: Mapping[tuple[str, str, str], datetime] = field(default_factory=dict)

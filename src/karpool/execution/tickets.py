@@ -55,11 +55,12 @@ class CommandInProgress:
 def ticket_of(claim: NodeClaim) -> Ticket | None:
     """The ticket of a claim; None if it has none that can be read."""
     text = claim.metadata.annotations.get(COMMAND)
-    return None if text is None else _read(text)
+    return None if text is None else read_ticket(text)
 
 
 @lru_cache(maxsize=1024)
-def _read(text: str) -> Ticket | None:
+def read_ticket(text: str) -> Ticket | None:
+    """A ticket as it is written on a claim; None if it cannot be read."""
     try:
         return msgspec.json.decode(text, type=Ticket)
     except msgspec.DecodeError:

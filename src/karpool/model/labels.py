@@ -31,6 +31,7 @@ GRACE_PERIOD: Final = "karpool.sh/consolidation-grace-period"
 BALANCED_K: Final = "karpool.sh/balanced-k"
 MINIMUM_SAVINGS: Final = "karpool.sh/minimum-savings"
 BUDGETS: Final = "karpool.sh/budgets"
+FAILED_COMMAND: Final = "karpool.sh/failed-command"
 PAUSED: Final = "karpool.sh/paused"
 
 SPOT: Final = "spot"

@@ -13,13 +13,14 @@ from typing import Final
 import structlog
 
 from karpool.execution import actions as a
-from karpool.kube.errors import ApiError, NotLeadingError
+from karpool.kube.errors import ApiError, ConflictError, NotLeadingError, TooManyRequestsError
 from karpool.live.patches import target
 from karpool.live.writer import Writer
 from karpool.observability.events import EventSink
 from karpool.operator.instance_launcher import Alive, InstanceLauncher
 
 _log = structlog.get_logger()
+_REFUSALS: Final = range(400, 500)
 CONCURRENT_WRITES: Final = 20
 """How many objects are written at the same time."""
 
@@ -52,6 +53,8 @@ class ApiActuator:
         self._batches: list[_Batch] = []
         self._slots = asyncio.Semaphore(CONCURRENT_WRITES)
         self._failures = 0
+        self.on_refused: Callable[[a.Action, str, bool], None] = lambda _action, _message, _final: None
+        """Called with an action that was not done, what the API server said, and whether that is certain."""
 
     def execute(self, actions: Sequence[a.Action], *, alive: Alive, in_order: bool = False) -> None:
         self._batches.append(_Batch(tuple(actions), alive, in_order))
@@ -99,6 +102,8 @@ class ApiActuator:
         except ApiError as error:
             self._failures += 1
             if not isinstance(error, NotLeadingError):
+                for action in actions:
+                    self.on_refused(action, error.message, _is_refusal(error))
                 about = " ".join(_object_of(actions[0]))
                 _log.warning("action failed", action=type(actions[0]).__name__, about=about, error=str(error))
             return False
@@ -117,6 +122,11 @@ class ApiActuator:
                     self._recorder.record(action)
                 case _:
                     pass  # an edit, written above
+
+
+def _is_refusal(error: ApiError) -> bool:
+    """Whether the API server has looked at a write and did not do it: rules, quotas and webhooks say so like this."""
+    return error.status in _REFUSALS and not isinstance(error, ConflictError | TooManyRequestsError)
 
 
 def _object_of(action: a.Action) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,9 +16,8 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.decide import Decision
 from karpool.disruption.fleet_search.living_search import TargetEnd
 from karpool.disruption.fleet_search.target import Answer
-from karpool.execution.actions import Action, RecordEvent
-from karpool.execution.rollback import ROLLED_BACK
-from karpool.execution.tickets import ticket_of
+from karpool.execution.actions import RecordEvent
+from karpool.execution.state import RolledBack
 from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodeClaimSpec
 from karpool.model.reasons import Reason
@@ -28,6 +27,8 @@ from karpool.operator.journal import Journal
 from karpool.provisioning.provision import ProvisioningResult
 
 _log = structlog.get_logger()
+_MOST_FAILED: Final = 1_000
+"""How many failed commands are remembered, so that none is told twice."""
 MOST_EVENTS: Final = 50
 """How many nodes get an Event with their reason after one pass, at most."""
 
@@ -58,7 +59,7 @@ class DecisionReporter(DecisionObserver):
         self._reported: dict[str, tuple[str, ...]] = {}
         self._decided: tuple[Command, ...] = ()
         self._pass_started = 0.0
-        self._rolled_back: set[str] = set()
+        self._failed: deque[str] = deque(maxlen=_MOST_FAILED)
         self._requested: tuple[NodeClaimSpec, ...] = ()
         self._braked: dict[tuple[str, str | None, str], Stop] = {}
 
@@ -172,16 +173,22 @@ class DecisionReporter(DecisionObserver):
             self._record(RecordEvent("Node", name, "DisruptionBegan", message))
         _log.info("command started", **_summary(command))
 
-    def actions_requested(self, actions: Sequence[Action]) -> None:
-        for action in actions:
-            if isinstance(action, RecordEvent) and action.reason == ROLLED_BACK:
-                claim = self._store.claims.get(action.name)
-                ticket = None if claim is None else ticket_of(claim)
-                if ticket is not None and ticket.id not in self._rolled_back:
-                    self._rolled_back.add(ticket.id)
-                    self._metrics.command_rolled_back(ticket.method, "replace" if ticket.replacements else "delete")
-                    self._journal.rolled_back(self._clock(), ticket, action.message)
-                    _log.warning("command rolled back", command=ticket.id, nodes=list(ticket.nodes), why=action.message)
+    def command_failed(self, command: RolledBack) -> None:
+        """Report a failed command: each once, however often its rollback is tried."""
+        ticket, failure = command
+        if ticket.id in self._failed:
+            return
+        self._failed.append(ticket.id)
+        self._metrics.command_rolled_back(ticket.method, "replace" if ticket.replacements else "delete")
+        self._journal.rolled_back(self._clock(), ticket, failure)
+        _log.warning(
+            "command rolled back",
+            command=ticket.id,
+            nodes=list(ticket.nodes),
+            code=failure.cause,
+            why=failure.message,
+            in_a_row=failure.tries,
+        )
 
     def pods_provisioned(self, result: ProvisioningResult) -> None:
         """Report nodes for pending pods, and pods without a place; a dry run repeats its requests."""

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.command import Command
 from karpool.execution.tickets import Ticket, command_id
@@ -106,10 +107,17 @@ class Journal:
             )
         )
 
-    def rolled_back(self, time: datetime, ticket: Ticket, message: str) -> None:
+    def rolled_back(self, time: datetime, ticket: Ticket, failure: FailedCommand) -> None:
         self.write(
             RolledBackRecord(
-                time=time, id=ticket.id, method=ticket.method, reason=ticket.cause, nodes=ticket.nodes, message=message
+                time=time,
+                id=ticket.id,
+                method=ticket.method,
+                reason=ticket.cause,
+                nodes=ticket.nodes,
+                cause=failure.cause,
+                message=failure.message,
+                in_a_row=failure.tries,
             )
         )
 

@@ -74,7 +74,10 @@ class RolledBackRecord(JournalRecord, frozen=True, kw_only=True, tag="RolledBack
     method: str
     reason: str
     nodes: tuple[str, ...]
+    cause: str
     message: str
+    in_a_row: int
+    """How often in a row a command with one of these nodes has failed."""
 
 
 class BrakeRecord(JournalRecord, frozen=True, kw_only=True, tag="Brake"):

@@ -169,7 +169,8 @@ class Operator:
         actuator = ApiActuator(writer, recorder, launcher, stopping=stop.is_set, dry_run=self.settings.dry_run)
         waiting = self.caches.changes.waiting
         beside = SideWork(self.queue, wake=lambda: self._wake(event_loop, waiting))
-        self.controller = self._controller(actuator, record, beside)
+        self.controller = controller = self._controller(actuator, record, beside)
+        actuator.on_refused = lambda action, message, final: controller.refused(action, message, final=final)
         LifecycleReporter(self.caches.store, self.metrics, self._now)
         self.loop = Loop(
             self.queue,

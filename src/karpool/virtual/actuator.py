@@ -30,18 +30,28 @@ class VirtualActuator:
         self.api = api
         self.cloud = cloud
         self.observers: list[Observer] = []
+        self.admission: Callable[[a.Action], str | None] = lambda _action: None
+        """What a quota or a webhook says against an action; None lets it pass."""
+        self.on_refused: Callable[[a.Action, str], None] = lambda _action, _message: None
+        """Called with an action that was refused, and what was said against it."""
 
     def execute(
         self,
         actions: Iterable[a.Action],
         *,
         alive: Callable[[], bool],
-        in_order: bool = False,  # noqa: ARG002
+        in_order: bool = False,
     ) -> None:
-        """Execute actions as long as the controller is alive; here none fails, and all are in order."""
+        """Execute actions as long as the controller is alive, one after the other; only `admission` makes one fail."""
         for action in actions:
             if not alive():
                 return
+            refused = self.admission(action)
+            if refused is not None:
+                self.on_refused(action, refused)
+                if in_order:
+                    return
+                continue
             for observer in self.observers:
                 observer(action)
             self._do(action)

@@ -83,6 +83,7 @@ class VirtualCluster:
             intervals=_intervals(scenario.timings, policy.decisions.effort),
             duties=Duties(disrupts=policy.disruption),
         )
+        self.actuator.on_refused = lambda action, why: self.controller.refused(action, why, final=True)
         groups = scenario.node_groups if policy.node_groups else ()
         self.autoscaler = Autoscaler(world, self.cluster_state, self.cloud, groups, scenario.autoscaler)
         self._schedule_start(controller=starts)

@@ -21,7 +21,7 @@ def unhealthy(objects: Objects, settings: BrakeSettings, now: datetime) -> Itera
     nodes = [node for node in objects.nodes if not _starting(node, now)]
     message = _whole_cluster(nodes, settings) or _one_zone(nodes, settings)
     if message is not None:
-        yield Stop(ReasonCode.CLUSTER_UNHEALTHY, message, "Cluster")
+        yield Stop(ReasonCode.CLUSTER_UNHEALTHY, message, "Cluster", halts=True)
 
 
 def _whole_cluster(nodes: Sequence[Node], settings: BrakeSettings) -> str | None:

@@ -20,7 +20,7 @@ def pauses(objects: Objects, _settings: BrakeSettings, _now: datetime) -> Iterat
         text = pool.metadata.annotations.get(PAUSED)
         if text is not None:
             message = f"is paused by its annotation {PAUSED}{_said(text)}"
-            yield Stop(ReasonCode.PAUSED, message, f"NodePool {pool.name}", pool.name)
+            yield Stop(ReasonCode.PAUSED, message, f"NodePool {pool.name}", pool.name, halts=True)
 
 
 def _said(text: str) -> str:

@@ -1,6 +1,10 @@
 """What a user may choose about brakes."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+_MOST_DOUBLINGS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +17,12 @@ class BrakeSettings:
     """So many nodes may be unready whatever their part of all nodes is."""
     least_nodes_of_zone: int = 3
     """A zone with fewer nodes is not looked at alone."""
+    after_failure: timedelta = timedelta(minutes=3)
+    """How long the nodes and the pool of a failed command are left alone; twice as long after each further failure."""
+    longest_after_failure: timedelta = timedelta(hours=1)
+    """The longest that failures in a row come to."""
+
+    def after_failures(self, last: datetime, tries: int) -> datetime:
+        """Until when to wait after so many failures in a row, the last of them at a moment."""
+        doubled = self.after_failure * (1 << min(max(tries - 1, 0), _MOST_DOUBLINGS))
+        return last + min(self.longest_after_failure, doubled)

@@ -17,6 +17,10 @@ class Stop(NamedTuple):
     """The name of the pool; None: all of them."""
     until: datetime | None = None
     """When time alone lets go, if it does."""
+    node: str | None = None
+    """The one node that it keeps; None: all nodes of the pool."""
+    halts: bool = False
+    """Whether commands that are under way are rolled back, unless they have begun to delete their nodes."""
 
     @property
     def reason(self) -> Reason:
@@ -29,11 +33,16 @@ class Stops:
 
     def __init__(self, stops: Iterable[Stop] = ()) -> None:
         self._stops = tuple(stops)
-        self._everywhere = next((stop for stop in self._stops if stop.pool is None), None)
+        self._everywhere: Stop | None = None
         self._of_pools: dict[str, Stop] = {}
+        self._of_nodes: dict[str, Stop] = {}
         for stop in self._stops:
-            if stop.pool is not None:
+            if stop.node is not None:
+                self._of_nodes.setdefault(stop.node, stop)
+            elif stop.pool is not None:
                 self._of_pools.setdefault(stop.pool, stop)
+            else:
+                self._everywhere = self._everywhere or stop
 
     def __iter__(self) -> Iterator[Stop]:
         return iter(self._stops)
@@ -41,9 +50,13 @@ class Stops:
     def __bool__(self) -> bool:
         return bool(self._stops)
 
-    def of(self, pool: str) -> Stop | None:
-        """What stops a pool, the first stop of everything before those of the pool; None if nothing does."""
-        return self._everywhere or self._of_pools.get(pool)
+    def of(self, pool: str, node: str = "") -> Stop | None:
+        """What stops a pool, and perhaps one of its nodes, what stops most first; None if nothing does."""
+        return self._everywhere or self._of_pools.get(pool) or self._of_nodes.get(node)
+
+    def halting(self, pool: str) -> Stop | None:
+        """What rolls commands of a pool back, if anything does."""
+        return next((stop for stop in self._stops if stop.halts and stop.pool in (None, pool)), None)
 
     def next_release(self, now: datetime) -> datetime | None:
         """When time alone lets go of the next stop."""

@@ -1,0 +1,108 @@
+"""What is told and remembered of commands that fail, and what a brake does to those under way."""
+
+from datetime import timedelta
+
+from tests.execution.runs import SETTINGS, Run, advanced, delete_command, leftovers, replace_command, small_world
+from tests.execution.test_commands import kinds, replacement_of, started
+from tests.execution.world import START, World
+
+from karpool.disruption.brakes.failures import FailureCause, failed_command
+from karpool.disruption.brakes.stop import Stop
+from karpool.disruption.pdbs import PdbLimits
+from karpool.execution.actions import Action
+from karpool.execution.advance import advance
+from karpool.execution.state import ExecutionState, Refusal
+
+PAUSE = Stop("Paused", "is paused", "NodePool default", "default", halts=True)
+
+
+def halted(world: World, state: ExecutionState | None = None) -> tuple[ExecutionState, tuple[Action, ...]]:
+    """A pass while the pool is paused."""
+    return advance(
+        world.objects(),
+        state or ExecutionState(),
+        world.now,
+        settings=SETTINGS,
+        pods_on=lambda name: [pod for pod in world.pods.values() if pod.spec.node_name == name],
+        pdbs=PdbLimits(()),
+        halting=lambda pool: PAUSE if pool == "default" else None,
+    )
+
+
+def test_a_failure_is_told_once_however_long_the_rollback_takes() -> None:
+    world, run = started(replace_command, launches=False)
+    world.pass_time(START + timedelta(minutes=11))
+    told = []
+    for _ in range(6):
+        run.reconcile()
+        told += run.state.rolled_back
+        world.pass_time(world.now + timedelta(seconds=1))
+    assert [entry.failure.cause for entry in told] == [FailureCause.TIMED_OUT]
+    assert leftovers(world) == []
+    for name in "ab":
+        known = failed_command(world.claims[name])
+        assert known is not None
+        assert (known.cause, known.tries, known.message[:15]) == ("TimedOut", 1, "it was not done")
+
+
+def test_a_process_that_forgot_everything_does_not_tell_it_again() -> None:
+    world = small_world(launches=False)
+    run = Run(world, forgetful=True)
+    run.start(replace_command(world))
+    world.pass_time(START + timedelta(minutes=11))
+    told = []
+    for _ in range(6):
+        run.reconcile()
+        told += run.state.rolled_back
+    assert len(told) == 1
+
+
+def test_a_replacement_that_was_refused_ends_the_command_at_once_and_says_what_was_said() -> None:
+    world, _ = started(replace_command)
+    name = replacement_of(world)
+    del world.claims[name]
+    state = ExecutionState(refused={name: Refusal("exceeded quota", final=True)})
+    state, actions = advanced(world.objects(), state, world.now)
+    world.execute(actions)
+    assert [entry.failure.message for entry in state.rolled_back] == [
+        f"its replacement {name} was refused: exceeded quota"
+    ]
+    assert [entry.failure.cause for entry in state.rolled_back] == [FailureCause.REPLACEMENT_REFUSED]
+    assert leftovers(world) == []
+
+
+def test_a_replacement_that_may_have_been_created_is_waited_for() -> None:
+    world, _ = started(replace_command)
+    name = replacement_of(world)
+    claim = world.claims.pop(name)
+    state = ExecutionState(refused={name: Refusal("the server failed", final=False)})
+    state, actions = advanced(world.objects(), state, world.now)
+    assert kinds(actions) == []
+    world.pass_time(START + timedelta(seconds=5))
+    failed, _ = advanced(world.objects(), state, world.now)
+    assert failed.rolled_back[0].failure.message.endswith("could not be created: the server failed")
+    world.claims[name] = claim
+    assert advanced(world.objects(), state, world.now)[0].rolled_back == ()
+
+
+def test_a_pause_rolls_back_what_has_not_begun_to_delete() -> None:
+    world, _ = started(replace_command)
+    state, told = ExecutionState(), []
+    for _ in range(10):
+        state, actions = halted(world, state)
+        told += state.rolled_back
+        world.execute(actions)
+        world.pass_time(world.now + timedelta(seconds=30))
+    assert [(entry.failure.cause, entry.failure.message) for entry in told] == [
+        ("Stopped", "Paused: NodePool default is paused")
+    ]
+    assert sorted(world.claims) == ["a", "b", "c"]
+    assert leftovers(world) == []
+
+
+def test_a_pause_lets_a_command_finish_that_deletes_already() -> None:
+    world, run = started(delete_command)
+    run.reconcile()
+    state, actions = halted(world)
+    assert state.rolled_back == ()
+    assert kinds(actions)[:2] == ["DeleteClaim", "DeleteClaim"]
