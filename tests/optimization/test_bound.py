@@ -64,14 +64,6 @@ def test_without_pods_that_move_only_what_stays_costs() -> None:
     assert lower_bound(fleet.problem()).price == pytest.approx(2.0)
 
 
-def test_the_start_has_room_for_all_pods_on_what_it_launches() -> None:
-    fleet = Tiny((Pod((3,)), Pod((3,))), (Node(9.0, (0,), (0, 0, 1)),), (Kind(1.0, (6,)),))
-    launches = lower_bound(fleet.problem()).launches
-    assert launches.kinds.tolist() == pytest.approx([1.5])
-    by_group = np.bincount(launches.group, launches.pods, minlength=2)
-    assert by_group.tolist() == pytest.approx([2.0, 1.0])
-
-
 def _example() -> Tiny:
     nodes = (Node(2.0, (1, 1), (0, 1, 1)), Node(2.0, (3, 0), (0,)), Node(1.0, (5, 5), (), movable=False))
     return Tiny((Pod((3, 1)), Pod((2, 2))), nodes, (Kind(1.0, (7, 7)), Kind(1.5, (12, 9))))

@@ -20,7 +20,8 @@ from karpool.cli.input_options import output_option
 from karpool.cli.option_types import Seed
 from karpool.cli.progress import progress
 from karpool.model.loading import load
-from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare, cores
+from karpool.optimization.side_by_side import cores
+from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare
 from karpool.virtual.policy_checks import pool_flaws
 from karpool.virtual.scenario import Scenario, ScenarioError, read_scenario
 from karpool.virtual.scenario_checks import flaws, instance_type_flaws, names_instance_types

@@ -37,7 +37,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class PodWorth:
     """What pods are worth, by item and by used spread rule."""
 
     value: Array
@@ -50,7 +50,7 @@ class Worth:
         return Proof(self.value[items.of_group], premium, kind_rates, node_rates)
 
 
-def total(problem: FleetProblem, items: Items, worth: Worth, free: Array, gain: Array) -> float:
+def total(problem: FleetProblem, items: Items, worth: PodWorth, free: Array, gain: Array) -> float:
     """The price that values prove; `free`: what free room on nodes is worth; `gain`: kinds, above their price."""
     nodes = problem.nodes
     fixed = ~nodes.movable
@@ -66,7 +66,7 @@ def total(problem: FleetProblem, items: Items, worth: Worth, free: Array, gain: 
     return float(paid + needed + spread.sum() - free[fixed].sum() - kept.sum() - bought - hair)
 
 
-def _own_value(problem: FleetProblem, items: Items, worth: Worth) -> Array:
+def _own_value(problem: FleetProblem, items: Items, worth: PodWorth) -> Array:
     """(nodes,) what the pods of each node that may go are worth together."""
     nodes = problem.nodes
     item = items.of_group[nodes.pods.items]
@@ -80,8 +80,8 @@ def _own_value(problem: FleetProblem, items: Items, worth: Worth) -> Array:
 
 
 def repaired(
-    problem: FleetProblem, items: Items, kinds: Machines, worth: Worth, rates: Array
-) -> tuple[Worth, Array, Array]:
+    problem: FleetProblem, items: Items, kinds: Machines, worth: PodWorth, rates: Array
+) -> tuple[PodWorth, Array, Array]:
     """Values and rates lowered so little that no kind is worth more than it costs; and what each is worth above it."""
     value, premium, rates = worth.value.copy(), worth.premium.copy(), np.maximum(0.0, rates)
     limit = problem.kinds.price * (1.0 - _ROUNDING)
@@ -97,4 +97,4 @@ def repaired(
             premium[rules[rules >= 0]] *= share
             rates[kind] *= share
     gain = kinds.worth(items, value, premium, rates) - problem.kinds.price
-    return Worth(value, premium), rates, gain
+    return PodWorth(value, premium), rates, gain

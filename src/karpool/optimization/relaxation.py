@@ -14,7 +14,7 @@ from karpool.optimization.classes import Classes
 from karpool.optimization.items import Items, kinds_as_machines, nodes_as_machines
 from karpool.optimization.problem import FleetProblem
 from karpool.optimization.programme import Programme, Solved
-from karpool.optimization.proof import Worth
+from karpool.optimization.proof import PodWorth
 
 _MOST_CLUSTERS: Final = 150
 _CLUSTER_STEPS: Final = (1.3, 1.6, 2.2, 4.0, 16.0, np.inf)
@@ -29,15 +29,11 @@ _TOLERANCE: Final = 1e-6
 class Duals:
     """What the programme makes of a fleet."""
 
-    worth: Worth
+    worth: PodWorth
     kind_rates: Array
     """(kinds, resources) what kinds charge for their room."""
     node_rates: Array
     """(nodes, resources) what nodes charge for their free room."""
-    launched: Array
-    """(kinds,) how many of each kind the programme launches ..."""
-    placed: tuple[Array, Array, Array]
-    """... and what it puts there: items, kinds, and numbers of pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,7 @@ class Relaxation:
     def solve(self) -> Duals:
         """Solve it, with ever more of the rows that say how many copies of a pod one new node can hold."""
         problem, classes, rows = self.problem, self._classes, self._rows
-        kinds, count = len(self._chosen), len(classes.count)
+        count = len(classes.count)
         programme = self._programme()
         # New nodes: one column for each kind, which opens its room.
         most = problem.kinds.most[self._chosen]
@@ -154,11 +150,6 @@ class Relaxation:
         self._add_pods(programme, on_nodes, rows.clusters, in_cluster, bounded=True)
         solved = self._with_copies(programme, machine, item, copies)
         self._solved = programme
-        launched, pods = solved.columns[:kinds], solved.columns[kinds : kinds + len(machine)]
-        used = pods > _SLACK
-        placed = self._spread_out(item[used], self._chosen[machine[used]], pods[used])
-        of_kinds = np.zeros(len(problem.kinds.price))
-        of_kinds[self._chosen] = launched
         value = np.maximum(0.0, solved.rows[:count])
         premium = np.where(rows.domains >= 0, solved.rows[rows.domains], 0.0)
         rates = np.maximum(0.0, -solved.rows[np.concatenate((rows.kinds, rows.clusters))]) / self._unit
@@ -166,8 +157,8 @@ class Relaxation:
         more = np.where(where >= 0, premium[np.arange(count), where], 0.0) if premium.size else np.zeros(where.shape)
         by_item = self._values_of_items(value, rates, np.concatenate((copies, on_nodes)), more)
         rules = [np.argmax(self.items.rule == rule) for rule in range(len(self.items.spreading.rules))]
-        worth = Worth(by_item, premium[classes.of_item[np.array(rules, dtype=np.int64)]])
-        return Duals(worth, *self._rates(rates), of_kinds, placed)
+        worth = PodWorth(by_item, premium[classes.of_item[np.array(rules, dtype=np.int64)]])
+        return Duals(worth, *self._rates(rates))
 
     def whole(self, branches: int, most_columns: int) -> float | None:
         """What the fleet costs at least if machines and pods are whole; None if that would take too long.
@@ -272,14 +263,6 @@ class Relaxation:
                 charged = rates[machines] @ items.requests[members].T + (beyond - more)[:, None]
                 found[members] = np.maximum(0.0, charged.min(axis=0))
         return found
-
-    def _spread_out(self, class_: Array, kind: Array, pods: Array) -> tuple[Array, Array, Array]:
-        """The pods of classes shared out to their items by their number."""
-        members = [np.flatnonzero(self._classes.of_item == number) for number in range(len(self._classes.count))]
-        lengths = [len(members[number]) for number in class_.tolist()]
-        items = np.concatenate([members[number] for number in class_.tolist()]) if lengths else class_
-        share = self.items.count[items] / np.repeat(self._classes.count[class_], lengths)
-        return items, np.repeat(kind, lengths), np.repeat(pods, lengths) * share
 
 
 def own_requests(problem: FleetProblem, nodes: Array) -> Array:

@@ -1,8 +1,6 @@
 """A search for the cheapest fleet that holds the same pods: ruin and recreate, seeded and counted in moves."""
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,6 +12,7 @@ from karpool.optimization.kernels.ruin import Best, improve, start_anew
 from karpool.optimization.kernels.state import CLOSED, Fixed, State
 from karpool.optimization.partition import Part, parts_of
 from karpool.optimization.problem import FleetProblem
+from karpool.optimization.side_by_side import Wanted, side_by_side
 
 _SLOTS: Final = 128
 """How many groups of guests a machine can have."""
@@ -157,10 +156,10 @@ def search_parts(
     done = [0] * len(parts)
     prices = [part.problem.price for part in parts]
 
-    def of_part(number: int) -> TargetFleet:
+    def of_part(number: int, wanted: Wanted) -> TargetFleet:
         def watch_part(moved: int, price: float) -> bool:
             done[number], prices[number] = moved, price
-            return watch(moves * sum(done) // max(1, sum(shares)), sum(prices))
+            return wanted() and watch(moves * sum(done) // max(1, sum(shares)), sum(prices))
 
         part = parts[number]
         return search(
@@ -173,8 +172,7 @@ def search_parts(
             watch=watch_part,
         )
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        targets = list(pool.map(of_part, range(len(parts))))
+    targets = side_by_side(of_part, len(parts))
     return _joined(list(zip(parts, targets, strict=True)))
 
 

@@ -1,6 +1,5 @@
 """Runs a scenario under several policies, each on the same seeds, one after the other or on all cores."""
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -108,11 +107,6 @@ def compare(
         results = _run_in_turn(RunInputs(scenario, source.open_catalog(), objects), jobs, report)
     runs = {name: tuple(results[name, seed] for seed in seeds) for name in policies}
     return Comparison(scenario, tuple(seeds), runs)
-
-
-def cores() -> int:
-    """How many processes can run at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 RunKey = tuple[str, int]

@@ -16,7 +16,7 @@ from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.evaluate import Outcome
 from karpool.disruption.fleet_search.fleet import fleet_of
-from karpool.disruption.fleet_search.pursuit import ENOUGH, Batch, Place, Pursuit
+from karpool.disruption.fleet_search.pursuit import ENOUGH, Exchange, Place, Pursuit
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings, Weights
 from karpool.model.labels import CAPACITY_TYPE, ZONE
@@ -126,12 +126,12 @@ class GlobalSearch:
         step = next_step(decision_pass, pursuit)
         if step is None:
             return None
-        self._settle(decision_pass, pursuit, step.batch, step.outcome)
+        self._settle(decision_pass, pursuit, step.exchange, step.outcome)
         return step.outcome.command
 
-    def _settle(self, decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, outcome: Outcome) -> None:
+    def _settle(self, decision_pass: DecisionPass, pursuit: Pursuit, exchange: Exchange, outcome: Outcome) -> None:
         """Count on a command being carried out as the engine placed its pods."""
-        opened = {claim: number for number, claim in zip(batch.opened, outcome.directed, strict=True) if claim >= 0}
+        opened = {claim: number for number, claim in zip(exchange.opened, outcome.directed, strict=True) if claim >= 0}
         places: dict[str | int, Place] = {name: number for number, name in enumerate(pursuit.fleet.names)}
         places.update({new.name: -1 - number for number, new in enumerate(pursuit.new) if new.name is not None})
         places.update({claim: -1 - number for claim, number in opened.items()})
@@ -141,7 +141,7 @@ class GlobalSearch:
             group = pursuit.fleet.group_of.get(rows[move.pod])
             if group is not None and move.target in places:
                 came[group][places[move.target]] += 1
-        pursuit.settle(batch, list(opened.values()), came)
+        pursuit.settle(exchange, list(opened.values()), came)
         self._opened = opened
 
 
@@ -178,48 +178,51 @@ def find_fleet(
 
 
 class Step(NamedTuple):
-    """A batch, and the command that the engine makes of it."""
+    """An exchange, and the command that the engine makes of it."""
 
-    batch: Batch
+    exchange: Exchange
     outcome: Outcome
 
 
 def next_step(decision_pass: DecisionPass, pursuit: Pursuit) -> Step | None:
-    """The first batch on the way to a target that the engine does not refuse."""
+    """The first exchange on the way to a target that the engine does not refuse."""
     context = decision_pass.context
     going = {pursuit.fleet.names[node]: node for node in pursuit.going}
     ready = {going[node.name]: node for node in decision_pass.consolidatable() if node.name in going}
     left = {name: context.allowance(pool, Cause.UNDERUTILIZED).remaining for name, pool in context.pools.items()}
     enough = ENOUGH
+    if not pursuit.worth_it(context.settings.effective_eviction_price):
+        return None
     for _ in range(_MOST_REFUSALS):
-        batch = pursuit.next_batch(ready, left, enough)
-        if batch is None:
+        exchange = pursuit.next_exchange(ready, left, enough)
+        if exchange is None:
             return None
-        outcome = _judged(decision_pass, pursuit, batch, ready)
-        while outcome is None and not batch.opened and len(batch.nodes) > 1:
-            batch = Batch(batch.nodes[: len(batch.nodes) // 2], ())
-            outcome = _judged(decision_pass, pursuit, batch, ready)
+        outcome = _judged(decision_pass, pursuit, exchange, ready)
+        while outcome is None and not exchange.opened and len(exchange.nodes) > 1:
+            exchange = Exchange(exchange.nodes[: len(exchange.nodes) // 2], ())
+            outcome = _judged(decision_pass, pursuit, exchange, ready)
         if outcome is not None:
-            return Step(batch, outcome)
-        if batch.opened and enough > 1:
+            return Step(exchange, outcome)
+        if exchange.opened and enough > 1:
             enough = 1
         else:
-            del ready[batch.nodes[0]]
+            del ready[exchange.nodes[0]]
     return None
 
 
 def _judged(
-    decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, ready: Mapping[int, Candidate]
+    decision_pass: DecisionPass, pursuit: Pursuit, exchange: Exchange, ready: Mapping[int, Candidate]
 ) -> Outcome | None:
-    """What the engine makes of a batch; None if it refuses it."""
-    candidates = [ready[node] for node in batch.nodes]
-    directions = _directions(decision_pass, pursuit, batch, pursuit.destinations(batch, ready))
+    """What the engine makes of an exchange; None if it refuses it."""
+    candidates = [ready[node] for node in exchange.nodes]
+    directions = _directions(decision_pass, pursuit, exchange, pursuit.destinations(exchange, ready))
     evaluator = decision_pass.evaluator
-    outcome = evaluator.consolidate(candidates, len(batch.opened) + _MORE_NEW_NODES, directions=directions)
-    # Evictions are paid for by the target as a whole.
-    if outcome.command is None or decision_pass.unwanted(outcome.command, candidates) is not None:
+    outcome = evaluator.consolidate(candidates, len(exchange.opened) + _MORE_NEW_NODES, directions=directions)
+    if outcome.command is None:
         return None
-    return outcome
+    # Evictions are paid for by the target as a whole, but nothing comes after its last command that could pay for them.
+    refusal = decision_pass.not_worth_it if pursuit.ends_with(exchange) else decision_pass.unwanted
+    return outcome if refusal(outcome.command, candidates) is None else None
 
 
 def of_heaviest_pools(problem: FleetProblem) -> Array:
@@ -251,23 +254,25 @@ def affordable(problem: FleetProblem, usable: Array) -> Array:
     return kept
 
 
-def _directions(decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, chosen: Mapping[int, Place]) -> Directions:
-    """A batch as wishes to the engine."""
+def _directions(
+    decision_pass: DecisionPass, pursuit: Pursuit, exchange: Exchange, chosen: Mapping[int, Place]
+) -> Directions:
+    """An exchange as wishes to the engine."""
     fleet, rows = pursuit.fleet, decision_pass.context.snapshot.nodes.rows
-    order = {number: at for at, number in enumerate(batch.opened)}
+    order = {number: at for at, number in enumerate(exchange.opened)}
     targets = {}
     for row, place in chosen.items():
         name = fleet.names[place] if place >= 0 else pursuit.new[-1 - place].name
         targets[row] = rows[name] if name is not None else -2 - order[-1 - place]
-    spare = float(fleet.problem.nodes.price[list(batch.nodes)].sum())
-    spare -= sum(pursuit.new[number].price for number in batch.opened)
+    spare = float(fleet.problem.nodes.price[list(exchange.nodes)].sum())
+    spare -= sum(pursuit.new[number].price for number in exchange.opened)
     new = []
-    for number in batch.opened:
+    for number in exchange.opened:
         kind = pursuit.new[number].kind
         dearer = float(fleet.problem.kinds.worst[kind] - fleet.problem.kinds.price[kind])
         anywhere = dearer < spare - HAIR and not _bound_to_domain(fleet.problem, pursuit.new[number].guests)
         spare -= dearer if anywhere else 0.0
-        new.append(_directed(decision_pass, pursuit, batch, number, anywhere=anywhere))
+        new.append(_directed(decision_pass, pursuit, exchange, number, anywhere=anywhere))
     return Directions(tuple(new), targets)
 
 
@@ -278,7 +283,7 @@ def _bound_to_domain(problem: FleetProblem, groups: Mapping[int, int]) -> bool:
 
 
 def _directed(
-    decision_pass: DecisionPass, pursuit: Pursuit, batch: Batch, number: int, *, anywhere: bool
+    decision_pass: DecisionPass, pursuit: Pursuit, exchange: Exchange, number: int, *, anywhere: bool
 ) -> DirectedNode:
     """A new node of a target as a wish: its type, and others that would hold all of its guests."""
     fleet, new = pursuit.fleet, pursuit.new[number]
@@ -293,7 +298,7 @@ def _directed(
         # Limits are charged with the largest type, so only pools without any get a choice.
         asked = sum(count * problem.groups.requests[group] for group, count in new.guests.items())
         wanted |= (pools.room[market.template][:, fleet.columns] >= asked).all(axis=1)
-        going = problem.nodes.machine[list(batch.nodes)]
+        going = problem.nodes.machine[list(exchange.nodes)]
         wanted[[other for other in going.tolist() if other not in (-1, machine)]] = False
     names = tuple(pools.types.names[wanted].tolist())
     return DirectedNode(pools.templates[market.template].name, extra, names)

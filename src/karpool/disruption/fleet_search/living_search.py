@@ -20,8 +20,8 @@ from karpool.disruption.fleet_search.target import (
     Answer,
     FleetNames,
     Guest,
+    NamedTarget,
     SearchRequest,
-    Target,
     fingerprint,
     names_of,
 )
@@ -52,7 +52,7 @@ class TargetEnd(NamedTuple):
 
     ending: Ending
     message: str
-    target: Target
+    target: NamedTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class LivingSearch:
     def __init__(self) -> None:
         self.request: SearchRequest | None = None
         """The search that is wanted or under way."""
-        self.target: Target | None = None
+        self.target: NamedTarget | None = None
         self.rests_until: datetime | None = None
         """When the next search may be asked for."""
         self._ended: list[TargetEnd] = []
@@ -159,7 +159,7 @@ class LivingSearch:
         target.opened += [target.coming[number] for number in issued.opened]
         target.coming = [new for number, new in enumerate(target.coming) if number not in issued.opened]
 
-    def _follow(self, decision_pass: DecisionPass, target: Target) -> Command | None:
+    def _follow(self, decision_pass: DecisionPass, target: NamedTarget) -> Command | None:
         """The next command of a target, None while it has to wait or when it is given up."""
         context = decision_pass.context
         target.going.intersection_update(context.snapshot.nodes.rows)
@@ -189,7 +189,7 @@ class LivingSearch:
         self._end(Ending.NOT_WORTH_IT, "the cluster has changed, and what is left is not worth the evictions")
         return None
 
-    def _issue(self, decision_pass: DecisionPass, target: Target, step: Step) -> Command | None:
+    def _issue(self, decision_pass: DecisionPass, target: NamedTarget, step: Step) -> Command | None:
         """Decide a command, and go on with the target as it was worked out for it."""
         repeats = 0 if self._issued is None else self._issued.repeats + 1
         if repeats > _MOST_REPEATS:
@@ -215,7 +215,7 @@ def _issued(decision_pass: DecisionPass, step: Step, repeats: int) -> _Issued | 
     command, pods = step.outcome.command, decision_pass.context.snapshot.pods
     if command is None:
         return None
-    opened = {claim: number for number, claim in zip(step.batch.opened, step.outcome.directed, strict=True)}
+    opened = {claim: number for number, claim in zip(step.exchange.opened, step.outcome.directed, strict=True)}
     moves: list[tuple[Guest, str | int]] = []
     for move in command.moves:
         row = pods.rows[move.pod]
@@ -225,7 +225,7 @@ def _issued(decision_pass: DecisionPass, step: Step, repeats: int) -> _Issued | 
     return _Issued(command, frozenset(n for claim, n in opened.items() if claim >= 0), tuple(moves), repeats)
 
 
-def _resumed(names: FleetNames, target: Target, settings: DisruptionSettings) -> TargetFleet:
+def _resumed(names: FleetNames, target: NamedTarget, settings: DisruptionSettings) -> TargetFleet:
     """What has become of a target; mended only if it is not worth it as it is."""
     problem, terms = names.fleet.problem, target.terms
     for moves in (0, _POLISH):
@@ -243,7 +243,7 @@ def _resumed(names: FleetNames, target: Target, settings: DisruptionSettings) ->
     return found
 
 
-def _hampered(fleet: Fleet, target: Target) -> bool:
+def _hampered(fleet: Fleet, target: NamedTarget) -> bool:
     """Whether time may make more of a target possible: a window, a budget, or a node that is not ready yet."""
     nodes = fleet.problem.nodes
     awaited = target.going.union(target.hosts)

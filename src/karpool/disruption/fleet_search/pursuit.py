@@ -31,7 +31,7 @@ Place = int
 """A node by its number in the problem, or -1 - n for the new node n."""
 
 
-class Batch(NamedTuple):
+class Exchange(NamedTuple):
     """Nodes that could go together next, and new nodes to open, by their numbers."""
 
     nodes: tuple[int, ...]
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(slots=True)
-class NewNode:
+class TargetNode:
     """A new node of a target."""
 
     kind: int
@@ -51,11 +51,11 @@ class NewNode:
 
 @dataclass(slots=True)
 class _Draft:
-    """A batch in the making."""
+    """An exchange in the making."""
 
     left: dict[str, int]
     room: Array
-    """By group: places that nobody of this batch has taken."""
+    """By group: places that nobody of this exchange has taken."""
     closed: Array
     """By new node: whether it could still be opened."""
     nodes: dict[int, None] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Pursuit:
         self.fleet = fleet
         self.going: set[int] = set(target.gone)
         self.new = [
-            NewNode(machine.number, machine.guests, float(problem.kinds.price[machine.number]))
+            TargetNode(machine.number, machine.guests, float(problem.kinds.price[machine.number]))
             for machine in target.new
         ]
         self._spot_to_spot = spot_to_spot
@@ -96,30 +96,43 @@ class Pursuit:
         self._need_counts = {node: np.array(list(needs.values())) for node, needs in self._needs.items()}
         self._domains = _Domains(problem, problem.spreads.present.astype(np.int64))
 
-    # -- the next batch ------------------------------------------------------------------------------------------
+    def worth_it(self, eviction_price: float) -> bool:
+        """Whether what is left of the target saves more than its evictions cost."""
+        problem, going = self.fleet.problem, sorted(self.going)
+        saved = float(problem.nodes.price[going].sum()) - sum(new.price for new in self.new if new.name is None)
+        evictions = float((problem.pods_of(np.array(going, dtype=np.int64)) * problem.groups.weight).sum())
+        return saved > eviction_price * evictions - HAIR
 
-    def next_batch(self, ready: Mapping[int, Candidate], left: Mapping[str, int], enough: int = ENOUGH) -> Batch | None:
+    def ends_with(self, exchange: Exchange) -> bool:
+        """Whether nothing is left of the target after an exchange."""
+        return self.going.issubset(exchange.nodes)
+
+    # -- the next exchange ---------------------------------------------------------------------------------------
+
+    def next_exchange(
+        self, ready: Mapping[int, Candidate], left: Mapping[str, int], enough: int = ENOUGH
+    ) -> Exchange | None:
         """Nodes to remove next among those that may go now; `left`: how many of each pool.
 
-        A batch that opens new nodes grows until it pays, and then until it has `enough` nodes.
+        An exchange that opens new nodes grows until it pays, and then until it has `enough` nodes.
 
         First those that need new nodes, as long as others can pay for them, then those that need none; all at once, if
         the target was made for that.
         """
         if self._together and self._may_go_together(ready, left):
             self._together = False
-            return Batch(tuple(sorted(self.going)), tuple(range(len(self.new))))
+            return Exchange(tuple(sorted(self.going)), tuple(range(len(self.new))))
         price = self.fleet.problem.nodes.price
         order = sorted(ready, key=lambda node: (-price[node] / (1 + self._need_counts[node].sum()), node))
         starts = self._starts(order, left, ready)
         for sponsored in (False, True):
             for start in starts:
-                batch = self._grow(start, order, ready, left, sponsored=sponsored, enough=enough)
-                if batch is not None:
-                    return batch
+                exchange = self._grow(start, order, ready, left, sponsored=sponsored, enough=enough)
+                if exchange is not None:
+                    return exchange
         draft = self._draft(left)
         self._sweep(draft, order, ready)
-        return Batch(tuple(draft.nodes), ()) if draft.nodes else None
+        return Exchange(tuple(draft.nodes), ()) if draft.nodes else None
 
     def _may_go_together(self, ready: Mapping[int, Candidate], left: Mapping[str, int]) -> bool:
         """Whether budgets let all nodes of the target go at once."""
@@ -209,13 +222,13 @@ class Pursuit:
         *,
         sponsored: bool,
         enough: int,
-    ) -> Batch | None:
+    ) -> Exchange | None:
         """Add nodes, and open new ones for them, until what goes costs more than what comes.
 
         `sponsored`: nodes that need no new one may go with them, and pay for them.
         """
         draft, node = self._draft(left), start
-        paying: Batch | None = None
+        paying: Exchange | None = None
         if not sponsored:
             order = [other for other in order if not self._has_places(draft, other)]
         while len(draft.opened) < _MOST_OPENED and len(draft.nodes) < MOST_TOGETHER:
@@ -230,7 +243,7 @@ class Pursuit:
                 break
             self._sweep(draft, order, ready)
             if draft.gain > HAIR and self._may_be_spot(draft):
-                paying = Batch(tuple(draft.nodes), tuple(draft.opened))
+                paying = Exchange(tuple(draft.nodes), tuple(draft.opened))
                 if len(draft.nodes) >= enough:
                     break
             following = self._next(draft, order, ready)
@@ -265,16 +278,16 @@ class Pursuit:
 
     # -- where pods go -------------------------------------------------------------------------------------------
 
-    def destinations(self, batch: Batch, ready: Mapping[int, Candidate]) -> dict[int, Place]:
+    def destinations(self, exchange: Exchange, ready: Mapping[int, Candidate]) -> dict[int, Place]:
         """By row of a pod the place that it is to have."""
         taken: defaultdict[int, Counter[Place]] = defaultdict(Counter)
         domains = self._domains.copy()
-        for node in batch.nodes:
+        for node in exchange.nodes:
             domains.leave(self._needs[node], node)
         chosen = {}
-        for row in (row for node in batch.nodes for row in ready[node].pods):
+        for row in (row for node in exchange.nodes for row in ready[node].pods):
             group = self.fleet.group_of.get(row)
-            place = None if group is None else self._place(group, batch.opened, taken[group], domains)
+            place = None if group is None else self._place(group, exchange.opened, taken[group], domains)
             if group is not None and place is not None:
                 taken[group][place] += 1
                 domains.count(group, self._domains_of(place), 1)
@@ -301,10 +314,10 @@ class Pursuit:
 
     # -- what has happened ---------------------------------------------------------------------------------------
 
-    def settle(self, batch: Batch, opened: Sequence[int], came: Mapping[int, Mapping[Place, int]]) -> None:
-        """A batch will be carried out: these new nodes are opened, so many pods of each group come to each place."""
+    def settle(self, exchange: Exchange, opened: Sequence[int], came: Mapping[int, Mapping[Place, int]]) -> None:
+        """An exchange will be carried out: these new nodes open, and so many pods of each group come to each place."""
         self._room += self._guests[list(opened)].sum(axis=0)
-        for node in batch.nodes:
+        for node in exchange.nodes:
             self._domains.leave(self._needs[node], node)
         for group, places in came.items():
             for place, count in places.items():
@@ -312,7 +325,7 @@ class Pursuit:
                 used = min(count, self._places[group][place])
                 self._places[group][place] -= used
                 self._room[group] -= used
-        self.going.difference_update(batch.nodes)
+        self.going.difference_update(exchange.nodes)
 
 
 class _Domains:

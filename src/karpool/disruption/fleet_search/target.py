@@ -54,7 +54,7 @@ class Terms(NamedTuple):
 
 
 @dataclass(slots=True)
-class Target:
+class NamedTarget:
     """A fleet that is wanted, as far as it is not there yet."""
 
     found: datetime
@@ -105,7 +105,7 @@ class FleetNames:
         problem = self.fleet.problem
         return affordable(problem, of_heaviest_pools(problem) if heaviest else problem.suits_kind)
 
-    def successor(self, target: Target, found: TargetFleet) -> Target:
+    def successor(self, target: NamedTarget, found: TargetFleet) -> NamedTarget:
         """What has become of a target, by names."""
         after = self.target(found, target.found, target.promised, target.terms)
         # Nodes that may not go right now are still to go.
@@ -113,10 +113,10 @@ class FleetNames:
         after.begun = target.begun
         return after
 
-    def target(self, found: TargetFleet, now: datetime, promised: float, terms: Terms) -> Target:
+    def target(self, found: TargetFleet, now: datetime, promised: float, terms: Terms) -> NamedTarget:
         """A fleet that was found, by names."""
         names = self.fleet.names
-        return Target(
+        return NamedTarget(
             found=now,
             promised=promised,
             price=found.price,
@@ -128,7 +128,7 @@ class FleetNames:
             coming=[ComingNode(self.purchase(machine.number), self.guests(machine.guests)) for machine in found.new],
         )
 
-    def wish(self, target: Target) -> Wish:
+    def wish(self, target: NamedTarget) -> Wish:
         """As much of a target as there can be of it now."""
         fleet = self.fleet
         nodes = {name: number for number, name in enumerate(fleet.names)}
@@ -141,25 +141,36 @@ class FleetNames:
             wanted += self._arrived(target, nodes)
         else:
             wanted = []
-        groups: dict[Guest, list[int]] = {}
-        for group, key in enumerate(fleet.groups):
-            groups.setdefault(key[:2], []).append(group)
-        guests = [
-            (machine, group, count)
-            for machine, counted in wanted
-            for guest, count in sorted(counted.items())
-            for group in groups.get(guest, ())
-        ]
+        leaving = np.array(going, dtype=np.int64)
+        guests = self._shared_out(wanted, fleet.problem.pods_of(leaving))
         return Wish(
-            going=np.array(going, dtype=np.int64),
+            going=leaving,
             kinds=np.array([kinds[new.purchase] for new in coming], dtype=np.int64),
             guests=np.array(guests, dtype=np.int64).reshape(len(guests), 3),
         )
 
+    def _shared_out(self, wanted: list[tuple[int, Counter[Guest]]], pods: Array) -> list[tuple[int, int, int]]:
+        """Machine, group and count: guests as pods of their groups, each as often as it is among those that leave."""
+        left = pods.copy()
+        groups: dict[Guest, list[int]] = {}
+        for group, key in enumerate(self.fleet.groups):
+            groups.setdefault(key[:2], []).append(group)
+        shared = []
+        for machine, counted in wanted:
+            for guest, count in sorted(counted.items()):
+                missing = count
+                for group in groups.get(guest, ()):
+                    share = min(missing, int(left[group]))
+                    if share > 0:
+                        shared.append((machine, group, share))
+                    left[group] -= share
+                    missing -= share
+        return shared
+
     def _may_go(self, node: int) -> bool:
         return bool(self.fleet.problem.nodes.searchable[node])
 
-    def _arrived(self, target: Target, nodes: dict[str, int]) -> list[tuple[int, Counter[Guest]]]:
+    def _arrived(self, target: NamedTarget, nodes: dict[str, int]) -> list[tuple[int, Counter[Guest]]]:
         """New nodes that are there by now, with the pods that are still to come to them."""
         problem = self.fleet.problem
         unknown: dict[tuple[str, str], list[int]] = {}
@@ -192,7 +203,7 @@ class Answer:
     """What a search found; no target if nothing is worth its evictions."""
 
     request: "SearchRequest"
-    target: Target | None
+    target: NamedTarget | None
 
 
 @dataclass(frozen=True, slots=True)
