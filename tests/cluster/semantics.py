@@ -17,7 +17,10 @@ from karpool.cluster.snapshot import Snapshot
 
 def semantics(snapshot: Snapshot, live: Snapshot) -> dict[str, Any]:
     """Everything that a snapshot says about what `live` holds."""
+    sealed = {snapshot.nodes.get(row).name: reason for row, reason in snapshot.seals.items()}
     return {
+        "sealed": sealed,
+        "withheld pools": snapshot.withheld_pools,
         "nodes": {name: _node(snapshot, row, live) for name, row in snapshot.nodes.rows.items()},
         "pods": {key: _pod(snapshot, row) for key, row in snapshot.pods.rows.items()},
         "suits": {key: _suits(snapshot, row) for key, row in snapshot.pods.rows.items()},

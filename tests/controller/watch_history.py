@@ -24,8 +24,10 @@ from tests.factories import (
     storage_class,
     taints_of,
 )
+from tests.factories.unreadable import unreadable
 
 from karpool.cluster.volumes import BIND_COMPLETED
+from karpool.kube.store import Store
 from karpool.model.labels import INSTANCE_TYPE, REGISTERED, ZONE
 from karpool.model.pod import ContainerStatus, EphemeralVolume, Pod, Resources, Volume
 from karpool.wire.objects import Condition, OwnerReference
@@ -43,6 +45,7 @@ class WatchHistory(Restless):
     def __init__(self, chance: Random) -> None:
         super().__init__(chance)
         self._arrivals: list[list[Any]] = []
+        self._whole: list[tuple[Store[Any], Any]] = []
         self.store.storage_classes.put(storage_class(provisioner=DRIVERS[0]))
         for disk in DISKS:
             self.store.volumes.put(pv(disk, zones=[Z1], driver=chance.choice(DRIVERS)))
@@ -303,6 +306,31 @@ class WatchHistory(Restless):
             meta = replace(volume.metadata, deletion_timestamp=ends, resource_version=self._name())
             self.store.volumes.put(replace(volume, metadata=meta))
 
+    # -- what cannot be read -------------------------------------------------------------------------------------
+
+    def spoil(self) -> None:
+        """An object of any kind cannot be read any more; rarely not even its name."""
+        store, chance = self.store, self.chance
+        kinds: list[Store[Any]] = [
+            *(store.pods, store.pods, store.nodes, store.claims, store.pools, store.daemon_sets, store.namespaces),
+            *(store.volume_claims, store.volumes, store.storage_classes, store.csi_nodes, store.pdbs),
+        ]
+        kind = chance.choice(kinds)
+        current = self._any(kind)
+        if current is None or current.unreadable:
+            return
+        self._whole.append((kind, current))
+        kind.put(unreadable(current))
+        if kind is store.pods and chance.random() < 0.1:
+            kind.put(unreadable(current, spec__nodeName=7))
+
+    def mend(self) -> None:
+        """What could not be read is as it was before, if it is still there."""
+        if self._whole:
+            kind, whole = self._whole.pop(self.chance.randrange(len(self._whole)))
+            if whole.key in kind:
+                kind.put(whole)
+
 
 HISTORY: tuple[Callable[[WatchHistory], None], ...] = (
     *CHANGES,
@@ -319,4 +347,6 @@ HISTORY: tuple[Callable[[WatchHistory], None], ...] = (
     WatchHistory.change_namespace,
     *(WatchHistory.change_volume,) * 3,
     WatchHistory.rewrite_volume,
+    WatchHistory.spoil,
+    *(WatchHistory.mend,) * 2,
 )

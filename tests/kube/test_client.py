@@ -84,12 +84,13 @@ def test_a_list_whose_pages_expire_is_read_once_more_in_one_piece() -> None:
     assert run_against(answers, scenario).requests[-1].query == {}
 
 
-def test_an_object_that_cannot_be_read_is_left_out_of_a_list_and_reported() -> None:
+def test_an_object_that_cannot_be_read_is_marked_in_a_list_and_reported() -> None:
     heard: list[Unreadable] = []
 
     async def scenario(_: ScriptedServer, client: Client) -> None:
         nodes = await client.list(NODES)
-        assert [node.name for node in nodes.items] == ["a", "c"]
+        marked = [(node.name, bool(node.unreadable)) for node in nodes.items]
+        assert marked == [("a", False), ("b", True), ("c", False)]
         assert list(nodes.unreadable) == heard
 
     run_against(
@@ -105,16 +106,17 @@ def test_an_item_may_be_anything(item: bytes) -> None:
     async def scenario(_: ScriptedServer, client: Client) -> None:
         for resource in (NODES, NODE_POOLS):
             answer = await client.list(resource)
-            assert (answer.items, len(answer.unreadable)) == ((), 1)
+            assert [item.unreadable for item in answer.items] == [entry.problem for entry in answer.unreadable]
+            assert len(answer.unreadable) == 1
             assert str(answer.unreadable[0]).isprintable()
 
     run_against([says(b'{"items": [' + item + b"]}")], scenario)
 
 
-def test_a_pool_that_breaks_a_rule_is_left_out() -> None:
+def test_a_pool_that_breaks_a_rule_is_marked() -> None:
     async def scenario(_: ScriptedServer, client: Client) -> None:
         pools = await client.list(NODE_POOLS)
-        assert [pool.name for pool in pools.items] == ["good"]
+        assert [pool.name for pool in pools.items if not pool.unreadable] == ["good"]
         assert [(unreadable.key, "weight" in unreadable.problem) for unreadable in pools.unreadable] == [("bad", True)]
 
     run_against([listed(raw_object("good", spec={"weight": 5}), raw_object("bad", spec={"weight": 500}))], scenario)

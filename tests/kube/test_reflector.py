@@ -201,8 +201,14 @@ def test_garbage_in_the_stream_makes_it_start_anew() -> None:
     assert [error.reason for error in run.errors] == ["Unreadable"]
 
 
-def test_an_object_that_becomes_unreadable_is_removed_and_the_rest_goes_on() -> None:
+def test_an_object_that_becomes_unreadable_stays_marked_and_the_rest_goes_on() -> None:
     broken = event("MODIFIED", "a", "11", spec={"taints": "none"})
+    run = reflect(started(broken, event("ADDED", "c", "12"), then="silence"))
+    assert set(run.sink.known) == {"a", "b", "c"}
+
+
+def test_an_object_that_is_deleted_while_it_cannot_be_read_goes() -> None:
+    broken = event("DELETED", "a", "11", spec={"taints": "none"})
     run = reflect(started(broken, event("ADDED", "c", "12"), then="silence"))
     assert set(run.sink.known) == {"b", "c"}
 

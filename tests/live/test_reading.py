@@ -8,17 +8,29 @@ from typing import Any
 import pytest
 from aiohttp import web
 from click.testing import CliRunner
+from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster
+from tests.disruption.scenarios import node as scenario_node
 from tests.kube.scripted_server import ScriptedServer, listed, raw_object, refuses
 from tests.live.control_plane import ControlPlane
 from tests.live.https import Client as Https
 
 from karpool.cli.main import cli
 from karpool.compaction.config import CONFIG_MAP, KEY
+from karpool.disruption.plan import plan
 from karpool.kube.client import Client
 from karpool.kube.kubeconfig import find_target
 from karpool.kube.resources import Resource
 from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, CannotReadError, ClusterReading, read_cluster
-from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, POD_DISRUPTION_BUDGETS, PODS
+from karpool.live.resources import (
+    CSI_NODES,
+    DAEMON_SETS,
+    NAMESPACES,
+    NODE_CLAIMS,
+    NODE_POOLS,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+)
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 Answers = dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]]
@@ -89,6 +101,32 @@ def test_a_kind_that_may_not_be_listed_is_named_with_what_is_lost(resource: Reso
     assert note.startswith(f"{resource.plural} cannot be listed, so ")
 
 
+@pytest.mark.parametrize(
+    ("resource", "stays"),
+    [
+        (POD_DISRUPTION_BUDGETS, ["used"]),
+        (DAEMON_SETS, ["empty", "used"]),
+        (CSI_NODES, ["empty", "used"]),
+        (NAMESPACES, ["empty", "used"]),
+    ],
+    ids=lambda value: getattr(value, "plural", ""),
+)
+def test_a_kind_that_may_not_be_listed_may_hold_anything(resource: Resource[Any], stays: list[str]) -> None:
+    used, empty = scenario_node("used", "small", pods=1), scenario_node("empty", "small")
+    reading, _ = read_from({resource.path(): refuses(403, "Forbidden")})
+    objects = cluster(
+        [used, empty],
+        pools=[POOL],
+        pod_disruption_budgets=reading.objects.pod_disruption_budgets,
+        daemon_sets=reading.objects.daemon_sets,
+        csi_nodes=reading.objects.csi_nodes,
+        namespaces=reading.objects.namespaces,
+    )
+    made = plan(objects, CATALOG, now=NOW)
+    kept = [fate.candidate.name for fate in made.fates if "Unreadable" in [reason.code for reason in fate.reasons]]
+    assert kept == stays
+
+
 def test_a_built_in_kind_that_is_not_there_is_named() -> None:
     reading, _ = read_from({POD_DISRUPTION_BUDGETS.path(): refuses(404, "NotFound")})
     assert [resource.resource for resource in reading.unlisted] == [POD_DISRUPTION_BUDGETS]
@@ -101,13 +139,16 @@ def test_without_pods_or_nodes_nothing_can_be_decided(resource: Resource[Any], s
         read_from({resource.path(): refuses(status, "Forbidden")})
 
 
-def test_objects_that_cannot_be_read_are_left_out_and_the_first_are_named() -> None:
+def test_objects_that_cannot_be_read_are_marked_and_the_first_are_named() -> None:
     broken = [raw_object(f"n{number}", spec={"taints": "none"}) for number in range(7)]
     reading, _ = read_from({"/api/v1/nodes": listed(raw_object("a"), *broken)})
     notes = list(reading.notes())
-    assert len(reading.objects.nodes) == 1
-    assert notes[0] == "left out, because it cannot be read: Node n0: spec.taints: expected a list, got text"
-    assert notes[5:] == ["left out likewise: 2 more objects"]
+    assert [node.name for node in reading.objects.nodes if not node.unreadable] == ["a"]
+    assert reading.objects.nodes[1].unreadable == "spec.taints: expected a list, got text"
+    assert notes[0] == (
+        "cannot be read, so nothing is decided that depends on it: Node n0: spec.taints: expected a list, got text"
+    )
+    assert notes[5:] == ["cannot be read likewise: 2 more objects"]
 
 
 # -- a real API server ---------------------------------------------------------------------------------------------
@@ -166,7 +207,7 @@ def test_a_user_who_may_not_see_budgets_is_told_so(control_plane: ControlPlane, 
     result = CliRunner().invoke(cli, ["explain", node, "--kubeconfig", str(kubeconfig), "--output", "json"])
     assert result.exit_code == 0
     assert result.stderr.startswith(
-        "karpool: poddisruptionbudgets cannot be listed, so pods that a budget may protect count as free to"
+        "karpool: poddisruptionbudgets cannot be listed, so every pod counts as protected, and nodes with pods stay"
     )
     assert result.stderr.count("\n") == 1
 

@@ -39,6 +39,7 @@ def pod_change(old: Pod, new: Pod) -> Impact:
     same_spec = old.spec is new.spec or old.spec == new.spec
     if (
         before.uid != after.uid
+        or before.unreadable != after.unreadable
         or before.labels != after.labels
         or before.owner_references != after.owner_references
         or before.creation_timestamp != after.creation_timestamp
@@ -89,6 +90,8 @@ def node_change(old: StateNode, new: StateNode) -> Impact:
 
 
 def _same_columns(old: StateNode, new: StateNode) -> bool:
+    if _unreadable_parts(old) != _unreadable_parts(new):
+        return False
     if old.node is new.node and old.claim is not None and new.claim is not None and old.initialized and old.registered:
         # All columns of a node that is up come from the node itself.
         return old.deleting is new.deleting
@@ -102,6 +105,10 @@ def _same_columns(old: StateNode, new: StateNode) -> bool:
         and old.capacity == new.capacity
         and old.labels == new.labels
     )
+
+
+def _unreadable_parts(state: StateNode) -> tuple[str, ...]:
+    return tuple([part.unreadable for part in (state.node, state.claim) if part is not None])
 
 
 def _node_facts_differ(old: StateNode, new: StateNode) -> bool:
@@ -147,13 +154,14 @@ def pool_changed(old: NodePool | None, new: NodePool | None) -> bool:
         or new is None
         or old.spec != new.spec
         or old.ready is not new.ready
+        or old.unreadable != new.unreadable
         or old.metadata.annotations != new.metadata.annotations
     )
 
 
 def pdb_opened(old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> bool:
     """Whether a PodDisruptionBudget may let a pod go that it did not let go before."""
-    if old is None or new is None or old.spec != new.spec:
+    if old is None or new is None or old.spec != new.spec or old.unreadable != new.unreadable:
         return True
     return any(now and not then for then, now in zip(_allowances(old), _allowances(new), strict=True))
 
@@ -166,7 +174,7 @@ def _allowances(budget: PodDisruptionBudget) -> tuple[bool, bool]:
 
 def namespace_changed(old: Namespace | None, new: Namespace | None) -> bool:
     """Whether namespace selectors may find other namespaces."""
-    return old is None or new is None or old.metadata.labels != new.metadata.labels
+    return old is None or new is None or _differ(old, new) or old.metadata.labels != new.metadata.labels
 
 
 def volume_claim_changed(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
@@ -174,6 +182,7 @@ def volume_claim_changed(old: PersistentVolumeClaim | None, new: PersistentVolum
     return (
         old is None
         or new is None
+        or _differ(old, new)
         or old.spec != new.spec
         or old.status.phase != new.status.phase
         or _being_deleted(old) is not _being_deleted(new)
@@ -183,17 +192,24 @@ def volume_claim_changed(old: PersistentVolumeClaim | None, new: PersistentVolum
 
 def volume_changed(old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
     """Whether pods that use a volume may have other places."""
-    return old is None or new is None or old.spec != new.spec or _being_deleted(old) is not _being_deleted(new)
+    if old is None or new is None or _differ(old, new):
+        return True
+    return old.spec != new.spec or _being_deleted(old) is not _being_deleted(new)
 
 
 def storage_class_changed(old: StorageClass | None, new: StorageClass | None) -> bool:
     """Whether claims of a class may be bound elsewhere."""
-    return old is None or new is None or replace(old, metadata=new.metadata) != new
+    return old is None or new is None or _differ(old, new) or replace(old, metadata=new.metadata) != new
 
 
 def csi_node_changed(old: CSINode | None, new: CSINode | None) -> bool:
     """Whether a node may attach other numbers of volumes."""
-    return old is None or new is None or old.spec != new.spec
+    return old is None or new is None or _differ(old, new) or old.spec != new.spec
+
+
+def _differ(old: Object, new: Object) -> bool:
+    """Whether one of two versions cannot be read."""
+    return old.unreadable != new.unreadable
 
 
 def _being_deleted(entry: Object) -> bool:

@@ -3,10 +3,12 @@
 from enum import IntEnum
 from typing import Final
 
-# Values of the column `live`: no destination; a NodeClaim whose Node has not appeared yet; a Node.
+# Values of the column `live`: no destination; a NodeClaim whose Node has not appeared yet; a Node; a Node that counts,
+# but takes no pods because something that bears on it cannot be read.
 GONE: Final = 0
 EXPECTED: Final = 1
 PRESENT: Final = 2
+SEALED: Final = 3
 
 
 class GroupKind(IntEnum):

@@ -69,7 +69,7 @@ def constraints(
             pod, spec=msgspec.structs.replace(pod.spec, affinity=without_node_affinity(pod.spec.affinity))
         )
     reader = _Reader(pod, namespaces)
-    refusal = _refusal(pod, volumes)
+    refusal = _refusal(pod, volumes) or _unknown_namespace(pod, namespaces)
     nothing = Level(NO_REQUIREMENTS, NO_REQUIREMENTS, (), ())
     return Constraints(
         levels=(nothing,) if refusal else reader.ladder(preferences, soft_taints=soft_taints),
@@ -98,6 +98,23 @@ def _refusal(pod: Pod, volumes: VolumeNeeds) -> str:
     if any(term.match_fields for term in terms):
         return "selects nodes by matchFields, which is not supported"
     return ""
+
+
+def _unknown_namespace(pod: Pod, namespaces: Mapping[str, Namespace]) -> str:
+    lost = next((entry for entry in namespaces.values() if entry.unreadable), None)
+    if lost is None or not selects_namespaces(pod):
+        return ""
+    return f"selects namespaces by label, and Namespace {lost.name} cannot be read: {lost.unreadable}"
+
+
+def selects_namespaces(pod: Pod) -> bool:
+    """Whether a rule of a pod depends on the labels of namespaces."""
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return False
+    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
+    terms = [(*side.required, *(weighted.pod_affinity_term for weighted in side.preferred)) for side in sides]
+    return any(term.namespace_selector is not None for side in terms for term in side)
 
 
 def host_ports(pod: Pod) -> tuple[Port, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from karpool.cluster.arrays import Array, ColumnTable, column
-from karpool.cluster.codes import EXPECTED, GONE, PRESENT
+from karpool.cluster.codes import EXPECTED, GONE, PRESENT, SEALED
 from karpool.cluster.daemons import Daemon
 from karpool.cluster.node_shapes import ShapeTable
 from karpool.cluster.nodes import StateNode
@@ -125,7 +125,7 @@ class NodeTable(ColumnTable):
         self.rows[state.name] = row
         insort(self._queue, _place_in_queue(state, row))
         self._order = None
-        self.live[row] = GONE if state.deleting else EXPECTED if state.node is None else PRESENT
+        self.live[row] = _live(state)
         self.touch(row)
         self.shape[row] = self.shapes.shape(state)
 
@@ -140,6 +140,15 @@ class NodeTable(ColumnTable):
         """Note that a node or its pods changed."""
         self.changes += 1
         self.changed[row] = self.changes
+
+    def seal(self, row: int, *, sealed: bool) -> bool:
+        """Let a node take no pods, or let it take some again; whether that is new."""
+        live = _live(self.get(row), sealed=sealed)
+        if self.live[row] == live:
+            return False
+        self.live[row] = live
+        self.touch(row)
+        return True
 
     def drop(self, row: int) -> None:
         """Take a node's row away; its pods must be unbound before."""
@@ -258,7 +267,7 @@ class NodeTable(ColumnTable):
         self._see(row, 1)
 
     def _see(self, row: int, change: int) -> None:
-        if self.live[row] != PRESENT:
+        if self.live[row] < PRESENT:
             return
         size = len(self.topology.filters)
         seen = self.shapes.seen_by[:size, self.shape[row]].astype(np.int32) * change
@@ -266,6 +275,16 @@ class NodeTable(ColumnTable):
             domain = self.domain[row, key]
             if domain >= 0:
                 self.topology.nodes_seen[:size, key, domain] += seen
+
+
+def _live(state: StateNode, *, sealed: bool = False) -> int:
+    if state.deleting:
+        return GONE
+    unknown = bool((state.node and state.node.unreadable) or (state.claim and state.claim.unreadable))
+    if state.node is None:
+        return GONE if unknown else EXPECTED
+    # No running pod is sent to a node that is not up. Those that wait have to find it, or more and more are launched.
+    return SEALED if sealed and (unknown or state.initialized) else PRESENT
 
 
 def _place_in_queue(state: StateNode, row: int) -> tuple[bool, str, int]:

@@ -4,7 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from karpool.model.pod import Pod
+from karpool.model.reasons import Reason
 from karpool.model.selectors import LabelSelector
+from karpool.model.unreadable import UNKNOWN, unreadable_reason
 from karpool.model.workloads import PodDisruptionBudget
 
 Pair = tuple[str, str, str]
@@ -15,6 +17,9 @@ class PdbIndex:
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         listed = sorted(budgets, key=lambda pdb: pdb.key)
+        self.unreadable = [pdb for pdb in listed if pdb.unreadable]
+        """Budgets of which nobody knows what they cover: perhaps every pod of their namespace."""
+        listed = [pdb for pdb in listed if not pdb.unreadable]
         counts = Counter(pair for pdb in listed for handle in _handles(pdb) for pair in handle)
         self._by_pair: defaultdict[Pair, list[PodDisruptionBudget]] = defaultdict(list)
         self._by_namespace: defaultdict[str, list[PodDisruptionBudget]] = defaultdict(list)
@@ -25,6 +30,13 @@ class PdbIndex:
                 self._by_namespace[pdb.metadata.namespace].append(pdb)
             for pair in handle or ():
                 self._by_pair[pair].append(pdb)
+
+    def unreadable_over(self, pod: Pod) -> Reason | None:
+        """The budget that may cover a pod and cannot be read, as a reason."""
+        for pdb in self.unreadable:
+            if pdb.metadata.namespace in (pod.metadata.namespace, UNKNOWN):
+                return unreadable_reason("PodDisruptionBudget", pdb)
+        return None
 
     def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
         """The budgets that cover a pod, by name."""

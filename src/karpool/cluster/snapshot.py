@@ -20,12 +20,14 @@ from karpool.cluster.pairing import join
 from karpool.cluster.pod_classes import ClassTable
 from karpool.cluster.pod_table import END, NOWHERE, PodTable
 from karpool.cluster.resources import ATTACH, ResourceTable
+from karpool.cluster.seals import UnreadableIndex, seals, withheld_pools
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import VolumeIndex, claims_of
 from karpool.model.node import CSINode
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.model.reasons import Reason
 from karpool.model.scheduling import Taint
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim
 from karpool.model.workloads import DaemonSet
@@ -55,6 +57,10 @@ class Snapshot:
         self.nodes = NodeTable(
             self.resources, self.topology, self.classes, self.shapes, daemons=self.daemons, attach_limits=limits
         )
+        self.unreadable = UnreadableIndex(objects)
+        self._seals: dict[int, Reason] = {}
+        self._sealed_at = (-1, -1, -1)
+        self._withheld: frozenset[str] = frozenset()
         self._awaiting_node: dict[str, set[int]] = {}
         self._counted_groups = 0
         self._learn_resources(states, limits)
@@ -221,11 +227,41 @@ class Snapshot:
             if by_host[row, node] == alone:
                 self.nodes.taken[node, column] += change
 
+    # -- what cannot be read -------------------------------------------------------------------------------------
+
+    @property
+    def seals(self) -> Mapping[int, Reason]:
+        """By row of a node: what bears on it and cannot be read, so that it neither gives pods away nor takes any."""
+        self.reseal()
+        return self._seals
+
+    @property
+    def withheld_pools(self) -> frozenset[str]:
+        """Pools that supply no nodes because one of theirs cannot be read; the same set until it changes."""
+        withheld = withheld_pools(self) if self.unreadable else frozenset()
+        if withheld != self._withheld:
+            self._withheld = withheld
+        return self._withheld
+
+    def reseal(self) -> None:
+        """Let sealed nodes take no pods, and those that are sealed no longer take some again."""
+        if not self.unreadable and not self._seals:
+            return
+        basis = (self.unreadable.changes, self.version, self.nodes.changes)
+        if basis == self._sealed_at:
+            return
+        before, self._seals = self._seals, seals(self)
+        rows = [row for row in before.keys() | self._seals.keys() if self.nodes.states[row] is not None]
+        changed = [row for row in sorted(rows) if self.nodes.seal(row, sealed=row in self._seals)]
+        self.version += bool(changed)
+        self._sealed_at = (self.unreadable.changes, self.version, self.nodes.changes)
+
     # -- updates -------------------------------------------------------------------------------------------------
 
     def put_pod(self, pod: Pod) -> Impact:
         """Take note of a pod that is new or has changed; a finished one goes."""
         row = self.pods.rows.get(pod.key)
+        self.unreadable.note(Pod, pod.key, pod)
         if pod.terminal:
             self.remove_pod(pod.key)
             return Impact.NONE if row is None else Impact.COLUMNS
@@ -250,6 +286,7 @@ class Snapshot:
 
     def remove_pod(self, key: str) -> None:
         """Forget a pod."""
+        self.unreadable.note(Pod, key, None)
         row = self.pods.rows.get(key)
         if row is not None:
             pod = self.pods.get(row)
@@ -322,11 +359,13 @@ class Snapshot:
 
     def put_volume_claim(self, key: str, claim: PersistentVolumeClaim | None) -> list[int]:
         """Take note of a claim that is new, has changed, or is gone; the rows of the pods that use it."""
+        self.unreadable.note(PersistentVolumeClaim, key, claim)
         self.pods.volumes.set_claim(key, claim)
         return self._reclass_users((key,))
 
     def put_volume(self, name: str, volume: PersistentVolume | None) -> list[int]:
         """Take note of a volume that is new, has changed, or is gone; the rows of the pods that use it."""
+        self.unreadable.note(PersistentVolume, name, volume)
         return self._reclass_users(self.pods.volumes.set_volume(name, volume))
 
     def _reclass_users(self, claims: Iterable[str]) -> list[int]:
@@ -338,11 +377,13 @@ class Snapshot:
 
     def put_csi_node(self, name: str, entry: CSINode | None) -> None:
         """Take note of how many volumes a node can attach."""
+        self.unreadable.note(CSINode, name, entry)
         self.nodes.set_attach_limits(name, {} if entry is None else _limits(entry))
         self.version += 1
 
     def put_daemon_set(self, key: str, entry: DaemonSet | None) -> bool:
         """Take note of a DaemonSet that is new, has changed, or is gone; whether nodes must reserve something else."""
+        self.unreadable.note(DaemonSet, key, entry)
         changed = self._daemon_index.set_daemon_set(key, entry)
         if changed:
             self._reserve()
@@ -361,9 +402,10 @@ class Snapshot:
         self.nodes.refresh_all()
         self.version += 1
 
-    def put_pools(self, pools: Iterable[NodePool]) -> None:
-        """Take note of pools that changed: their nodes may begin to ask pods to stay away."""
-        if not self.pods.soft_taints and any(_is_soft(pool.spec.template.spec.taints) for pool in pools):
+    def put_pool(self, name: str, pool: NodePool | None) -> None:
+        """Take note of a pool that is new, has changed, or is gone: its nodes may begin to ask pods to stay away."""
+        self.unreadable.note(NodePool, name, pool)
+        if pool is not None and not self.pods.soft_taints and _is_soft(pool.spec.template.spec.taints):
             self._soften()
 
     def _absorb_rules(self) -> None:

@@ -69,7 +69,16 @@ class VolumeIndex:
             self.volumes.pop(name, None)
         else:
             self.volumes[name] = volume
-        return sorted(self._claims_of.get(name, ()))
+        return self.claims_on(name)
+
+    def claims_on(self, volume: str) -> list[str]:
+        """The keys of the claims that name a volume."""
+        return sorted(self._claims_of.get(volume, ()))
+
+    def unbound_of(self, storage_class: str) -> list[str]:
+        """The keys of the claims of a class that have no volume yet."""
+        unbound = self._claims_of.get("", set())
+        return sorted(key for key in unbound if self.claims[key].spec.storage_class_name == storage_class)
 
     def needs(self, pod: Pod) -> VolumeNeeds:
         """Where the pod's volumes can be reached and which drivers attach them; a problem if one cannot be used."""
@@ -93,24 +102,34 @@ class VolumeIndex:
         return VolumeNeeds(_combine(choices), tuple(sorted(set(attached))))
 
     def _problem(self, claim: PersistentVolumeClaim) -> str:
+        if claim.unreadable:
+            return f"claim {claim.key} cannot be read: {claim.unreadable}"
         if claim.metadata.deletion_timestamp is not None:
             return f"claim {claim.key} is being deleted"
         if claim.status.phase == "Lost":
             return f"claim {claim.key} has lost its volume"
-        if claim.spec.volume_name:
-            volume = self.volumes.get(claim.spec.volume_name)
-            if volume is None:
-                return f"volume {claim.spec.volume_name} of claim {claim.key} does not exist"
-            if volume.metadata.deletion_timestamp is not None:
-                return f"volume {volume.name} of claim {claim.key} is being deleted"
-            if claim.status.phase not in ("Bound", "") and BIND_COMPLETED not in claim.metadata.annotations:
-                return f"claim {claim.key} is not bound to its volume yet"
-            return ""
+        return self._problem_of_bound(claim) if claim.spec.volume_name else self._problem_of_unbound(claim)
+
+    def _problem_of_bound(self, claim: PersistentVolumeClaim) -> str:
+        volume = self.volumes.get(claim.spec.volume_name)
+        if volume is None:
+            return f"volume {claim.spec.volume_name} of claim {claim.key} does not exist"
+        if volume.unreadable:
+            return f"volume {volume.name} of claim {claim.key} cannot be read: {volume.unreadable}"
+        if volume.metadata.deletion_timestamp is not None:
+            return f"volume {volume.name} of claim {claim.key} is being deleted"
+        if claim.status.phase not in ("Bound", "") and BIND_COMPLETED not in claim.metadata.annotations:
+            return f"claim {claim.key} is not bound to its volume yet"
+        return ""
+
+    def _problem_of_unbound(self, claim: PersistentVolumeClaim) -> str:
         if claim.spec.storage_class_name is None:
             return f"claim {claim.key} has neither a volume nor a storage class"
         entry = self.classes.get(claim.spec.storage_class_name)
         if entry is None:
             return f"storage class {claim.spec.storage_class_name} of claim {claim.key} does not exist"
+        if entry.unreadable:
+            return f"storage class {entry.name} of claim {claim.key} cannot be read: {entry.unreadable}"
         if entry.volume_binding_mode == "Immediate":
             return f"claim {claim.key} should have been bound at once and is not"
         return ""

@@ -39,7 +39,8 @@ class CompactionStep:
 def advance(objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> CompactionStep:
     """The next step; the objects must show the effect of all earlier actions."""
     decision = decide(objects, config, now, settings)
-    views = [verdict.view for verdict in decision.nodes]
+    # Nothing is written on a node that cannot be read: nobody knows what is there.
+    views = [verdict.view for verdict in decision.nodes if not verdict.view.node.unreadable]
     # The autoscaler removes these already.
     in_progress = [view for view in views if view.stored_mark.in_progress and not is_deleting(view.node)]
     failed = _failed(objects, in_progress, now, settings)
@@ -86,7 +87,7 @@ def _continue(view: NodeView, now: datetime) -> Iterator[CompactionAction]:
 def _give_up(view: NodeView, reason: Reason, now: datetime, settings: CompactionSettings) -> Iterator[CompactionAction]:
     """Uncordon a node, and leave it alone for a while."""
     yield SetNodeState(view.name, Mark(updated=now, retry_after=now + settings.retry_after), unschedulable=False)
-    pod = f"{reason.object}: " if reason.object.startswith("Pod ") else ""
+    pod = "" if reason.object.startswith("Node ") else f"{reason.object}: "
     message = f"its scale-down was given up: {pod}{reason.message}"
     yield RecordEvent("Node", view.name, reason.code, message, "Warning")
 
@@ -104,6 +105,8 @@ def _failure(view: NodeView, now: datetime, settings: CompactionSettings) -> Rea
     about = f"Node {view.name}"
     if not view.node.spec.unschedulable:
         return Reason(Code.UNCORDONED, "somebody let it take pods again", about)
+    if view.sealed is not None:
+        return view.sealed
     if not view.config.enabled:
         return Reason(Code.POOL_NOT_ENABLED, f"pool {view.pool} is not enabled any more", about)
     left, started = _pods_left(view), view.mark.updated or now

@@ -15,6 +15,7 @@ from karpool.compaction.nodes import NodeView, blockers, view_node, warnings
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import needs_new_node
 from karpool.compaction.reasons import CompactionReasonCode as Code
+from karpool.compaction.seals import sealed_nodes
 from karpool.compaction.settings import CompactionSettings
 from karpool.disruption.reasons import clock
 from karpool.model.cron import parse_schedule
@@ -97,7 +98,10 @@ class _Decider:
         self.pdbs = EvictionBudgets(objects.pod_disruption_budgets)
         pods = _pods_by_node(objects.pods)
         nodes = sorted(objects.nodes, key=lambda node: node.name)
-        self.views = [view_node(node, pods[node.name], config, now, settings) for node in nodes]
+        seals = sealed_nodes(objects)
+        self.views = [
+            view_node(node, pods[node.name], config, now, settings, sealed=seals.get(node.name)) for node in nodes
+        ]
         self.reasons: dict[str, tuple[Reason, ...]] = {view.name: view.exclusions for view in self.views}
         self.chosen: list[ChosenNode] = []
         self.receivers: dict[str, str] = {}

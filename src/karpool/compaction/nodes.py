@@ -37,6 +37,8 @@ class NodeView:
     """The mark that the node should have now."""
     exclusions: tuple[Reason, ...]
     """Why the node does not count as under-used; empty if it does."""
+    sealed: Reason | None = None
+    """What bears on the node and cannot be read, so that it is left alone."""
 
     @property
     def name(self) -> str:
@@ -57,11 +59,20 @@ class NodeView:
         return self.usage.cpu_ratio or 0.0, self.name
 
 
-def view_node(node: Node, pods: Sequence[Pod], config: Config, now: datetime, settings: CompactionSettings) -> NodeView:
+def view_node(
+    node: Node,
+    pods: Sequence[Pod],
+    config: Config,
+    now: datetime,
+    settings: CompactionSettings,
+    *,
+    sealed: Reason | None = None,
+) -> NodeView:
     stored, used = decode_mark(node.metadata.annotations), usage(node, pods)
     name = pool_of(node.metadata.labels, settings.pool_label)
     pool = config.pool(name)
-    excluded = _not_enabled(node, name, pool) or _not_available(node, stored) or _too_full(node, used, pool)
+    known = [] if sealed is None else [sealed]
+    excluded = _not_enabled(node, name, pool) or known or _not_available(node, stored) or _too_full(node, used, pool)
     exclusions = tuple(excluded or _too_young(node, now, settings))
     return NodeView(
         node=node,
@@ -72,6 +83,7 @@ def view_node(node: Node, pods: Sequence[Pod], config: Config, now: datetime, se
         stored_mark=stored,
         mark=updated_mark(stored, now, underutilized=not exclusions),
         exclusions=exclusions,
+        sealed=sealed,
     )
 
 
@@ -136,7 +148,8 @@ def all_exclusions(view: NodeView, now: datetime, settings: CompactionSettings) 
     if not_enabled:
         return tuple(not_enabled)
     full, young = _too_full(view.node, view.usage, view.config), _too_young(view.node, now, settings)
-    return (*_not_available(view.node, view.stored_mark), *full, *young)
+    known = () if view.sealed is None else (view.sealed,)
+    return (*known, *_not_available(view.node, view.stored_mark), *full, *young)
 
 
 def blockers(view: NodeView, pdbs: EvictionBudgets, now: datetime, settings: CompactionSettings) -> Iterator[Reason]:

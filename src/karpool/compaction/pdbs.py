@@ -11,6 +11,9 @@ class EvictionBudgets(PdbIndex):
         """Why an eviction of the pod would be refused now; pods that share a budget are evicted one after the other."""
         if not pod.active:
             return None
+        lost = self.unreadable_over(pod)
+        if lost is not None:
+            return lost
         covering = self.matching(pod)
         if len(covering) > 1:
             names = ", ".join(pdb.key for pdb in covering)

@@ -14,6 +14,7 @@ class CompactionReasonCode(StrEnum):
     OUTSIDE_WINDOW = "OutsideWindow"
 
     # Its own state
+    UNREADABLE = "Unreadable"
     IN_PROGRESS = "ScaleDownInProgress"
     NODE_DELETING = "NodeDeleting"
     NODE_CORDONED = "NodeCordoned"

@@ -44,7 +44,7 @@ class ClusterState:
         self.store = store
         self._expected_launch = expected_launch
         self._preferences = preferences
-        self._pairing = Pairing(store.nodes, map(expected_launch, store.claims))
+        self._pairing = Pairing(store.nodes, map(self._expected, store.claims))
         self._pairing.states()
         self._catalog: Catalog | None = None
         self.stale = False
@@ -89,7 +89,7 @@ class ClusterState:
 
     def _rebuild(self) -> None:
         objects = self.store.objects()
-        claims = tuple(map(self._expected_launch, objects.node_claims))
+        claims = tuple(map(self._expected, objects.node_claims))
         self.snapshot = Snapshot(replace(objects, node_claims=claims), preferences=self._preferences)
         self.snapshot.objects = objects
         self._most_interned = 2 * self.snapshot.interned + _SPARE
@@ -112,7 +112,7 @@ class ClusterState:
     def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
         if changes.pool_changed(old, new):
             self._pools = self.store.pools.listed()
-            self.snapshot.put_pools(() if new is None else (new,))
+            self.snapshot.put_pool(_key(old, new), new)
             self.opportunities += 1
 
     def _budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
@@ -166,11 +166,17 @@ class ClusterState:
         return "" if node is None else node.name
 
     def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
-        claim = None if new is None else self._expected_launch(new)
+        claim = None if new is None else self._expected(new)
+        self.snapshot.unreadable.note(NodeClaim, _key(old, new), new)
         self._apply(self._pairing.set_claim(_key(old, new), claim))
 
     def _node(self, old: Node | None, new: Node | None) -> None:
+        self.snapshot.unreadable.note(Node, _key(old, new), new)
         self._apply(self._pairing.set_node(_key(old, new), new))
+
+    def _expected(self, claim: NodeClaim) -> NodeClaim:
+        """What a claim is expected to become; nobody knows that of one that cannot be read."""
+        return claim if claim.unreadable else self._expected_launch(claim)
 
     def _apply(self, change: PairingChange) -> None:
         for name in change.gone:
@@ -207,4 +213,6 @@ def _key(old: Object | None, new: Object | None) -> str:
 def _takes_pods(state: StateNode) -> bool:
     """Whether the node is ready and has none of the taints that decisions ignore because they will go away."""
     node = state.node
-    return node is not None and node.ready and not state.deleting and set(node.spec.taints) <= set(state.taints)
+    if node is None or node.unreadable or state.deleting:
+        return False
+    return node.ready and set(node.spec.taints) <= set(state.taints)

@@ -99,7 +99,8 @@ class LifecycleController:
         """Note a pool that changed: it gets the hash of its template, and its claims are reconciled."""
         if new is None or not self._manages:
             return
-        stamps = [Annotate("NodePool", new.name, key, value) for key, value in hash_annotations(new).items()]
+        hashes = {} if new.unreadable else hash_annotations(new)
+        stamps = [Annotate("NodePool", new.name, key, value) for key, value in hashes.items()]
         if stamps:
             self.clock.after(0.0, partial(self._stamp, stamps))
         if old is not None and pool_changed(old, new):
@@ -184,9 +185,21 @@ class LifecycleController:
         pool = self.store.pools.get(claim.metadata.labels.get(NODEPOOL, ""))
         return Objects(
             node_claims=(claim,),
-            nodes=() if node is None else (node,),
+            nodes=self._strays() if node is None else (node,),
             node_pools=() if pool is None else (pool,),
         )
+
+    def _strays(self) -> tuple[Node, ...]:
+        """Nodes that cannot be read and have no claim: one of them may be that of a claim without a node."""
+        state = self.session.cluster_state
+        listed = [entry for entry in state.snapshot.unreadable if isinstance(entry, Node)]
+        return tuple(node for node in listed if state.claim_of(node) is None)
+
+    def _stray_claims(self) -> list[NodeClaim]:
+        """Claims that cannot be read and have no node: one of them may be that of a node without a claim."""
+        state = self.session.cluster_state
+        listed = [entry for entry in state.snapshot.unreadable if isinstance(entry, NodeClaim)]
+        return [claim for claim in listed if not state.node_name(claim)]
 
     def _node_of(self, claim: NodeClaim) -> Node | None:
         return self.store.nodes.get(claim.status.node_name or self.session.cluster_state.node_name(claim))
@@ -290,9 +303,11 @@ class LifecycleController:
             else:
                 claims.append(claim)
                 nodes.append(self._node_of(claim))
+        lost = [claim for claim in self._stray_claims() if claim.name not in names]
+        found = {node.name: node for node in (*nodes, *bare, *self._strays()) if node is not None}
         return Objects(
-            node_claims=tuple(claims),
-            nodes=tuple([node for node in (*nodes, *bare) if node is not None]),
+            node_claims=(*claims, *lost),
+            nodes=tuple(found.values()),
             persistent_volume_claims=self.store.volume_claims.listed(),
             persistent_volumes=self.store.volumes.listed(),
             volume_attachments=self.store.volume_attachments.listed(),

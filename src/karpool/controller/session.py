@@ -22,6 +22,7 @@ from karpool.execution.state import ExecutionState
 from karpool.model.labels import FAILED_COMMAND
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
+from karpool.model.unreadable import UNKNOWN
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 
@@ -55,7 +56,7 @@ class Session:
         catalog = self.catalog_source.catalog
         self.cluster_state.use_catalog(catalog)
         snapshot = self.cluster_state.current()
-        rests_on = (snapshot, snapshot.daemons, catalog, self.cluster_state.pools())
+        rests_on = (snapshot, snapshot.daemons, snapshot.withheld_pools, catalog, self.cluster_state.pools())
         if self._engine is None or any(old is not new for old, new in zip(self._rests_on, rests_on, strict=True)):
             snapshot.objects = self.store.but_pods()
             self._engine = Engine(snapshot, catalog, self.options)
@@ -81,8 +82,11 @@ class Session:
             self.actuator.execute(actions, alive=lambda: self.alive, in_order=in_order)
 
     def pods_on(self, node: str) -> list[Pod]:
-        """The unfinished pods on a node."""
+        """The unfinished pods on a node; on the one called UNKNOWN are those whose node cannot be read."""
         snapshot = self.cluster_state.snapshot
+        if node == UNKNOWN:
+            lost = [entry for entry in snapshot.unreadable if isinstance(entry, Pod)]
+            return [pod for pod in lost if pod.spec.node_name == UNKNOWN]
         row = snapshot.nodes.rows.get(node)
         return [] if row is None else [snapshot.pods.get(at) for at in sorted(snapshot.pods_on(row))]
 

@@ -17,6 +17,7 @@ from karpool.model.annotations import AnnotationError, annotated_budgets
 from karpool.model.cron import Schedule, parse_schedule
 from karpool.model.nodepool import Budget, NodePool
 from karpool.model.reasons import Reason
+from karpool.model.unreadable import unreadable_reason
 
 UNLIMITED: Final = 2**31 - 1
 _WHOLE: Final = 100
@@ -82,6 +83,8 @@ def allowed(pool: NodePool, reason: str, nodes: int, busy: int, now: datetime, *
     Busy nodes, those not ready or on their way out, count against it. With `annotated`, budgets in the pool's
     annotation replace those in its spec.
     """
+    if pool.unreadable:
+        return Allowance(0, 0, unreadable_reason("NodePool", pool))
     try:
         entries = _read(pool, annotated=annotated)
     except BudgetError as problem:
@@ -94,6 +97,8 @@ def calendar(
 ) -> list[Interval]:
     """What will be allowed when, from a moment on, if the pool keeps its size and no node is busy."""
     end = start + timedelta(days=days)
+    if pool.unreadable:
+        return [Interval(start, end, 0, unreadable_reason("NodePool", pool))]
     try:
         entries = _read(pool, annotated=annotated)
     except BudgetError as problem:

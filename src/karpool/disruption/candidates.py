@@ -13,6 +13,7 @@ def refusal(context: DecisionContext, candidate: Candidate, *, eventual: bool = 
     """Why a node may not be disrupted; `eventual`: its termination grace period may overrule its pods."""
     reason = (
         _in_command(context, candidate)
+        or context.seal(candidate.row)
         or node_refusal(candidate, context.catalog)
         or stopped(context, candidate)
         or _nominated(context, candidate)
@@ -47,6 +48,7 @@ def node_rules(context: DecisionContext, candidate: Candidate) -> list[tuple[str
     """Every rule about the node itself, with what it says."""
     return [
         ("in no other command", _in_command(context, candidate)),
+        ("all that bears on it can be read", context.seal(candidate.row)),
         *((rule, check(candidate, context.catalog)) for rule, check in NODE_CHECKS),
         ("no brake holds its pool", stopped(context, candidate)),
         ("not expected by a waiting pod", _nominated(context, candidate)),

@@ -263,9 +263,11 @@ class DecisionContext:
         self._census: dict[str, tuple[int, int]] | None = None
         self._allowances: dict[tuple[str, Cause], Allowance] = {}
         self._blocked: dict[int, list[tuple[Pod, Reason]]] | None = None
+        self._sealed: Mapping[int, Reason] | None = None
 
     def _catch_up(self) -> None:
         """Take note of changes of the snapshot; within a pass there are none, between the steps of a plan there are."""
+        self.snapshot.reseal()
         if self._version != self.snapshot.version:
             self._version = self.snapshot.version
             self.memo.nodes.refresh(self.now)
@@ -360,6 +362,7 @@ class DecisionContext:
         taken = self.policies.in_command | self.policies.nominated
         permitted[[rows[name] for name in taken if name in rows]] = False
         permitted[self._stopped_rows()] = False
+        permitted[list(self._seals())] = False
         blocked = np.zeros_like(permitted)
         blocked[list(self._blocking())] = True
         permitted &= (blocked & (self.memo.nodes.limited() != 0)) if eventual else ~blocked
@@ -371,6 +374,28 @@ class DecisionContext:
         """Rows of nodes that a brake keeps."""
         nodes, stops = self.snapshot.nodes, self.policies.stops
         return [row for name, row in nodes.rows.items() if stops.of(nodes.get(row).pool, name)] if stops else []
+
+    def seal(self, row: int) -> Reason | None:
+        """What bears on a node and cannot be read, if anything."""
+        self._catch_up()
+        return self._seals().get(row)
+
+    def _seals(self) -> Mapping[int, Reason]:
+        if self._sealed is None:
+            self._sealed = {**self._covered_by_unreadable_pdbs(), **self.snapshot.seals}
+        return self._sealed
+
+    def _covered_by_unreadable_pdbs(self) -> dict[int, Reason]:
+        """By row: why a node with pods that a PodDisruptionBudget may protect is kept even by drift."""
+        pods, covered = self.snapshot.pods, dict[int, Reason]()
+        if not self.pdbs.unreadable:
+            return covered
+        for row in np.flatnonzero(pods.node_of[: len(pods.objects)] >= 0).tolist():
+            pod = pods.get(row)
+            reason = self.pdbs.unreadable_over(pod) if pod.active and not pod.is_mirror else None
+            if reason is not None:
+                covered.setdefault(int(pods.node_of[row]), reason)
+        return covered
 
     def blocking_pods(self, row: int) -> list[tuple[Pod, Reason]]:
         """The pods on a node that must not be disrupted now, and why; those only expected there do not block."""

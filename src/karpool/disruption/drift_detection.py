@@ -39,7 +39,9 @@ def drift_of(claim: NodeClaim, pool: NodePool | None, catalog: Catalog | None, n
     Pass a catalogue only if it lists every type of the provider: a type that it lacks counts as gone.
     """
     launched = condition(claim.status.conditions, "Launched")
-    if pool is None or claim.metadata.deletion_timestamp or (launched is not None and launched.status != "True"):
+    if pool is None or pool.unreadable or claim.unreadable:
+        return None
+    if claim.metadata.deletion_timestamp or (launched is not None and launched.status != "True"):
         return None
     stored = condition(claim.status.conditions, "Drifted")
     known = stored is not None and stored.status == "True"

@@ -30,6 +30,8 @@ class PdbLimits(PdbIndex):
 
     def eviction_blocked(self, pod: Pod, now: datetime) -> Reason | None:
         """Why an eviction of the pod would be refused now, if it would; a status that lags behind is not trusted."""
+        if self.unreadable and evictable(pod, now) and (reason := self.unreadable_over(pod)) is not None:
+            return reason
         covering = self._tested(pod, now)
         if len(covering) > 1:
             return _several(pod, covering)
@@ -44,6 +46,8 @@ class PdbLimits(PdbIndex):
 
     def fully_blocked(self, pod: Pod, now: datetime) -> Reason | None:
         """Why an eviction of the pod would always be refused, whatever the state of its neighbours, if it would."""
+        if self.unreadable and evictable(pod, now) and (reason := self.unreadable_over(pod)) is not None:
+            return reason
         covering = self._tested(pod, now)
         if len(covering) > 1:
             return _several(pod, covering)
@@ -54,6 +58,8 @@ class PdbLimits(PdbIndex):
 
     def open_to_all(self, pod: Pod) -> bool:
         """Whether budgets let go any pod with the labels of this one now."""
+        if self.unreadable_over(pod) is not None:
+            return False
         covering = self.matching(pod)
         return not covering or (
             len(covering) == 1 and covering[0].status.disruptions_allowed > 0 and not covering[0].fully_blocking

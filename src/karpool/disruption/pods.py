@@ -9,6 +9,7 @@ from karpool.model.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.scheduling import Taint
+from karpool.model.unreadable import unreadable_reason
 
 FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 STUCK_AFTER: Final = timedelta(minutes=1)
@@ -36,6 +37,8 @@ def protected(pod: Pod, now: datetime) -> bool:
 
 def blocks_until(pod: Pod, now: datetime) -> Reason | None:
     """Why the pod holds its node, if it does: it is active and must not be disrupted yet."""
+    if pod.unreadable:
+        return None if pod.terminal else unreadable_reason("Pod", pod)
     until = protected_until(pod)
     if until is None or now >= until or not pod.active:
         return None
@@ -66,12 +69,14 @@ def tolerates_disruption(pod: Pod) -> bool:
 
 def disruptable(pod: Pod, now: datetime) -> bool:
     """Whether do-not-disrupt does not stand against moving the pod."""
-    return not pod.active or not protected(pod, now)
+    return not pod.unreadable and (not pod.active or not protected(pod, now))
 
 
 def evictable(pod: Pod, now: datetime) -> bool:
     """Whether the pod would be evicted when its node is drained."""
-    return pod.active and not pod.is_mirror and not tolerates_disruption(pod) and not protected(pod, now)
+    if pod.unreadable or not pod.active:
+        return False
+    return not pod.is_mirror and not tolerates_disruption(pod) and not protected(pod, now)
 
 
 def stuck_terminating(pod: Pod, now: datetime) -> bool:
@@ -81,7 +86,9 @@ def stuck_terminating(pod: Pod, now: datetime) -> bool:
 
 
 def drainable(pod: Pod, now: datetime) -> bool:
-    """Whether draining a node has to wait for the pod."""
+    """Whether draining a node has to wait for the pod; for one that cannot be read, until it is gone."""
+    if pod.unreadable:
+        return True
     return not tolerates_disruption(pod) and not stuck_terminating(pod, now) and not pod.is_mirror
 
 

@@ -9,6 +9,7 @@ class ReasonCode(StrEnum):
 
     # Candidates
     IN_COMMAND = "InCommand"
+    UNREADABLE = "Unreadable"
     NOT_MANAGED = "NotManaged"
     NO_NODE = "NoNode"
     NODE_NOT_INITIALIZED = "NodeNotInitialized"

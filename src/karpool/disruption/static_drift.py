@@ -13,6 +13,7 @@ from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.replacements import ReplacementFinder
 from karpool.model.nodepool import NodePool
 from karpool.model.reasons import Reason
+from karpool.model.unreadable import UNKNOWN
 from karpool.packing.templates import template_of
 
 
@@ -44,7 +45,8 @@ def room_for(context: DecisionContext, pool: NodePool) -> int | Reason:
     mine = [state for row in nodes.rows.values() if (state := nodes.get(row)).managed and state.pool == pool.name]
     active, wanted = sum(not state.deleting for state in mine), pool.spec.replicas or 0
     limit = pool.spec.limits.get("nodes")
-    if not pool.ready:
+    withheld = not context.snapshot.withheld_pools.isdisjoint((pool.name, UNKNOWN))
+    if withheld or not pool.ready:
         return Reason(ReasonCode.NO_READY_NODE_POOL, "cannot supply new nodes now", f"NodePool {pool.name}")
     if active > wanted:
         message = f"has {active} nodes and wants {wanted}: it loses nodes before it replaces any"

@@ -7,7 +7,9 @@ from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.drift import replaced
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.single_node import single_refusal
+from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
+from karpool.model.unreadable import unreadable_reason
 from karpool.packing.refusals import why_unplaced
 
 
@@ -57,11 +59,15 @@ def _next(candidate: Candidate) -> Reason:
 
 
 def why_unschedulable(context: DecisionContext) -> tuple[tuple[str, Reason], ...]:
-    """Pending pods that no node of today can take, and why."""
-    if not context.unplaced:
-        return ()
+    """Pending pods that no node of today can take, and why; and those of which nobody knows what they ask for."""
     pods = context.snapshot.pods
-    reasons = []
+    reasons = [
+        (entry.key, unreadable_reason("Pod", entry))
+        for entry in context.snapshot.unreadable
+        if isinstance(entry, Pod) and not entry.terminal and not entry.bound
+    ]
+    if not context.unplaced:
+        return tuple(sorted(reasons))
     with context.engine.what_if() as trial:
         trial.place(context.unplaced, exempt=[True] * len(context.unplaced), existing_only=True)
         for row in context.unplaced:

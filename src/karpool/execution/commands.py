@@ -13,6 +13,7 @@ from karpool.disruption.command import Cause
 from karpool.disruption.pods import blocks_until, protected_until, tolerates_disruption
 from karpool.execution.actions import AddTaint, DeleteClaim
 from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED
+from karpool.execution.holds import claim_held, tell
 from karpool.execution.pod_events import bound_at
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.rollback import roll_back
@@ -43,6 +44,7 @@ def _advance(context: ReconcileContext, command: CommandInProgress, deadline: da
     failure = (
         _stopped(context, command)
         or _not_marked(context, command)
+        or _unreadable(context, command)
         or _replacement_gone(context, command)
         or _pod_arrived(context, command)
     )
@@ -76,6 +78,12 @@ def _not_marked(context: ReconcileContext, command: CommandInProgress) -> Failur
         if ticket is None or ticket.id != command.ticket.id:
             return Failure(FailureCause.NOT_MARKED, f"node {name} was not marked")
     return None
+
+
+def _unreadable(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
+    """A candidate of which something cannot be read any more; nobody knows whether it may still go."""
+    held = next((reason for claim in command.waiting if (reason := claim_held(context, claim)) is not None), None)
+    return None if held is None else Failure(FailureCause.UNREADABLE, f"{held.object} {held.message}")
 
 
 def _replacement_gone(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
@@ -133,7 +141,7 @@ def _replaced(context: ReconcileContext, command: CommandInProgress) -> bool:
         claim = context.claims.get(name)
         if claim is None:
             ready = False
-        elif not claim.is_true(INITIALIZED):
+        elif claim_held(context, claim) is not None or not claim.is_true(INITIALIZED):
             ready = False
             context.record_event("NodeClaim", name, *(_WAITING if claim.is_true(LAUNCHED) else _LAUNCHING))
     return ready
@@ -174,6 +182,10 @@ def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
         context.do(replace(command.ticket, committed=True).on(claim.name))
     why = f"is removed because it is {cause.lower()} ({command.ticket.method})"
     for claim in () if uncommitted else command.waiting:
+        held = claim_held(context, claim)
+        if held is not None:
+            tell(context, claim, None, held)
+            continue
         context.do(DeleteClaim(claim.name, claim.metadata.uid))
         context.record_event("NodeClaim", claim.name, "DisruptionTerminating", why)
         for node in context.nodes_of.get(claim.name, ()):

@@ -14,6 +14,7 @@ from karpool.execution.actions import DeletePod, EvictPod
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model.node import Node
 from karpool.model.pod import Pod
+from karpool.model.unreadable import UNREADABLE
 
 DEFAULT_GRACE: Final = 30
 _INSTANT: Final = timedelta(milliseconds=1)
@@ -52,6 +53,11 @@ def _evict(context: ReconcileContext, node: Node, pod: Pod) -> None:
         until = protected_until(pod) if pod.active else None
         if until is not None:
             context.requeue_at(until)
+        return
+    lost = context.pdbs.unreadable_over(pod)
+    if lost is not None:
+        message = f"pod {pod.key} is not evicted, because {lost.object} {lost.message}"
+        context.record_event("Node", node.name, UNREADABLE, message, "Warning")
         return
     if context.may_evict(pod):
         if pod.metadata.uid in context.state.evictions:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from karpool.execution.actions import Action
 from karpool.execution.disruption_conditions import set_consolidatable, set_drifted
 from karpool.execution.expiry import delete_expired
+from karpool.execution.holds import claim_held
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.registration import reconcile_registration
 from karpool.execution.settings import ExecutionSettings
@@ -26,10 +27,12 @@ def lifecycle(objects: Objects, now: datetime, settings: ExecutionSettings) -> L
     context = ReconcileContext(objects, ExecutionState(), now, settings)
     pools = {pool.name: pool for pool in objects.node_pools}
     for claim in objects.node_claims:
+        pool = pools.get(claim.metadata.labels.get(NODEPOOL, ""))
+        if claim_held(context, claim) is not None or (pool is not None and pool.unreadable):
+            continue
         if claim.terminating or delete_expired(context, claim):
             continue
         reconcile_registration(context, claim)
-        pool = pools.get(claim.metadata.labels.get(NODEPOOL, ""))
         set_consolidatable(context, claim, pool)
         set_drifted(context, claim, pool)
     return LifecycleResult(context.actions, context.next_run)

@@ -70,6 +70,18 @@ class ReconcileContext:
                 nodes.setdefault(claim.name, []).append(node)
         return nodes
 
+    @cached_property
+    def stray_nodes(self) -> tuple[Node, ...]:
+        """Nodes that cannot be read and that no claim is known to belong to: each may be that of any claim."""
+        return tuple(node for node in self.objects.nodes if node.unreadable and node.name not in self.claim_of)
+
+    @cached_property
+    def stray_claims(self) -> tuple[NodeClaim, ...]:
+        """Claims that cannot be read and that no node is known to belong to: each may be that of any node."""
+        return tuple(
+            claim for claim in self.objects.node_claims if claim.unreadable and not self.nodes_of.get(claim.name)
+        )
+
     def do(self, *actions: Action) -> None:
         self._changes += actions
 

@@ -8,6 +8,7 @@ from typing import Final
 from karpool.disruption.brakes.failures import FailedCommand, Failure, after_failure, failed_command, pool_of
 from karpool.execution.actions import Annotate, ClearClaimCondition, DeleteClaim, RemoveTaint
 from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.holds import claim_held
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.state import RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, CommandInProgress, Ticket, ticket_of
@@ -78,6 +79,8 @@ def _open_replacements(context: ReconcileContext, ticket: Ticket) -> list[NodeCl
 
 
 def _in_use(context: ReconcileContext, replacement: NodeClaim) -> bool:
+    if claim_held(context, replacement) is not None:
+        return True
     names = {replacement.name, *(node.name for node in context.nodes_of.get(replacement.name, ()))}
     if any(context.now < context.state.nominations.get(name, context.now) for name in names):
         return True

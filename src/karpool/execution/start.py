@@ -18,6 +18,7 @@ from karpool.execution.tickets import COMMAND, REPLACES, Ticket, command_id
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
+from karpool.model.unreadable import unreadable_reason
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim
 
 
@@ -34,6 +35,7 @@ def start_command(
 ) -> tuple[Action, ...]:
     """The actions that start a command; `advance` continues from what they write on the objects."""
     candidates = _candidates(command, objects)
+    _refuse_unreadable(candidates, objects)
     _refuse_new_pods(command, candidates, objects)
     identity = command_id(command, now)
     created = tuple(_replacements(command, identity, objects, daemons))
@@ -73,6 +75,19 @@ def _candidates(command: Command, objects: Objects) -> list[StateNode]:
             raise NotStartedError(Reason("NodeInCommand", "is in another command already", f"Node {name}"))
         candidates.append(state)
     return candidates
+
+
+def _refuse_unreadable(candidates: Sequence[StateNode], objects: Objects) -> None:
+    """Refuse a command about something that cannot be read any more."""
+    leaving = {state.name for state in candidates}
+    parts = [
+        *(("Node", state.node) for state in candidates if state.node is not None),
+        *(("NodeClaim", state.claim) for state in candidates if state.claim is not None),
+        *(("Pod", pod) for pod in objects.pods if pod.spec.node_name in leaving and not pod.terminal),
+    ]
+    for kind, part in parts:
+        if part.unreadable:
+            raise NotStartedError(unreadable_reason(kind, part))
 
 
 def _refuse_new_pods(command: Command, candidates: Sequence[StateNode], objects: Objects) -> None:

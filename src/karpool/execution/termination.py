@@ -19,6 +19,7 @@ from karpool.execution.actions import (
 )
 from karpool.execution.conditions import DRAINED, VOLUMES_DETACHED, instance_terminated
 from karpool.execution.drain import drain
+from karpool.execution.holds import claim_held, node_held, tell
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.volumes import attached_volumes
 from karpool.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
@@ -33,10 +34,20 @@ NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balance
 def terminate(context: ReconcileContext) -> None:
     for claim in context.claims.values():
         if claim.terminating and TERMINATION_FINALIZER in claim.metadata.finalizers:
-            _terminate_claim(context, claim)
+            held = claim_held(context, claim)
+            if held is None:
+                _terminate_claim(context, claim)
+            else:
+                tell(context, claim, None, held)
     for node in context.objects.nodes:
         if node.terminating and TERMINATION_FINALIZER in node.metadata.finalizers:
-            _terminate_node(context, node, context.claim_of.get(node.name))
+            held = node_held(context, node)
+            if held is None:
+                _terminate_node(context, node, context.claim_of.get(node.name))
+            else:
+                tell(context, None, node, held)
+                if not node.unreadable:
+                    _keep_pods_away(context, node)
 
 
 def _terminate_claim(context: ReconcileContext, claim: NodeClaim) -> None:

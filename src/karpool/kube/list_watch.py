@@ -104,11 +104,13 @@ def read_event(resource: Resource[T], line: bytes, about: str, on_unreadable: On
     item = resource.read(event.object)
     if not isinstance(item, Unreadable):
         return WatchEvent(event.type, item)  # type: ignore[arg-type] # checked above, and a cast costs time per event
+    fallback = item.fallback
     if event.type != "DELETED":
         on_unreadable(item)
-        if item.fallback is not None:
-            return WatchEvent("MODIFIED", cast("T", item.fallback))
-    return WatchEvent("DELETED", resource.metadata_only(item.metadata))
+        if fallback is not None:
+            return WatchEvent("MODIFIED", cast("T", fallback))
+    metadata = item.metadata if fallback is None else fallback.metadata
+    return WatchEvent("DELETED", resource.metadata_only(metadata))
 
 
 async def split_lines(chunks: AsyncIterator[bytes], about: str) -> AsyncGenerator[list[bytes], None]:

@@ -111,4 +111,4 @@ def _is_stale(reflector: Reflector[Any], now: float) -> bool:
 
 def log_unreadable(unreadable: Unreadable) -> None:
     about = f"{unreadable.resource.kind} {unreadable.key}"
-    _log.warning("object skipped", about=about, problem=unreadable.problem)
+    _log.warning("object cannot be read", about=about, problem=unreadable.problem)

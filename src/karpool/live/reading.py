@@ -12,8 +12,10 @@ from karpool.kube.resources import Resource, Unreadable
 from karpool.live import resources as known
 from karpool.live.resources import collection_of
 from karpool.model import nodepool_v1beta1
-from karpool.model.kinds import KARPENTER
+from karpool.model.kinds import KARPENTER, KINDS
 from karpool.model.objects import Objects
+from karpool.model.unreadable import stand_in
+from karpool.wire.objects import Object
 
 Progress = Callable[[str, int, int | None], None]
 Kinds = tuple[Resource[Any], ...]
@@ -23,15 +25,17 @@ REQUIRED: Final[Kinds] = (known.NODES, known.PODS)
 _LOSSES: Final[dict[Resource[Any], str]] = {
     known.NODE_POOLS: "nodes of pools count as nodes without a pool, and nothing is replaced",
     known.NODE_CLAIMS: "nodes of pools count as nodes without a pool, and stay",
-    known.POD_DISRUPTION_BUDGETS: "pods that a budget may protect count as free to move",
-    known.DAEMON_SETS: "DaemonSets without pods take no room on new nodes",
+    known.POD_DISRUPTION_BUDGETS: "every pod counts as protected, and nodes with pods stay",
+    known.DAEMON_SETS: "nobody knows what they take of nodes, and all nodes stay",
     known.PERSISTENT_VOLUME_CLAIMS: "pods with claims count as unable to move",
     known.PERSISTENT_VOLUMES: "pods with bound claims count as unable to move",
     known.STORAGE_CLASSES: "pods with unbound claims count as unable to move",
-    known.CSI_NODES: "nodes count as able to attach any number of volumes",
-    known.NAMESPACES: "affinities that select namespaces by label find none",
+    known.CSI_NODES: "nobody knows how many volumes nodes can attach, and all nodes stay",
+    known.NAMESPACES: "nobody knows whom affinities select, and all nodes stay",
     known.STATEFUL_SETS: "a simulation gives them as many replicas as they have pods",
 }
+_UNKNOWN_WITHOUT: Final = (known.POD_DISRUPTION_BUDGETS, known.DAEMON_SETS, known.CSI_NODES, known.NAMESPACES)
+"""Kinds of which an empty list would mean that something is allowed."""
 DECIDED_ON: Final[Kinds] = (*REQUIRED, *(resource for resource in _LOSSES if resource is not known.STATEFUL_SETS))
 """The kinds that `plan` and `explain` read."""
 COMPACTED: Final[Kinds] = tuple(resource for resource in DECIDED_ON if resource.group != KARPENTER)
@@ -51,10 +55,17 @@ class CannotReadError(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class Unlisted:
-    """A kind that could not be listed, and counts as empty."""
+    """A kind that could not be listed."""
 
     resource: Resource[Any]
     problem: str
+
+    def stand_ins(self) -> tuple[Object, ...]:
+        """What to read instead: nothing, or an object that may be any and cannot be read."""
+        if self.resource not in _UNKNOWN_WITHOUT:
+            return ()
+        problem = f"{self.resource.plural} cannot be listed: {self.problem}"
+        return (stand_in(KINDS[self.resource.kind], b"", problem),)
 
     def __str__(self) -> str:
         return f"{self.resource.plural} cannot be listed, so {_LOSSES[self.resource]}: {self.problem}"
@@ -71,9 +82,9 @@ class ClusterReading:
     def notes(self) -> Iterator[str]:
         yield from map(str, self.unlisted)
         for unreadable in self.unreadable[:_MOST_NAMED]:
-            yield f"left out, because it cannot be read: {unreadable}"
+            yield f"cannot be read, so nothing is decided that depends on it: {unreadable}"
         if len(self.unreadable) > _MOST_NAMED:
-            yield f"left out likewise: {len(self.unreadable) - _MOST_NAMED} more objects"
+            yield f"cannot be read likewise: {len(self.unreadable) - _MOST_NAMED} more objects"
 
 
 async def read_cluster(
@@ -95,13 +106,17 @@ async def read_cluster(
     for answer in answers:
         if isinstance(answer, BaseException):
             raise answer
-    by_resource = dict(zip(resources, answers, strict=True))
-    listed = {collection_of(resource): answer for resource, answer in by_resource.items() if isinstance(answer, Listed)}
+    by_resource: dict[Resource[Any], Any] = dict(zip(resources, answers, strict=True))
+    listed = [answer for answer in answers if isinstance(answer, Listed)]
     return ClusterReading(
-        Objects(**{name: answer.items for name, answer in listed.items()}),
-        tuple(entry for answer in listed.values() for entry in answer.unreadable),
+        Objects(**{collection_of(resource): _items(answer) for resource, answer in by_resource.items()}),
+        tuple(entry for answer in listed for entry in answer.unreadable),
         tuple(answer for answer in answers if isinstance(answer, Unlisted)),
     )
+
+
+def _items(answer: Listed[Any] | Unlisted) -> tuple[Any, ...]:
+    return answer.items if isinstance(answer, Listed) else answer.stand_ins()
 
 
 async def _list(client: Client, resource: Resource[Any]) -> Listed[Any] | Unlisted:

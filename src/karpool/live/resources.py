@@ -1,17 +1,13 @@
 """The kinds that decisions read as API resources; objects are decoded and validated as manifests are."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
-
-import msgspec
 
 from karpool.kube.resources import Raw, Resource, Unreadable
 from karpool.model import node, nodepool, pod, storage, workloads
 from karpool.model.decoding import read_object
 from karpool.model.kinds import KINDS
-from karpool.model.labels import DO_NOT_DISRUPT
-from karpool.model.selectors import LabelSelector
+from karpool.model.unreadable import stand_in
 from karpool.wire.objects import Object
 
 T = TypeVar("T", bound=Object)
@@ -31,34 +27,8 @@ def _read(kind: str, raw: Raw, api_version: str) -> Object | str:
     return reading.object
 
 
-class _NodeName(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _BoundPod(msgspec.Struct):
-    spec: _NodeName = msgspec.field(default_factory=_NodeName)
-
-
-def _protected_pod(unreadable: Unreadable) -> pod.Pod:
-    """A pod of which only the node is known: it must not be disrupted."""
-    try:
-        node_name = msgspec.json.decode(unreadable.raw, type=_BoundPod).spec.node_name
-    except msgspec.ValidationError:
-        node_name = ""
-    metadata = msgspec.structs.replace(unreadable.metadata, annotations={DO_NOT_DISRUPT: "true"})
-    return pod.Pod(metadata=metadata, spec=pod.PodSpec(node_name=node_name), status=pod.PodStatus(phase="Running"))
-
-
-def _strict_budget(unreadable: Unreadable) -> workloads.PodDisruptionBudget:
-    """A budget with an unknown selector: it covers its whole namespace and, without a status, allows no eviction."""
-    spec = workloads.BudgetSpec(selector=LabelSelector())
-    return workloads.PodDisruptionBudget(metadata=unreadable.metadata, spec=spec)
-
-
-_FALLBACKS: Final[dict[str, Callable[[Unreadable], Object]]] = {
-    "Pod": _protected_pod,
-    "PodDisruptionBudget": _strict_budget,
-}
+def _stand_in(kind: str, unreadable: Unreadable) -> Object:
+    return stand_in(KINDS[kind], unreadable.raw, unreadable.problem)
 
 
 def resource_of(struct: type[T]) -> Resource[T]:
@@ -71,7 +41,7 @@ def resource_of(struct: type[T]) -> Resource[T]:
         namespaced=kind.namespaced,
         type=struct,
         reader=partial(_read, kind.name),
-        fallback=_FALLBACKS.get(kind.name),
+        fallback=partial(_stand_in, kind.name),
     )
 
 

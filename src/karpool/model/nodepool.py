@@ -99,7 +99,8 @@ class NodePool(Object):
     def ready(self) -> bool:
         """Whether the pool may supply nodes; without a Ready condition it may."""
         ready = condition(self.status.conditions, "Ready")
-        return self.metadata.deletion_timestamp is None and (ready is None or ready.status == "True")
+        settled = self.metadata.deletion_timestamp is None and not self.unreadable
+        return settled and (ready is None or ready.status == "True")
 
     @property
     def requirements(self) -> Requirements:

@@ -136,13 +136,15 @@ class Pod(Object):
     def waits_for_node(self) -> bool:
         """Whether the pod will get a node as soon as one has room; a gated pod will not."""
         gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in self.status.conditions)
-        return self.active and not self.bound and not self.is_daemon and not self.is_mirror and not gated
+        known = not self.unreadable
+        return known and self.active and not self.bound and not self.is_daemon and not self.is_mirror and not gated
 
     @property
     def provisionable(self) -> bool:
         """Whether the scheduler found no node for the pod."""
         return (
-            not self.spec.node_name
+            not self.unreadable
+            and not self.spec.node_name
             and not self.status.nominated_node_name
             and not self.is_daemon
             and not self.is_mirror

@@ -18,6 +18,7 @@ from karpool.kube.backoff import Backoff
 from karpool.kube.errors import ApiError
 from karpool.live.writer import Writer
 from karpool.model.nodepool import NodeClaim
+from karpool.model.unreadable import unidentified
 from karpool.operator.providers.protocol import Instances, InsufficientCapacityError, LaunchedInstance, LaunchError
 
 _log = structlog.get_logger()
@@ -181,10 +182,14 @@ class InstanceLauncher:
     async def collect_garbage(self) -> None:
         """Terminate instances without a claim, and write into claims without an instance that it is gone."""
         existing = await self._instances.list()
+        # An instance may be that of a claim whose name cannot be read.
+        lost = any(unidentified(claim) for claim in self._store.claims.listed())
         for provider_id, name in existing.items():
-            if name not in self._store.claims and not await self._writer.has_claim(name):
+            if name not in self._store.claims and not lost and not await self._writer.has_claim(name):
                 _log.info("terminating an instance without a claim", provider_id=provider_id)
                 await self._terminate_orphan(provider_id)
+        if any(node.unreadable and not node.spec.provider_id for node in self._store.nodes.listed()):
+            return  # one of them may be the instance that seems to be gone
         for claim in self._store.claims.listed():
             if claim.status.provider_id not in existing and self._was_registered(claim):
                 await self._writer.edit([a.SetClaimCondition(claim.name, INSTANCE_TERMINATING, "True", TERMINATED)])
@@ -202,8 +207,8 @@ class InstanceLauncher:
     def _was_registered(self, claim: NodeClaim) -> bool:
         created = claim.metadata.creation_timestamp
         old = created is not None and self._clock() - created > _GC_MINIMUM_AGE
-        return old and not claim.terminating and claim.is_true(REGISTERED)
+        return old and not claim.unreadable and not claim.terminating and claim.is_true(REGISTERED)
 
 
 def _needs_launch(claim: NodeClaim) -> bool:
-    return not claim.terminating and not claim.is_true(REGISTERED)
+    return not claim.unreadable and not claim.terminating and not claim.is_true(REGISTERED)

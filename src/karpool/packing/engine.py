@@ -52,6 +52,7 @@ class Engine:
 
     def refresh(self) -> None:
         """Follow the changes of the snapshot."""
+        self.snapshot.reseal()
         if self._version == self.snapshot.version:
             return
         self._type_names.clear()

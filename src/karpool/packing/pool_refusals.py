@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from karpool.cluster.resources import ATTACH, PODS
 from karpool.model.labels import HOSTNAME
+from karpool.model.nodepool import NodePool
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.model.scheduling import untolerated
+from karpool.model.unreadable import UNKNOWN
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.refusals import prepare_rule_alone
 from karpool.packing.options import MinValues
@@ -73,11 +75,24 @@ def pool_refusals(engine: "Engine", levels: list[int], labels: int) -> list[Refu
 def _idle_pools(engine: "Engine") -> list[Refusal]:
     """Pools that create no nodes at all, whatever the pod."""
     pools = engine.snapshot.objects.node_pools
-    idle = [pool for pool in pools if pool.static or not pool.ready]
     if not pools:
         return [Refusal(0, "new nodes", Rule.NO_TYPE, "there is no NodePool to create one")]
-    words = {True: "keeps a fixed number of nodes", False: "is not ready"}
-    return [Refusal(0, f"pool {pool.name}", Rule.CLOSED, words[pool.static]) for pool in idle]
+    refused = []
+    for pool in pools:
+        rule, why = _why_idle(engine, pool)
+        if why:
+            refused.append(Refusal(0, f"pool {pool.name}", rule, why))
+    return refused
+
+
+def _why_idle(engine: "Engine", pool: NodePool) -> tuple[Rule, str]:
+    if pool.unreadable:
+        return Rule.UNREADABLE, f"cannot be read: {pool.unreadable}"
+    if not engine.snapshot.withheld_pools.isdisjoint((pool.name, UNKNOWN)):
+        return Rule.UNREADABLE, "has a Node or a NodeClaim that cannot be read"
+    if pool.static:
+        return Rule.CLOSED, "keeps a fixed number of nodes"
+    return Rule.CLOSED, "" if pool.ready else "is not ready"
 
 
 def cut_claim(engine: "Engine", pod_row: int) -> Refusal | None:

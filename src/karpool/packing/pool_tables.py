@@ -8,6 +8,8 @@ from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array, Ragged
 from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
+from karpool.model.nodepool import NodePool
+from karpool.model.unreadable import UNKNOWN
 from karpool.packing.limit_usage import LimitUsage
 from karpool.packing.options import MinValues, Options
 from karpool.packing.templates import NodeTemplate, templates
@@ -21,7 +23,7 @@ class PoolTables:
         self.snapshot = snapshot
         self.options = options
         self.types = TypeTable(catalog, reserved=options.reserved_capacity)
-        self.templates: list[NodeTemplate] = templates(snapshot.objects.node_pools, options.seed)
+        self.templates: list[NodeTemplate] = templates(_supplying(snapshot), options.seed)
         allocatable, self.capacity = self.types.rooms(snapshot.resources)
         for template in self.templates:
             snapshot.resources.learn({k: v for k, v in template.pool.spec.limits.items() if k != "nodes"})
@@ -133,3 +135,9 @@ class PoolTables:
         """How many distinct values types have of the key of a row of minimums."""
         first = row * len(self.types.types)
         return len({value for number in types for value in self.values.row(first + number)})
+
+
+def _supplying(snapshot: Snapshot) -> list[NodePool]:
+    """The pools without those of which a node or a claim cannot be read."""
+    withheld = snapshot.withheld_pools
+    return [pool for pool in snapshot.objects.node_pools if withheld.isdisjoint((pool.name, UNKNOWN))]

@@ -34,6 +34,7 @@ class Rule(StrEnum):
     AFFINITY = "Affinity"
     ANTI_AFFINITY = "AntiAffinity"
     CLOSED = "Closed"
+    UNREADABLE = "Unreadable"
     NO_TYPE = "NoType"
     LIMIT = "Limit"
     MIN_VALUES = "MinValues"

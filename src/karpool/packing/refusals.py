@@ -98,6 +98,8 @@ class _Nodes:
             return self._topology(*divmod(detail, 2))
         if check == k.CLOSED:
             return Rule.CLOSED, "would accept it, but is closed to pods now"
+        if check == k.UNREADABLE:
+            return Rule.UNREADABLE, "would accept it, but something that bears on it cannot be read"
         # Only a pod that waits for reserved capacity keeps its preferences, and so refuses this node.
         return Rule.RESERVED, "would accept it without its preferences, but the pod waits for reserved capacity"
 

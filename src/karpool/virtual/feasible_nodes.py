@@ -102,5 +102,5 @@ def _lowest_domain(snapshot: Snapshot, group: int) -> int:
 def _lowest_host(snapshot: Snapshot, group: int, size: int) -> int:
     topology, nodes = snapshot.topology, snapshot.nodes
     seen = snapshot.shapes.seen_by[topology.filter[group], nodes.shape[:size]] == 1
-    seen &= nodes.live[:size] == PRESENT
+    seen &= nodes.live[:size] >= PRESENT
     return int(topology.by_host[topology.row[group], :size][seen].min()) if seen.any() else 0

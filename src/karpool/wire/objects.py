@@ -42,6 +42,8 @@ class Metadata(Wire):
     deletion_timestamp: Timestamp | None = None
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
+    unreadable: str = ""
+    """What could not be read, if this is only a stand-in for an object; no API server stores this field."""
 
 
 class Condition(Wire):
@@ -68,6 +70,11 @@ class Object(Wire):
     @property
     def terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
+
+    @property
+    def unreadable(self) -> str:
+        """The field that cannot be read and why; empty if all of the object was read."""
+        return self.metadata.unreadable
 
 
 def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:

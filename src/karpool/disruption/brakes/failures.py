@@ -30,9 +30,10 @@ class FailureCause(StrEnum):
     POD_ARRIVED = "PodArrived"
     TIMED_OUT = "TimedOut"
     STOPPED = "Stopped"
+    UNREADABLE = "Unreadable"
 
 
-HARMLESS: Final = frozenset({FailureCause.POD_ARRIVED, FailureCause.STOPPED})
+HARMLESS: Final = frozenset({FailureCause.POD_ARRIVED, FailureCause.STOPPED, FailureCause.UNREADABLE})
 """Nothing is wrong with what was tried: it may be tried again when the rules allow it."""
 OF_ITS_NODES: Final = HARMLESS | {FailureCause.NOT_MARKED}
 """What says nothing about other nodes of the pool."""

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.codes import GroupKind
+from karpool.cluster.codes import EXPECTED, PRESENT, GroupKind
 from karpool.cluster.pod_classes import NO_CLASS
 from karpool.cluster.topology import HOST_KEY
 from karpool.disruption.command import Cause
@@ -143,7 +143,7 @@ class _Builder:
         templates = {template.name: at for at, template in enumerate(context.engine.tables.pools.templates)}
         types = {entry.name: at for at, entry in enumerate(context.catalog.types)}
         free = table.free[rows][:, : len(snapshot.resources)]
-        present = np.isin(rows, table.order) & (table.live[rows] != 0)
+        present = np.isin(rows, table.order) & np.isin(table.live[rows], (EXPECTED, PRESENT))
         open_ = present & (free >= 0).all(axis=1) & (context.unready[rows] == 0)
         ordered = [sorted(groups.items()) for groups in counts]
         return Nodes(

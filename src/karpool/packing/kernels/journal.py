@@ -145,7 +145,7 @@ def remove(m: Array, node: int) -> int:
         if c.counted(m)[pod]:
             count_pod(m, c.class_of(m)[pod], c.labels_of(m)[pod], node, -1)
         pod = c.next_pod(m)[pod]
-    if c.live(m)[node] == PRESENT:
+    if c.live(m)[node] >= PRESENT:
         hide_domains(m, node)
     record(m, c.LIVE, node, c.live(m)[node])
     c.live(m)[node] = 0

@@ -1,7 +1,7 @@
 """Existing nodes: the first that accepts a pod, and what it has left afterwards."""
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.codes import GONE
+from karpool.cluster.codes import GONE, SEALED
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import inner
 from karpool.packing.kernels.journal import add_to_host, count_pod, record
@@ -74,7 +74,8 @@ def find_node(m: Array, class_: int, exempt: int, batch: int) -> int:
 @inner
 def accepts(m: Array, class_: int, node: int, exempt: int, suited: bool) -> bool:
     """Whether a node accepts a pod now; `suited`: its labels and taints are known to suit."""
-    if c.live(m)[node] == GONE or (c.closed(m)[node] and not exempt):
+    live = c.live(m)[node]
+    if live == GONE or live == SEALED or (c.closed(m)[node] and not exempt):
         return False
     if not suited and not suits(m, class_, node):
         return False

@@ -6,14 +6,14 @@ their order, so of two codes the larger got further.
 """
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.codes import GONE
+from karpool.cluster.codes import GONE, SEALED
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import compiled, inner
 from karpool.packing.kernels.nodes import attaches, fits, used_port
 from karpool.packing.kernels.topology import consider, domains_allow, hosts_allow
 
 STEP = 1 << 24
-SHAPE, ATTACH, PORT, RESOURCE, HOST, TOPOLOGY, CLOSED, FITS = range(1, 9)
+SHAPE, ATTACH, PORT, RESOURCE, HOST, TOPOLOGY, CLOSED, UNREADABLE, FITS = range(1, 10)
 
 
 @compiled
@@ -33,8 +33,11 @@ def explain_nodes(m: Array, class_: int, labels: int, exempt: int) -> None:
                 codes[node] = refused_by_rule(m, group, at, node)
     for position in range(c.sizes(m)[c.NODES]):
         node = c.order(m)[position]
-        if codes[node] == FITS * STEP and c.closed(m)[node] and not exempt:
-            codes[node] = CLOSED * STEP
+        if codes[node] == FITS * STEP:
+            if c.live(m)[node] == SEALED:
+                codes[node] = UNREADABLE * STEP
+            elif c.closed(m)[node] and not exempt:
+                codes[node] = CLOSED * STEP
 
 
 @compiled
