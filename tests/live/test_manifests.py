@@ -33,6 +33,7 @@ VARIABLES = {
 }
 COMPACTOR = VARIABLES | {"APP_NAME": "estafette-k8s-node-compactor", "NAMESPACE": "estafette"}
 FILES = [
+    ("metrics-reader.yaml", VARIABLES),
     ("controller/rbac.yaml", VARIABLES),
     ("controller/rbac-kwok.yaml", VARIABLES),
     ("controller/kubernetes.yaml", VARIABLES),

@@ -11,6 +11,7 @@ from tests.live import audit, manifests
 from tests.live.audit import AuditedRequest, Right
 from tests.live.control_plane import ControlPlane
 from tests.live.fake_karpenter import karpenter
+from tests.live.scraping import reachable_address, scrape, token_of
 from tests.live.trial import SETTINGS, Trial, budget, deployment, pool
 
 from karpool.kube.kubeconfig import find_target
@@ -31,7 +32,8 @@ class Watched(Trial):
     """A trial in which the controller is the service account of the manifests, bound to some of the shipped roles."""
 
     def __init__(self, plane: ControlPlane, settings: RunSettings, roles: tuple[str, ...]) -> None:
-        super().__init__(plane, settings)
+        self.metrics_address = reachable_address()
+        super().__init__(plane, replace(settings, metrics_address=self.metrics_address))
         self.target = find_target(kubeconfig=plane.user_kubeconfig(USER))
         self.documents = [document for name in roles for document in manifests.read(CONTROLLER / name)]
         self._log_begins = (plane.folder / "audit.log").stat().st_size
@@ -89,6 +91,9 @@ class Watched(Trial):
 
     async def expect_exactly_the_rights_used(self, task: asyncio.Task[None]) -> None:
         """Stop the controller: it was refused nothing, and it used everything that its roles allow."""
+        assert (await scrape(self.metrics_address, None))[0] == 401
+        status, text = await scrape(self.metrics_address, await token_of(self.client, "reader", may_read=True))
+        assert status == 200, text
         await self.stop(task)
         assert self.refused() == set(), "the roles lack something"
         assert {str(right) for right in self.unused()} == set(), "the roles allow what is never done"

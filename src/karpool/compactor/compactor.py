@@ -39,6 +39,7 @@ from karpool.live.caches import ClusterCaches, log_unreadable
 from karpool.live.process import background, stalled
 from karpool.observability.compactor_metrics import CompactorMetrics
 from karpool.observability.events import EventRecorder
+from karpool.observability.reviews import TokenReviews
 from karpool.observability.serving import Address, Page, metrics_page, probe_page, serving
 
 _log = structlog.get_logger()
@@ -138,7 +139,7 @@ class Compactor:
         async with AsyncExitStack() as stack:
             stack.callback(self._thread.shutdown, wait=False, cancel_futures=True)
             await stack.enter_async_context(self.client)
-            bound = await stack.enter_async_context(serving(pages))
+            bound = await stack.enter_async_context(serving(pages, TokenReviews(self.client)))
             _log.info("compactor starting", **{path.strip("/"): str(place) for path, place in bound.items()})
             await stack.enter_async_context(background(self.caches.run()))
             await stack.enter_async_context(background(self._recorder.run()))

@@ -1,4 +1,4 @@
-"""Kinds that a controller needs for itself: Lease, Event, ConfigMap, CustomResourceDefinition; only fields in use."""
+"""Kinds that a controller needs for itself, such as Lease, Event and TokenReview; only fields in use."""
 
 from datetime import UTC, datetime
 
@@ -49,6 +49,35 @@ class ConfigMap(Object):
 
 class CustomResourceDefinition(Object):
     """A kind that was added to the API; only its metadata is read."""
+
+
+class UserInfo(Wire):
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class TokenReviewStatus(Wire):
+    authenticated: bool = False
+    user: UserInfo = UserInfo()
+
+
+class TokenReview(Object):
+    """Whose token it is; the answer is in the status of what is created."""
+
+    status: TokenReviewStatus = TokenReviewStatus()
+
+
+class SubjectAccessReviewStatus(Wire):
+    allowed: bool = False
+    denied: bool = False
+
+
+class SubjectAccessReview(Object):
+    """Whether somebody may do something; the answer is in the status of what is created."""
+
+    status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
 
 
 def micro_time(moment: datetime) -> str:

@@ -8,7 +8,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from karpool.kube.api_objects import ConfigMap, CustomResourceDefinition, Event, Lease
+from karpool.kube.api_objects import (
+    ConfigMap,
+    CustomResourceDefinition,
+    Event,
+    Lease,
+    SubjectAccessReview,
+    TokenReview,
+)
 from karpool.kube.errors import UNDECODABLE
 from karpool.wire.fields import without_nulls
 from karpool.wire.objects import Metadata, Object, decode_value
@@ -125,6 +132,17 @@ def _part(part: str) -> str:
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True, type=Lease)
 EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True, type=Event)
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True, type=ConfigMap)
+TOKEN_REVIEWS: Final = Resource(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False, type=TokenReview
+)
+SUBJECT_ACCESS_REVIEWS: Final = Resource(
+    "authorization.k8s.io",
+    "v1",
+    "subjectaccessreviews",
+    "SubjectAccessReview",
+    namespaced=False,
+    type=SubjectAccessReview,
+)
 CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io",
     "v1",

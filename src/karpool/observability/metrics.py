@@ -19,6 +19,7 @@ from prometheus_client import (
 )
 
 from karpool import __version__
+from karpool.observability.gauge_table import GaugeTable
 from karpool.observability.series import COUNTERS, GAUGES, HISTOGRAMS, POOL, PREFIX
 
 EventResult = Literal["sent", "repeated", "dropped", "failed"]
@@ -90,8 +91,14 @@ class Metrics(ProcessMetrics):
             for name, (series, buckets) in HISTOGRAMS.items()
         }
         self._gauges = {
-            name: Gauge(name, series.help, series.labels, namespace=PREFIX, registry=self.registry)
+            name: Gauge(name, series.help, namespace=PREFIX, registry=self.registry)
             for name, series in GAUGES.items()
+            if not series.labels
+        }
+        self._tables = {
+            name: GaugeTable(f"{PREFIX}_{name}", series.help, series.labels, self.registry)
+            for name, series in GAUGES.items()
+            if series.labels
         }
         self._pools: set[str] = set()
         self.price_lower_bound(math.nan)
@@ -235,8 +242,5 @@ class Metrics(ProcessMetrics):
         (histogram.labels(*labels) if labels else histogram).observe(seconds)
 
     def _replace(self, name: str, values: Mapping[tuple[str, ...], float]) -> None:
-        """Give a gauge exactly these values; nothing is served in between, because nothing awaits here."""
-        gauge = self._gauges[name]
-        gauge.clear()
-        for labels, value in values.items():
-            gauge.labels(*labels).set(value)
+        """Give a gauge exactly these values, all at once: pages are rendered in another thread."""
+        self._tables[name].replace(values)

@@ -27,6 +27,7 @@ from karpool.live.writer import Writer
 from karpool.model.nodepool import NodeClaim
 from karpool.observability.events import EventRecorder
 from karpool.observability.metrics import Metrics
+from karpool.observability.reviews import TokenReviews
 from karpool.observability.serving import Page, metrics_page, probe_page, serving
 from karpool.operator.actuator import ApiActuator
 from karpool.operator.caches import OperatorCaches
@@ -135,7 +136,7 @@ class Operator:
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.client)
-            bound = await stack.enter_async_context(serving(pages))
+            bound = await stack.enter_async_context(serving(pages, TokenReviews(self.client)))
             where = {path.strip("/"): str(address) for path, address in bound.items()}
             _log.info("controller starting", provider=settings.provider, dry_run=settings.dry_run, **where)
             stack.callback(self.journal.close)

@@ -7,6 +7,7 @@ import pytest
 from tests.live import audit, manifests
 from tests.live.compactor.trial import ENABLED, CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
+from tests.live.scraping import reachable_address, scrape, token_of
 from tests.live.trial import deployment
 
 from karpool.compaction.config import CONFIG_MAP, KEY
@@ -58,7 +59,8 @@ def test_every_right_is_needed_and_none_is_missing(
 
     async def scenario(trial: CompactorTrial) -> None:
         documents = await applied(trial)
-        task = trial.start(target=own, config_map=CONFIG_MAP, namespace=NAMESPACE)
+        address = reachable_address()
+        task = trial.start(target=own, config_map=CONFIG_MAP, namespace=NAMESPACE, metrics_address=address)
         for text in ("{", "{}", "{"):
             await write(trial, text)
             await asyncio.sleep(2)
@@ -67,6 +69,9 @@ def test_every_right_is_needed_and_none_is_missing(
         await trial.make(node("big", "large"))
         await write(trial, json.dumps({"nodePools": {"small": ENABLED}}))
         await trial.expect_drained("spare")
+        assert (await scrape(address, None))[0] == 401
+        assert (await scrape(address, None, "/healthz"))[0] == 200
+        assert (await scrape(address, await token_of(trial.client, "reader", may_read=True)))[0] == 200
         await trial.stop(task)
         async with Client(own) as client:  # what `compact --plan` does
             await read_compactor_config(client, name=CONFIG_MAP, namespace=NAMESPACE)
