@@ -11,17 +11,23 @@ WEBHOOK, QUOTA = "webhook refuses", "quota exceeded"
 KILL_BEFORE, KILL_AFTER = "killed before a request", "killed after a request"
 # What becomes of watches.
 STALLED, CUT, GONE = "stalled watch", "cut watch", "410 gone"
+AMBUSH = "protection unseen during a command"
 # What becomes of processes.
 PAUSED, PARTITIONED, STEPPED_DOWN, KILLED = "process paused", "cut off from the server", "leader steps down", "killed"
+# What becomes of the time.
+SKEWED, CLOCK_SET = "answer with a wrong date", "local clock set"
 # What becomes of the cluster.
 ZONE, INTERRUPTED, SHORTAGE = "unready zone", "spot interruption", "shortage"
 
 STATUS: Final = {CONFLICT: 409, TOO_MANY: 429, INTERNAL: 500, WEBHOOK: 403, QUOTA: 403}
 OF_REQUESTS: Final = (LATENCY, LOST, TWICE, CONFLICT, TOO_MANY, INTERNAL, WEBHOOK, QUOTA, KILL_BEFORE, KILL_AFTER)
-OF_WATCHES: Final = (STALLED, CUT, GONE)
+OF_WATCHES: Final = (STALLED, CUT, GONE, AMBUSH)
 OF_PROCESSES: Final = (PAUSED, PARTITIONED, STEPPED_DOWN, KILLED)
+OF_CLOCKS: Final = (SKEWED, CLOCK_SET)
 OF_CLUSTERS: Final = (ZONE, INTERRUPTED, SHORTAGE)
-KINDS: Final = (*OF_REQUESTS, *OF_WATCHES, *OF_PROCESSES, *OF_CLUSTERS)
+KINDS: Final = (*OF_REQUESTS, *OF_WATCHES, *OF_PROCESSES, *OF_CLOCKS, *OF_CLUSTERS)
+# A request fault meets many requests, the others happen once.
+_DRAWN: Final = (*OF_REQUESTS, *3 * OF_WATCHES, *2 * OF_PROCESSES, *OF_CLOCKS, *OF_CLUSTERS)
 _LENGTHS: Final[dict[str, tuple[float, float]]] = {
     STALLED: (20, 300),
     CUT: (1, 40),
@@ -32,6 +38,7 @@ _LENGTHS: Final[dict[str, tuple[float, float]]] = {
     QUOTA: (60, 600),
     WEBHOOK: (60, 600),
     SHORTAGE: (60, 600),
+    SKEWED: (10, 600),
 }
 
 
@@ -50,10 +57,11 @@ def draw_windows(rng: random.Random, first: float, last: float) -> tuple[Window,
     """Some windows between two times, sorted by their start; half of the schedules have more than a few."""
     windows = []
     for _ in range(rng.choice((1, 2, 3, 4, 6, 9))):
-        kind = rng.choice(KINDS)
+        kind = rng.choice(_DRAWN)
         shortest, longest = _LENGTHS.get(kind, (30, 400))
         start = rng.uniform(first, last)
         end = min(last, start + rng.uniform(shortest, longest))
-        share = rng.choice((0.1, 0.4)) if kind in OF_REQUESTS and kind not in (WEBHOOK, QUOTA) else 1.0
+        some = kind in (*OF_REQUESTS, SKEWED) and kind not in (WEBHOOK, QUOTA)
+        share = rng.choice((0.1, 0.4)) if some else 1.0
         windows.append(Window(kind, round(start, 3), round(end, 3), share, rng.randrange(2)))
     return tuple(sorted(windows, key=lambda window: window.start))

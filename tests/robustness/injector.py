@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -11,8 +11,13 @@ from tests.robustness import fault_plan as faults
 from tests.robustness.fault_plan import Window
 from tests.robustness.recorder import WATCHED, HistoryRecorder
 
+from karpool.execution import actions as a
+from karpool.execution.tickets import COMMAND
+from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import Node
-from karpool.virtual.changes import with_condition
+from karpool.model.pod import Pod, PodSpec
+from karpool.virtual.changes import with_annotation, with_condition
+from karpool.wire.objects import Metadata
 
 if TYPE_CHECKING:
     from tests.robustness.replica import Replica
@@ -23,6 +28,7 @@ SILENCE: Final = 90.0
 """How long a watch may be silent before it is read anew, in seconds."""
 DISCONNECTED: Final = 5.0
 _MOST_LATENCY: Final = 6.0
+_SKEWS: Final = (-3600.0, -8.0, 3.0, 8.0, 60.0, 3600.0, 40 * 86400.0)
 _REFUSALS: Final = (faults.CONFLICT, faults.TOO_MANY, faults.INTERNAL)
 _ONLY_ONCE: Final = (faults.KILL_BEFORE, faults.KILL_AFTER)
 
@@ -37,8 +43,23 @@ class FaultInjector:
         self._rng = rng
         self._windows = list(windows)
         self._over = max((window.end for window in windows), default=0.0)
+        self.skews = any(window.kind in faults.OF_CLOCKS for window in windows)
+        """Whether somebody says a wrong time in this story."""
         self._quota: dict[Window, int] = {}
         self.replicas: list[Replica] = []
+        self._beginnings: dict[str, Callable[[Replica, float], None]] = {
+            faults.STALLED: self._stall,
+            faults.CUT: self._interrupt_watches,
+            faults.GONE: self._forget,
+            faults.PAUSED: self._pause,
+            faults.PARTITIONED: self._partition,
+            faults.KILLED: self._kill,
+            faults.STEPPED_DOWN: self._step_down,
+            faults.CLOCK_SET: self._set_clock,
+            faults.ZONE: self._lose_zone,
+            faults.INTERRUPTED: self._interrupt,
+            faults.SHORTAGE: self._run_short,
+        }
 
     def start(self, replicas: list[Replica]) -> None:
         self.replicas = replicas
@@ -76,6 +97,31 @@ class FaultInjector:
                 return found
         return ""
 
+    def carried_out(self, replica: Replica, actions: Sequence[a.Action]) -> None:
+        """When a command starts: its node gets a pod that must stay, while the watch of pods is silent."""
+        edits = [action for action in actions if isinstance(action, a.Annotate)]
+        starts = [edit.name for edit in edits if edit.key == COMMAND and edit.value]
+        for window in self._active(faults.AMBUSH) if starts else ():
+            self._windows.remove(window)
+            self._note(faults.AMBUSH, replica)
+            self._hold(replica, ("Pod",), self._rng.uniform(20, SILENCE))
+            self._queue.after(self._rng.uniform(0.2, 40), partial(self._protect_pod_of, starts[0]))
+
+    def _protect_pod_of(self, claim: str) -> None:
+        """Somebody marks a pod of a node, or brings one that is marked if it has none."""
+        store = self._cluster.store
+        found = store.claims.get(claim)
+        if found is None or found.terminating or found.status.node_name not in store.nodes:
+            return
+        node = found.status.node_name
+        pods = [pod for pod in store.pods if pod.spec.node_name == node and pod.active and not pod.is_daemon]
+        if pods:
+            chosen = self._rng.choice(pods)
+            store.pods.put(with_annotation(chosen, DO_NOT_DISRUPT, "true"))
+        else:
+            marked = Metadata(name=f"guest-{claim}", namespace="default", annotations={DO_NOT_DISRUPT: "true"})
+            self._cluster.api.create_pod(Pod(metadata=marked, spec=PodSpec(node_name=node)))
+
     def _hits(self, window: Window, replica: Replica, verb: str, kind: str) -> bool:
         match window.kind:
             case faults.LATENCY:
@@ -104,34 +150,46 @@ class FaultInjector:
                 return False, False
         return True, not any(self._rng.random() < window.share for window in self._active(faults.LOST))
 
+    def ahead(self, replica: Replica) -> float:
+        """By how many seconds the date of an answer is wrong."""
+        if not self.skews:
+            return 0.0
+        for window in self._active(faults.SKEWED):
+            if self._rng.random() < window.share:
+                self._recorder.fault(faults.SKEWED, replica.identity)
+                return self._rng.choice(_SKEWS)
+        return 0.0
+
     # -- watches and processes -----------------------------------------------------------------------------------
 
     def _begin(self, window: Window) -> None:
-        replica, seconds = self._victim(window), window.end - window.start
-        match window.kind:
-            case faults.STALLED:
-                self._stall(replica, seconds)
-            case faults.CUT | faults.GONE:
-                self._cut(replica, seconds, gone=window.kind == faults.GONE)
-            case faults.PAUSED:
-                self._recorder.fault(window.kind, replica.identity, seconds)
-                replica.freeze(seconds)
-            case faults.PARTITIONED:
-                self._cut(replica, seconds, gone=False, kinds=tuple(WATCHED))
-            case faults.KILLED:
-                self._recorder.fault(window.kind, replica.identity)
-                replica.kill()
-            case faults.STEPPED_DOWN:
-                self._recorder.fault(window.kind, replica.identity)
-                replica.step_down()
-            case faults.ZONE:
-                self._lose_zone(seconds)
-            case faults.INTERRUPTED:
-                self._interrupt()
-            case faults.SHORTAGE:
-                self._recorder.fault(window.kind, seconds=seconds)
-            case _:
-                pass
+        """Begin what is no matter of single requests."""
+        begin = self._beginnings.get(window.kind)
+        if begin is not None:
+            begin(self._victim(window), window.end - window.start)
+
+    def _note(self, kind: str, replica: Replica, seconds: float = 0.0) -> None:
+        self._recorder.fault(kind, replica.identity, seconds)
+
+    def _pause(self, replica: Replica, seconds: float) -> None:
+        self._note(faults.PAUSED, replica, seconds)
+        replica.freeze(seconds)
+
+    def _partition(self, replica: Replica, seconds: float) -> None:
+        self._note(faults.PARTITIONED, replica, seconds)
+        self._cut(replica, seconds, kinds=tuple(WATCHED))
+
+    def _kill(self, replica: Replica, _seconds: float) -> None:
+        self._note(faults.KILLED, replica)
+        replica.kill()
+
+    def _step_down(self, replica: Replica, _seconds: float) -> None:
+        self._note(faults.STEPPED_DOWN, replica)
+        replica.step_down()
+
+    def _set_clock(self, replica: Replica, _seconds: float) -> None:
+        self._note(faults.CLOCK_SET, replica)
+        replica.set_clock(self._rng.choice(_SKEWS))
 
     def _kinds(self) -> tuple[str, ...]:
         """All kinds, or some: every watch has a connection of its own, or shares one with the others."""
@@ -141,7 +199,10 @@ class FaultInjector:
     def _stall(self, replica: Replica, seconds: float) -> None:
         """Watches stay open and say nothing; what is silent for too long is read anew."""
         kinds = self._kinds()
-        self._recorder.fault(faults.STALLED, replica.identity, min(seconds, SILENCE))
+        self._note(faults.STALLED, replica, min(seconds, SILENCE))
+        self._hold(replica, kinds, seconds)
+
+    def _hold(self, replica: Replica, kinds: tuple[str, ...], seconds: float) -> None:
         held = replica.watches.hold(kinds)
 
         def release() -> None:
@@ -151,10 +212,18 @@ class FaultInjector:
 
         self._queue.after(min(seconds, SILENCE), release)
 
-    def _cut(self, replica: Replica, seconds: float, *, gone: bool, kinds: tuple[str, ...] = ()) -> None:
-        """Watches end, and begin again later: from the version they had, or with a list."""
+    def _forget(self, replica: Replica, seconds: float) -> None:
+        """Watches end, and the version they had is gone when they begin again."""
+        self._note(faults.GONE, replica, seconds)
+        self._cut(replica, seconds, gone=True)
+
+    def _interrupt_watches(self, replica: Replica, seconds: float) -> None:
+        """Watches end, and begin again where they were."""
+        self._note(faults.CUT, replica, seconds)
+        self._cut(replica, seconds)
+
+    def _cut(self, replica: Replica, seconds: float, *, gone: bool = False, kinds: tuple[str, ...] = ()) -> None:
         kinds = kinds or self._kinds()
-        self._recorder.fault(faults.GONE if gone else faults.CUT, replica.identity, seconds)
         held = replica.watches.hold(kinds)
         if seconds > DISCONNECTED:
             self._queue.after(DISCONNECTED, replica.disconnect)
@@ -171,7 +240,7 @@ class FaultInjector:
 
     # -- the cluster ---------------------------------------------------------------------------------------------
 
-    def _lose_zone(self, seconds: float) -> None:
+    def _lose_zone(self, _replica: Replica, seconds: float) -> None:
         """No node of a zone answers for a while, and their pods count as not ready."""
         store = self._cluster.store
         zones = sorted({node.metadata.labels.get(ZONE_LABEL, "") for node in store.nodes})
@@ -194,7 +263,11 @@ class FaultInjector:
             if pod.spec.node_name == name and pod.status.phase == "Running":
                 store.pods.put(with_condition(pod, "Ready", pod_status, now))
 
-    def _interrupt(self) -> None:
+    def _run_short(self, _replica: Replica, seconds: float) -> None:
+        """The scenario itself has the shortage."""
+        self._recorder.fault(faults.SHORTAGE, seconds=seconds)
+
+    def _interrupt(self, _replica: Replica, _seconds: float) -> None:
         """The cloud takes an instance back after a short warning."""
         cloud = self._cluster.cloud
         names = sorted(name for name in cloud.instances if name in self._cluster.store.nodes)

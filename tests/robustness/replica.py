@@ -9,6 +9,7 @@ from tests.robustness.injector import FaultInjector
 from tests.robustness.lease import TIMES, Elector, VirtualLease
 from tests.robustness.recorder import HistoryRecorder
 from tests.robustness.requests import RequestSender
+from tests.robustness.virtual_clock import DoubtfulClock, TrueClock
 from tests.robustness.watches import Watches
 
 from karpool.controller.cluster_state import ClusterState
@@ -20,8 +21,6 @@ from karpool.provisioning.inflight import as_launched
 
 RESTART: Final = 3.0
 """How long a killed process takes to be back, in seconds."""
-DISCONNECTED: Final = 5.0
-"""How long a watch may be cut before decisions stop."""
 
 
 class Replica:
@@ -53,6 +52,8 @@ class Replica:
         self._disconnected = 0
         self.identity = f"karpool-{self.number}-{self._life}"
         self.elector = Elector(self._lease, self.identity)
+        self._clock = DoubtfulClock(self._queue) if self.injector.skews else TrueClock(self._queue)
+        self.hear_time()
         self.sender = RequestSender(self)
         cache = self.watches.restart()
         template = self.recorder.cluster.controller
@@ -122,6 +123,10 @@ class Replica:
             arrives, answered = self.injector.reaches_lease(self)
             if arrives:
                 self.elector.try_to_lead(now, answered=answered)
+            if answered:
+                self.hear_time()
+            if self._clock.jumped() and self.controller.running:
+                self.stop_controller()
             self.follow()
         self._queue.after(TIMES.retry_period, partial(self._try_to_lead, life))
 
@@ -153,21 +158,28 @@ class Replica:
 
     @property
     def moment(self) -> datetime:
-        return self._queue.moment
+        return self._clock.moment
 
     @property
     def earliest(self) -> datetime:
-        return self.moment
+        return self._clock.earliest
 
     @property
     def doubt(self) -> str:
-        return ""
+        return self._clock.doubt
+
+    def hear_time(self) -> None:
+        """Take note of the date of an answer."""
+        self._clock.answered(self.injector.ahead(self))
+
+    def set_clock(self, ahead: float) -> None:
+        self._clock.set_local(ahead)
 
     def after(self, delay: float, task: Task) -> None:
         self._queue.after(delay, partial(self._due, self._epoch, task))
 
     def when(self, moment: datetime, task: Task) -> None:
-        self._queue.when(moment, partial(self._due, self._epoch, task))
+        self.after(self._clock.wait(moment), task)
 
     def _due(self, epoch: int, task: Task) -> None:
         if epoch != self._epoch:

@@ -125,6 +125,7 @@ class RequestSender:
                 record.status = self._carry_out(request)
                 if fault == faults.TWICE:
                     self._carry_out(request)
+            replica.injector.carried_out(replica, request.actions)
         self._answer(request, sent, fault)
 
     def _carry_out(self, request: _Request) -> int:
@@ -147,6 +148,8 @@ class RequestSender:
                 self._note_failure()
         elif request.verb in ("patch", "create"):
             replica.watches.learn(request.kind, request.key)
+        if replica.runs and fault not in (faults.BROKEN, faults.LOST):
+            replica.hear_time()
 
     def _note_failure(self) -> None:
         """Have everything reconciled again after a failed write, with back-off, as the loop of `karpool run` does."""

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 
+from structlog.testing import capture_logs
 from tests.robustness.checker.check import check
 from tests.robustness.checker.records import Record, Request
 from tests.robustness.checker.violations import Violation
@@ -37,9 +38,12 @@ def run_schedule(seed: int) -> Outcome:
     recorder = HistoryRecorder(cluster, seed)
     injector = FaultInjector(recorder, windows, random.Random(rng.random()))
     lease = VirtualLease(recorder)
-    injector.start([Replica(number, recorder, lease, injector) for number in range(rng.choice((1, 2)))])
+    with capture_logs():
+        replicas = [Replica(number, recorder, lease, injector) for number in range(rng.choice((1, 2)))]
+    injector.start(replicas)
     cluster.queue.at(BUSY, lambda: recorder.mark("quiet"))
-    cluster.run(END)
+    with capture_logs():  # the history says it all
+        cluster.run(END)
     recorder.mark("end")
     requests = sum(isinstance(record, Request) for record in recorder.records)
     return Outcome(seed, check(recorder.records), recorder.injected, requests, recorder.records)

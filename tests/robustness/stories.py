@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.robustness.fault_plan import SHORTAGE, Window
 from tests.virtual.worlds import CATALOG, scenario
 
-from karpool.model.labels import DO_NOT_DISRUPT
+from karpool.model.labels import DO_NOT_DISRUPT, PAUSED
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
 from karpool.virtual.changes import with_annotation
@@ -89,7 +89,12 @@ def _pool(rng: random.Random, name: str) -> NodePool:
         consolidate_after=_duration(rng.choice((0, 15, 60))),
         budgets=(replace(pool.spec.disruption.budgets[0], nodes=rng.choice(_BUDGETS)),),
     )
-    return replace(pool, metadata=replace(pool.metadata, name=name), spec=replace(pool.spec, disruption=disruption))
+    old = rng.choice((None, None, 600, 720 * 3600))
+    template = pool.spec.template
+    if old is not None:
+        template = replace(template, spec=replace(template.spec, expire_after=_duration(old)))
+    spec = replace(pool.spec, disruption=disruption, template=template)
+    return replace(pool, metadata=replace(pool.metadata, name=name), spec=spec)
 
 
 def _workload(rng: random.Random, number: int) -> Workload:
@@ -128,7 +133,7 @@ def _jobs(rng: random.Random) -> Workload:
 
 def _deed(rng: random.Random) -> Callable[[VirtualCluster], None]:
     choice = random.Random(rng.random())
-    return partial(rng.choice((_protect_a_pod, _protect_a_node, _change_a_template)), choice)
+    return partial(rng.choice((_protect_a_pod, _protect_a_node, _change_a_template, _pause_a_pool)), choice)
 
 
 def _protect_a_pod(rng: random.Random, cluster: VirtualCluster) -> None:
@@ -146,6 +151,13 @@ def _protect_a_node(rng: random.Random, cluster: VirtualCluster) -> None:
         chosen = rng.choice(nodes)
         _annotate(cluster, "nodes", chosen.key, DO_NOT_DISRUPT, "true")
         cluster.queue.at(BUSY, partial(_annotate, cluster, "nodes", chosen.key, DO_NOT_DISRUPT, None))
+
+
+def _pause_a_pool(rng: random.Random, cluster: VirtualCluster) -> None:
+    """Somebody wants no disruption in a pool for a while."""
+    name = rng.choice(cluster.store.pools.listed()).name
+    _annotate(cluster, "pools", name, PAUSED, "somebody looks into something")
+    cluster.queue.after(rng.uniform(30, 400), partial(_annotate, cluster, "pools", name, PAUSED, None))
 
 
 def _annotate(cluster: VirtualCluster, kind: str, key: str, name: str, value: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.robustness.replica import Replica
 from tests.robustness.schedule import run_schedule
+from tests.robustness.test_schedules import SCHEDULES
 from tests.tables import row, table
 
 from karpool.controller.disruption_controller import DisruptionController
@@ -67,17 +68,18 @@ def _no_decisions_later(patch: pytest.MonkeyPatch) -> None:
 
 
 @table(
-    row("budgets", spoil=_no_budgets, rule="Budget", seed=2),
-    row("the lease", spoil=_no_lease, rule="Lease", seed=1),
-    row("do-not-disrupt", spoil=_no_protection, rule="DoNotDisrupt", seed=0),
-    row("the Eviction API", spoil=_no_eviction_api, rule="PodDisruptionBudget", seed=3),
-    row("drains", spoil=_no_drain, rule="PodLost", seed=0),
-    row("rollbacks", spoil=_no_rollback, rule="LeftOver", seed=23),
-    row("decisions after a while", spoil=_no_decisions_later, rule="Progress", seed=0),
+    row("budgets", spoil=_no_budgets, rule="Budget", likely=4),
+    row("the lease", spoil=_no_lease, rule="Lease", likely=1),
+    row("do-not-disrupt", spoil=_no_protection, rule="DoNotDisrupt", likely=0),
+    row("the Eviction API", spoil=_no_eviction_api, rule="PodDisruptionBudget", likely=2),
+    row("drains", spoil=_no_drain, rule="PodLost", likely=0),
+    row("rollbacks", spoil=_no_rollback, rule="LeftOver", likely=11),
+    row("decisions after a while", spoil=_no_decisions_later, rule="Progress", likely=0),
 )
 def test_a_controller_without_it_is_found_out(
-    spoil: Spoil, rule: str, seed: int, monkeypatch: pytest.MonkeyPatch
+    spoil: Spoil, rule: str, likely: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sound one breaks no rule with these seeds: `test_schedules.py` runs them."""
+    """By one of the schedules that a sound controller passes; the likely one is only tried first."""
     spoil(monkeypatch)
-    assert rule in {violation.rule for violation in run_schedule(seed).violations}
+    seeds = (likely, *range(SCHEDULES))
+    assert any(rule in {violation.rule for violation in run_schedule(seed).violations} for seed in seeds)

@@ -58,7 +58,7 @@ def pdb(desired: int = 1) -> Json:
     return {
         "metadata": {"name": "a", "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": "a"}}},
-        "status": {"desiredHealthy": desired},
+        "status": {"desiredHealthy": desired, "disruptionsAllowed": 1},
     }
 
 
@@ -223,6 +223,26 @@ def test_a_budget_that_was_closed_when_the_controller_could_not_know_is_not_brok
     assert "Budget" not in broken(story.removes_node().drains().ends())
 
 
+def test_a_command_in_a_pool_that_is_paused() -> None:
+    paused = pool()
+    paused["metadata"]["annotations"] = {"karpool.sh/paused": "true"}
+    story = Story().put("NodePool", "general", paused).removes_node()
+    assert broken(story.drains().put("NodePool", "general", pool()).ends()) == {"Stopped"}
+
+
+def test_a_command_while_half_of_the_cluster_is_not_ready() -> None:
+    story = Story()
+    for number in range(3, 10):
+        ill = node(f"n{number}")
+        ill["status"]["conditions"][0]["status"] = str(number < 6)
+        story.put("Node", f"n{number}", ill)
+    assert "Stopped" not in broken([*story.records, *Story().removes_node().records[len(Story().records) :]])
+    ill = node("n5")
+    ill["status"]["conditions"][0]["status"] = "Unknown"
+    story.put("Node", "n5", ill).removes_node()
+    assert "Stopped" in broken(story.records)
+
+
 def test_a_claim_that_is_deleted_before_its_command_is_committed() -> None:
     assert "UnexplainedDeletion" in broken(Story().removes_node(TICKET).drains().ends())
 
@@ -267,6 +287,11 @@ def test_something_that_is_left_at_the_end(kind: str, key: str, left: Json) -> N
     story = Story().put("Pod", "default/p9", pod("p9", "n9")).put(kind, key, left)
     assert "LeftOver" in broken(story.ends())
     assert "LeftOver" not in broken(story.ends(300.0))
+
+
+def test_a_node_that_cannot_go_because_of_a_pod_that_nobody_may_evict_is_for_people_to_decide() -> None:
+    story = Story().put("Node", "n1", node(deletionTimestamp=CREATED)).put("Pod", "default/p1", pod(**PROTECTED))
+    assert check(story.ends()) == []
 
 
 def test_a_command_that_began_a_moment_ago_is_not_left_over() -> None:

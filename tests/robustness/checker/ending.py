@@ -49,10 +49,20 @@ def _left_over(world: World, end: int) -> Iterator[Violation]:
         for obj in world.listed(kind, end):
             before = world.get(kind, f.key(obj), since)
             stale = _marks(obj) if before is None else _marks(obj) & _marks(before)
-            if before is not None and stale:
+            if before is not None and stale and not (f.deleted(obj) and _must_wait(world, obj, end)):
                 message = f"{kind} {f.key(obj)} keeps {', '.join(sorted(stale))}"
                 yield Violation("LeftOver", end, world.times[end], message)
     yield from _widows(world, end, since)
+
+
+def _must_wait(world: World, obj: Json, at: int) -> bool:
+    """Whether a node that goes holds a pod that nobody may evict: people have to decide."""
+    node = f.node_of(obj) or f.name(obj)
+    budgets = world.listed("PodDisruptionBudget", at)
+    now = world.moment(world.times[at])
+    closed = [budget for budget in budgets if not budget["status"].get("disruptionsAllowed")]
+    pods = [pod for pod in f.on_node(world.listed("Pod", at), node) if f.active(pod)]
+    return any(f.protected(pod, now) or any(f.covers(budget, pod) for budget in closed) for pod in pods)
 
 
 def _marks(obj: Json) -> set[str]:
@@ -117,7 +127,7 @@ def _removable(world: World, name: str, at: int) -> bool:
     pool = None if node is None else world.get("NodePool", f.pool_of(node), at)
     if node is None or pool is None or not f.label(node, f.INITIALIZED) or f.condition(node, "Ready") != "True":
         return False
-    if f.annotation(node, f.DO_NOT_DISRUPT) is not None or f.annotation(pool, "karpool.sh/paused") is not None:
+    if f.annotation(node, f.DO_NOT_DISRUPT) is not None or f.annotation(pool, f.PAUSED) is not None:
         return False
     disruption = pool["spec"].get("disruption", {})
     if any(str(budget.get("nodes")) in ("0", "0%") for budget in disruption.get("budgets", ())):

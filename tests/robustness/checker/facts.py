@@ -15,6 +15,7 @@ DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 DEADLINE: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 TICKET: Final = "karpool.sh/command"
 REPLACEMENT: Final = "karpool.sh/replacement-for"
+PAUSED: Final = "karpool.sh/paused"
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 _SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
@@ -129,6 +130,12 @@ def selects(selector: Json | None, pod: Json) -> bool:
     return all(labels.get(text) == value for text, value in wanted) and all(
         _matches(expression, labels) for expression in selector.get("matchExpressions", ())
     )
+
+
+def covers(budget: Json, pod: Json) -> bool:
+    """Whether a PodDisruptionBudget is about a pod."""
+    together = meta(budget).get("namespace") == meta(pod).get("namespace")
+    return together and selects(budget.get("spec", {}).get("selector"), pod)
 
 
 def _matches(expression: Json, labels: Json) -> bool:

@@ -10,6 +10,8 @@ from tests.robustness.checker.world import World
 
 LAUNCH_TIMEOUT = 300.0
 """A NodeClaim that got nowhere may be given up after this many seconds, and no sooner."""
+MOST_UNREADY, MOST_UNREADY_PERCENT = 3, 45
+"""With more nodes unready than both, nothing is disrupted."""
 _KINDS = ("Node", "NodeClaim", "NodePool")
 
 
@@ -93,6 +95,29 @@ def protected_nodes(world: World) -> Iterator[Violation]:
         if all(node is not None and f.annotation(node, f.DO_NOT_DISRUPT) == "true" for node in nodes):
             message = f"{request.who} starts {ticket['id']} on {f.node_of(claim)}, which has {f.DO_NOT_DISRUPT}"
             yield Violation("DoNotDisrupt", revision, request.time, message)
+
+
+# -- stops -------------------------------------------------------------------------------------------------------------
+
+
+def stopped(world: World) -> Iterator[Violation]:
+    """No command starts in a pool that is paused, or while too much of the cluster is not ready."""
+    for revision, request, claim, ticket in starts(world):
+        instants = world.instants(_KINDS, view_of(world, revision, request), revision)
+        whys = [_stop(world, f.pool_of(claim), at) for at in instants]
+        if all(whys):
+            yield Violation("Stopped", revision, request.time, f"{request.who} starts {ticket['id']}: {whys[-1]}")
+
+
+def _stop(world: World, name: str, at: int) -> str:
+    pool = world.get("NodePool", name, at)
+    if pool is not None and f.annotation(pool, f.PAUSED) is not None:
+        return f"pool {name} is paused"
+    nodes = [node for node in world.listed("Node", at) if f.label(node, f.INITIALIZED)]
+    unready = sum(f.condition(node, "Ready") != "True" and not f.deleted(node) for node in nodes)
+    if unready > MOST_UNREADY and 100 * unready > MOST_UNREADY_PERCENT * len(nodes):
+        return f"{unready} of {len(nodes)} nodes are not ready"
+    return ""
 
 
 # -- deletions ---------------------------------------------------------------------------------------------------------

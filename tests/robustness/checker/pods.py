@@ -39,18 +39,13 @@ def disruption_budgets(world: World) -> Iterator[Violation]:
         if request.verb == "delete" and _deadline(world, revision, pod):
             continue
         for budget in world.listed("PodDisruptionBudget", revision):
-            if not _covers(budget, pod):
+            if not f.covers(budget, pod):
                 continue
-            left = sum(f.healthy(other) for other in world.listed("Pod", revision) if _covers(budget, other)) - 1
+            left = sum(f.healthy(other) for other in world.listed("Pod", revision) if f.covers(budget, other)) - 1
             needed = budget.get("status", {}).get("desiredHealthy", 0)
             if left < needed:
                 message = f"{request.who} makes {request.key} go: {left} of {needed} pods of {f.key(budget)} are left"
                 yield Violation("PodDisruptionBudget", revision, request.time, message)
-
-
-def _covers(budget: Json, pod: Json) -> bool:
-    same = f.meta(budget).get("namespace") == f.meta(pod).get("namespace")
-    return same and f.selects(budget.get("spec", {}).get("selector"), pod)
 
 
 def _deadline(world: World, revision: int, pod: Json) -> bool:
