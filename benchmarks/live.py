@@ -51,6 +51,7 @@ class Running:
         command = [
             Path(sys.executable).with_name("karpool"),
             "run",
+            "--act",
             "--provider=kwok",
             f"--kubeconfig={kubeconfig}",
             f"--metrics-address=127.0.0.1:{metrics}",

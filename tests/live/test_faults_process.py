@@ -15,6 +15,7 @@ from karpool.kube.errors import NotFoundError
 from karpool.kube.resources import LEASES
 
 QUICK = (
+    "--act",
     "--provider=kwok",
     "--metrics-address=0",
     "--health-address=0",

@@ -24,7 +24,7 @@ VARIABLES = {
     "NAMESPACE": "karpool",
     "TEAM_NAME": "platform",
     "PROVIDER": "karpenter",
-    "DRY_RUN": "true",
+    "ACT": "false",
     "ESTAFETTE_K8S_NODE_COMPACTOR_CONFIG": '{"nodePools": {"web": {"enabled": true}}}',
     "CPU_REQUEST": "100m",
     "MEMORY_REQUEST": "512Mi",
@@ -83,7 +83,7 @@ def test_the_command_line_takes_the_arguments_and_variables_of_the_deployment(
     context = command.make_context(command_name, arguments)
     if command_name == "run":
         given = context.params
-        assert (given["provider"], given["dry_run"], given["lease_name"]) == ("karpenter", True, "karpool")
+        assert (given["provider"], given["act"], given["lease_name"]) == ("karpenter", False, "karpool")
         assert (given["metrics_address"], given["health_address"]) == (":8080", ":8081")
 
 

@@ -40,6 +40,7 @@ QUICK = Intervals(poll=0.3, patience=0.3, refresh=1.0, validation=0.5, batch_idl
 QUICK_LEASE = LeaseSettings(times=LeaseTimes(duration=3.0, renew_deadline=2.0, retry_period=0.3))
 SETTINGS = RunSettings(
     provider="kwok",
+    dry_run=False,
     decisions=DisruptionSettings(brakes=BrakeSettings(after_failure=timedelta(seconds=1))),
     intervals=QUICK,
     execution=ExecutionSettings(

@@ -13,7 +13,7 @@ from karpool.operator.settings import RunSettings
 def test_the_defaults_are_those_of_the_documentation() -> None:
     settings = RunSettings()
     assert settings.provider == "karpenter"
-    assert not settings.dry_run
+    assert settings.dry_run
     assert (settings.intervals.batch_idle, settings.intervals.batch_most) == (1, 10)
     assert (settings.intervals.poll, settings.intervals.validation) == (10, 15)
     times = settings.lease.times
@@ -37,4 +37,4 @@ def test_features_are_switched_as_the_ecosystem_does() -> None:
 
 def test_settings_do_not_change_while_it_runs() -> None:
     with pytest.raises(FrozenInstanceError):
-        RunSettings().dry_run = True  # type: ignore[misc]
+        RunSettings().dry_run = False  # type: ignore[misc]

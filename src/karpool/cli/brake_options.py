@@ -9,6 +9,7 @@ import click
 
 from karpool.cli.option_types import Length
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.model.labels import BUDGETS
 from karpool.wire.duration import Duration
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,6 +25,11 @@ def _written(length: timedelta) -> str:
 
 
 BRAKE_OPTIONS: Final = (
+    click.option(
+        "--all-pools",
+        is_flag=True,
+        help=f"Beside Karpenter: act on all pools, not only on those with the annotation {BUDGETS}.",
+    ),
     click.option(
         "--max-total-unready-percentage",
         metavar="PERCENT",
@@ -63,6 +69,7 @@ def take_brakes(given: dict[str, Any]) -> BrakeSettings:
 
 def _settings(
     *,
+    all_pools: bool,
     max_total_unready_percentage: float,
     ok_total_unready_count: int,
     zone_least_nodes: int,
@@ -70,6 +77,7 @@ def _settings(
     longest_cool_down: timedelta,
 ) -> BrakeSettings:
     return BrakeSettings(
+        all_pools=all_pools,
         most_unready_percent=max_total_unready_percentage,
         unready_nodes_allowed=ok_total_unready_count,
         least_nodes_of_zone=zone_least_nodes,

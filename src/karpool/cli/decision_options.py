@@ -1,7 +1,7 @@
 """The options of everything that decides; they mean the same in every command that has them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import wraps
 from inspect import signature
@@ -39,7 +39,8 @@ _HYPOTHETICAL: Final = (
     click.option(
         "--annotated-budgets",
         is_flag=True,
-        help=f"Take budgets from the pools' annotation {BUDGETS}, as `karpool run --provider karpenter` does.",
+        help=f"Take budgets from the pools' annotation {BUDGETS}, and leave pools without it alone, as "
+        "`karpool run --provider karpenter` does.",
     ),
 )
 
@@ -191,6 +192,7 @@ def _choices(
     annotated_budgets: bool = False,
 ) -> Choices:
     gates = read_gates(feature_gates)
+    brakes = replace(brakes, opt_in=annotated_budgets)
     return Choices(
         settings=DisruptionSettings(
             order=Order(order),
@@ -211,6 +213,7 @@ def _choices(
             min_values=MinValues(min_values_policy),
             seed=seed,
             reserved_capacity=gates[RESERVED_CAPACITY],
+            supply_annotation=BUDGETS if brakes.opted_in_only else None,
         ),
         now=read_time(at),
     )

@@ -26,7 +26,8 @@ WHAT IT DOES
   Watches the cluster, launches nodes for pending pods, and removes nodes that are
   empty, have drifted or whose pods fit on cheaper ones: within budgets, and never
   against a PodDisruptionBudget. All progress is kept on the objects, so it may be
-  killed and started at any moment. `--dry-run` writes nothing.
+  killed and started at any moment. Without --act it is a dry run: it decides and
+  reports, and writes nothing.
 \b
 PROVIDERS
   kwok       nodes are Node objects and nothing else; for tests and trials with KWOK
@@ -34,20 +35,20 @@ PROVIDERS
              Switch Karpenter's own disruption off in each NodePool with
                budgets: [{nodes: "0"}]
              and write the budgets that Karpool goes by as JSON in the annotation
-             karpool.sh/budgets of the NodePool.
+             karpool.sh/budgets of the NodePool. Pools without it are left alone.
 \b
 WHERE TO LOOK
   /metrics at --metrics-address, /healthz and /readyz at --health-address, Events on
   nodes, one line of JSON for each decision in --journal, and the log on standard error.
 \b
 ENVIRONMENT
-  Every option can be given as KARPOOL_ and its name: KARPOOL_DRY_RUN=true.
+  Every option can be given as KARPOOL_ and its name: KARPOOL_ACT=true.
 \b
 EXAMPLES
-  karpool run --dry-run --provider karpenter     # what would it do? writes nothing
-  karpool run --provider karpenter --journal /var/log/karpool/decisions.jsonl
+  karpool run --provider karpenter               # what would it do? writes nothing
+  karpool run --provider karpenter --act --journal /var/log/karpool/decisions.jsonl
   karpool crds | kubectl apply -f -              # where there is no Karpenter: a trial
-  karpool run --provider kwok                    #   with nodes that KWOK simulates
+  karpool run --provider kwok --act              #   with nodes that KWOK simulates
 \b
 EXIT STATUS
   0  stopped by SIGTERM or SIGINT, the lease released
@@ -82,7 +83,8 @@ _OPTIONS: Final = (
         default="karpenter",
         help="Who starts and terminates instances: `karpenter`, `kwok`, or a name that an installed package offers.",
     ),
-    click.option("--dry-run", is_flag=True, help="Decide and report, but write nothing to the cluster."),
+    click.option("--act", is_flag=True, help="Carry decisions out. Without it nothing is written to the cluster."),
+    click.option("--dry-run", is_flag=True, help="Decide and report, but write nothing; so it is without --act, too."),
     click.option("--lease-name", metavar="NAME", default="karpool", help="The Lease that says which replica leads."),
     click.option("--lease-namespace", metavar="NAMESPACE", default="karpool", help="Where that Lease is."),
     click.option("--leader-elect/--no-leader-elect", default=True, help="Lead only with the Lease."),
@@ -148,11 +150,13 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
     from karpool.operator.journal import JournalSettings
     from karpool.operator.settings import LeaseSettings, RunSettings
 
+    if given["act"] and given["dry_run"]:
+        raise InputError.at("--dry-run", "does not go with --act; leave one of them out")
     if given["batch_idle_duration"] > given["batch_max_duration"]:
         raise InputError.at("--batch-idle-duration", "is longer than --batch-max-duration; make it shorter")
     return RunSettings(
         provider=given["provider"],
-        dry_run=given["dry_run"],
+        dry_run=given["dry_run"] or not given["act"],
         decisions=replace(choices.settings, complete_catalog=complete),
         options=choices.options,
         intervals=Intervals(

@@ -75,6 +75,7 @@ class ReasonCode(StrEnum):
     NOT_THIS_STEP = "NotThisStep"
 
     # Brakes, which stop a pool or everything
+    NOT_OPTED_IN = "NotOptedIn"
     PAUSED = "Paused"
     COOLING_DOWN = "CoolingDown"
     COMMAND_FAILED = "CommandFailed"

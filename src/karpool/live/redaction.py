@@ -36,6 +36,8 @@ ANNOTATIONS: Final = frozenset(
         names.BALANCED_K,
         names.MINIMUM_SAVINGS,
         names.BUDGETS,
+        names.PAUSED,
+        names.FAILED_COMMAND,
         BIND_COMPLETED,
         COMMAND,
         REPLACES,

@@ -24,6 +24,7 @@ from karpool.live import USER_AGENT
 from karpool.live.caches import log_unreadable
 from karpool.live.process import background, finished_before, stalled
 from karpool.live.writer import Writer
+from karpool.model.labels import BUDGETS
 from karpool.model.nodepool import NodeClaim
 from karpool.observability.events import EventRecorder
 from karpool.observability.metrics import Metrics
@@ -139,6 +140,8 @@ class Operator:
             bound = await stack.enter_async_context(serving(pages, TokenReviews(self.client)))
             where = {path.strip("/"): str(address) for path, address in bound.items()}
             _log.info("controller starting", provider=settings.provider, dry_run=settings.dry_run, **where)
+            if settings.dry_run:
+                _log.warning("dry run: nothing is written to the cluster", so="add --act to carry decisions out")
             stack.callback(self.journal.close)
             await stack.enter_async_context(background(self.caches.run()))
             synced = await finished_before(stop, self.caches.wait_for_sync())
@@ -232,6 +235,7 @@ class Operator:
 
     def _controller(self, actuator: ApiActuator, record: Record, beside: SideWork) -> Controller:
         store, settings, provider = self.caches.store, self.settings, self.provider
+        brakes = replace(settings.decisions.brakes, opt_in=provider.annotated_budgets)
 
         def expected_launch(claim: NodeClaim) -> NodeClaim:
             return as_launched(claim, provider.catalog_source.catalog)
@@ -243,8 +247,8 @@ class Operator:
             actuator,
             catalog_source=provider.catalog_source,
             pdb_source=StorePdbSource(store),
-            settings=replace(settings.decisions, annotated_budgets=provider.annotated_budgets),
-            options=settings.options,
+            settings=replace(settings.decisions, annotated_budgets=provider.annotated_budgets, brakes=brakes),
+            options=replace(settings.options, supply_annotation=BUDGETS if brakes.opted_in_only else None),
             execution=provider.execution,
             intervals=settings.intervals,
             duties=provider.duties,

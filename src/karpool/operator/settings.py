@@ -32,7 +32,8 @@ class RunSettings:
 
     provider: str = "karpenter"
     """Who launches and terminates instances: a built-in provider, or one of an installed package."""
-    dry_run: bool = False
+    dry_run: bool = True
+    """Decide and report, but write nothing; `--act` ends that."""
     decisions: DisruptionSettings = field(default_factory=DisruptionSettings)
     options: Options = field(default_factory=Options)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)

@@ -19,3 +19,5 @@ class Options:
     min_values: MinValues = MinValues.STRICT
     seed: int = 0
     reserved_capacity: bool = True
+    supply_annotation: str | None = None
+    """Only pools with this annotation supply new nodes; None: all that can."""

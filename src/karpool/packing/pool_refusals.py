@@ -24,6 +24,7 @@ from karpool.packing.kernels.refusals import prepare_rule_alone
 from karpool.packing.options import MinValues
 from karpool.packing.placement import Placement
 from karpool.packing.refusal_messages import Refusal, Rule, amount, broken, listing, of_group, rule_name, with_unit
+from karpool.packing.templates import supplies
 from karpool.packing.type_table import Mask
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ def _why_idle(engine: "Engine", pool: NodePool) -> tuple[Rule, str]:
         return Rule.UNREADABLE, "has a Node or a NodeClaim that cannot be read"
     if pool.static:
         return Rule.CLOSED, "keeps a fixed number of nodes"
-    return Rule.CLOSED, "" if pool.ready else "is not ready"
+    if not pool.ready:
+        return Rule.CLOSED, "is not ready"
+    return Rule.CLOSED, "" if supplies(pool, engine.options.supply_annotation) else "is left alone by Karpool"
 
 
 def cut_claim(engine: "Engine", pod_row: int) -> Refusal | None:

@@ -23,7 +23,7 @@ class PoolTables:
         self.snapshot = snapshot
         self.options = options
         self.types = TypeTable(catalog, reserved=options.reserved_capacity)
-        self.templates: list[NodeTemplate] = templates(_supplying(snapshot), options.seed)
+        self.templates: list[NodeTemplate] = templates(_supplying(snapshot), options.seed, options.supply_annotation)
         allocatable, self.capacity = self.types.rooms(snapshot.resources)
         for template in self.templates:
             snapshot.resources.learn({k: v for k, v in template.pool.spec.limits.items() if k != "nodes"})

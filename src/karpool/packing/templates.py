@@ -23,13 +23,21 @@ class NodeTemplate:
         return self.pool.name
 
 
-def templates(pools: Iterable[NodePool], seed: int) -> list[NodeTemplate]:
-    """Templates of the pools that can create nodes, heaviest first; `seed` decides between equal weights."""
+def templates(pools: Iterable[NodePool], seed: int, annotation: str | None = None) -> list[NodeTemplate]:
+    """Templates of the pools that can create nodes, heaviest first; `seed` decides between equal weights.
+
+    `annotation`: what a pool has to carry so that it is asked at all.
+    """
 
     def rank(pool: NodePool) -> tuple[int, bytes]:
         return -pool.weight, hashlib.blake2b(f"{seed}:{pool.name}".encode(), digest_size=8).digest()
 
-    return [template_of(pool) for pool in sorted(pools, key=rank) if not pool.static and pool.ready]
+    return [template_of(pool) for pool in sorted(pools, key=rank) if supplies(pool, annotation)]
+
+
+def supplies(pool: NodePool, annotation: str | None) -> bool:
+    """Whether a pool can create nodes, and may be asked to."""
+    return not pool.static and pool.ready and (annotation is None or annotation in pool.metadata.annotations)
 
 
 def template_of(pool: NodePool) -> NodeTemplate:

@@ -11,6 +11,10 @@ _MOST_DOUBLINGS: Final = 20
 class BrakeSettings:
     """Settings of all brakes; the defaults are those of the command line."""
 
+    opt_in: bool = False
+    """Whether another controller has a say in the pools, so that they have to ask for Karpool."""
+    all_pools: bool = False
+    """Act on all pools, whether they ask or not."""
     most_unready_percent: float = 45.0
     """Of all nodes, and of those of a zone: when more are unready, nothing is disrupted."""
     unready_nodes_allowed: int = 3
@@ -21,6 +25,11 @@ class BrakeSettings:
     """How long the nodes and the pool of a failed command are left alone; twice as long after each further failure."""
     longest_after_failure: timedelta = timedelta(hours=1)
     """The longest that failures in a row come to."""
+
+    @property
+    def opted_in_only(self) -> bool:
+        """Whether only pools that ask for it are Karpool's business."""
+        return self.opt_in and not self.all_pools
 
     def after_failures(self, last: datetime, tries: int) -> datetime:
         """Until when to wait after so many failures in a row, the last of them at a moment."""

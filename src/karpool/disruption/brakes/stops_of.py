@@ -6,6 +6,7 @@ from typing import Final
 
 from karpool.disruption.brakes.failed_commands import backs_off
 from karpool.disruption.brakes.health import unhealthy
+from karpool.disruption.brakes.opt_in import not_opted_in
 from karpool.disruption.brakes.pause import pauses
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stop import Stop, Stops
@@ -13,7 +14,7 @@ from karpool.model.objects import Objects
 
 Brake = Callable[[Objects, BrakeSettings, datetime], Iterable[Stop]]
 """What a brake stops, as it sees the objects of a cluster at a moment."""
-BRAKES: Final[tuple[Brake, ...]] = (pauses, unhealthy, backs_off)
+BRAKES: Final[tuple[Brake, ...]] = (not_opted_in, pauses, unhealthy, backs_off)
 """In the order in which a node that several of them stop names one: what a person said comes first."""
 
 

@@ -1,0 +1,80 @@
+"""The options of brakes, and what it takes for `karpool run` to act."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.cli.test_decision_options import choices_of
+
+from karpool.cli.decision_options import decision_options, rule_options
+from karpool.cli.main import cli
+from karpool.cli.run import run
+from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.model.labels import BUDGETS
+
+
+@pytest.mark.parametrize("options", [decision_options, rule_options])
+def test_the_options_of_brakes_arrive(options: Any) -> None:
+    given = {
+        "--max-total-unready-percentage": "30",
+        "--ok-total-unready-count": "1",
+        "--zone-least-nodes": "5",
+        "--cool-down-after-failure": "1m",
+        "--longest-cool-down": "0s",
+    }
+    words = [word for pair in given.items() for word in pair]
+    assert choices_of(options, "--all-pools", *words).settings.brakes == BrakeSettings(
+        all_pools=True,
+        most_unready_percent=30,
+        unready_nodes_allowed=1,
+        least_nodes_of_zone=5,
+        after_failure=timedelta(minutes=1),
+        longest_after_failure=timedelta(0),
+    )
+
+
+def test_a_plan_with_annotated_budgets_leaves_pools_without_them_alone() -> None:
+    choices = choices_of(decision_options, "--annotated-budgets")
+    assert choices.settings.brakes.opted_in_only
+    assert choices.options.supply_annotation == BUDGETS
+    all_pools = choices_of(decision_options, "--annotated-budgets", "--all-pools")
+    assert not all_pools.settings.brakes.opted_in_only
+    assert all_pools.options.supply_annotation is None
+    assert not choices_of(decision_options).settings.brakes.opted_in_only
+
+
+def test_a_length_of_time_that_is_none_is_refused() -> None:
+    result = CliRunner().invoke(cli, ["plan", "--cool-down-after-failure", "soon"])
+    assert result.exit_code == 2
+    assert "'soon' is not a length of time; write something like 3m, or 0s for none" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "acts"),
+    [
+        ([], {}, False),
+        (["--dry-run"], {}, False),
+        (["--act"], {}, True),
+        ([], {"KARPOOL_ACT": "true"}, True),
+        ([], {"KARPOOL_ACT": "false"}, False),
+        ([], {"KARPOOL_DRY_RUN": "false"}, False),
+    ],
+)
+def test_only_act_lets_a_run_write(
+    arguments: list[str], variables: dict[str, str], *, acts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from karpool.cli import run as module
+
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    given = run.make_context("run", arguments).params
+    choices = choices_of(rule_options)
+    rest = {name: value for name, value in given.items() if name not in ("context", "kubeconfig")}
+    assert module._settings(rest, choices, complete=False).dry_run is not acts
+
+
+def test_act_and_dry_run_exclude_each_other() -> None:
+    result = CliRunner().invoke(cli, ["run", "--act", "--dry-run"])
+    assert result.exit_code == 2
+    assert "--dry-run: does not go with --act; leave one of them out" in result.output
