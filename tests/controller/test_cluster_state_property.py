@@ -21,7 +21,7 @@ from karpool.controller.controller import Controller
 from karpool.controller.store import ClusterStore
 from karpool.disruption.context import Memo
 from karpool.disruption.decide import Decision, decide
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
@@ -42,7 +42,7 @@ def started(world: WatchHistory, state: ClusterState, preferences: Preferences) 
         Idle(),
         catalog_source=Idle(),
         pdb_source=StorePdbSource(world.store),
-        settings=DisruptionSettings(),
+        settings=DisruptionSettings(search=PREFIX),
         options=Options(preferences=preferences),
     )
     controller.start()

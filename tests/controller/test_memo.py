@@ -26,7 +26,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.decide import decide, first_commands
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.reasons import ReasonCode
-from karpool.disruption.settings import DisruptionSettings, Order
+from karpool.disruption.settings import PREFIX, DisruptionSettings, Order
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import nominate
 from karpool.model.labels import DO_NOT_DISRUPT
@@ -69,7 +69,7 @@ def controller(store: ClusterStore, idle: Idle, order: Order = Order.RATIO) -> C
         idle,
         catalog_source=idle,
         pdb_source=StorePdbSource(store),
-        settings=DisruptionSettings(order=order),
+        settings=DisruptionSettings(search=PREFIX, order=order),
         options=Options(),
     )
     made.start()

@@ -16,7 +16,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, Planner, PlanStep, context_of
 from karpool.disruption.predict import predicted_node
 from karpool.disruption.refusal_cache import RefusalCache
-from karpool.disruption.settings import DisruptionSettings, Order, Partition
+from karpool.disruption.settings import PREFIX, DisruptionSettings, Order, Partition
 from karpool.model.labels import BALANCED_K, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, MINIMUM_SAVINGS, ZONE
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
@@ -27,13 +27,13 @@ from karpool.wire.objects import Condition
 
 @st.composite
 def moody(draw: st.DrawFn, *, in_motion: bool = False, choosy: bool = True) -> tuple[Cluster, DisruptionSettings]:
-    """A cluster with pools of every policy and some drifted nodes, and settings of a run."""
+    """A cluster with pools of every policy and some drifted nodes, and settings of a run with prefixes."""
     cluster = draw(clusters(in_motion=in_motion, choosy=choosy))
     pools = tuple(_with_mood(draw, pool) for pool in cluster.objects.node_pools)
     drifted = draw(st.sets(st.integers(0, 11), max_size=2))
     claims = tuple(_drifted(claim) if n in drifted else claim for n, claim in enumerate(cluster.objects.node_claims))
     chosen = DisruptionSettings(
-        order=draw(st.sampled_from(Order)), partition=draw(st.sampled_from(Partition)),
+        search=PREFIX, order=draw(st.sampled_from(Order)), partition=draw(st.sampled_from(Partition)),
         spot_to_spot=draw(st.booleans()),
         spot_floor=draw(st.sampled_from((1, 3, 15))),
         eviction_price=draw(st.sampled_from((None, None, 0.01, 0.1))),

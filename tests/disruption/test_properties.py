@@ -16,7 +16,7 @@ from karpool.disruption.command import Command, Method
 from karpool.disruption.plan import Planner, PlanStep
 from karpool.disruption.refusal_cache import Footprint, RefusalCache, SingleNodeRefusals
 from karpool.disruption.revalidate import revalidate
-from karpool.disruption.settings import DisruptionSettings, Order, Partition
+from karpool.disruption.settings import PREFIX, DisruptionSettings, Order, Partition
 from karpool.model.labels import NODEPOOL
 from karpool.model.reasons import Reason
 from karpool.packing.scan import Scan
@@ -148,9 +148,10 @@ def test_every_node_of_today_has_a_verdict_with_a_reason(given_: tuple[Cluster, 
 # -- larger clusters -------------------------------------------------------------------------------------------------
 
 
-OPEN = DisruptionSettings(ignore_budgets=True)
+BY_PREFIXES = DisruptionSettings(search=PREFIX)
+OPEN = replace(BY_PREFIXES, ignore_budgets=True)
 CHOICES = [
-    DisruptionSettings(), OPEN, replace(OPEN, partition=Partition.NONE, order=Order.COST),
+    BY_PREFIXES, OPEN, replace(OPEN, partition=Partition.NONE, order=Order.COST),
     replace(OPEN, partition=Partition.POOL),
     replace(OPEN, spot_to_spot=True, spot_floor=3, eviction_price=0.01),
 ]  # fmt: skip

@@ -1,13 +1,12 @@
 """Budgets of a pool, seen from the plan: how many nodes go at once, when, and for which reason."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-from tests.disruption.scenarios import NOTHING, NOW, Scenario, ago, name_of, node, pool_of
+from tests.disruption.scenarios import NOTHING, NOW, REFERENCE, Scenario, ago, either_search, node, pool_of
 
-from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import BUDGETS
 from karpool.model.nodepool import Budget
 from karpool.wire.duration import parse_duration
@@ -164,12 +163,12 @@ BUSY = [
 ]
 
 
-@pytest.mark.parametrize("scenario", BUDGET_SCENARIOS, ids=name_of)
+@either_search(BUDGET_SCENARIOS)
 def test_a_budget_lets_so_many_empty_nodes_go(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", BUSY, ids=name_of)
+@either_search(BUSY)
 def test_busy_nodes_use_budgets_up(scenario: Scenario) -> None:
     scenario.verify()
 
@@ -179,7 +178,7 @@ def test_budgets_in_an_annotation_count_when_asked_for() -> None:
     nodes = [node("a"), node("b")]
     Scenario("spec", nodes=nodes, pools=[pool]).verify()
     Scenario(
-        "annotation", nodes=nodes, pools=[pool], settings=DisruptionSettings(annotated_budgets=True), removes="a"
+        "annotation", nodes=nodes, pools=[pool], settings=replace(REFERENCE, annotated_budgets=True), removes="a"
     ).verify()
 
 

@@ -4,13 +4,12 @@ Each case: node `a` with one small pod, and node `b` with room for it. Unless a 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import pytest
-from tests.disruption.scenarios import NOTHING, NodeWithPods, Scenario, ago, name_of, node, pool_of
+from tests.disruption.scenarios import NOTHING, REFERENCE, NodeWithPods, Scenario, ago, either_search, node, pool_of
 from tests.factories import node_claim, node_pool, pdb, pod, toleration
 
-from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import CAPACITY_TYPE, DISRUPTED_TAINT, DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL, ZONE
 
 TRUE = {DO_NOT_DISRUPT: "true"}
@@ -64,7 +63,7 @@ NODES = [
     case("empty, and its type is unknown: no matter", pods=0, labels={INSTANCE_TYPE: "x9"}, method="Emptiness"),
     case("empty, without a zone: no matter", pods=0, labels={ZONE: None}),
     case("cordoned", cordoned=True),
-    case("not ready", ready=False, settings=DisruptionSettings(ignore_budgets=True)),
+    case("not ready", ready=False, settings=replace(REFERENCE, ignore_budgets=True)),
     case("a left-over taint of an earlier command", taints=[DISRUPTED_TAINT]),
     case(
         "policy WhenEmpty",
@@ -257,17 +256,17 @@ BUDGETS = [
 ]
 
 
-@pytest.mark.parametrize("scenario", NODES, ids=name_of)
+@either_search(NODES)
 def test_a_node_is_a_candidate_or_says_why_not(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", PODS, ids=name_of)
+@either_search(PODS)
 def test_a_pod_keeps_its_node_or_lets_it_go(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", BUDGETS, ids=name_of)
+@either_search(BUDGETS)
 def test_a_pod_disruption_budget_keeps_a_node_or_lets_it_go(scenario: Scenario) -> None:
     scenario.verify()
 
@@ -292,6 +291,6 @@ def test_every_node_that_stays_has_a_reason_with_ignored_budgets_too() -> None:
     Scenario(
         "nothing to do",
         nodes=[node("a", pods=7), node("b", pods=7)],
-        settings=DisruptionSettings(ignore_budgets=True),
+        settings=replace(REFERENCE, ignore_budgets=True),
         reasons={"a": "NotCheaper", "b": "NotCheaper"},
     ).verify()

@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace as changed
-from tests.disruption.scenarios import NOTHING, NOW, POOL, NodeWithPods, Scenario, ago, name_of, node, pool_of
+from tests.disruption.scenarios import (
+    NOTHING,
+    NOW,
+    POOL,
+    REFERENCE,
+    NodeWithPods,
+    Scenario,
+    ago,
+    either_search,
+    node,
+    pool_of,
+)
 from tests.factories import (
     Z1,
     Z2,
@@ -23,7 +34,6 @@ from tests.factories import (
 )
 
 from karpool.disruption.plan import Plan
-from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import DO_NOT_DISRUPT, ZONE
 from karpool.model.nodepool import NodePool
 from karpool.wire.objects import Condition
@@ -284,17 +294,17 @@ PENDING = [
 ]
 
 
-@pytest.mark.parametrize("scenario", ROOM, ids=name_of)
+@either_search(ROOM)
 def test_a_node_goes_when_all_its_pods_have_another_place(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", NOBODY, ids=name_of)
+@either_search(NOBODY)
 def test_pools_that_cannot_supply_nodes_do_not_stop_everything(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", PENDING, ids=name_of)
+@either_search(PENDING)
 def test_pods_that_wait_for_room_get_what_they_find_today(scenario: Scenario) -> None:
     scenario.verify()
 
@@ -335,7 +345,7 @@ def test_a_moved_pod_moves_on_from_where_it_is() -> None:
 def test_names_of_new_nodes_are_unique_and_nobody_elses() -> None:
     nodes = [node(f"new-{number}", "huge", pods=7, zone=zone) for number, zone in ((1, Z1), (3, Z2))]
     nodes += [node("x", "huge", pods=[{"selector": {ZONE: Z3}, "cpu": 3}], zone=Z3)]
-    scenario = Scenario("names", nodes=nodes, settings=DisruptionSettings(ignore_budgets=True))
+    scenario = Scenario("names", nodes=nodes, settings=replace(REFERENCE, ignore_budgets=True))
     made = scenario.plan(None)
     given = [name for step in made.steps for name in step.replacement_names]
     assert len(given) == len(set(given))

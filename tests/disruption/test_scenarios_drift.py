@@ -4,11 +4,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.disruption.scenarios import CATALOG, NOTHING, NOW, POOL, Scenario, ago, name_of, node, pool_of
+from tests.disruption.scenarios import (
+    CATALOG,
+    NOTHING,
+    NOW,
+    POOL,
+    REFERENCE,
+    Scenario,
+    ago,
+    either_search,
+    node,
+    pool_of,
+)
 from tests.factories import Z1, Z2, host_port, instance_type, node_pool, pdb, pod
 
 from karpool.catalog.instance_types import Catalog
-from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import (
     CAPACITY_TYPE,
     DO_NOT_DISRUPT,
@@ -24,7 +34,7 @@ from karpool.model.nodepool import Budget
 DRIFTED = {"drifted": ago(hours=1)}
 TRUE = {DO_NOT_DISRUPT: "true"}
 NEVER = pool_of(consolidate_after="Never")
-COMPLETE = DisruptionSettings(complete_catalog=True)
+COMPLETE = replace(REFERENCE, complete_catalog=True)
 FULL = [{"cpu": "3500m"}]
 
 
@@ -359,12 +369,12 @@ DETECTION = [
 ]
 
 
-@pytest.mark.parametrize("scenario", DRIFT, ids=name_of)
+@either_search(DRIFT)
 def test_a_drifted_node_goes_when_its_pods_have_a_place(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", DETECTION, ids=name_of)
+@either_search(DETECTION)
 def test_a_node_has_drifted_when_its_pool_asks_for_something_else(scenario: Scenario) -> None:
     scenario.verify()
 

@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.disruption.scenarios import CATALOG, MIXED, NOTHING, NodeWithPods, Scenario, ago, name_of, node, pool_of
+from tests.disruption.scenarios import (
+    CATALOG,
+    MIXED,
+    NOTHING,
+    REFERENCE,
+    NodeWithPods,
+    Scenario,
+    ago,
+    either_search,
+    node,
+    pool_of,
+)
 from tests.factories import Z1, Z2, instance_type, pdb
 
 from karpool.catalog.instance_types import Catalog
@@ -15,7 +26,7 @@ from karpool.cluster.nodes import StateNode
 from karpool.disruption.command import Cause, Command, Method
 from karpool.disruption.context import Candidate
 from karpool.disruption.search import Judged, Proposal, longest_prefix
-from karpool.disruption.settings import DisruptionSettings, Order, Partition
+from karpool.disruption.settings import Order, Partition
 from karpool.model.labels import (
     ARCH,
     BALANCED_K,
@@ -29,7 +40,7 @@ from karpool.model.labels import (
 )
 from karpool.model.nodepool import PoolRequirement
 
-GATE = DisruptionSettings(spot_to_spot=True)
+GATE = replace(REFERENCE, spot_to_spot=True)
 LARGE = (INSTANCE_TYPE, "In", "large")
 
 
@@ -48,6 +59,7 @@ def choosy(count: int) -> PoolRequirement:
 MULTI = [
     Scenario(
         "three expensive nodes, one small one instead",
+        free_choice=True,
         nodes=three(),
         pools=[pool_of(budgets=["2"])],
         removes="a b",
@@ -89,6 +101,7 @@ MULTI = [
     ),
     Scenario(
         "two nodes into one of the same type is no rebuilding when it is simply deleted",
+        free_choice=True,
         nodes=[node("a", pods=3), node("b", pods=3)],
         removes="a",
         method="Single",
@@ -104,6 +117,7 @@ MULTI = [
     ),
     Scenario(
         "all nodes at a fifth: some go",
+        free_choice=True,
         nodes=[node(f"n{i}", pods=[{"cpu": "700m"}]) for i in range(5)],
         removes="n0 n1 n2 n3",
         method="Multi",
@@ -113,6 +127,7 @@ MULTI = [
     Scenario("budget of one: no group", nodes=three(), pools=[pool_of(budgets=["1"])], removes="a", method="Single"),
     Scenario(
         "ten nodes with tiny pods, 30%",
+        free_choice=True,
         nodes=[node(f"n{i}", pods=[{"cpu": "100m"}]) for i in range(10)],
         pools=[pool_of(budgets=["30%"])],
         removes="n0 n1 n2",
@@ -127,6 +142,7 @@ MULTI = [
     ),
     Scenario(
         "equal prices, different numbers of pods: fewer pods first",
+        free_choice=True,
         nodes=[
             node("a", pods=[{"cpu": "100m"}] * 4),
             node("b", pods=[{"cpu": "100m"}] * 1),
@@ -139,6 +155,7 @@ MULTI = [
     ),
     Scenario(
         "more expensive per pod first",
+        free_choice=True,
         nodes=[
             node("a", "large", pods=[{"cpu": "100m"}] * 4),
             node("b", "tiny", pods=[{"cpu": "100m"}]),
@@ -151,6 +168,7 @@ MULTI = [
     ),
     Scenario(
         "an expensive pod comes last",
+        free_choice=True,
         nodes=[
             node("a", pods=[{"annotations": {POD_DELETION_COST: "134217728"}}]),
             node("b", pods=1),
@@ -162,6 +180,7 @@ MULTI = [
     ),
     Scenario(
         "an important pod comes last",
+        free_choice=True,
         nodes=[node("a", pods=[{"priority": 1_000_000_000}]), node("b", pods=1), node("c", pods=1)],
         pools=[pool_of(budgets=["2"])],
         removes="b c",
@@ -205,7 +224,7 @@ def tenants(*counts: int, cpu: str = "100m", **pool: Any) -> Scenario:
     return Scenario("tenants", nodes=nodes, pools=pools)
 
 
-@pytest.mark.parametrize("scenario", MULTI, ids=name_of)
+@either_search(MULTI)
 def test_several_nodes_go_together(scenario: Scenario) -> None:
     scenario.verify()
 
@@ -219,7 +238,7 @@ def test_bins_are_tried_from_the_one_with_most_nodes_down() -> None:
 
 def test_without_bins_tenants_stand_in_each_others_way() -> None:
     """Three tenants of two nodes: their pods never fit on one new node, so no prefix of all nodes goes at once."""
-    alone = replace(tenants(2, 2, 2, cpu="7"), settings=DisruptionSettings(partition=Partition.NONE))
+    alone = replace(tenants(2, 2, 2, cpu="7"), settings=replace(REFERENCE, partition=Partition.NONE))
     assert {step.command.method for step in alone.plan(None).steps} <= {"SingleNodeConsolidation"}
 
 
@@ -227,7 +246,7 @@ def equal_pools(partition: Partition, **second: Any) -> Scenario:
     """A heavy pool and its fallback, each with a node that is too expensive for its pod."""
     pools = [pool_of("first", weight=10), pool_of("second", **second)]
     nodes = [node("a", "huge", pods=[{"cpu": 40}], pool="first"), node("b", "large", pods=[{"cpu": 7}], pool="second")]
-    return Scenario("alike", nodes=nodes, pools=pools, settings=DisruptionSettings(partition=partition), catalog=BIG)
+    return Scenario("alike", nodes=nodes, pools=pools, settings=replace(REFERENCE, partition=partition), catalog=BIG)
 
 
 BIG = Catalog((*CATALOG.types, instance_type("mid", 48, "192Gi", price=2.4, zones=[Z1, Z2])))
@@ -268,7 +287,7 @@ def test_architectures_do_not_share_a_bin() -> None:
     ]
     scenario = Scenario("arches", nodes=nodes, catalog=catalog, removes="y", method="Single", launches=NOTHING)
     assert scenario.plan().steps[0].command.nodes in (("y",), ("x",), ("y", "z"))
-    first = replace(scenario, settings=DisruptionSettings(partition=Partition.POOL)).plan().steps[0].command
+    first = replace(scenario, settings=replace(REFERENCE, partition=Partition.POOL)).plan().steps[0].command
     assert len({"arm" if name in "yz" else "amd" for name in first.nodes}) == 1
 
 
@@ -293,7 +312,7 @@ def test_both_orders_of_candidates(order: Order, first: str) -> None:
         node("host", "huge", pods=1, annotations={"karpenter.sh/do-not-disrupt": "true"}),
     ]
     made = Scenario(
-        "order", nodes=nodes, pools=[pool_of(budgets=["1"])], settings=DisruptionSettings(order=order)
+        "order", nodes=nodes, pools=[pool_of(budgets=["1"])], settings=replace(REFERENCE, order=order)
     ).plan()
     assert made.steps[0].command.nodes == (first,)
 
@@ -449,7 +468,7 @@ WORTH = [
 ]
 
 
-@pytest.mark.parametrize("scenario", WORTH, ids=name_of)
+@either_search(WORTH)
 def test_a_move_must_be_worth_its_trouble(scenario: Scenario) -> None:
     scenario.verify()
 

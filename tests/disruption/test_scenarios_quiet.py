@@ -1,14 +1,14 @@
 """Empty nodes, and how long nodes must have been quiet: emptiness, consolidateAfter, consolidationGracePeriod."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
-from tests.disruption.scenarios import MIXED, NOTHING, NOW, Scenario, ago, name_of, node, pool_of
+from msgspec.structs import replace as changed
+from tests.disruption.scenarios import MIXED, NOTHING, NOW, REFERENCE, Scenario, ago, either_search, node, pool_of
 from tests.factories import pod
 
-from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import GRACE_PERIOD, POD_DELETION_COST
 from karpool.model.nodepool import Budget, NodePool
 from karpool.wire.objects import Condition
@@ -132,9 +132,9 @@ EMPTINESS = [
         "a pod behind a scheduling gate keeps nobody",
         nodes=[node("a")],
         pods=[
-            replace(
+            changed(
                 pod("w-0", cpu=3),
-                status=replace(
+                status=changed(
                     pod("w-0").status,
                     conditions=(Condition(type="PodScheduled", status="False", reason="SchedulingGated"),),
                 ),
@@ -191,7 +191,7 @@ BUDGETS = [
         "budgets may be ignored",
         nodes=empties(2),
         pools=[pool_of(budgets=["0"])],
-        settings=DisruptionSettings(ignore_budgets=True),
+        settings=replace(REFERENCE, ignore_budgets=True),
         removes="n0 n1",
     ),
     Scenario(
@@ -370,22 +370,22 @@ GRACES = [
 ]
 
 
-@pytest.mark.parametrize("scenario", EMPTINESS, ids=name_of)
+@either_search(EMPTINESS)
 def test_a_node_is_empty_when_no_pod_needs_another_place(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", BUDGETS, ids=name_of)
+@either_search(BUDGETS)
 def test_as_many_empty_nodes_go_at_once_as_budgets_allow(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", WINDOWS, ids=name_of)
+@either_search(WINDOWS)
 def test_consolidate_after_holds_for_sources_and_destinations(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", GRACES, ids=name_of)
+@either_search(GRACES)
 def test_a_node_in_its_grace_period_is_neither_source_nor_destination(scenario: Scenario) -> None:
     scenario.verify()
 

@@ -1,16 +1,16 @@
 """One cheaper node in the place of another: prices, capacity types, minimum choice, and where pods must be."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.disruption.scenarios import CATALOG, MIXED, NOTHING, Scenario, ago, name_of, node, pool_of
+from tests.disruption.scenarios import CATALOG, MIXED, NOTHING, REFERENCE, Scenario, ago, either_search, node, pool_of
 from tests.factories import Z1, Z2, Z3, daemon_set, instance_type, node_term, pod, pv, pvc, spread
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.constraints import Preferences
 from karpool.disruption.plan import Plan
-from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import (
     CAPACITY_TYPE,
     DO_NOT_DISRUPT,
@@ -24,7 +24,7 @@ from karpool.model.labels import (
 from karpool.model.nodepool import PoolRequirement
 from karpool.packing.options import MinValues, Options
 
-GATE = DisruptionSettings(spot_to_spot=True)
+GATE = replace(REFERENCE, spot_to_spot=True)
 KEEP = {DO_NOT_DISRUPT: "true"}
 
 
@@ -99,7 +99,11 @@ PRICES = [
         check=lambda p: p.steps[0].command.replacements[0].capacity_type == SPOT,
     ),
     Scenario(
-        "one expensive zone disqualifies a type", nodes=on(ZONAL), catalog=ZONAL, messages={"a": "0.2 and up to 0.9"}
+        "one expensive zone disqualifies a type",
+        free_choice=True,
+        nodes=on(ZONAL),
+        catalog=ZONAL,
+        messages={"a": "0.2 and up to 0.9"},
     ),
     Scenario(
         "the expensive zone is not for this pool",
@@ -276,7 +280,7 @@ SPOTS = [
         nodes=on(ladder(20), capacity_type=SPOT, type_name="t07"),
         pools=[MIXED],
         catalog=ladder(20),
-        settings=DisruptionSettings(spot_to_spot=True, spot_floor=5),
+        settings=replace(REFERENCE, spot_to_spot=True, spot_floor=5),
         removes="a",
         check=lambda p: len(listed(p)) == 5,
     ),
@@ -346,6 +350,7 @@ SPOTS = [
     ),
     Scenario(
         "on-demand to spot lists only types sold as spot",
+        free_choice=True,
         nodes=on(
             Catalog(
                 (
@@ -512,22 +517,22 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("scenario", PRICES, ids=name_of)
+@either_search(PRICES)
 def test_a_node_is_replaced_by_a_cheaper_one_only(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", SPOTS, ids=name_of)
+@either_search(SPOTS)
 def test_spot_nodes_are_replaced_when_there_is_enough_choice(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", MINIMUMS, ids=name_of)
+@either_search(MINIMUMS)
 def test_a_pool_keeps_its_minimum_choice(scenario: Scenario) -> None:
     scenario.verify()
 
 
-@pytest.mark.parametrize("scenario", PLACES, ids=name_of)
+@either_search(PLACES)
 def test_a_replacement_is_where_and_what_its_pods_need(scenario: Scenario) -> None:
     scenario.verify()
 

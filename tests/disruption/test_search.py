@@ -3,11 +3,12 @@
 import pytest
 
 from karpool.disruption.search import STRATEGIES, UnknownStrategyError, strategy
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import GLOBAL, DisruptionSettings
 
 
-def test_the_default_strategy_exists() -> None:
-    assert strategy(DisruptionSettings().search) is STRATEGIES["prefix"]
+def test_the_default_strategy_is_the_one_that_ends_cheapest() -> None:
+    assert DisruptionSettings().search == GLOBAL
+    assert strategy(GLOBAL) is STRATEGIES[GLOBAL]
 
 
 @pytest.mark.parametrize(("name", "hint"), [("nope", ""), ("prefx", "; did you mean prefix?")])

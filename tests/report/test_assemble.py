@@ -19,7 +19,7 @@ from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.explain import explain_node
 from karpool.disruption.fleet_search.plan_summary import BlockerCost, LowerBound
 from karpool.disruption.plan import context_of
-from karpool.disruption.settings import GLOBAL, DisruptionSettings
+from karpool.disruption.settings import GLOBAL, PREFIX, DisruptionSettings
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.packing.options import Options
 from karpool.report.assemble import explanation, plan_document
@@ -85,7 +85,7 @@ def explained(catalog: Catalog, settings: DisruptionSettings) -> ExplanationDocu
 
 
 def test_a_node_that_can_go_only_with_another_is_explained_with_it() -> None:
-    document = explained(BARGAIN, DisruptionSettings())
+    document = explained(BARGAIN, DisruptionSettings(effort=0))
     assert document.verdict == "replace"
     assert document.group is not None
     assert document.group.nodes == ("a", "b")
@@ -96,7 +96,7 @@ def test_a_node_that_can_go_only_with_another_is_explained_with_it() -> None:
 
 
 @table(
-    row(settings=DisruptionSettings(search="prefix"), ending="cheaper; try --search global"),
+    row(settings=DisruptionSettings(search=PREFIX), ending="cheaper; try --search global"),
     row(settings=DisruptionSettings(search=GLOBAL, effort=0), ending="cheaper; try --effort 3"),
     row(settings=DisruptionSettings(search=GLOBAL, effort=3), ending="something cheaper"),
 )

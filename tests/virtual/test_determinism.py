@@ -1,7 +1,7 @@
 """A seed decides everything: the same one gives the same bytes, and policies meet the same workload."""
 
 import msgspec
-from tests.virtual.worlds import CATALOG, HOUR, scenario
+from tests.virtual.worlds import BY_PREFIXES, CATALOG, HOUR, scenario
 
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.recorder import RunRecorder
@@ -17,7 +17,7 @@ workloads:
 """
 
 
-def run(seed: int, policy: Policy | None = None) -> VirtualCluster:
+def run(seed: int, policy: Policy = BY_PREFIXES) -> VirtualCluster:
     cluster = VirtualCluster(scenario(BUSY), CATALOG, policy=policy, seed=seed)
     cluster.run(2 * HOUR)
     return cluster
@@ -37,7 +37,7 @@ def test_another_seed_gives_another_run() -> None:
 
 def test_policies_meet_the_same_workload() -> None:
     wanted = []
-    for policy in (Policy(), Policy(disruption=False)):
+    for policy in (BY_PREFIXES, Policy(disruption=False)):
         cluster = VirtualCluster(scenario(BUSY), CATALOG, policy=policy, seed=5)
         seen = []
         for minute in range(1, 120):

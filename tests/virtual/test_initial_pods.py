@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.factories import csi_node, pdb
+from tests.virtual.worlds import BY_PREFIXES
 
 from karpool.catalog.observed import with_observed
 from karpool.catalog.sources import open_catalog
@@ -35,7 +36,7 @@ def objects() -> Objects:
 def resumed(objects: Objects, text: str = "length: 2h", *, disruption: bool = False) -> VirtualCluster:
     catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
     made = with_cluster(read_scenario(text), objects)
-    return VirtualCluster(made, catalog, policy=Policy(disruption=disruption), initial=objects)
+    return VirtualCluster(made, catalog, policy=replace(BY_PREFIXES, disruption=disruption), initial=objects)
 
 
 def with_pods(objects: Objects, change: Callable[[Pod], Pod]) -> Objects:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 from tests.virtual.invariants import Invariants
-from tests.virtual.worlds import CATALOG, HOUR, changed, scenario
+from tests.virtual.worlds import BY_PREFIXES, CATALOG, HOUR, changed, scenario
 
 from karpool.execution.actions import Action
 from karpool.virtual.cluster import VirtualCluster
@@ -92,7 +92,7 @@ class Killer:
 @examples(12)
 @given(drawn=scenarios(), seed=st.integers(0, 3), gaps=st.lists(st.integers(1, 60), max_size=12))
 def test_no_rule_is_broken_and_nothing_is_left_over(drawn: Scenario, seed: int, gaps: list[int]) -> None:
-    cluster = VirtualCluster(drawn, CATALOG, seed=seed)
+    cluster = VirtualCluster(drawn, CATALOG, policy=BY_PREFIXES, seed=seed)
     invariants = Invariants(cluster)
     cluster.actuator.observers.append(Killer(cluster, gaps))
     cluster.run(BUSY)

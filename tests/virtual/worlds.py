@@ -5,12 +5,15 @@ from tests.virtual.invariants import Invariants
 
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.kwok import kwok_types
+from karpool.disruption.settings import PREFIX
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.scenario import Scenario, read_scenario
+from karpool.virtual.scenario import Decisions, Policy, Scenario, read_scenario
 
 SIZES = ("c-2x", "c-4x", "c-8x", "s-4x", "m-4x")
 CATALOG = Catalog(tuple(t for t in kwok_types() if t.name.endswith("-amd64-linux") and t.name[:4] in SIZES))
 HOUR = 3600.0
+BY_PREFIXES = Policy(decisions=Decisions(search=PREFIX))
+"""For tests of something else than the search for the cheapest fleet: it takes most of the time of a run."""
 
 POOL = """
 pools:
@@ -28,7 +31,7 @@ def scenario(text: str, *, pools: str = POOL) -> Scenario:
 
 
 def virtual_cluster(text: str, *, pools: str = POOL, seed: int = 0) -> VirtualCluster:
-    return VirtualCluster(scenario(text, pools=pools), CATALOG, seed=seed)
+    return VirtualCluster(scenario(text, pools=pools), CATALOG, policy=BY_PREFIXES, seed=seed)
 
 
 def checked_cluster(text: str, *, pools: str = POOL, seed: int = 0) -> tuple[VirtualCluster, Invariants]:

@@ -50,7 +50,7 @@ def _search_options(*, default: str | None) -> tuple[Any, ...]:
     own = DisruptionSettings()
     if default is None:
         values: dict[str, Any] = {"search": own.search, "effort": own.effort, "weights": own.weights.value}
-        ending, price = "", "  [default: 0.004 with a global search, else 0]"
+        ending, price = "", "  [default: 0.004 with a global search, 0 with prefixes]"
     else:
         values = dict.fromkeys(("search", "effort", "weights"))
         ending = price = f"  [default: {default}]"
@@ -60,7 +60,7 @@ def _search_options(*, default: str | None) -> tuple[Any, ...]:
             metavar="NAME",
             type=StrategyName(),
             default=values["search"],
-            help=f"How nodes that can go together are looked for.{ending}",
+            help=f"`global` looks for the cheapest fleet, `prefix` at what Karpenter looks at.{ending}",
         ),
         click.option(
             "--effort",

@@ -29,7 +29,7 @@ EXAMPLES
   karpool plan -f cluster.json
   karpool plan -f cluster.json --steps 1 --output json
   karpool plan -f cluster.json --ignore-budgets --at 2026-11-15T22:00:00Z
-  karpool plan -f cluster.json --search global --effort 3 --eviction-price 0.01
+  karpool plan -f cluster.json --effort 3 --eviction-price 0.01
   karpool plan -f cluster.json --output html > plan.html
 \b
 EXIT STATUS

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from karpool.disruption.command import Command
 from karpool.disruption.context import Candidate
-from karpool.disruption.settings import GLOBAL
+from karpool.disruption.settings import GLOBAL, PREFIX
 from karpool.wire.problems import suggestion
 
 MOST_TOGETHER: Final = 100
@@ -58,7 +58,7 @@ def _lengths_if_none_works(low: int, high: int) -> list[int]:
     return lengths
 
 
-STRATEGIES: Final[Mapping[str, Strategy]] = {"prefix": longest_prefix, GLOBAL: longest_prefix}
+STRATEGIES: Final[Mapping[str, Strategy]] = {PREFIX: longest_prefix, GLOBAL: longest_prefix}
 """By name; a global search tries sets as well, once its target is reached."""
 
 

@@ -8,7 +8,9 @@ from typing import Final
 from karpool.disruption.brakes.settings import BrakeSettings
 
 GLOBAL: Final = "global"
-"""The search for the cheapest fleet that the rules allow; the other strategies look at sets of today's nodes."""
+"""The search for the cheapest fleet that the rules allow."""
+PREFIX: Final = "prefix"
+"""The search that looks at sets of today's nodes in the order of their cost, and replaces them by at most one."""
 MOST_EFFORT: Final = 3
 MOST_EVICTION_PRICE: Final = 1e6
 MOST_SEED: Final = 10**18
@@ -44,7 +46,7 @@ class DisruptionSettings:
 
     order: Order = Order.RATIO
     partition: Partition = Partition.AUTO
-    search: str = "prefix"
+    search: str = GLOBAL
     """The strategy of multi-node consolidation: a name of `search.STRATEGIES`."""
     effort: int = 2
     """How long a global search goes on, from 0 (interactive) to `MOST_EFFORT`."""
