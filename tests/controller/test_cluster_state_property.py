@@ -25,6 +25,7 @@ from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
+from karpool.virtual.facts import VirtualFacts
 
 STORIES, EVENTS = 25, 60
 """A seed is not shrunk: a history of other events would say nothing."""
@@ -42,6 +43,7 @@ def started(world: WatchHistory, state: ClusterState, preferences: Preferences) 
         Idle(),
         catalog_source=Idle(),
         pdb_source=StorePdbSource(world.store),
+        facts=VirtualFacts(world.store),
         settings=DisruptionSettings(search=PREFIX),
         options=Options(preferences=preferences),
     )

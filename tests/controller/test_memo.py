@@ -35,6 +35,7 @@ from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 from karpool.provisioning.inflight import as_launched
+from karpool.virtual.facts import VirtualFacts
 
 QUESTIONS = (refusal, partial(refusal, eventual=True), emptiness_refusal, consolidation_refusal)
 
@@ -43,9 +44,14 @@ class Idle:
     """A clock that forgets its tasks, an actuator that does nothing, and a provider."""
 
     catalog = CATALOG
+    doubt = ""
 
     def __init__(self) -> None:
         self.moment = NOW
+
+    @property
+    def earliest(self) -> datetime:
+        return self.moment
 
     def after(self, delay: float, task: Callable[[], object]) -> None:
         """Nothing happens by itself."""
@@ -69,6 +75,7 @@ def controller(store: ClusterStore, idle: Idle, order: Order = Order.RATIO) -> C
         idle,
         catalog_source=idle,
         pdb_source=StorePdbSource(store),
+        facts=VirtualFacts(store),
         settings=DisruptionSettings(search=PREFIX, order=order),
         options=Options(),
     )

@@ -15,6 +15,7 @@ from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, RecordEvent
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.fresh_facts import NodeFacts
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.start import start_command
@@ -45,12 +46,13 @@ def start(world: World, command: Command, settings: ExecutionSettings = SETTINGS
 def advanced(
     objects: Objects, state: ExecutionState, now: datetime, settings: ExecutionSettings = SETTINGS
 ) -> tuple[ExecutionState, tuple[Action, ...]]:
-    """`advance` on all objects of a cluster."""
+    """`advance` on all objects of a cluster, which have just been read."""
     on_node: defaultdict[str, list[Pod]] = defaultdict(list)
     for each in objects.pods:
         on_node[each.spec.node_name].append(each)
     pdbs = PdbLimits(objects.pod_disruption_budgets)
-    return advance(objects, state, now, settings=settings, pods_on=on_node.__getitem__, pdbs=pdbs)
+    facts = {node.name: NodeFacts(node, tuple(on_node[node.name])) for node in objects.nodes}
+    return advance(objects, state, now, settings=settings, pods_on=on_node.__getitem__, pdbs=pdbs, facts=facts)
 
 
 class Run:

@@ -288,12 +288,24 @@ def test_a_pod_that_slipped_in_takes_the_command_back() -> None:
     ]
 
 
-def test_after_the_point_of_no_return_nothing_takes_a_command_back() -> None:
+def test_after_the_point_of_no_return_time_takes_no_command_back() -> None:
+    world, run = started(delete_command)
+    run.reconcile()
+    world.pass_time(START + timedelta(hours=2))
+    assert kinds(reconcile(world)) == ["DeleteClaim", "DeleteClaim"]
+
+
+def test_after_the_point_of_no_return_a_pod_saves_the_node_that_it_came_to_and_no_other() -> None:
     world, run = started(delete_command)
     run.reconcile()
     world.pods["default/late-1"] = pod("late-1", node="a", created=START + SECOND)
-    world.pass_time(START + timedelta(hours=2))
-    assert kinds(reconcile(world)) == ["DeleteClaim", "DeleteClaim"]
+    actions = reconcile(world)
+    assert kinds(actions) == ["Annotate", "RemoveTaint", "ClearClaimCondition", "Annotate", "DeleteClaim"]
+    assert DeleteClaim("b", "claim-b") in actions
+    world.execute(actions)
+    run.until_quiet()
+    assert leftovers(world) == []
+    assert sorted(world.claims) == ["a", "c"]
 
 
 @pytest.mark.parametrize("first", ["a", "b"])

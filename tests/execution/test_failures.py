@@ -11,6 +11,7 @@ from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.advance import advance
+from karpool.execution.fresh_facts import NodeFacts
 from karpool.execution.state import ExecutionState, Refusal
 
 PAUSE = Stop("Paused", "is paused", "NodePool default", "default", halts=True)
@@ -26,6 +27,10 @@ def halted(world: World, state: ExecutionState | None = None) -> tuple[Execution
         pods_on=lambda name: [pod for pod in world.pods.values() if pod.spec.node_name == name],
         pdbs=PdbLimits(()),
         halting=lambda pool: PAUSE if pool == "default" else None,
+        facts={
+            node.name: NodeFacts(node, tuple(pod for pod in world.pods.values() if pod.spec.node_name == node.name))
+            for node in world.nodes.values()
+        },
     )
 
 

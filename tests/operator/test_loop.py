@@ -24,6 +24,7 @@ from karpool.operator.loop import Loop
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.operator.task_queue import TaskQueue
 from karpool.packing.options import Options
+from karpool.virtual.facts import VirtualFacts
 
 IMPATIENT = Timeouts(response=2, connect=1, retries=0.01, first_retry=0.001, longest_retry=0.01)
 
@@ -77,6 +78,7 @@ class Stage:
             self.actuator,
             catalog_source=Offered(),
             pdb_source=StorePdbSource(store),
+            facts=VirtualFacts(store),
             settings=DisruptionSettings(),
             options=Options(),
             duties=Duties(disrupts=False, provisions=False, manages_lifecycle=False),

@@ -14,6 +14,7 @@ from karpool.controller.ports import (
     Clock,
     Distrusted,
     Duties,
+    FactSource,
     Intervals,
     PdbSource,
     at_once,
@@ -44,6 +45,7 @@ class Controller:
         *,
         catalog_source: CatalogSource,
         pdb_source: PdbSource,
+        facts: FactSource,
         settings: DisruptionSettings,
         options: Options,
         execution: ExecutionSettings | None = None,
@@ -58,6 +60,7 @@ class Controller:
         self.actuator = actuator
         self.catalog_source = catalog_source
         self.pdb_source = pdb_source
+        self.facts = facts
         self.settings = settings
         self.options = options
         self.execution = execution or ExecutionSettings()
@@ -100,6 +103,7 @@ class Controller:
             options=self.options,
             execution=self.execution,
             intervals=self.intervals,
+            facts=self.facts,
             beside=self.beside,
             distrusted=self.distrusted,
             observers=self.observers,

@@ -15,6 +15,8 @@ from karpool.disruption.context import Memo, Policies
 from karpool.disruption.decide import Decision, decide, decide_again
 from karpool.disruption.fleet_search.target import Answer, SearchRequest
 from karpool.disruption.settings import GLOBAL
+from karpool.execution.commands import drains_anyway
+from karpool.execution.fresh_facts import FreshFacts, changed_since
 from karpool.execution.start import NotStartedError, destinations, start_command
 from karpool.execution.state import nominate, nominated
 from karpool.execution.tickets import awaited_nodes, nodes_in_commands, waiting_replacements
@@ -166,12 +168,23 @@ class DisruptionController:
     # -- commands ------------------------------------------------------------------------------------------------
 
     def _begin(self, commands: tuple[Command, ...]) -> None:
+        """Start commands, once their nodes have been read from the API server."""
+        if commands:
+            nodes = sorted({name for command in commands for name in command.nodes})
+            self.session.facts.read(nodes, partial(self._start, commands))
+        else:
+            self._started(())
+
+    def _start(self, commands: tuple[Command, ...], facts: FreshFacts) -> None:
         session = self.session
+        if not session.alive:
+            return
         for command in commands:
             now = self.clock.earliest
             try:
+                self._refuse_news(command, facts, now)
                 daemons = session.cluster_state.snapshot.daemons
-                actions = start_command(command, self._around(command), now, session.execution, daemons)
+                actions = start_command(command, self._around(command, facts), now, session.execution, daemons)
             except NotStartedError as error:
                 self._drop(command, error.reason)
                 continue
@@ -180,15 +193,33 @@ class DisruptionController:
             self._destinations.started(command, actions)
             session.execute(actions, in_order=True)
             session.state = nominate(session.state, sorted(destinations(command)), now, session.execution)
+        self._started(commands)
+
+    def _started(self, commands: tuple[Command, ...]) -> None:
         self._backoff = self._poll / 2
         self._pass_after(_AFTER_A_COMMAND if commands else self._poll)
 
-    def _around(self, command: Command) -> Objects:
+    def _refuse_news(self, command: Command, facts: FreshFacts, now: datetime) -> None:
+        """Refuse a command whose nodes are not what it was decided on, or when that cannot be known."""
+        snapshot, stops = self.session.cluster_state.snapshot, self.session.stops(now)
+        for name in command.nodes:
+            row = snapshot.nodes.rows.get(name)
+            state = None if row is None else snapshot.nodes.get(row)
+            stop = stops.of("" if state is None else state.pool, name)
+            if stop is not None:
+                raise NotStartedError(stop.reason)
+            claim = None if state is None else state.claim
+            anyway = claim is not None and drains_anyway(command.cause, claim)
+            reason = changed_since(name, self.session.pods_on(name), facts[name], now, drains_anyway=anyway)
+            if reason is not None:
+                raise NotStartedError(reason)
+
+    def _around(self, command: Command, facts: FreshFacts) -> Objects:
         """The objects that a command is about."""
         snapshot = self.session.cluster_state.snapshot
         pods, everything = snapshot.pods, self.store.but_pods()
         moved = [pods.get(pods.rows[move.pod]) for move in command.moves if move.pod in pods.rows]
-        here = [pod for name in command.nodes for pod in self.session.pods_on(name)]
+        here = [pod for name in command.nodes for pod in facts[name].pods if not pod.terminal]
         listed = {pod.key: pod for pod in (*moved, *here)}
         states = [
             snapshot.nodes.get(row) for name in command.nodes if (row := snapshot.nodes.rows.get(name)) is not None

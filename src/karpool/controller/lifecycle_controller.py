@@ -15,6 +15,7 @@ from karpool.disruption.brakes.failures import Failure, FailureCause, after_fail
 from karpool.execution.actions import Action, Annotate, CreateClaim
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.fresh_facts import FreshFacts
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.pod_events import missed_pod_events, note_pod_event, pod_event
 from karpool.execution.state import Refusal, RolledBack
@@ -44,6 +45,8 @@ class LifecycleController:
         self._advance_queued = False
         self._requeue_at: dict[str, datetime] = {}
         self._next_advance: datetime | None = None
+        self._reading = False
+        """Whether nodes are being read."""
 
     def start(self) -> None:
         """Reconcile everything once."""
@@ -212,8 +215,9 @@ class LifecycleController:
             self._advance_queued = True
             self.clock.after(self.session.intervals.latency, self._advance)
 
-    def _advance(self) -> None:
-        self._advance_queued = False
+    def _advance(self, facts: FreshFacts | None = None) -> None:
+        if facts is None:
+            self._advance_queued = False
         session = self.session
         if not session.alive:
             return
@@ -228,6 +232,8 @@ class LifecycleController:
             pdbs=session.pdb_source.pdbs(),
             claims_of=self._claims_of,
             halting=lambda pool: stops().halting(pool),
+            facts=facts,
+            doubts=session.doubts(),
         )
         for command in session.state.rolled_back:
             for observer in session.observers:
@@ -239,6 +245,18 @@ class LifecycleController:
         for observer in session.observers:
             observer.actions_requested(actions)
         session.execute(actions)
+        self._read(session.state.unread)
+
+    def _read(self, nodes: frozenset[str]) -> None:
+        """Read nodes that something is to be done with, which is not done before."""
+        if nodes and not self._reading:
+            self._reading = True
+            self.session.facts.read(sorted(nodes), self._facts_read)
+
+    def _facts_read(self, facts: FreshFacts) -> None:
+        self._reading = False
+        if self.session.alive:
+            self._advance(facts)
 
     def _claims_of(self, pool: str) -> list[NodeClaim]:
         return [claim for claim in self.store.claims if claim.metadata.labels.get(NODEPOOL) == pool]

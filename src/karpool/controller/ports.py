@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
+from karpool.execution.fresh_facts import FreshFacts
 
 Task = Callable[[], object]
 T = TypeVar("T")
@@ -55,6 +56,16 @@ class PdbSource(Protocol):
 
     def pdbs(self) -> PdbLimits:
         """What the budgets allow now."""
+
+
+FactsRead = Callable[[FreshFacts], object]
+
+
+class FactSource(Protocol):
+    """What the API server has now, whatever is cached."""
+
+    def read(self, nodes: Sequence[str], done: FactsRead) -> None:
+        """Read nodes and their pods, then call `done` with them: at once, or as a task of the clock."""
 
 
 Distrusted = Callable[[], Mapping[str, str]]

@@ -9,7 +9,16 @@ from msgspec.structs import replace
 
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.observer import DecisionObserver
-from karpool.controller.ports import Actuator, Beside, CatalogSource, Clock, Distrusted, Intervals, PdbSource
+from karpool.controller.ports import (
+    Actuator,
+    Beside,
+    CatalogSource,
+    Clock,
+    Distrusted,
+    FactSource,
+    Intervals,
+    PdbSource,
+)
 from karpool.controller.store import ClusterStore
 from karpool.disruption.brakes.doubt import doubts
 from karpool.disruption.brakes.failures import FailedCommand
@@ -41,6 +50,7 @@ class Session:
     options: Options
     execution: ExecutionSettings
     intervals: Intervals
+    facts: FactSource
     beside: Beside
     distrusted: Distrusted
     observers: Sequence[DecisionObserver]

@@ -1,10 +1,13 @@
 """Moves every command and every termination forward; call it after each change, and when `requeue_at` is due."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.commands import advance_commands
+from karpool.execution.fresh_facts import FreshFacts
 from karpool.execution.reconcile_context import ClaimsOf, Halting, PodsOn, ReconcileContext
 from karpool.execution.rollback import remove_leftovers
 from karpool.execution.settings import ExecutionSettings
@@ -24,15 +27,27 @@ def advance(
     pdbs: PdbLimits,
     claims_of: ClaimsOf = lambda _: (),
     halting: Halting = lambda _: None,
+    facts: FreshFacts | None = None,
+    doubts: Sequence[Stop] = (),
 ) -> tuple[ExecutionState, tuple[Action, ...]]:
     """The next safe actions for every command in progress and every node that is being deleted.
 
     The objects must show the effect of all earlier actions. A part of the cluster is enough: claims and nodes that have
     a ticket or are being deleted, and all that their tickets name. `claims_of` gives all claims of a pool, `halting`
-    the brake that rolls its commands back.
+    the brake that rolls its commands back. `facts` are the nodes that an earlier run wanted to have read
+    (`ExecutionState.unread`), and count for this run only.
     """
     context = ReconcileContext(
-        objects, state, now, settings, pods_on=pods_on, pdbs=pdbs, claims_of=claims_of, halting=halting
+        objects,
+        state,
+        now,
+        settings,
+        pods_on=pods_on,
+        pdbs=pdbs,
+        claims_of=claims_of,
+        halting=halting,
+        facts=facts or {},
+        doubts=doubts,
     )
     commands = commands_in_progress(objects.node_claims)
     advance_commands(context, commands)

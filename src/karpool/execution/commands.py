@@ -11,12 +11,14 @@ from msgspec.structs import replace
 from karpool.disruption.brakes.failures import Failure, FailureCause, pool_of
 from karpool.disruption.command import Cause
 from karpool.disruption.pods import blocks_until, protected_until, tolerates_disruption
+from karpool.disruption.reasons import ReasonCode
 from karpool.execution.actions import AddTaint, DeleteClaim
 from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED
+from karpool.execution.fresh_facts import node_protected
 from karpool.execution.holds import claim_held, tell
 from karpool.execution.pod_events import bound_at
-from karpool.execution.reconcile_context import ReconcileContext
-from karpool.execution.rollback import roll_back
+from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
+from karpool.execution.rollback import release, roll_back
 from karpool.execution.tickets import CommandInProgress, ticket_of
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -46,7 +48,7 @@ def _advance(context: ReconcileContext, command: CommandInProgress, deadline: da
         or _not_marked(context, command)
         or _unreadable(context, command)
         or _replacement_gone(context, command)
-        or _pod_arrived(context, command)
+        or next((why for claim in command.waiting if (why := _needed(context, command, claim)) is not None), None)
     )
     if failure is None and context.now > deadline:
         failure = Failure(FailureCause.TIMED_OUT, f"it was not done by {deadline:%H:%M:%S} UTC")
@@ -55,8 +57,11 @@ def _advance(context: ReconcileContext, command: CommandInProgress, deadline: da
         return
     context.requeue_at(deadline + _ONE_SECOND)
     tainted, replaced = _tainted(context, command), _replaced(context, command)
-    if tainted and replaced and not _blocked(context, command):
-        _delete(context, command)
+    if not tainted or not replaced or _held(context, command) or _blocked(context, command):
+        return
+    # What was checked above came from the cache, unless this is the pass that has the facts.
+    if context.confirmed(*(node.name for node in _nodes(context, command))):
+        _commit(context, command)
 
 
 def _stopped(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
@@ -107,11 +112,16 @@ def _replacement_gone(context: ReconcileContext, command: CommandInProgress) -> 
     return None
 
 
-def _pod_arrived(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
-    """A pod that came to a candidate after the decision, which found no place for it."""
-    for pod in (pod for node in _nodes(context, command) for pod in context.pods_on(node.name)):
-        if _bound_since(pod, command.ticket.created) and pod.reschedulable and not tolerates_disruption(pod):
-            return Failure(FailureCause.POD_ARRIVED, f"pod {pod.key} came to node {pod.spec.node_name}")
+def _needed(context: ReconcileContext, command: CommandInProgress, claim: NodeClaim) -> Failure | None:
+    """Why a candidate must stay: it is protected, or a pod came after the decision, which found no place for it."""
+    for node in context.nodes_of.get(claim.name, ()):
+        facts = context.facts.get(node.name)
+        protected = node_protected(node.name, facts) if facts is not None and not facts.problem else None
+        if protected is not None and protected.code == ReasonCode.NODE_DO_NOT_DISRUPT:
+            return Failure(FailureCause.PROTECTED, f"node {node.name} {protected.message}")
+        for pod in context.pods_on(node.name):
+            if _bound_since(pod, command.ticket.created) and pod.reschedulable and not tolerates_disruption(pod):
+                return Failure(FailureCause.POD_ARRIVED, f"pod {pod.key} came to node {pod.spec.node_name}")
     return None
 
 
@@ -147,10 +157,19 @@ def _replaced(context: ReconcileContext, command: CommandInProgress) -> bool:
     return ready
 
 
+def _held(context: ReconcileContext, command: CommandInProgress) -> bool:
+    """Whether nothing can be removed now, because what is known cannot be trusted."""
+    for stop in context.doubts[:1]:
+        for node in _nodes(context, command):
+            context.record_event("Node", node.name, "DisruptionBlocked", stop.message)
+        context.requeue_at(context.now + FACTS_RETRY)
+    return bool(context.doubts)
+
+
 def _blocked(context: ReconcileContext, command: CommandInProgress) -> bool:
     """Whether a pod cannot be evicted now; a node whose drain would get stuck is not deleted yet."""
     for claim in command.waiting:
-        if command.ticket.cause == Cause.DRIFTED and claim.spec.termination_grace_period is not None:
+        if drains_anyway(command.ticket.cause, claim):
             continue
         for node in context.nodes_of.get(claim.name, ()):
             for pod in context.pods_on(node.name):
@@ -172,24 +191,52 @@ def _eviction_blocked(context: ReconcileContext, pod: Pod) -> Reason | None:
     return reason
 
 
-def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
-    """Commit the ticket on every candidate; once that is done, delete them all."""
+def _commit(context: ReconcileContext, command: CommandInProgress) -> None:
+    """Commit the ticket on every candidate; once that is seen, they are deleted."""
     cause = command.ticket.cause
-    uncommitted = [claim for claim in command.waiting if not _is_committed(claim)]
-    for claim in uncommitted:
+    for claim in command.waiting:
+        if _is_committed(claim):
+            continue
         if condition(claim.status.conditions, DISRUPTION_REASON) is None:
             context.set_condition(claim, DISRUPTION_REASON, "True", cause, cause)
         context.do(replace(command.ticket, committed=True).on(claim.name))
-    why = f"is removed because it is {cause.lower()} ({command.ticket.method})"
-    for claim in () if uncommitted else command.waiting:
+
+
+def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
+    """Delete the candidates of a committed command; one that became needed after all is let go."""
+    if not all(map(_is_committed, command.waiting)):
+        _commit(context, command)
+        return
+    if _held(context, command) or not context.confirmed(*(node.name for node in _nodes(context, command))):
+        return
+    why = f"is removed because it is {command.ticket.cause.lower()} ({command.ticket.method})"
+    for claim in command.waiting:
         held = claim_held(context, claim)
         if held is not None:
             tell(context, claim, None, held)
+            continue
+        needed = _needed(context, command, claim) or _protected(context, command, claim)
+        if needed is not None:
+            release(context, command, claim, needed)
             continue
         context.do(DeleteClaim(claim.name, claim.metadata.uid))
         context.record_event("NodeClaim", claim.name, "DisruptionTerminating", why)
         for node in context.nodes_of.get(claim.name, ()):
             context.record_event("Node", node.name, "DisruptionTerminating", why)
+
+
+def _protected(context: ReconcileContext, command: CommandInProgress, claim: NodeClaim) -> Failure | None:
+    """A pod that must not be disrupted; a PodDisruptionBudget only makes the drain take longer."""
+    if drains_anyway(command.ticket.cause, claim):
+        return None
+    pods = (pod for node in context.nodes_of.get(claim.name, ()) for pod in context.pods_on(node.name))
+    reasons = (reason for pod in pods if (reason := blocks_until(pod, context.now)) is not None)
+    return next((Failure(FailureCause.PROTECTED, f"{reason.object} {reason.message}") for reason in reasons), None)
+
+
+def drains_anyway(cause: str, claim: NodeClaim) -> bool:
+    """Whether the node of a claim is drained whatever its pods say: it has drifted, and has a grace period."""
+    return cause == Cause.DRIFTED and claim.spec.termination_grace_period is not None
 
 
 def _is_committed(claim: NodeClaim) -> bool:

@@ -10,6 +10,7 @@ from karpool.cluster.pairing import with_claims
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, Kind, RecordEvent, SetClaimCondition
+from karpool.execution.fresh_facts import FreshFacts, unreadable
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import Attempt, ExecutionState, RolledBack, after_attempt
 from karpool.model.node import Node
@@ -20,6 +21,8 @@ from karpool.wire.objects import condition
 
 EVENT_INTERVAL: Final = timedelta(minutes=2)
 """The same event is recorded once within this time."""
+FACTS_RETRY: Final = timedelta(seconds=5)
+"""When to try again what waits for facts: nodes that could not be read, or caches and a time to be trusted."""
 PodsOn = Callable[[str], Sequence[Pod]]
 """The pods of a node, by its name."""
 ClaimsOf = Callable[[str], Sequence[NodeClaim]]
@@ -38,8 +41,15 @@ class ReconcileContext:
     pdbs: PdbLimits = field(default_factory=lambda: PdbLimits(()))
     claims_of: ClaimsOf = lambda _: ()
     halting: Halting = lambda _: None
+    facts: FreshFacts = field(default_factory=dict)
+    """Nodes and pods that were read a moment ago; they count more than `pods_on`."""
+    doubts: Sequence[Stop] = ()
+    """Why what is known cannot be trusted now."""
 
     def __post_init__(self) -> None:
+        self.unread: set[str] = set()
+        cached, facts = self.pods_on, self.facts
+        self.pods_on = lambda name: facts[name].pods if name in facts and not facts[name].problem else cached(name)
         self._changes: list[Action] = []
         self._events: list[Action] = []
         self.blocked_by_pdb = False
@@ -104,6 +114,17 @@ class ReconcileContext:
             self.recorded[key] = self.now + EVENT_INTERVAL
             self._events.append(RecordEvent(kind, name, reason, message, level))
 
+    def confirmed(self, *names: str) -> bool:
+        """Whether nodes and their pods were read a moment ago; if not, they are to be, and the pass repeated."""
+        self.unread.update(name for name in names if name not in self.facts)
+        for name in names:
+            reason = unreadable(name, self.facts[name]) if name in self.facts else None
+            if reason is not None:
+                self.unread.discard(name)
+                self.record_event("Node", name, "DisruptionBlocked", f"{reason.object} {reason.message}", "Warning")
+                self.requeue_at(self.now + FACTS_RETRY)
+        return all(name in self.facts and not self.facts[name].problem for name in names)
+
     def set_condition(
         self, claim: NodeClaim, kind: str, status: Literal["True", "False", "Unknown"], reason: str, message: str = ""
     ) -> None:
@@ -133,4 +154,5 @@ class ReconcileContext:
             recorded=self.recorded,
             blocked_by_pdb=self.blocked_by_pdb,
             requeue_at=self.next_run,
+            unread=frozenset(self.unread),
         )

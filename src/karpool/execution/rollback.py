@@ -71,6 +71,15 @@ def _remember(context: ReconcileContext, command: CommandInProgress, failure: Fa
     return failure.message
 
 
+def release(context: ReconcileContext, command: CommandInProgress, claim: NodeClaim, failure: Failure) -> None:
+    """Let one candidate of a committed command go; the others go on, and its replacement may be used by anyone."""
+    why = _remember(context, CommandInProgress(command.ticket, (claim,)), failure)
+    message = f"command {command.ticket.id} is rolled back for this node: {why}"
+    context.record_event("NodeClaim", claim.name, ROLLED_BACK, message)
+    _unmark(context, claim)
+    context.do(Annotate("NodeClaim", claim.name, COMMAND, None))
+
+
 def _open_replacements(context: ReconcileContext, ticket: Ticket) -> list[NodeClaim]:
     claims = context.claims.values()
     return [

@@ -54,6 +54,8 @@ class ExecutionState:
     """Whether a command waits for a PodDisruptionBudget; only then does a change of one matter."""
     requeue_at: datetime | None = None
     """When to run again even if no object changes; None: only after a change."""
+    unread: frozenset[str] = frozenset()
+    """Nodes to read from the API server, and then to run again."""
 
 
 def after_attempt(previous: Attempt | None, now: datetime) -> Attempt:

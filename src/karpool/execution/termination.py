@@ -110,7 +110,7 @@ def _drained(context: ReconcileContext, node: Node, claim: NodeClaim | None, dea
     """Whether no pod is left to evict; a drain takes some seconds at least, for pods bound just before the taint."""
     left = drain(context, node, deadline)
     if claim is None:
-        return not left
+        return not left and context.confirmed(node.name)
     current = condition(claim.status.conditions, DRAINED)
     if current is None or current.status == "False":
         context.set_condition(claim, DRAINED, "Unknown", "Draining", f"{left} pods are left to evict")
@@ -120,7 +120,7 @@ def _drained(context: ReconcileContext, node: Node, claim: NodeClaim | None, dea
     if current.status != "True" and context.now < started + context.settings.shortest_drain:
         context.requeue_at(started + context.settings.shortest_drain)
         return False
-    if left:
+    if left or (current.status != "True" and not context.confirmed(node.name)):
         return False
     context.set_condition(claim, DRAINED, "True", DRAINED)
     return True

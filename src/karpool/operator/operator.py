@@ -22,6 +22,7 @@ from karpool.kube.server_time import ServerTime
 from karpool.kube.target import Target
 from karpool.live import USER_AGENT
 from karpool.live.caches import log_unreadable
+from karpool.live.fresh_facts import FactReader
 from karpool.live.process import background, finished_before, stalled
 from karpool.live.writer import Writer
 from karpool.model.labels import BUDGETS
@@ -33,6 +34,7 @@ from karpool.observability.serving import Page, metrics_page, probe_page, servin
 from karpool.operator.actuator import ApiActuator
 from karpool.operator.caches import OperatorCaches
 from karpool.operator.decision_reporter import DecisionReporter
+from karpool.operator.fact_source import ApiFactSource
 from karpool.operator.instance_launcher import GC_INTERVAL, InstanceLauncher
 from karpool.operator.journal import Journal
 from karpool.operator.lifecycle_reporter import LifecycleReporter
@@ -173,7 +175,9 @@ class Operator:
         actuator = ApiActuator(writer, recorder, launcher, stopping=stop.is_set, dry_run=self.settings.dry_run)
         waiting = self.caches.changes.waiting
         beside = SideWork(self.queue, wake=lambda: self._wake(event_loop, waiting))
-        self.controller = controller = self._controller(actuator, record, beside)
+        reader = FactReader(self.client, self.caches.nodes, self.caches.pods)
+        facts = ApiFactSource(reader, self.queue, wake=waiting.set)
+        self.controller = controller = self._controller(actuator, record, beside, facts)
         actuator.on_refused = lambda action, message, final: controller.refused(action, message, final=final)
         LifecycleReporter(self.caches.store, self.metrics, self._now)
         self.loop = Loop(
@@ -233,7 +237,7 @@ class Operator:
         if not event_loop.is_closed():
             event_loop.call_soon_threadsafe(waiting.set)
 
-    def _controller(self, actuator: ApiActuator, record: Record, beside: SideWork) -> Controller:
+    def _controller(self, actuator: ApiActuator, record: Record, beside: SideWork, facts: ApiFactSource) -> Controller:
         store, settings, provider = self.caches.store, self.settings, self.provider
         brakes = replace(settings.decisions.brakes, opt_in=provider.annotated_budgets)
 
@@ -247,6 +251,7 @@ class Operator:
             actuator,
             catalog_source=provider.catalog_source,
             pdb_source=StorePdbSource(store),
+            facts=facts,
             settings=replace(settings.decisions, annotated_budgets=provider.annotated_budgets, brakes=brakes),
             options=replace(settings.options, supply_annotation=BUDGETS if brakes.opted_in_only else None),
             execution=provider.execution,

@@ -23,6 +23,7 @@ from karpool.virtual.compactor import VirtualCompactor
 from karpool.virtual.controller_manager import ControllerManager, budget_of
 from karpool.virtual.curves import seconds
 from karpool.virtual.event_queue import EventQueue
+from karpool.virtual.facts import VirtualFacts
 from karpool.virtual.initial_cluster import load_nodes_and_pods, load_static_objects
 from karpool.virtual.kubelet import Kubelets
 from karpool.virtual.pdb_controller import PdbController
@@ -78,6 +79,7 @@ class VirtualCluster:
             self.actuator,
             catalog_source=self.cloud,
             pdb_source=self.pdb_controller,
+            facts=VirtualFacts(self.store),
             settings=replace(msgspec.convert(policy.decisions, DisruptionSettings, from_attributes=True), seed=seed),
             options=Options(seed=seed),
             intervals=_intervals(scenario.timings, policy.decisions.effort),

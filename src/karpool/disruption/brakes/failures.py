@@ -28,12 +28,15 @@ class FailureCause(StrEnum):
     REPLACEMENT_REFUSED = "ReplacementRefused"
     REPLACEMENT_GONE = "ReplacementGone"
     POD_ARRIVED = "PodArrived"
+    PROTECTED = "Protected"
     TIMED_OUT = "TimedOut"
     STOPPED = "Stopped"
     UNREADABLE = "Unreadable"
 
 
-HARMLESS: Final = frozenset({FailureCause.POD_ARRIVED, FailureCause.STOPPED, FailureCause.UNREADABLE})
+HARMLESS: Final = frozenset(
+    {FailureCause.POD_ARRIVED, FailureCause.PROTECTED, FailureCause.STOPPED, FailureCause.UNREADABLE}
+)
 """Nothing is wrong with what was tried: it may be tried again when the rules allow it."""
 OF_ITS_NODES: Final = HARMLESS | {FailureCause.NOT_MARKED}
 """What says nothing about other nodes of the pool."""

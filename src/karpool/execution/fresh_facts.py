@@ -1,0 +1,77 @@
+"""What the API server has of a node now, read before something is done that cannot be undone.
+
+Decisions rest on caches, which may be behind without anybody noticing. So a command starts, and a node is deleted, only
+on what was read a moment ago.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from karpool.cluster.changes import Impact, pod_change
+from karpool.disruption.pods import blocks_until
+from karpool.disruption.reasons import ReasonCode
+from karpool.model.labels import DO_NOT_DISRUPT
+from karpool.model.node import Node
+from karpool.model.pod import Pod
+from karpool.model.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node and all pods on it; `problem` says why they could not be read, and then nothing else is known."""
+
+    node: Node | None = None
+    pods: tuple[Pod, ...] = ()
+    problem: str = ""
+
+
+FreshFacts = Mapping[str, NodeFacts]
+"""By the name of a node."""
+
+
+def changed_since(
+    name: str, known: Iterable[Pod], facts: NodeFacts, now: datetime, *, drains_anyway: bool = False
+) -> Reason | None:
+    """What has become of a node since it was decided to remove it, if that stands against it.
+
+    `known` are the pods that the decision knew. `drains_anyway`: whatever its pods say.
+    """
+    reason = unreadable(name, facts) or node_protected(name, facts)
+    if reason is not None or drains_anyway:
+        return reason
+    before = {(pod.key, pod.metadata.uid): pod for pod in known}
+    for pod in sorted(facts.pods, key=lambda pod: pod.key):
+        reason = blocks_until(pod, now) or _news(before.get((pod.key, pod.metadata.uid)), pod)
+        if reason is not None:
+            return reason
+    return None
+
+
+def unreadable(name: str, facts: NodeFacts) -> Reason | None:
+    """Why nothing is known of a node."""
+    if not facts.problem:
+        return None
+    return Reason("FactsUnknown", f"could not be read again before it is removed: {facts.problem}", f"Node {name}")
+
+
+def node_protected(name: str, facts: NodeFacts) -> Reason | None:
+    """Why the node itself must stay, or is gone."""
+    if facts.node is None:
+        return Reason("NodeGone", "is no longer there, or has no NodeClaim", f"Node {name}")
+    if facts.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
+        return Reason(ReasonCode.NODE_DO_NOT_DISRUPT, f"has the annotation {DO_NOT_DISRUPT}", f"Node {name}")
+    return None
+
+
+def _news(before: Pod | None, pod: Pod) -> Reason | None:
+    """What is new of a pod, so that the place that was found for it, or none, is not the right one."""
+    if not pod.reschedulable:
+        return None
+    about = f"Pod {pod.key}"
+    if before is None:
+        message = f"came to node {pod.spec.node_name} after the decision to remove the node"
+        return Reason("PodArrived", message, about)
+    if pod_change(before, pod) is Impact.COLUMNS:
+        return Reason("PodChanged", "requests or constraints are others than when it was decided to move it", about)
+    return None
