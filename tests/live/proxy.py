@@ -1,4 +1,4 @@
-"""A proxy between an operator and the API server: refuses, delays, loses and misdates responses, and cuts watches."""
+"""A proxy before the API server that refuses, delays, loses and misdates responses, and stalls and cuts watches."""
 
 import asyncio
 import random
@@ -68,6 +68,8 @@ class Proxy:
         """Method and path of everything that was to change something, leases apart."""
         self.lists = 0
         """How often everything there is of a kind was asked for."""
+        self.stalled: set[str] = set()
+        """The plurals whose watches are open and silent; what they should bring comes when they are not any more."""
         self._behind = behind
         self._watches: set[asyncio.Event] = set()
 
@@ -149,6 +151,8 @@ class Proxy:
                     chunk.cancel()
                     await response.write(b'{"type":"MODIFIED","object":{"metad')
                     return _hang_up(request)
+                while request.path.rpartition("/")[2] in self.stalled and not cut.is_set():  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
                 if not chunk.result():
                     return response
                 await response.write(chunk.result())

@@ -1,0 +1,63 @@
+"""Watches that are open and silent: what they do not bring is read before anything is removed."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.live.control_plane import ControlPlane
+from tests.live.proxy import Proxy
+from tests.live.trial import Trial, deployment, journal, play, pool, with_journal
+
+from karpool.model.labels import DO_NOT_DISRUPT
+
+
+def guarded(node: str) -> dict[str, Any]:
+    """A pod that must not be disrupted, and that somebody has bound to a node."""
+    metadata = {"name": "guarded", "namespace": "default", "annotations": {DO_NOT_DISRUPT: "true"}}
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]
+    tolerations = [{"operator": "Exists"}]
+    return {
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": node, "containers": containers, "tolerations": tolerations},
+    }
+
+
+def test_a_pod_that_must_not_be_disrupted_saves_its_node_though_no_watch_tells_of_it(
+    running_cluster: ControlPlane, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal"
+
+    async def scenario(trial: Trial) -> None:
+        async with Proxy(trial.target) as proxy:
+            await trial.make(pool(disruption={"consolidateAfter": "6s"}), deployment("web", 1))
+            trial.start(with_journal(path), target=proxy.target)
+            await trial.until_running(1)
+            await trial.until_initialized()
+            (node,) = await trial.nodes()
+            await trial.scale("web", 0)
+            await trial.until_running(0)
+            await asyncio.sleep(0.5)  # for the watch
+            proxy.stalled.add("pods")
+            await trial.make(guarded(node.name))
+
+            async def dropped() -> bool:
+                return bool(journal(path, "Dropped"))
+
+            await trial.until("a command is dropped", dropped)
+            (line, *_) = journal(path, "Dropped")
+            assert (line["reasons"][0]["code"], line["reasons"][0]["object"]) == (
+                "PodDoNotDisrupt",
+                "Pod default/guarded",
+            )
+            await asyncio.sleep(2)
+            (there,) = await trial.nodes()
+            assert there.metadata.uid == node.metadata.uid
+            assert not there.terminating
+            assert not there.spec.taints
+            assert not [write for write in proxy.writes if write.startswith("DELETE") and "nodeclaims" in write]
+            proxy.stalled.clear()
+            await trial.delete("Pod", "guarded")
+            await trial.until_nodes(0)
+
+    play(running_cluster, scenario)
