@@ -9,6 +9,7 @@ import pytest
 
 from karpool.compaction.config import CONFIG_MAP, KEY, Config, parse_config
 from karpool.compaction.pods import SAFE_TO_EVICT
+from karpool.disruption.brakes.pause import CONFIG_MAP as PAUSE
 from karpool.wire.yaml_documents import yaml_documents
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy" / "compactor"
@@ -91,10 +92,17 @@ def test_the_rights_are_the_least_that_do(rights: dict[str, Any]) -> None:
     rules = rights["ClusterRole"]["rules"]
     granted = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
     changing = {pair for pair in granted if pair[1] not in ("get", "list", "watch")}
-    assert changing == {("nodes", "patch"), ("pods/eviction", "create"), ("events", "create"), ("events", "patch")}
+    # Reviews change nothing: they ask whether a token, and who it belongs to, may read metrics.
+    asking = {("tokenreviews", "create"), ("subjectaccessreviews", "create")}
+    assert changing == asking | {
+        ("nodes", "patch"),
+        ("pods/eviction", "create"),
+        ("events", "create"),
+        ("events", "patch"),
+    }
     assert not any("*" in pair or pair[0] in ("secrets", "configmaps") for pair in granted)
     (rule,) = rights["Role"]["rules"]
-    assert rule["resourceNames"] == [CONFIG_MAP]
+    assert rule["resourceNames"] == [CONFIG_MAP, PAUSE]
 
 
 def test_the_bindings_name_the_account_of_the_manifest(made: dict[str, Any], rights: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """The options of brakes; they mean the same in every command that has them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from inspect import signature
 from typing import Any, Final, TypeVar
@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from karpool.cli.option_types import Length
+from karpool.disruption.brakes.pause import CONFIG_MAP
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.model.labels import BUDGETS
 from karpool.wire.duration import Duration
@@ -24,12 +25,7 @@ def _written(length: timedelta) -> str:
     return str(Duration(length // timedelta(microseconds=1) * 1000))
 
 
-BRAKE_OPTIONS: Final = (
-    click.option(
-        "--all-pools",
-        is_flag=True,
-        help=f"Beside Karpenter: act on all pools, not only on those with the annotation {BUDGETS}.",
-    ),
+HEALTH_OPTIONS: Final = (
     click.option(
         "--max-total-unready-percentage",
         metavar="PERCENT",
@@ -51,6 +47,22 @@ BRAKE_OPTIONS: Final = (
         default=_DEFAULTS.least_nodes_of_zone,
         help="Look at a zone alone if it has at least so many nodes.",
     ),
+)
+"""When a cluster is unhealthy."""
+PAUSE_OPTION: Final = click.option(
+    "--pause-namespace",
+    metavar="NAMESPACE",
+    default=_DEFAULTS.pause_namespace,
+    help=f"Where the ConfigMap {CONFIG_MAP} of a live cluster is looked for, which pauses everything.",
+)
+"""For questions; whatever runs looks in its own namespace."""
+BRAKE_OPTIONS: Final = (
+    click.option(
+        "--all-pools",
+        is_flag=True,
+        help=f"Beside Karpenter: act on all pools, not only on those with the annotation {BUDGETS}.",
+    ),
+    *HEALTH_OPTIONS,
     _duration(
         "--cool-down-after-failure",
         _DEFAULTS.after_failure,
@@ -62,9 +74,18 @@ BRAKE_OPTIONS: Final = (
 )
 
 
+def health_settings(given: Mapping[str, Any]) -> BrakeSettings:
+    """What the options say of unhealthy clusters; all else has its defaults."""
+    return BrakeSettings(
+        most_unready_percent=given["max_total_unready_percentage"],
+        unready_nodes_allowed=given["ok_total_unready_count"],
+        least_nodes_of_zone=given["zone_least_nodes"],
+    )
+
+
 def take_brakes(given: dict[str, Any]) -> BrakeSettings:
     """Take what the options of brakes say out of what a command was given."""
-    return _settings(**{name: given.pop(name) for name in signature(_settings).parameters})
+    return _settings(**{name: given.pop(name) for name in signature(_settings).parameters if name in given})
 
 
 def _settings(
@@ -75,8 +96,10 @@ def _settings(
     zone_least_nodes: int,
     cool_down_after_failure: timedelta,
     longest_cool_down: timedelta,
+    pause_namespace: str = _DEFAULTS.pause_namespace,
 ) -> BrakeSettings:
     return BrakeSettings(
+        pause_namespace=pause_namespace,
         all_pools=all_pools,
         most_unready_percent=max_total_unready_percentage,
         unready_nodes_allowed=ok_total_unready_count,

@@ -39,18 +39,24 @@ class LoadedCluster:
         return context_of(self.objects, self.catalog, now=choices.now, settings=self.settings, options=choices.options)
 
 
-def read_objects(source: ClusterInput, report: ReportProgress, purpose: Purpose = Purpose.DECIDE) -> Objects:
-    """The objects of the files, or without any of the live cluster."""
+def read_objects(
+    source: ClusterInput,
+    report: ReportProgress,
+    purpose: Purpose = Purpose.DECIDE,
+    *,
+    pause_namespace: str | None = None,
+) -> Objects:
+    """The objects of the files, or without any of the live cluster, with the ConfigMap that pauses everything."""
     if source.files:
         return load(source.files, stdin=sys.stdin.buffer).objects
-    return read_live(source.kube, report, purpose)
+    return read_live(source.kube, report, purpose, pause_namespace=pause_namespace)
 
 
 def cluster_from(
     source: ClusterInput, opener: CatalogOpener, choices: Choices, report: ReportProgress
 ) -> LoadedCluster:
     """Read a cluster; pools that a controller would not accept supply no nodes."""
-    objects = read_objects(source, report)
+    objects = read_objects(source, report, pause_namespace=choices.settings.brakes.pause_namespace)
     catalog = opener.for_cluster(objects.nodes, objects.node_claims)
     pools = tuple(_as_validated(pool) for pool in objects.node_pools)
     settings = replace(choices.settings, complete_catalog=opener.complete)

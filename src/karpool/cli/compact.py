@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 from click.core import ParameterSource
 
+from karpool.cli.brake_options import HEALTH_OPTIONS, health_settings
 from karpool.cli.cluster_source import read_objects
 from karpool.cli.decision_options import read_time
 from karpool.cli.errors import unknown_node
@@ -17,7 +19,7 @@ from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_
 from karpool.cli.live_cluster import Purpose, query_cluster
 from karpool.cli.progress import progress
 from karpool.cli.service import LOG_OPTIONS, run_service
-from karpool.compaction.config import CONFIG_MAP, Config, parse_config
+from karpool.compaction.config import CONFIG_MAP, DEFAULT_NAMESPACE, Config, parse_config
 from karpool.compaction.decide import decide
 from karpool.compaction.explain import explain
 from karpool.compaction.pools import pool_of, pools_without_nodes
@@ -166,6 +168,7 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
         default="127.0.0.1:9101",
         help="Where to serve /metrics; :9101 for all interfaces, 0 to serve nothing.",
     ),
+    *HEALTH_OPTIONS,
     *LOG_OPTIONS,
 )
 
@@ -188,9 +191,10 @@ def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given:
         _run(source.kube, given)
 
 
-def _settings(given: Mapping[str, Any]) -> CompactionSettings:
+def _settings(given: Mapping[str, Any], namespace: str = "") -> CompactionSettings:
+    brakes = replace(health_settings(given), pause_namespace=namespace)
     lengths = {field: timedelta(seconds=given[field]) for *_, field in _DURATIONS}
-    return CompactionSettings(pool_label=given["pool_label"], **lengths)
+    return CompactionSettings(pool_label=given["pool_label"], brakes=brakes, **lengths)
 
 
 # -- the plan ------------------------------------------------------------------------------------------------------
@@ -205,7 +209,9 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
             config = _live_config(source.kube, given["configmap_name"], given["namespace"])
         else:
             config = _config(file, source.files)
-        objects, settings = read_objects(source, report, Purpose.COMPACT), _settings(given)
+        namespace = given["namespace"] or DEFAULT_NAMESPACE
+        objects = read_objects(source, report, Purpose.COMPACT, pause_namespace=namespace)
+        settings = _settings(given, namespace)
         result: Compaction | CompactionNode
         if name is None:
             result = compaction_document(decide(objects, config, now, settings))

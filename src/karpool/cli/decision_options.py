@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from karpool.cli.brake_options import BRAKE_OPTIONS, take_brakes
+from karpool.cli.brake_options import BRAKE_OPTIONS, PAUSE_OPTION, take_brakes
 from karpool.cli.input_options import with_options
 from karpool.cli.option_types import EvictionPrice, OneOf, Seed, StrategyName
 from karpool.cluster.constraints import Preferences
@@ -144,7 +144,7 @@ class Choices:
 
 def decision_options(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the options of decisions; it gets what they say as `choices`."""
-    return _with(command, (*_HYPOTHETICAL, *_RULES))
+    return _with(command, (*_HYPOTHETICAL, PAUSE_OPTION, *_RULES))
 
 
 def rule_options(command: Callable[..., R]) -> Callable[..., R]:

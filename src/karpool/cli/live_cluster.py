@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from msgspec.structs import replace
+
 from karpool.cli.errors import say
 from karpool.cli.input_options import KubeContext
 from karpool.cli.progress import ReportProgress
@@ -46,15 +48,29 @@ class Purpose(Enum):
     KEEP = "a snapshot"
 
 
-def read_live(kube: KubeContext, report: ReportProgress, purpose: Purpose = Purpose.DECIDE) -> Objects:
-    """The objects of a live cluster, with a line on standard error for each gap."""
-    from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, read_cluster
+def read_live(
+    kube: KubeContext, report: ReportProgress, purpose: Purpose = Purpose.DECIDE, *, pause_namespace: str | None = None
+) -> Objects:
+    """The objects of a live cluster, with a line on standard error for each gap; a pause where one is looked for."""
+    from karpool.kube.errors import ForbiddenError
+    from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, read_cluster, read_pause
 
     kinds = {Purpose.DECIDE: DECIDED_ON, Purpose.COMPACT: COMPACTED, Purpose.KEEP: SIMULATED}[purpose]
-    reading = query_cluster(kube, lambda client: read_cluster(client, resources=kinds, progress=report))
-    for note in reading.notes():
-        say(note, 0)
-    return reading.objects
+
+    async def read(client: "Client") -> Objects:
+        reading = await read_cluster(client, resources=kinds, progress=report)
+        for note in reading.notes():
+            say(note, 0)
+        if pause_namespace is None:
+            return reading.objects
+        try:
+            pause = await read_pause(client, pause_namespace)
+        except ForbiddenError as error:
+            say(f"nobody knows whether everything is paused, so the answer is as if it were not: {error.message}", 0)
+            return reading.objects
+        return replace(reading.objects, pauses=() if pause is None else (pause,))
+
+    return query_cluster(kube, read)
 
 
 def _target(kube: KubeContext) -> "Target":

@@ -43,7 +43,7 @@ def advance(objects: Objects, config: Config, now: datetime, settings: Compactio
     views = [verdict.view for verdict in decision.nodes if not verdict.view.node.unreadable]
     # The autoscaler removes these already.
     in_progress = [view for view in views if view.stored_mark.in_progress and not is_deleting(view.node)]
-    failed = _failed(objects, in_progress, now, settings)
+    failed = _failed(objects, in_progress, now, settings, decision.stop)
     actions: list[CompactionAction] = [
         SetNodeState(view.name, view.mark) for view in views if view.mark != view.stored_mark
     ]
@@ -85,19 +85,30 @@ def _continue(view: NodeView, now: datetime) -> Iterator[CompactionAction]:
 
 
 def _give_up(view: NodeView, reason: Reason, now: datetime, settings: CompactionSettings) -> Iterator[CompactionAction]:
-    """Uncordon a node, and leave it alone for a while."""
-    yield SetNodeState(view.name, Mark(updated=now, retry_after=now + settings.retry_after), unschedulable=False)
+    """Uncordon a node, and leave it alone for a while; a brake says by itself how long it holds."""
+    retry = None if reason.code in (Code.PAUSED, Code.CLUSTER_UNHEALTHY) else now + settings.retry_after
+    yield SetNodeState(view.name, Mark(updated=now, retry_after=retry), unschedulable=False)
     pod = "" if reason.object.startswith("Node ") else f"{reason.object}: "
     message = f"its scale-down was given up: {pod}{reason.message}"
     yield RecordEvent("Node", view.name, reason.code, message, "Warning")
 
 
 def _failed(
-    objects: Objects, in_progress: Sequence[NodeView], now: datetime, settings: CompactionSettings
+    objects: Objects,
+    in_progress: Sequence[NodeView],
+    now: datetime,
+    settings: CompactionSettings,
+    stop: Reason | None,
 ) -> dict[str, Reason]:
-    failed = {view.name: reason for view in in_progress if (reason := _failure(view, now, settings)) is not None}
+    reasons = {view.name: _failure(view, now, settings) or _stopped(view, stop) for view in in_progress}
+    failed = {name: reason for name, reason in reasons.items() if reason is not None}
     others = [view for view in in_progress if view.name not in failed]
     return failed | needed_again(objects, others)
+
+
+def _stopped(view: NodeView, stop: Reason | None) -> Reason | None:
+    """The brake that takes a drain back; a node that is empty already waits for the autoscaler all the same."""
+    return stop if view.mark.drained_at is None else None
 
 
 def _failure(view: NodeView, now: datetime, settings: CompactionSettings) -> Reason | None:

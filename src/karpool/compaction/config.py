@@ -19,6 +19,8 @@ from karpool.wire.problems import Flaw, InputError, Problem
 
 KEY: Final = "estafette-k8s-node-compactor-config.yaml"
 CONFIG_MAP: Final = "estafette-k8s-node-compactor-config"
+DEFAULT_NAMESPACE: Final = "estafette"
+"""The namespace of the original, for those who are in no cluster and name none."""
 _EXPECTED: Final = 'expected an object such as {"nodePools": {"name": {"enabled": true, …}}}, or a ConfigMap with it'
 
 

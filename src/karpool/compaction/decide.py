@@ -17,6 +17,7 @@ from karpool.compaction.pods import needs_new_node
 from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.compaction.seals import sealed_nodes
 from karpool.compaction.settings import CompactionSettings
+from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.reasons import clock
 from karpool.model.cron import parse_schedule
 from karpool.model.objects import Objects
@@ -72,6 +73,8 @@ class CompactionDecision:
     pools: tuple[PoolCount, ...]
     nodes: tuple[CompactionVerdict, ...]
     chosen: tuple[ChosenNode, ...]
+    stop: Reason | None = None
+    """The brake that keeps every node, if one holds."""
 
 
 def decide(objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> CompactionDecision:
@@ -104,6 +107,8 @@ class _Decider:
         ]
         self.reasons: dict[str, tuple[Reason, ...]] = {view.name: view.exclusions for view in self.views}
         self.chosen: list[ChosenNode] = []
+        stop = stops_of(objects, settings.brakes, now).of("")
+        self.stop = None if stop is None else stop.reason
         self.receivers: dict[str, str] = {}
         """Nodes that pods of chosen nodes go to, each with one of those."""
         self._simulator: DrainSimulator | None = None
@@ -117,10 +122,10 @@ class _Decider:
             if count.enabled:
                 self._choose(pools[count.name], count)
         verdicts = tuple(CompactionVerdict(view, self.reasons[view.name]) for view in self.views)
-        return CompactionDecision(self.now, counts, verdicts, tuple(self.chosen))
+        return CompactionDecision(self.now, counts, verdicts, tuple(self.chosen), self.stop)
 
     def _choose(self, views: Sequence[NodeView], count: PoolCount) -> None:
-        by_pool = pool_blockers(views[0].config, count, self.now)
+        by_pool = pool_blockers(views[0].config, count, self.now, self.stop)
         first: NodeView | None = None
         for view in sorted((view for view in views if view.underutilized), key=lambda view: view.order):
             reasons = (*blockers(view, self.pdbs, self.now, self.settings), *by_pool)
@@ -179,8 +184,8 @@ def next_window(config: PoolConfig, now: datetime) -> datetime | None:
     return min(parse_schedule(window.schedule).next_after(now) for window in config.windows)
 
 
-def pool_blockers(config: PoolConfig, count: PoolCount, now: datetime) -> tuple[Reason, ...]:
-    reasons, about = [], f"NodePool {count.name}"
+def pool_blockers(config: PoolConfig, count: PoolCount, now: datetime, stop: Reason | None) -> tuple[Reason, ...]:
+    reasons, about = [] if stop is None else [stop], f"NodePool {count.name}"
     needed = required_underutilized(config, count)
     if count.underutilized < needed:
         busy = f", {count.in_progress} of them for scale-downs in progress" if count.in_progress else ""

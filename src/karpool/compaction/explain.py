@@ -87,7 +87,7 @@ def explain(
     outcomes = tuple(_outcomes(objects, decision, view, pdbs))
     checked = outcomes if view.config.check_fit and not view.leaving else ()
     unplaced = [outcome.nowhere for outcome in checked if outcome.nowhere is not None]
-    reasons = [*_blockers(view, count, pdbs, now, settings), *unplaced, *verdict.reasons]
+    reasons = [*_blockers(view, count, pdbs, now, settings, stop=decision.stop), *unplaced, *verdict.reasons]
     return CompactionExplanation(
         time=now,
         view=view,
@@ -100,7 +100,13 @@ def explain(
 
 
 def _blockers(
-    view: NodeView, count: PoolCount, pdbs: EvictionBudgets, now: datetime, settings: CompactionSettings
+    view: NodeView,
+    count: PoolCount,
+    pdbs: EvictionBudgets,
+    now: datetime,
+    settings: CompactionSettings,
+    *,
+    stop: Reason | None,
 ) -> Iterator[Reason]:
     if view.leaving:
         return
@@ -111,7 +117,7 @@ def _blockers(
         yield from node_blockers(view, now)
         yield from pod_blockers(view, pdbs)
     if count.enabled:
-        yield from pool_blockers(view.config, count, now)
+        yield from pool_blockers(view.config, count, now, stop)
 
 
 def _waits(view: NodeView, count: PoolCount, now: datetime, settings: CompactionSettings) -> Waits:

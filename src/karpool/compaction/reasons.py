@@ -13,6 +13,10 @@ class CompactionReasonCode(StrEnum):
     TOO_MANY_IN_PROGRESS = "TooManyScaleDowns"
     OUTSIDE_WINDOW = "OutsideWindow"
 
+    # Brakes, which stop everything
+    PAUSED = "Paused"
+    CLUSTER_UNHEALTHY = "ClusterUnhealthy"
+
     # Its own state
     UNREADABLE = "Unreadable"
     IN_PROGRESS = "ScaleDownInProgress"

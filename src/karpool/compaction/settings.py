@@ -1,8 +1,10 @@
 """Settings of the compactor for all pools: intervals, timeouts, and the label that names a node's pool."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
+
+from karpool.disruption.brakes.settings import BrakeSettings
 
 _JITTER: Final = 0.25
 
@@ -22,6 +24,7 @@ class CompactionSettings:
     """When an empty node that no autoscaler removed is uncordoned."""
     retry_after: timedelta = timedelta(hours=1)
     """How long a node is left alone after its scale-down was given up."""
+    brakes: BrakeSettings = field(default_factory=BrakeSettings)
     drain_interval: timedelta = timedelta(seconds=10)
     """How often to check nodes that are being drained."""
 

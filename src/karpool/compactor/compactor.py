@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +25,7 @@ from karpool.compaction.pools import pools_without_nodes
 from karpool.compaction.settings import CompactionSettings, jittered
 from karpool.compactor.actuator import ApiCompactionActuator, DryRunActuator
 from karpool.compactor.config_source import Configuration, config_namespace, in_config_map, in_file, place_of
+from karpool.disruption.brakes.pause import CONFIG_MAP as PAUSE
 from karpool.execution.actions import RecordEvent
 from karpool.kube.api_objects import ConfigMap
 from karpool.kube.client import Client
@@ -37,6 +38,8 @@ from karpool.kube.target import Target
 from karpool.live import USER_AGENT
 from karpool.live.caches import ClusterCaches, log_unreadable
 from karpool.live.process import background, stalled
+from karpool.live.resources import PAUSES
+from karpool.model.reasons import Reason
 from karpool.observability.compactor_metrics import CompactorMetrics
 from karpool.observability.events import EventRecorder
 from karpool.observability.reviews import TokenReviews
@@ -93,6 +96,13 @@ class Compactor:
         self.last_iteration = time.monotonic()
         """When the loop last made progress, on the monotonic clock."""
         self._config_key = f"{config_namespace(target, settings.namespace)}/{settings.config_map}"
+        namespace = self._config_key.partition("/")[0]
+        brakes = replace(settings.compaction.brakes, pause_namespace=namespace)
+        self._compaction = replace(settings.compaction, brakes=brakes)
+        self.caches.watch(PAUSES, self.caches.store.pauses, namespace=namespace, name=PAUSE)
+        self._pauses: tuple[object, ...] = ()
+        """The pause that the last decision knew."""
+        self._stop: Reason | None = None
         self._config_maps: Store[ConfigMap] = Store(Versions())
         self.config = self._configuration()
         self._recorder = EventRecorder(
@@ -158,12 +168,14 @@ class Compactor:
         return self._interval(step, succeeded=succeeded).total_seconds()
 
     async def _decide(self, config: Config) -> CompactionStep:
-        now, settings = self._time.earliest, self.settings.compaction
+        now, settings = self._time.earliest, self._compaction
+        self._pauses = self.caches.store.pauses.listed()
         objects = self._actuator.with_marks(self.caches.store.objects())
         loop = asyncio.get_running_loop()
         step = await loop.run_in_executor(self._thread, advance, objects, config, now, settings)
         self._made_progress()
         self.metrics.decided(step.decision, now)
+        self._log_brake(step.decision.stop)
         self._log_step(step)
         self._warn_of_empty_pools(step.decision, config)
         return step
@@ -184,8 +196,19 @@ class Compactor:
                 await asyncio.wait_for(stop.wait(), min(left, _TICK))
             self._made_progress()
             self.caches.changes.apply()
-            if not self.caches.unsynced() and self.config.refresh():
+            if not self.caches.unsynced() and (self.config.refresh() or self._pause_changed()):
                 return
+
+    def _pause_changed(self) -> bool:
+        return self.caches.store.pauses.listed() != self._pauses
+
+    def _log_brake(self, stop: Reason | None) -> None:
+        """Log a brake when it takes hold, and when it lets go."""
+        before, self._stop = self._stop, stop
+        if before is not None and (stop is None or stop.code != before.code):
+            _log.info("brake released", code=before.code, about=before.object)
+        if stop is not None and (before is None or stop.code != before.code):
+            _log.warning("brake holds", code=stop.code, why=stop.message, about=stop.object)
 
     def _made_progress(self) -> None:
         self.last_iteration = time.monotonic()

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 import structlog
 
-from karpool.compaction.config import KEY, Config, parse_config
+from karpool.compaction.config import DEFAULT_NAMESPACE, KEY, Config, parse_config
 from karpool.kube.api_objects import ConfigMap
 from karpool.kube.client import Client
 from karpool.kube.errors import NotFoundError
@@ -17,14 +16,13 @@ from karpool.kube.target import Target
 from karpool.wire.problems import InputError
 
 _log = structlog.get_logger()
-NAMESPACE: Final = "estafette"
 Read = Callable[[], str | bytes]
 """The text of a configuration; raises InputError if there is none."""
 
 
 def config_namespace(target: Target, given: str | None) -> str:
     """The namespace of the ConfigMap: as given, else that of this pod, else that of the original."""
-    return given or (target.namespace if target.context == IN_CLUSTER else NAMESPACE)
+    return given or (target.namespace if target.context == IN_CLUSTER else DEFAULT_NAMESPACE)
 
 
 async def read_compactor_config(client: Client, *, name: str, namespace: str | None) -> Config:

@@ -23,7 +23,7 @@ from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from karpool.model.workloads import DaemonSet, Namespace, PodDisruptionBudget
+from karpool.model.workloads import ConfigMap, DaemonSet, Namespace, PodDisruptionBudget
 from karpool.wire.objects import Object
 
 ExpectedLaunch = Callable[[NodeClaim], NodeClaim]
@@ -60,6 +60,7 @@ class ClusterState:
         store.pools.watch(self._pool)
         store.daemon_sets.watch(self._daemon_set)
         store.namespaces.watch(self._namespace)
+        store.pauses.watch(self._pause)
         store.volume_claims.watch(self._volume_claim)
         store.volumes.watch(self._volume)
         store.storage_classes.watch(self._storage_class)
@@ -117,6 +118,9 @@ class ClusterState:
 
     def _budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
         self.opportunities += changes.pdb_opened(old, new)
+
+    def _pause(self, _old: ConfigMap | None, _new: ConfigMap | None) -> None:
+        self.opportunities += 1
 
     def _daemon_set(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
         if self.snapshot.put_daemon_set(_key(old, new), new):

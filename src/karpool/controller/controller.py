@@ -29,7 +29,7 @@ from karpool.execution.settings import ExecutionSettings
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
-from karpool.model.workloads import PodDisruptionBudget
+from karpool.model.workloads import ConfigMap, PodDisruptionBudget
 from karpool.packing.options import Options
 
 
@@ -77,6 +77,7 @@ class Controller:
         store.nodes.watch(self._node)
         store.pools.watch(self._pool)
         store.pdbs.watch(self._budget)
+        store.pauses.watch(self._pause)
 
     @property
     def running(self) -> bool:
@@ -154,6 +155,10 @@ class Controller:
     def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
         if self.session is not None:
             self._lifecycle.pool(old, new)
+            self._lifecycle.brakes_changed()
+
+    def _pause(self, _old: ConfigMap | None, _new: ConfigMap | None) -> None:
+        if self.session is not None:
             self._lifecycle.brakes_changed()
 
     def _budget(self, _old: PodDisruptionBudget | None, _new: PodDisruptionBudget | None) -> None:

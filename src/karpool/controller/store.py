@@ -6,7 +6,7 @@ from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
-from karpool.model.workloads import DaemonSet, Namespace, PodDisruptionBudget, PriorityClass
+from karpool.model.workloads import ConfigMap, DaemonSet, Namespace, PodDisruptionBudget, PriorityClass
 
 
 class ClusterStore:
@@ -27,6 +27,7 @@ class ClusterStore:
         self.namespaces: Store[Namespace] = Store(versions)
         self.priority_classes: Store[PriorityClass] = Store(versions)
         self.volume_attachments: Store[VolumeAttachment] = Store(versions)
+        self.pauses: Store[ConfigMap] = Store(versions)
         self._built: tuple[int, Objects] = (-1, Objects())
 
     @property
@@ -59,4 +60,5 @@ class ClusterStore:
             namespaces=self.namespaces.listed(),
             priority_classes=self.priority_classes.listed(),
             volume_attachments=self.volume_attachments.listed(),
+            pauses=self.pauses.listed(),
         )

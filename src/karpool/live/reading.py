@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from karpool.disruption.brakes.pause import CONFIG_MAP
 from karpool.kube.client import Client
-from karpool.kube.errors import ApiError, ForbiddenError, NotFoundError
+from karpool.kube.errors import ApiError, ForbiddenError, NotFoundError, UnreadableError
 from karpool.kube.list_watch import Listed
 from karpool.kube.resources import Resource, Unreadable
 from karpool.live import resources as known
@@ -15,7 +16,8 @@ from karpool.model import nodepool_v1beta1
 from karpool.model.kinds import KARPENTER, KINDS
 from karpool.model.objects import Objects
 from karpool.model.unreadable import stand_in
-from karpool.wire.objects import Object
+from karpool.model.workloads import ConfigMap
+from karpool.wire.objects import Metadata, Object
 
 Progress = Callable[[str, int, int | None], None]
 Kinds = tuple[Resource[Any], ...]
@@ -113,6 +115,16 @@ async def read_cluster(
         tuple(entry for answer in listed for entry in answer.unreadable),
         tuple(answer for answer in answers if isinstance(answer, Unlisted)),
     )
+
+
+async def read_pause(client: Client, namespace: str) -> ConfigMap | None:
+    """The ConfigMap that pauses everything, if there is one; raises an ApiError if nobody may know."""
+    try:
+        return await client.get(known.PAUSES, CONFIG_MAP, namespace=namespace)
+    except NotFoundError:
+        return None
+    except UnreadableError:
+        return ConfigMap(metadata=Metadata(name=CONFIG_MAP, namespace=namespace))
 
 
 def _items(answer: Listed[Any] | Unlisted) -> tuple[Any, ...]:

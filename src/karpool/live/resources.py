@@ -57,4 +57,15 @@ PERSISTENT_VOLUMES: Final = resource_of(storage.PersistentVolume)
 STORAGE_CLASSES: Final = resource_of(storage.StorageClass)
 CSI_NODES: Final = resource_of(node.CSINode)
 VOLUME_ATTACHMENTS: Final = resource_of(storage.VolumeAttachment)
+PAUSES: Final = Resource(
+    "",
+    "v1",
+    "configmaps",
+    "ConfigMap",
+    namespaced=True,
+    type=workloads.ConfigMap,
+    # That it is there is what counts.
+    fallback=lambda unreadable: workloads.ConfigMap(metadata=unreadable.metadata),
+)
+"""The ConfigMap that pauses everything."""
 NAMESPACES: Final = resource_of(workloads.Namespace)

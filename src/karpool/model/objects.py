@@ -7,6 +7,7 @@ from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from karpool.model.workloads import (
+    ConfigMap,
     CronJob,
     DaemonSet,
     Deployment,
@@ -42,3 +43,5 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[Namespace, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
+    pauses: tuple[ConfigMap, ...] = ()
+    """ConfigMaps that pause everything; files have none."""

@@ -61,6 +61,12 @@ class PriorityClass(Object):
     value: int = 0
 
 
+class ConfigMap(Object):
+    """Text under keys; only the one that pauses everything is read."""
+
+    data: dict[str, str] = {}
+
+
 class Namespace(Object):
     """A namespace; its labels can be selected."""
 

@@ -38,12 +38,23 @@ class CompactorMetrics(ProcessMetrics):
         self._decision = _DecisionGauges()
         self.registry.register(self._decision)
         self._config_valid = self._gauge("config_valid", "1 if the configuration as it is written now is in use.")
+        self._brakes = Gauge(
+            "brakes",
+            "1 for the brake that stops everything, if one does.",
+            ["brake"],
+            namespace=OWN_PREFIX,
+            subsystem="compactor",
+            registry=self.registry,
+        )
         self._decided_at = self._gauge("last_look_timestamp_seconds", "When the last decision was made.")
 
     def decided(self, decision: CompactionDecision, now: datetime) -> None:
         """A decision was made; its figures replace those of the last one."""
         self._decision.samples = measure(decision)
         self._decided_at.set(now.timestamp())
+        self._brakes.clear()
+        if decision.stop is not None:
+            self._brakes.labels(decision.stop.code).set(1)
 
     def config(self, *, valid: bool) -> None:
         self._config_valid.set(valid)

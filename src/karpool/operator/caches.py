@@ -1,5 +1,6 @@
-"""The caches of `karpool run`: those of every live cluster, and NodeClaims, NodePools and volume attachments."""
+"""The caches of `karpool run`: those of every live cluster, and NodeClaims, NodePools, volume attachments, a pause."""
 
+from karpool.disruption.brakes.pause import CONFIG_MAP
 from karpool.kube.client import Client
 from karpool.live import resources as r
 from karpool.live.caches import ClusterCaches
@@ -8,9 +9,10 @@ from karpool.observability.metrics import Metrics
 
 
 class OperatorCaches(ClusterCaches):
-    def __init__(self, client: Client, metrics: Metrics) -> None:
+    def __init__(self, client: Client, metrics: Metrics, *, pause_namespace: str) -> None:
         super().__init__(client, metrics.watch_restarted)
         claims = self.watch(r.NODE_CLAIMS, self.store.claims)
         pools = self.watch(r.NODE_POOLS, self.store.pools)
         self.feeds = CacheFeeds({"Node": self.nodes, "NodeClaim": claims, "NodePool": pools, "Pod": self.pods})
         self.watch(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)
+        self.watch(r.PAUSES, self.store.pauses, namespace=pause_namespace, name=CONFIG_MAP)

@@ -87,7 +87,7 @@ class Operator:
         )
         now = self._now
         self.queue = TaskQueue(now, earliest=lambda: now.earliest, doubt=lambda: now.doubt)
-        self.caches = OperatorCaches(self.client, self.metrics)
+        self.caches = OperatorCaches(self.client, self.metrics, pause_namespace=settings.lease.namespace)
         self.provider = provider_maker(settings.provider)(
             ProviderContext(
                 client=self.client,
@@ -240,6 +240,7 @@ class Operator:
     def _controller(self, actuator: ApiActuator, record: Record, beside: SideWork, facts: ApiFactSource) -> Controller:
         store, settings, provider = self.caches.store, self.settings, self.provider
         brakes = replace(settings.decisions.brakes, opt_in=provider.annotated_budgets)
+        brakes = replace(brakes, pause_namespace=settings.lease.namespace)
 
         def expected_launch(claim: NodeClaim) -> NodeClaim:
             return as_launched(claim, provider.catalog_source.catalog)

@@ -1,4 +1,4 @@
-"""A person has paused a pool: the annotation `karpool.sh/paused` on the NodePool, whose value may say why."""
+"""A person has paused a pool (annotation `karpool.sh/paused`) or everything (ConfigMap `karpool-pause`)."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,11 +11,18 @@ from karpool.model.labels import PAUSED
 from karpool.model.objects import Objects
 from karpool.wire.problems import one_line
 
+CONFIG_MAP: Final = "karpool-pause"
+REASON: Final = "reason"
+"""The key of the ConfigMap that may say why."""
 _LONGEST_REASON: Final = 200
 
 
-def pauses(objects: Objects, _settings: BrakeSettings, _now: datetime) -> Iterator[Stop]:
-    """A stop for each pool that is paused; any value of the annotation pauses, so that a slip does not disrupt."""
+def pauses(objects: Objects, settings: BrakeSettings, _now: datetime) -> Iterator[Stop]:
+    """A stop of everything, and one for each pool that is paused; any value pauses, so that a slip does not disrupt."""
+    for pause in objects.pauses:
+        if pause.name == CONFIG_MAP and pause.metadata.namespace == settings.pause_namespace:
+            message = f"pauses everything{_said(pause.data.get(REASON, ''))}"
+            yield Stop(ReasonCode.PAUSED, message, f"ConfigMap {pause.key}", halts=True)
     for pool in objects.node_pools:
         text = pool.metadata.annotations.get(PAUSED)
         if text is not None:

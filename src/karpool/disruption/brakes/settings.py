@@ -11,6 +11,8 @@ _MOST_DOUBLINGS: Final = 20
 class BrakeSettings:
     """Settings of all brakes; the defaults are those of the command line."""
 
+    pause_namespace: str = "karpool"
+    """Where the ConfigMap is that pauses everything."""
     opt_in: bool = False
     """Whether another controller has a say in the pools, so that they have to ask for Karpool."""
     all_pools: bool = False
