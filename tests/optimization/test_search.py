@@ -2,14 +2,17 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.optimization.tiny import Kind, Node, Pod, Tiny, tiny_fleets
+from tests.optimization.tiny import Kind, Node, Pod, Tiny, ZoneRule, tiny_fleets
 
 from karpool.optimization import search as search_module
+from karpool.optimization.bound import lower_bound
+from karpool.optimization.problem import APART
 from karpool.optimization.search import TargetFleet, search, search_parts
 
 
@@ -28,17 +31,21 @@ def check(fleet: Tiny, target: TargetFleet) -> None:
     assert all(fleet.nodes[number].movable for number in target.gone)
     leaving = Counter(group for number in target.gone for group in fleet.nodes[number].pods)
     placed: Counter[int] = Counter()
+    come: Counter[tuple[int, int]] = Counter()
     for host in target.hosts:
         node = fleet.nodes[host.number]
         assert host.number in stays
         assert node.takes == 2 or (node.takes == 1 and all(fleet.groups[group].exempt for group in host.guests))
         _check_machine(fleet, host.guests, Counter(node.pods), node.free, node.shape)
         placed.update(host.guests)
+        come.update({(group, node.zone): count for group, count in host.guests.items()})
     for new in target.new:
         kind = fleet.kinds[new.number]
         _check_machine(fleet, new.guests, Counter(), kind.room, kind.shape)
         placed.update(new.guests)
+        come.update({(group, kind.zone): count for group, count in new.guests.items()})
     assert placed == leaving
+    assert fleet.zones_allow([fleet.nodes[number] for number in stays], come)
     price = sum(fleet.nodes[number].price for number in stays) + sum(
         fleet.kinds[new.number].price for new in target.new
     )
@@ -51,7 +58,10 @@ def _check_machine(fleet: Tiny, guests: dict[int, int], there: Counter[int], roo
         assert sum(count * fleet.groups[group].requests[resource] for group, count in guests.items()) <= free
     for group, count in guests.items():
         assert fleet.suits[fleet.groups[group].signature][shape]
-        assert there[group] + count <= fleet.caps.get(group, 1000)
+        others = Counter(there)
+        others.update(guests)
+        others[group] -= 1
+        assert count <= 0 or fleet.may_join(group, list(others.elements()))
 
 
 @given(tiny_fleets().map(plenty), st.booleans())
@@ -95,6 +105,42 @@ def test_small_fleets_end_at_the_cheapest_price_of_all() -> None:
         (Kind(1.6, (6, 6)), Kind(2.9, (12, 12)), Kind(0.9, (3, 3))),
     )
     assert found(fleet, moves=1000).price == pytest.approx(fleet.cheapest())
+
+
+_SINGLES = tuple(Node(1.0, (0,), (0,), zone=number % 2) for number in range(4))
+"""One pod on each of four nodes, two in each zone."""
+_ZONAL = (Kind(0.5, (8,), zone=0), Kind(0.7, (8,), zone=1), Kind(0.3, (1,), zone=1))
+
+
+@pytest.mark.parametrize(
+    ("rules", "price"),
+    [
+        pytest.param({}, 0.5, id="one node for all"),
+        pytest.param({"caps": {0: 2}}, 1.0, id="two pods on a machine"),
+        pytest.param({"caps": {0: 1}}, 1.2, id="a machine for each pod"),
+        pytest.param({"zone_rules": (ZoneRule(frozenset({0})),)}, 1.1, id="evenly over zones"),
+        pytest.param({"zone_rules": (ZoneRule(frozenset({0}), skew=2),)}, 0.8, id="nearly evenly over zones"),
+        pytest.param({"zone_rules": (ZoneRule(frozenset({0}), APART),)}, 4.0, id="one pod in a zone"),
+    ],
+)
+def test_fleets_with_rules_of_topology_end_at_the_cheapest_price_of_all(rules: dict[str, Any], price: float) -> None:
+    fleet = Tiny((Pod((1,)),), _SINGLES, _ZONAL, **rules)
+    assert fleet.cheapest() == pytest.approx(price)
+    assert found(fleet, moves=2000).price == pytest.approx(price)
+    assert lower_bound(fleet.problem()).price <= price + 1e-9
+
+
+def test_pods_that_keep_off_each_others_machines_need_two() -> None:
+    nodes = (Node(1.0, (0,), (0, 0)), Node(1.0, (0,), (1,)))
+    fleet = Tiny((Pod((1,)), Pod((1,))), nodes, (Kind(0.4, (8,)),))
+    assert (fleet.cheapest(), found(fleet).price) == (pytest.approx(0.4), pytest.approx(0.4))
+    apart = replace(fleet, apart=((0, 1),))
+    assert (apart.cheapest(), found(apart).price) == (pytest.approx(0.8), pytest.approx(0.8))
+
+
+@given(tiny_fleets().map(plenty))
+def test_trying_everything_ends_between_the_bound_and_the_target(fleet: Tiny) -> None:
+    assert lower_bound(fleet.problem()).price - 1e-9 <= fleet.cheapest() <= found(fleet).price + 1e-9
 
 
 def test_the_same_seed_finds_the_same_fleet() -> None:
