@@ -192,11 +192,16 @@ def test_a_target_waits_for_its_own_command_only_for_a_while() -> None:
     living.answer()
     (command,) = living.decide().commands
     living.under_way = frozenset(command.nodes)
-    waiting = living.decide()
-    assert waiting.commands == waiting.ended == ()
-    living.now += timedelta(minutes=30)
+    for minutes in (0, 9):
+        living.now += timedelta(minutes=minutes)
+        waiting = living.decide()
+        assert waiting.commands == waiting.ended == ()
+        assert living.search.holds
+    living.now += timedelta(minutes=2)
     decision = living.decide()
-    assert decision.commands or decision.ended
+    assert decision.commands == ()
+    assert [end.ending for end in decision.ended] == [Ending.REACHED]
+    assert decision.search is not None
 
 
 def test_a_target_for_one_command_keeps_to_a_budget_that_has_become_smaller() -> None:
