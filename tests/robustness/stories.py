@@ -10,19 +10,21 @@ from msgspec.structs import replace
 from tests.robustness.fault_plan import SHORTAGE, Window
 from tests.virtual.worlds import CATALOG, scenario
 
+from karpool.disruption.settings import GLOBAL, PREFIX
 from karpool.model.labels import DO_NOT_DISRUPT, PAUSED
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
 from karpool.virtual.changes import with_annotation
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import Curve, CurveStep
-from karpool.virtual.scenario import Protection, Scenario, Shortage, Workload
+from karpool.virtual.scenario import Decisions, Policy, Protection, Scenario, Shortage, Workload
 from karpool.wire.duration import Duration
 from karpool.wire.quantity import parse_quantity
 
 BUSY: Final = 900.0
 """When the last fault is over and workloads come to rest, in seconds."""
 END: Final = 2100.0
+GLOBAL_SHARE: Final = 0.03
 _SIZES: Final = ("300m", "700m", "1500m", "3")
 _PROTECTIONS: Final = (
     None,
@@ -39,6 +41,7 @@ class Story:
     """A scenario, and what people do meanwhile: at a time, to the cluster."""
 
     scenario: Scenario
+    policy: Policy
     deeds: tuple[tuple[float, Callable[[VirtualCluster], None]], ...]
 
 
@@ -55,11 +58,13 @@ def draw_story(rng: random.Random, windows: tuple[Window, ...]) -> Story:
     )
     drawn = replace(_BASE, pools=pools, workloads=tuple(workloads), faults=shortages)
     deeds = tuple((rng.uniform(150, BUSY), _deed(rng)) for _ in range(rng.randrange(4)))
-    return Story(drawn, deeds)
+    # A global search takes longer than everything else in these stories.
+    search = Decisions(search=GLOBAL, effort=0) if rng.random() < GLOBAL_SHARE else Decisions(search=PREFIX)
+    return Story(drawn, Policy(decisions=search), deeds)
 
 
 def open_cluster(story: Story, seed: int) -> VirtualCluster:
-    cluster = VirtualCluster(story.scenario, CATALOG, seed=seed, starts=False)
+    cluster = VirtualCluster(story.scenario, CATALOG, policy=story.policy, seed=seed, starts=False)
     for time, deed in story.deeds:
         cluster.queue.at(time, partial(deed, cluster))
     return cluster
@@ -89,7 +94,7 @@ def _pool(rng: random.Random, name: str) -> NodePool:
         consolidate_after=_duration(rng.choice((0, 15, 60))),
         budgets=(replace(pool.spec.disruption.budgets[0], nodes=rng.choice(_BUDGETS)),),
     )
-    old = rng.choice((None, None, 600, 720 * 3600))
+    old = rng.choice((None, None, None, None, 600, 720 * 3600))
     template = pool.spec.template
     if old is not None:
         template = replace(template, spec=replace(template.spec, expire_after=_duration(old)))

@@ -7,7 +7,7 @@ from tests.robustness.checker.check import check
 from tests.robustness.checker.records import decoded, encoded
 from tests.robustness.schedule import run_schedule
 
-SCHEDULES = 40
+SCHEDULES = 25
 """`make test` runs 200 of them after these tests."""
 
 

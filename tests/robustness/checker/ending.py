@@ -26,16 +26,21 @@ def ending(world: World) -> Iterator[Violation]:
     yield from _idle(world, end)
 
 
+def _patience(world: World, seconds: float) -> float:
+    """How long something may take; a story that ends when all is at rest has none."""
+    return float(world.start.settings.get("patience", seconds))
+
+
 def _long_ago(world: World, end: int, seconds: float) -> int:
     """The revision so long before the end, but not before the last fault was over."""
-    since = world.times[end] - seconds
-    return max(world.before(since), world.quiet or 0)
+    since = world.times[end] - _patience(world, seconds)
+    return end if since == world.times[end] else max(world.before(since), world.quiet or 0)
 
 
 def _has_lasted(world: World, end: int, seconds: float) -> bool:
     """Whether there was enough time without faults for something that takes so long."""
     quiet = world.times[world.quiet] if world.quiet is not None else 0.0
-    return world.times[end] - quiet >= seconds
+    return world.times[end] - quiet >= _patience(world, seconds)
 
 
 # -- what is left ------------------------------------------------------------------------------------------------------
