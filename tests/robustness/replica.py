@@ -18,7 +18,6 @@ from karpool.controller.ports import Task
 from karpool.model.nodepool import NodeClaim
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.provisioning.inflight import as_launched
-from karpool.virtual.facts import VirtualFacts
 
 RESTART: Final = 3.0
 """How long a killed process takes to be back, in seconds."""
@@ -65,7 +64,7 @@ class Replica:
             self.sender,
             catalog_source=template.catalog_source,
             pdb_source=StorePdbSource(cache),
-            facts=VirtualFacts(self.recorder.cluster.store),
+            facts=self.sender,
             settings=template.settings,
             options=template.options,
             execution=template.execution,

@@ -13,8 +13,11 @@ from tests.robustness import fault_plan as faults
 from tests.robustness.checker.records import Request
 from tests.robustness.recorder import as_json
 
+from karpool.controller.ports import FactsRead
 from karpool.execution import actions as a
+from karpool.execution.fresh_facts import NodeFacts
 from karpool.live.patches import target
+from karpool.virtual.facts import VirtualFacts
 
 if TYPE_CHECKING:
     from tests.robustness.replica import Replica
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 _OK: Final = 200
 _CREATED: Final = 201
 _TRIES: Final = 5
+_READ_SECONDS: Final = 0.02
 FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 30.0
 
@@ -150,6 +154,37 @@ class RequestSender:
             replica.watches.learn(request.kind, request.key)
         if replica.runs and fault not in (faults.BROKEN, faults.LOST):
             replica.hear_time()
+
+    # -- reads ---------------------------------------------------------------------------------------------------
+
+    def read(self, nodes: Sequence[str], done: FactsRead) -> None:
+        """Read nodes and their pods from the server, then call `done` as a task."""
+        replica = self._replica
+        replica.after(_READ_SECONDS + replica.injector.latency(replica), partial(self._read, nodes, done))
+
+    def _read(self, nodes: Sequence[str], done: FactsRead) -> None:
+        facts = {name: self._read_node(name) for name in nodes if self._replica.runs}
+        if self._replica.runs:
+            done(facts)
+
+    def _read_node(self, name: str) -> NodeFacts:
+        replica, now = self._replica, self._recorder.revision
+        fault = replica.injector.trouble(replica, "list", "Pod")
+        record = Request(
+            self._recorder.queue.time, replica.identity, "list", "Pod", name, sent=now, view=now, fault=fault
+        )
+        self._recorder.records.append(record)
+        if fault in (faults.KILL_BEFORE, faults.KILL_AFTER):
+            replica.kill()
+        if fault and fault != faults.TWICE:
+            record.status = faults.STATUS.get(fault, 0)
+            return NodeFacts(problem=fault)
+        record.status = _OK
+        facts = VirtualFacts(self._cluster.store).facts_of([name])[name]
+        replica.watches.learn("Node", name)
+        for pod in facts.pods:
+            replica.watches.learn("Pod", pod.key)
+        return facts
 
     def _note_failure(self) -> None:
         """Have everything reconciled again after a failed write, with back-off, as the loop of `karpool run` does."""

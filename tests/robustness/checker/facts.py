@@ -167,5 +167,12 @@ def node_of(claim: Json) -> str:
     return str(claim.get("status", {}).get("nodeName", ""))
 
 
+def expired(claim: Json, now: datetime, grace: float = 0.0) -> bool:
+    """Whether a NodeClaim is as old as it may become, which nothing protects from; `grace`: or nearly so."""
+    most = seconds(str(claim.get("spec", {}).get("expireAfter", "")))
+    age = now - moment(meta(claim)["creationTimestamp"])
+    return most is not None and age >= timedelta(seconds=most - grace)
+
+
 def pool_of(obj: Json) -> str:
     return label(obj, NODEPOOL)

@@ -147,5 +147,4 @@ def _explained(world: World, claim: Json, request: Request, revision: int) -> bo
     age = world.moment(request.time) - f.moment(f.meta(claim)["creationTimestamp"])
     if f.condition(claim, "Initialized") != "True" and age >= timedelta(seconds=LAUNCH_TIMEOUT - GRACE):
         return True
-    expires = f.seconds(str(claim.get("spec", {}).get("expireAfter", "")))
-    return expires is not None and age >= timedelta(seconds=expires - GRACE)
+    return f.expired(claim, world.moment(request.time), GRACE)

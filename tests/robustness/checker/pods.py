@@ -83,7 +83,9 @@ def _protected_nodes(world: World) -> Iterator[Violation]:
             continue
         claim = world.get("NodeClaim", request.key, revision)
         ticket = f.ticket(claim)
-        if claim is None or f.deleted(claim) or ticket is None:
+        if claim is None or f.deleted(claim) or ticket is None or not ticket.get("committed"):
+            continue  # why else it may be deleted is another rule's business
+        if f.expired(claim, world.moment(request.time)):
             continue
         if ticket["cause"] == "Drifted" and claim.get("spec", {}).get("terminationGracePeriod") is not None:
             continue
