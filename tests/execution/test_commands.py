@@ -64,6 +64,7 @@ def test_a_command_is_written_on_all_candidates_before_anything_else() -> None:
     world = small_world()
     actions = start(world, replace_command(world))
     assert kinds(actions) == [
+        "NoteDisruption",
         *["Annotate"] * 2,
         *["AddTaint"] * 2,
         *["SetClaimCondition"] * 2,
@@ -147,7 +148,7 @@ def test_a_pool_that_is_not_ready_starts_no_replacement() -> None:
 
 def test_candidates_are_deleted_only_after_all_of_them_say_that_there_is_no_way_back() -> None:
     world, run = started(delete_command)
-    assert kinds(reconcile(world)) == ["Annotate", "Annotate"]
+    assert kinds(reconcile(world)) == ["NoteDisruption", "Annotate", "Annotate"]
     run.reconcile()
     tickets = [ticket_of(world.claims[name]) for name in "ab"]
     assert all(ticket is not None and ticket.committed for ticket in tickets)
@@ -177,7 +178,7 @@ def test_a_replacement_that_was_ready_once_counts_as_ready() -> None:
         run.execute(run_lifecycle(world))
     status = replace(world.nodes[name].status, conditions=(Condition(type="Ready", status="False"),))
     world.nodes[name] = replace(world.nodes[name], status=status)
-    assert kinds(reconcile(world)) == ["Annotate", "Annotate"]
+    assert kinds(reconcile(world)) == ["NoteDisruption", "Annotate", "Annotate"]
 
 
 def run_lifecycle(world: World) -> tuple[Action, ...]:
@@ -232,6 +233,7 @@ def test_a_missing_replacement_is_waited_for_a_moment_and_then_given_up() -> Non
         *["Annotate"] * 2,
         *["RemoveTaint", "ClearClaimCondition"] * 2,
         *["Annotate"] * 2,
+        "NoteDisruption",
     ]
     world.execute(actions)
     assert leftovers(world) == []
@@ -285,6 +287,7 @@ def test_a_pod_that_slipped_in_takes_the_command_back() -> None:
         *["Annotate"] * 2,
         *["RemoveTaint", "ClearClaimCondition"] * 2,
         *["Annotate"] * 2,
+        "NoteDisruption",
     ]
 
 
@@ -292,7 +295,7 @@ def test_after_the_point_of_no_return_time_takes_no_command_back() -> None:
     world, run = started(delete_command)
     run.reconcile()
     world.pass_time(START + timedelta(hours=2))
-    assert kinds(reconcile(world)) == ["DeleteClaim", "DeleteClaim"]
+    assert kinds(reconcile(world)) == ["DeleteClaim", "DeleteClaim", "NoteDisruption"]
 
 
 def test_after_the_point_of_no_return_a_pod_saves_the_node_that_it_came_to_and_no_other() -> None:

@@ -66,7 +66,7 @@ def test_a_cut_between_any_two_actions_leaves_nothing_behind(make: Make) -> None
     # Only a command that had not begun completely is given up.
     assert ends == sorted(ends, reverse=True)
     assert ends[-1] == "finished"
-    assert ends.count("rolled back") <= 1 + 2 + 2 + 2 + 2
+    assert ends.count("rolled back") <= 1 + 1 + 2 + 2 + 2 + 2
 
 
 @COMMANDS

@@ -1,15 +1,16 @@
 """A cluster small enough to read: it carries out actions, launches nodes, ends pods, and keeps budgets' status."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
 from tests.factories import amounts
 
+from karpool.disruption.brakes.ledger import with_entry
 from karpool.execution import actions as do
 from karpool.execution.conditions import INSTANCE_TERMINATING, LAUNCHED, TERMINATED, TERMINATING
-from karpool.model.labels import HOSTNAME, UNREGISTERED_TAINT
+from karpool.model.labels import DISRUPTIONS, HOSTNAME, UNREGISTERED_TAINT
 from karpool.model.node import Node, NodeSpec, NodeStatus
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
@@ -162,10 +163,22 @@ class World:
                 self._metadata(kind, name, labels=(key, value))
             case do.Annotate(kind, name, key, value):
                 self._metadata(kind, name, annotations=(key, value))
+            case do.NoteDisruption(name, command, entry):
+                self._note(name, lambda text: with_entry(text, command, entry, self.now))
             case do.AddFinalizer(kind, name, finalizer):
                 self._finalizers(kind, name, add=finalizer)
             case do.RemoveFinalizer(kind, name, finalizer):
                 self._finalizers(kind, name, remove=finalizer)
+
+    def _note(self, name: str, change: Callable[[str | None], str | None]) -> None:
+        """Change the ledger of a pool."""
+        pools = []
+        for pool in self.others.node_pools:
+            annotations = dict(pool.metadata.annotations)
+            if pool.name == name and (text := change(annotations.pop(DISRUPTIONS, None))) is not None:
+                annotations[DISRUPTIONS] = text
+            pools.append(replace(pool, metadata=replace(pool.metadata, annotations=annotations)))
+        self.others = replace(self.others, node_pools=tuple(pools))
 
     def _change_pod(self, action: do.Action) -> None:
         match action:

@@ -45,7 +45,7 @@ def test_what_happens_is_counted_under_the_names_of_karpenter() -> None:
 )
 def test_a_method_is_labelled_as_dashboards_know_it(method: str, reason: str, kind: str) -> None:
     metrics = Metrics()
-    metrics.command_started(method, "replace", 0.5)
+    metrics.command_started(method, "replace")
     metrics.command_invalidated(method)
     metrics.command_rolled_back(method, "replace")
     labels = {"decision": "replace", "reason": reason, "consolidation_type": kind}
@@ -57,7 +57,7 @@ def test_a_method_is_labelled_as_dashboards_know_it(method: str, reason: str, ki
 def test_savings_add_up_and_dearer_commands_take_nothing_away() -> None:
     metrics = Metrics()
     for savings in (0.5, -0.2, 0.25):
-        metrics.command_started("Drift", "replace", savings)
+        metrics.command_completed(savings)
     assert value(metrics, "saved_dollars_per_hour_total") == pytest.approx(0.75)
 
 

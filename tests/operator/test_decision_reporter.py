@@ -8,11 +8,13 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster, node, pool_of
 from tests.disruption.test_living_search import Living, wasteful
 from tests.disruption.test_several_new_nodes import SIZES
+from tests.factories import node_claim
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.store import ClusterStore
@@ -24,7 +26,7 @@ from karpool.disruption.decide import Decision, decide
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import RecordEvent
 from karpool.execution.state import RolledBack
-from karpool.execution.tickets import Ticket
+from karpool.execution.tickets import COMMAND, REPLACES, Ticket
 from karpool.model.requirements import Requirements
 from karpool.observability.metrics import Metrics
 from karpool.operator.bound_meter import BoundMeter, Work, in_a_thread
@@ -41,6 +43,7 @@ REPLACE = Command(
     replacements=(Replacement("default", Requirements(()), ("small",), "on-demand", ("z1",), 0.1),) * 2,
     price=0.4,
 )
+TICKET = Ticket("c1", NOW, "SingleNodeConsolidation", "Underutilized", ("old",), ("new",), committed=True, savings=0.2)
 
 
 def decision(reporter: DecisionReporter) -> Decision:
@@ -105,12 +108,31 @@ def test_a_dry_run_that_decides_the_same_again_tells_it_once(tmp_path: Path) -> 
     assert reported.value("decision_seconds_count") == 2
 
 
-def test_replacements_are_counted_as_created_for_the_reason_of_their_command() -> None:
+def test_a_command_that_starts_has_neither_made_nor_saved_anything() -> None:
     reported = Reported()
     reported.reporter.command_started(REPLACE)
-    assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 2
-    assert reported.value("saved_dollars_per_hour_total") == 0.4 - 2 * 0.1
+    assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
+    assert reported.value("saved_dollars_per_hour_total") == 0
     assert [event.reason for event in reported.events] == ["DisruptionBegan"]
+
+
+def test_claims_are_counted_when_the_api_server_has_them_for_the_reason_of_their_command() -> None:
+    reported = Reported()
+    old = node_claim("old", annotations={COMMAND: msgspec.json.encode(TICKET).decode()})
+    reported.store.claims.put(old)
+    reported.reporter.claim_created(node_claim("new", annotations={REPLACES: TICKET.id}))
+    reported.reporter.claim_created(node_claim("other"))
+    assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 1
+    assert reported.value("nodeclaims_created_total", nodepool="default", reason="provisioned") == 1
+
+
+def test_savings_count_when_the_last_node_of_a_command_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    reported = Reported(path)
+    reported.reporter.command_completed(TICKET)
+    assert reported.value("saved_dollars_per_hour_total") == 0.2
+    record = msgspec.json.decode(path.read_text())
+    assert (record["kind"], record["id"], record["savingsPerHour"]) == ("Completed", TICKET.id, 0.2)
 
 
 def test_a_dry_run_begins_nothing() -> None:

@@ -71,6 +71,38 @@ BRAKE_OPTIONS: Final = (
     _duration(
         "--longest-cool-down", _DEFAULTS.longest_after_failure, "The longest that failures in a row come to, at most."
     ),
+    click.option(
+        "--max-nodes-per-hour",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=_DEFAULTS.most_nodes_per_hour,
+        help="Disrupt no more nodes than this within an hour.  [default: any number]",
+    ),
+    click.option(
+        "--max-evictions-per-hour",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=_DEFAULTS.most_evictions_per_hour,
+        help="Evict no more pods than this within an hour.  [default: any number]",
+    ),
+    click.option(
+        "--harm-pods",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=_DEFAULTS.harmed_pods,
+        help="Stop a pool when so many pods that were moved from its nodes do not run; 0: never.",
+    ),
+    click.option(
+        "--harm-pods-everywhere",
+        metavar="N",
+        type=click.IntRange(min=1),
+        default=_DEFAULTS.harmed_pods_everywhere,
+        help="Stop everything when there are so many of them in all, or when two pools are stopped.",
+    ),
+    _duration(
+        "--harm-after", _DEFAULTS.harm_after, "How long a moved pod may take to run, and an eviction to be allowed."
+    ),
+    _duration("--harm-cool-down", _DEFAULTS.harm_cool_down, "How long all pods have to run before a pool goes on."),
 )
 
 
@@ -96,6 +128,12 @@ def _settings(
     zone_least_nodes: int,
     cool_down_after_failure: timedelta,
     longest_cool_down: timedelta,
+    max_nodes_per_hour: int | None,
+    max_evictions_per_hour: int | None,
+    harm_pods: int,
+    harm_pods_everywhere: int,
+    harm_after: timedelta,
+    harm_cool_down: timedelta,
     pause_namespace: str = _DEFAULTS.pause_namespace,
 ) -> BrakeSettings:
     return BrakeSettings(
@@ -106,4 +144,10 @@ def _settings(
         least_nodes_of_zone=zone_least_nodes,
         after_failure=cool_down_after_failure,
         longest_after_failure=longest_cool_down,
+        most_nodes_per_hour=max_nodes_per_hour,
+        most_evictions_per_hour=max_evictions_per_hour,
+        harmed_pods=harm_pods,
+        harmed_pods_everywhere=harm_pods_everywhere,
+        harm_after=harm_after,
+        harm_cool_down=harm_cool_down,
     )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pod_classes import requests_key
 from karpool.cluster.volumes import BIND_COMPLETED
-from karpool.model.labels import DO_NOT_DISRUPT
+from karpool.model.labels import DISRUPTIONS, DO_NOT_DISRUPT
 from karpool.model.node import CSINode
 from karpool.model.nodepool import CONSOLIDATABLE, NodePool
 from karpool.model.pod import Pod
@@ -148,15 +148,23 @@ def conditions_read(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
 
 
 def pool_changed(old: NodePool | None, new: NodePool | None) -> bool:
-    """Whether decisions may see another pool; budgets, periods and hashes may be in annotations."""
+    """Whether decisions may see another pool; budgets, periods and hashes may be in annotations.
+
+    The ledger of disruptions, which brakes read for themselves, changes with every command.
+    """
     return (
         old is None
         or new is None
         or old.spec != new.spec
         or old.ready is not new.ready
         or old.unreadable != new.unreadable
-        or old.metadata.annotations != new.metadata.annotations
+        or _settings(old) != _settings(new)
     )
+
+
+def _settings(pool: NodePool) -> dict[str, str]:
+    annotations = pool.metadata.annotations
+    return {key: annotations[key] for key in annotations if key != DISRUPTIONS}
 
 
 def pdb_opened(old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> bool:

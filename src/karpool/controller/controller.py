@@ -5,6 +5,7 @@ It can be stopped and started at any moment. A stop loses what is in memory; the
 
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.disruption_controller import DisruptionController
+from karpool.controller.harm_controller import HarmController
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.observer import DecisionObserver
 from karpool.controller.ports import (
@@ -117,6 +118,7 @@ class Controller:
             self._provisioning.start()
         if self.duties.disrupts:
             self._disruption.start()
+            HarmController(session).start()
 
     def stop(self) -> None:
         """Stop; what was in memory is gone."""

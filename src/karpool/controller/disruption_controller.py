@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from karpool.controller.destinations import Destinations
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
+from karpool.disruption.brakes.ledger import evictions_by_namespace
+from karpool.disruption.brakes.rates import rates_left
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Memo, Policies
@@ -134,6 +136,7 @@ class DisruptionController:
             nominated=nominated(session.state, self.store.claims.get, now) | expected(under_way),
             destinations=self._destinations.by_pod() if searched else {},
             stops=session.stops(now),
+            rates=rates_left(self.store.but_pods(), session.settings.brakes, now),
         )
 
     # -- searches ------------------------------------------------------------------------------------------------
@@ -179,8 +182,14 @@ class DisruptionController:
         session = self.session
         if not session.alive:
             return
+        rates = rates_left(self.store.but_pods(), session.settings.brakes, self.clock.earliest)
         for command in commands:
             now = self.clock.earliest
+            evicted = evictions_by_namespace(pod for name in command.nodes for pod in facts[name].pods)
+            too_fast = rates.refusal(len(command.nodes), evicted)
+            if too_fast is not None:
+                self._drop(command, too_fast)
+                continue
             try:
                 self._refuse_news(command, facts, now)
                 daemons = session.cluster_state.snapshot.daemons
@@ -188,6 +197,7 @@ class DisruptionController:
             except NotStartedError as error:
                 self._drop(command, error.reason)
                 continue
+            rates = rates.after(len(command.nodes), evicted)
             for observer in session.observers:
                 observer.command_started(command)
             self._destinations.started(command, actions)

@@ -19,7 +19,7 @@ from karpool.execution.fresh_facts import FreshFacts
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.pod_events import missed_pod_events, note_pod_event, pod_event
 from karpool.execution.state import Refusal, RolledBack
-from karpool.execution.tickets import COMMAND, REPLACES, read_ticket, ticket_of
+from karpool.execution.tickets import COMMAND, REPLACES, commands_in_progress, read_ticket, ticket_of
 from karpool.model.labels import NODEPOOL
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -83,8 +83,25 @@ class LifecycleController:
             return
         self._changed[claim.name] = None
         self._reconcile_soon()
+        if new is None:
+            self._completed(claim)
         node = self.store.nodes.get(claim.status.node_name)
         self._mark(claim.name, marked=new is not None and (_is_marked(new) or self._leaves(node)))
+
+    def _completed(self, gone: NodeClaim) -> None:
+        """Tell the end of a command when the last of its nodes is gone; one that was not committed did not end well."""
+        ticket = ticket_of(gone)
+        if ticket is None or not ticket.committed:
+            return
+        if any(command.ticket.id == ticket.id for command in commands_in_progress(self.store.claims)):
+            return
+        kept = {claim.status.node_name for claim in self.store.claims}.intersection(ticket.nodes)
+        if kept:
+            # Candidates that were let go at the last moment: what the others save alone nobody has worked out.
+            gone_nodes = tuple(name for name in ticket.nodes if name not in kept)
+            ticket = msgspec.structs.replace(ticket, nodes=gone_nodes, savings=None)
+        for observer in self.session.observers:
+            observer.command_completed(ticket)
 
     def node(self, old: Node | None, new: Node | None) -> None:
         """Note a node that changed."""
@@ -326,6 +343,7 @@ class LifecycleController:
         return Objects(
             node_claims=(*claims, *lost),
             nodes=tuple(found.values()),
+            node_pools=self.store.pools.listed(),
             persistent_volume_claims=self.store.volume_claims.listed(),
             persistent_volumes=self.store.volumes.listed(),
             volume_attachments=self.store.volume_attachments.listed(),

@@ -7,6 +7,7 @@ from karpool.disruption.decide import Decision
 from karpool.disruption.fleet_search.target import Answer
 from karpool.execution.actions import Action
 from karpool.execution.state import RolledBack
+from karpool.execution.tickets import Ticket
 from karpool.model.reasons import Reason
 from karpool.provisioning.provision import ProvisioningResult
 
@@ -41,6 +42,9 @@ class DecisionObserver:
 
     def command_failed(self, command: RolledBack) -> None:
         """A command that had started is given up."""
+
+    def command_completed(self, ticket: Ticket) -> None:
+        """The last node of a command is gone; its replacements run."""
 
     def actions_requested(self, actions: Sequence[Action]) -> None:
         """Commands and drains under way ask for these actions."""

@@ -16,6 +16,7 @@ def refusal(context: DecisionContext, candidate: Candidate, *, eventual: bool = 
         or context.seal(candidate.row)
         or node_refusal(candidate, context.catalog)
         or stopped(context, candidate)
+        or context.over_rate((candidate.row,))
         or _nominated(context, candidate)
     )
     if reason is not None:
@@ -51,6 +52,7 @@ def node_rules(context: DecisionContext, candidate: Candidate) -> list[tuple[str
         ("all that bears on it can be read", context.seal(candidate.row)),
         *((rule, check(candidate, context.catalog)) for rule, check in NODE_CHECKS),
         ("no brake holds its pool", stopped(context, candidate)),
+        *([("within the rates", context.over_rate((candidate.row,)))] if context.policies.rates else ()),
         ("not expected by a waiting pod", _nominated(context, candidate)),
     ]
 

@@ -8,7 +8,7 @@ they are bound to the nodes where they would find room today; those that find no
 leaving the context they are where they were.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
@@ -20,6 +20,8 @@ from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.cluster.arrays import Array, grown
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.brakes.ledger import evictions_by_namespace
+from karpool.disruption.brakes.rates import NO_RATES, Rates
 from karpool.disruption.brakes.stop import NO_STOPS, Stops
 from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
 from karpool.disruption.command import Cause
@@ -89,6 +91,8 @@ class Policies:
     """By key of a pod that leaves a node of such a command: the node that it is going to."""
     stops: Stops = NO_STOPS
     """What brakes hold: pools whose nodes are not disrupted now."""
+    rates: Rates = NO_RATES
+    """How many more nodes may be disrupted and pods evicted now."""
 
 
 class Memo:
@@ -363,6 +367,7 @@ class DecisionContext:
         permitted[[rows[name] for name in taken if name in rows]] = False
         permitted[self._stopped_rows()] = False
         permitted[list(self._seals())] = False
+        permitted[self._rows_over_rate()] = False
         blocked = np.zeros_like(permitted)
         blocked[list(self._blocking())] = True
         permitted &= (blocked & (self.memo.nodes.limited() != 0)) if eventual else ~blocked
@@ -396,6 +401,23 @@ class DecisionContext:
             if reason is not None:
                 covered.setdefault(int(pods.node_of[row]), reason)
         return covered
+
+    def _rows_over_rate(self) -> list[int]:
+        """Rows of nodes that have more pods than rates let go now."""
+        return (
+            [row for row in self.snapshot.nodes.rows.values() if self.over_rate((row,))] if self.policies.rates else []
+        )
+
+    def evictions(self, rows: Iterable[int]) -> dict[str, int]:
+        """How many pods are evicted when nodes go, by namespace."""
+        pods = self.snapshot.pods
+        here = (pods.get(at) for row in rows for at in self.snapshot.pods_on(row))
+        return evictions_by_namespace(pod for pod in here if not self.expected(pod))
+
+    def over_rate(self, rows: Collection[int]) -> Reason | None:
+        """Why rates do not let nodes go together, if they do not."""
+        rates = self.policies.rates
+        return rates.refusal(len(rows), self.evictions(rows)) if rates else None
 
     def blocking_pods(self, row: int) -> list[tuple[Pod, Reason]]:
         """The pods on a node that must not be disrupted now, and why; those only expected there do not block."""
@@ -473,6 +495,12 @@ class DecisionContext:
 
     def allowance(self, pool: NodePool, cause: Cause) -> Allowance:
         """How many nodes of a pool may go for a cause now."""
+        allowance, most = self._budgeted(pool, cause), self.policies.rates.most_nodes
+        if most is None or most >= allowance.remaining:
+            return allowance
+        return Allowance(allowance.allowed, most, self.policies.rates.refusal(most + 1, {}))
+
+    def _budgeted(self, pool: NodePool, cause: Cause) -> Allowance:
         if self.settings.ignore_budgets:
             return Allowance(UNLIMITED, UNLIMITED)
         nodes, busy = self._counts(pool.name)

@@ -109,9 +109,10 @@ class DecisionPass:
     def within_budgets(self, candidates: Iterable[Candidate], cause: Cause) -> list[Candidate]:
         """Candidates in order, as many of each pool as its budgets allow."""
         left: dict[str, int] = {}
-        kept = []
+        kept: list[Candidate] = []
+        rates = self.context.policies.rates
         for candidate in candidates:
-            if candidate.pool is None:
+            if candidate.pool is None or (rates and rates.refusal(len(kept) + 1, {})):
                 continue
             name = candidate.pool_name
             if name not in left:
@@ -128,7 +129,10 @@ class DecisionPass:
         return self._evictions_cost_more(command, candidates) or self.unwanted(command, candidates)
 
     def unwanted(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
-        """Why one of the pools does not want a command that would work, if it does not."""
+        """Why rates or one of the pools do not want a command that would work, if they do not."""
+        too_fast = self.context.over_rate([candidate.row for candidate in candidates])
+        if too_fast is not None:
+            return too_fast
         prices: dict[str, float] = {}
         costs: dict[str, float] = {}
         pools = {node.pool.name: node.pool for node in candidates if node.pool is not None}

@@ -8,6 +8,7 @@ from datetime import datetime
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.brakes.rates import rates_left
 from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate, DecisionContext, Policies
@@ -91,7 +92,8 @@ def context_of(
     snapshot = Snapshot(objects, preferences=options.preferences)
     pools = {pool.name: pool for pool in objects.node_pools}
     stops = stops_of(objects, settings.brakes, now)
-    policies = Policies(pools, PdbLimits(objects.pod_disruption_budgets), settings, stops=stops)
+    rates = rates_left(objects, settings.brakes, now)
+    policies = Policies(pools, PdbLimits(objects.pod_disruption_budgets), settings, stops=stops, rates=rates)
     return DecisionContext(Engine(snapshot, catalog, options), policies, now).open()
 
 

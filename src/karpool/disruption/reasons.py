@@ -80,6 +80,10 @@ class ReasonCode(StrEnum):
     COOLING_DOWN = "CoolingDown"
     COMMAND_FAILED = "CommandFailed"
     CLUSTER_UNHEALTHY = "ClusterUnhealthy"
+    RATE_REACHED = "RateReached"
+    RATE_INVALID = "RateInvalid"
+    HARM_DONE = "HarmDone"
+    HARM_INVALID = "HarmInvalid"
     TIME_IN_DOUBT = "TimeInDoubt"
     WATCH_IN_DOUBT = "WatchInDoubt"
 

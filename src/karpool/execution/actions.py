@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from karpool.disruption.brakes.ledger import Disruption
 from karpool.model.nodepool import NodeClaim
 from karpool.model.scheduling import Taint
 
@@ -94,6 +95,14 @@ class SetPodEventTime(msgspec.Struct, frozen=True):
     time: datetime
 
 
+class NoteDisruption(msgspec.Struct, frozen=True):
+    """Write what a command disrupts into the ledger of a NodePool, in place of what is there; None takes it out."""
+
+    pool: str
+    command: str
+    entry: Disruption | None
+
+
 class CreateClaim(msgspec.Struct, frozen=True):
     """Create a NodeClaim, unless one of that name exists; a provider launches its instance."""
 
@@ -155,6 +164,6 @@ class RecordEvent(msgspec.Struct, frozen=True):
 TaintEdit = AddTaint | RemoveTaint
 FinalizerEdit = AddFinalizer | RemoveFinalizer
 ConditionEdit = SetClaimCondition | ClearClaimCondition
-Edit = TaintEdit | FinalizerEdit | ConditionEdit | SetLabel | Annotate | SetClaimNode | SetPodEventTime
+Edit = TaintEdit | FinalizerEdit | ConditionEdit | SetLabel | Annotate | SetClaimNode | SetPodEventTime | NoteDisruption
 """Changes of an object in place; several become one patch."""
 Action = Edit | CreateClaim | DeleteClaim | DeleteNode | EvictPod | DeletePod | TerminateInstance | RecordEvent

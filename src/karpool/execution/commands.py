@@ -16,6 +16,7 @@ from karpool.execution.actions import AddTaint, DeleteClaim
 from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED
 from karpool.execution.fresh_facts import node_protected
 from karpool.execution.holds import claim_held, tell
+from karpool.execution.ledgers import note_deletion, renew
 from karpool.execution.pod_events import bound_at
 from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
 from karpool.execution.rollback import release, roll_back
@@ -38,6 +39,7 @@ def advance_commands(context: ReconcileContext, commands: list[CommandInProgress
     for command in commands:
         if command.ticket.committed:
             _delete(context, command)
+            renew(context, command)
         elif command.waiting:
             _advance(context, command, command.ticket.created + limit)
 
@@ -60,7 +62,7 @@ def _advance(context: ReconcileContext, command: CommandInProgress, deadline: da
     if not tainted or not replaced or _held(context, command) or _blocked(context, command):
         return
     # What was checked above came from the cache, unless this is the pass that has the facts.
-    if context.confirmed(*(node.name for node in _nodes(context, command))):
+    if context.confirmed(*(node.name for node in _nodes(context, command))) and note_deletion(context, command):
         _commit(context, command)
 
 

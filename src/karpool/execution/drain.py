@@ -30,7 +30,7 @@ def drain(context: ReconcileContext, node: Node, deadline: datetime | None) -> i
         else:
             staying.append(pod)
             _requeue(context, pod, deadline)
-    for pod in _first_tier(staying):
+    for pod in first_tier(staying):
         _evict(context, node, pod)
     return len(left)
 
@@ -40,7 +40,7 @@ def tier(pod: Pod) -> int:
     return 2 * critical(pod) + pod.is_daemon
 
 
-def _first_tier(pods: Iterable[Pod]) -> list[Pod]:
+def first_tier(pods: Iterable[Pod]) -> list[Pod]:
     """The pods of the lowest tier; terminating pods, too, hold back the tiers after theirs."""
     tiers: defaultdict[int, list[Pod]] = defaultdict(list)
     for pod in pods:

@@ -9,6 +9,7 @@ from karpool.disruption.brakes.failures import FailedCommand, Failure, after_fai
 from karpool.execution.actions import Annotate, ClearClaimCondition, DeleteClaim, RemoveTaint
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.holds import claim_held
+from karpool.execution.ledgers import forget
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.state import RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, CommandInProgress, Ticket, ticket_of
@@ -38,6 +39,7 @@ def roll_back(context: ReconcileContext, command: CommandInProgress, failure: Fa
         _unmark(context, claim)
     for claim in command.members:
         context.do(Annotate("NodeClaim", claim.name, COMMAND, None))
+    forget(context, command)
 
 
 def _remembered(command: CommandInProgress) -> FailedCommand | None:

@@ -1,6 +1,7 @@
 """The start of a command: its candidates get a ticket and a taint, then its replacements are created.
 
-The order makes an interruption harmless. Tickets come first, so a taint or a replacement without a ticket cannot exist.
+The order makes an interruption harmless. Ledgers come first, so nothing can be disrupted that rates do not count; then
+tickets, so a taint or a replacement without a ticket cannot exist.
 While a ticket is missing from a candidate, or a replacement is missing, the next pass rolls the command back.
 """
 
@@ -13,6 +14,7 @@ from karpool.cluster.pairing import join
 from karpool.disruption.command import Cause, Command
 from karpool.execution.actions import Action, AddTaint, CreateClaim, SetClaimCondition
 from karpool.execution.conditions import DISRUPTION_REASON
+from karpool.execution.ledgers import announced
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.tickets import COMMAND, REPLACES, Ticket, command_id
 from karpool.model.nodepool import NodeClaim
@@ -48,9 +50,13 @@ def start_command(
         nodes=command.nodes,
         replacements=tuple(claim.name for claim in created),
         destinations=tuple(sorted(destinations(command))),
+        savings=None if command.unpriced else round(command.savings, 6),
     )
     claims = [state.claim for state in candidates if state.claim is not None]
+    going = {state.name: state.claim for state in candidates if state.claim is not None}
+    on_node = {name: [pod for pod in objects.pods if pod.spec.node_name == name] for name in going}
     return (
+        *announced(ticket, going, objects.node_pools, on_node.__getitem__, now),
         *(ticket.on(claim.name) for claim in claims),
         *(AddTaint(state.name, settings.taint) for state in candidates),
         *(SetClaimCondition(claim.name, DISRUPTION_REASON, "True", cause, cause) for claim in claims),

@@ -26,7 +26,7 @@ REPLACES: Final = "karpool.sh/replacement-for"
 class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
     """A command as written on its candidates: the nodes to remove, why, since when, and the names of replacements.
 
-    `destinations` are the other nodes that its pods move to.
+    `destinations` are the other nodes that its pods move to; `savings` are in $/h, None if a price is unknown.
     """
 
     id: str
@@ -37,6 +37,7 @@ class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
     replacements: tuple[str, ...] = ()
     destinations: tuple[str, ...] = ()
     committed: bool = False
+    savings: float | None = None
 
     def on(self, claim: str) -> Annotate:
         return Annotate("NodeClaim", claim, COMMAND, msgspec.json.encode(self).decode())

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from karpool.disruption.brakes.ledger import with_entry
 from karpool.execution import actions as a
+from karpool.model.labels import DISRUPTIONS
 
 Json = dict[str, Any]
 
@@ -21,6 +23,8 @@ def target(edit: a.Edit) -> tuple[a.Kind, str, str]:
             return "Node", name, ""
         case a.SetLabel() | a.Annotate() | a.AddFinalizer() | a.RemoveFinalizer():
             return edit.kind, edit.name, ""
+        case a.NoteDisruption():
+            return "NodePool", edit.pool, ""
         case _:
             return "NodeClaim", edit.claim, "status"
 
@@ -48,6 +52,8 @@ def _path(edit: a.Edit) -> tuple[str, ...]:
             return "metadata", "labels", edit.key
         case a.Annotate():
             return "metadata", "annotations", edit.key
+        case a.NoteDisruption():
+            return "metadata", "annotations", DISRUPTIONS
         case a.AddFinalizer() | a.RemoveFinalizer():
             return "metadata", "finalizers"
         case a.AddTaint() | a.RemoveTaint():
@@ -64,6 +70,8 @@ def _edited(edit: a.Edit, before: Any, now: datetime) -> list[Any] | str | None:
     match edit:
         case a.SetLabel() | a.Annotate():
             return edit.value
+        case a.NoteDisruption():
+            return with_entry(before, edit.command, edit.entry, now)
         case a.SetClaimNode():
             return edit.node
         case a.SetPodEventTime():

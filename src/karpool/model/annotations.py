@@ -9,10 +9,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from karpool.model.labels import BALANCED_K, BUDGETS, DO_NOT_DISRUPT, GRACE_PERIOD, MINIMUM_SAVINGS
+from karpool.model.labels import BALANCED_K, BUDGETS, DO_NOT_DISRUPT, GRACE_PERIOD, MAX_EVICTIONS, MINIMUM_SAVINGS
 from karpool.model.nodepool import Budget, NodePool
 from karpool.model.pod import Pod
 from karpool.model.rules.budgets import budget_flaws, schedule_flaws, span_flaws
+from karpool.model.workloads import Namespace
 from karpool.wire.duration import NEVER, Duration, parse_duration
 from karpool.wire.fields import unknown_field, unknown_fields
 from karpool.wire.objects import decode_value
@@ -21,6 +22,7 @@ from karpool.wire.problems import Flaw, one_line
 _DEFAULT_K: Final = 2.0
 _WHOLE: Final = 100
 _LONGEST_NUMBER: Final = 40
+_LONGEST_COUNT: Final = 9
 
 
 class AnnotationError(ValueError):
@@ -129,6 +131,16 @@ def do_not_disrupt(pod: Pod) -> Duration | None:
         message = f"has {DO_NOT_DISRUPT} {text[:40]!r}, which is neither true nor a duration above zero"
         raise AnnotationError([_flaw(DO_NOT_DISRUPT, message)])
     return length
+
+
+def most_evictions(namespace: Namespace) -> int | None:
+    """How many pods of a namespace may be evicted within an hour; None: any number."""
+    text = namespace.metadata.annotations.get(MAX_EVICTIONS)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_COUNT):
+        raise _not_allowed(MAX_EVICTIONS, text, "a whole number such as 10, or 0 for none")
+    return int(text)
 
 
 def annotation_path(key: str) -> str:

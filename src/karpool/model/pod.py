@@ -81,12 +81,26 @@ class PodSpec(Wire):
     scheduler_name: str = ""
 
 
+class Waiting(Wire):
+    reason: str = ""
+
+
+class ContainerState(Wire):
+    waiting: Waiting | None = None
+
+
 class ContainerStatus(Wire):
-    """What a container was given, while it is being resized in place."""
+    """What a container waits for, and what it was given, while it is being resized in place."""
 
     name: str = ""
+    state: ContainerState = ContainerState()
     allocated_resources: Amounts = {}
     resources: Resources = Resources()
+
+    @property
+    def waits_for(self) -> str:
+        """Why the container does not run; empty if it does, or nobody knows."""
+        return "" if self.state.waiting is None else self.state.waiting.reason
 
 
 class PodStatus(Wire):

@@ -169,9 +169,11 @@ class Metrics(ProcessMetrics):
         """The brakes that hold: the reason code of each, and the pool that it stops; an empty name stands for all."""
         self._replace("brakes", dict.fromkeys(held, 1))
 
-    def command_started(self, method: str, decision: str, savings: float) -> None:
-        """A command was started; its savings are in $/h."""
+    def command_started(self, method: str, decision: str) -> None:
         self._count("voluntary_disruption_decisions_total", decision, *_LABELS_OF[method])
+
+    def command_completed(self, savings: float) -> None:
+        """The nodes of a command are gone; its savings are in $/h."""
         self._counters["saved_dollars_per_hour_total"].inc(max(0.0, savings))
 
     def command_invalidated(self, method: str) -> None:

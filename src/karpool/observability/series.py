@@ -35,7 +35,7 @@ COUNTERS: Final = {
         "Commands started and rolled back.", ("decision", "reason", "consolidation_type")
     ),
     "saved_dollars_per_hour_total": Series(
-        "Savings per hour of all commands started; a command that costs more counts as 0."
+        "Savings per hour of all commands whose nodes are gone; a command that costs more counts as 0."
     ),
     "search_targets_total": Series("Targets of a global search that are not followed any more, by why.", ("reason",)),
     "api_requests_total": Series(

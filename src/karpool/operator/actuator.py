@@ -16,6 +16,7 @@ from karpool.execution import actions as a
 from karpool.kube.errors import ApiError, ConflictError, NotLeadingError, TooManyRequestsError
 from karpool.live.patches import target
 from karpool.live.writer import Writer
+from karpool.model.nodepool import NodeClaim
 from karpool.observability.events import EventSink
 from karpool.operator.instance_launcher import Alive, InstanceLauncher
 
@@ -55,6 +56,8 @@ class ApiActuator:
         self._failures = 0
         self.on_refused: Callable[[a.Action, str, bool], None] = lambda _action, _message, _final: None
         """Called with an action that was not done, what the API server said, and whether that is certain."""
+        self.on_created: Callable[[NodeClaim], None] = lambda _claim: None
+        """Called with a NodeClaim that the API server has."""
 
     def execute(self, actions: Sequence[a.Action], *, alive: Alive, in_order: bool = False) -> None:
         self._batches.append(_Batch(tuple(actions), alive, in_order))
@@ -115,6 +118,8 @@ class ApiActuator:
             match action:
                 case a.CreateClaim() | a.DeleteClaim() | a.DeleteNode() | a.DeletePod() | a.EvictPod():
                     await self._writer.apply(action)
+                    if isinstance(action, a.CreateClaim):
+                        self.on_created(action.claim)
                 case a.TerminateInstance():
                     if self._launcher is not None:
                         self._launcher.terminate(action)

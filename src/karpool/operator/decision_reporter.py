@@ -18,8 +18,9 @@ from karpool.disruption.fleet_search.living_search import TargetEnd
 from karpool.disruption.fleet_search.target import Answer
 from karpool.execution.actions import RecordEvent
 from karpool.execution.state import RolledBack
+from karpool.execution.tickets import REPLACES, Ticket, commands_in_progress
 from karpool.model.labels import NODEPOOL
-from karpool.model.nodepool import NodeClaimSpec
+from karpool.model.nodepool import NodeClaim, NodeClaimSpec
 from karpool.model.reasons import Reason
 from karpool.observability.metrics import Metrics
 from karpool.operator.bound_meter import BoundMeter
@@ -163,15 +164,30 @@ class DecisionReporter(DecisionObserver):
         """Report a command that starts; in a dry run none does."""
         if self._dry_run:
             return
-        self._metrics.command_started(str(command.method), command.decision, command.savings)
-        for replacement in command.replacements:
-            self._metrics.claim_created(replacement.pool, str(command.cause))
+        self._metrics.command_started(str(command.method), command.decision)
         self._journal.started(self._clock(), command)
         instead = f" in favour of {command.launched}" if command.replacements else ""
         message = f"{command.cause}: removed by {command.method}{instead}, which saves {command.savings:.4g} $/h"
         for name in command.nodes:
             self._record(RecordEvent("Node", name, "DisruptionBegan", message))
         _log.info("command started", **_summary(command))
+
+    def command_completed(self, ticket: Ticket) -> None:
+        """Report a command whose nodes are gone: only now its savings are real."""
+        if self._dry_run:
+            return
+        self._metrics.command_completed(ticket.savings or 0.0)
+        self._journal.completed(self._clock(), ticket)
+        seconds = max(0.0, (self._clock() - ticket.created).total_seconds())
+        _log.info("command completed", command=ticket.id, seconds=round(seconds, 1), savings_per_hour=ticket.savings)
+
+    def claim_created(self, claim: NodeClaim) -> None:
+        """Count a NodeClaim that the API server has created, with the cause of the command that needs it."""
+        identity = claim.metadata.annotations.get(REPLACES)
+        tickets = (command.ticket for command in commands_in_progress(self._store.claims) if identity is not None)
+        cause = next((ticket.cause for ticket in tickets if ticket.id == identity), None)
+        reason = "provisioned" if identity is None else cause or "replaced"
+        self._metrics.claim_created(claim.metadata.labels.get(NODEPOOL, ""), reason)
 
     def command_failed(self, command: RolledBack) -> None:
         """Report a failed command: each once, however often its rollback is tried."""
@@ -200,8 +216,6 @@ class DecisionReporter(DecisionObserver):
         self._journal.provisioned(self._clock(), result.claims, result.unschedulable)
         for claim in result.claims:
             pool = claim.metadata.labels.get(NODEPOOL, "")
-            if not self._dry_run:
-                self._metrics.claim_created(pool, "provisioned")
             _log.info("node requested", claim=claim.name, pool=pool, dry_run=self._dry_run)
         for key, reason in result.unschedulable:
             self._record(RecordEvent("Pod", key, "FailedScheduling", reason.message, "Warning"))

@@ -21,6 +21,7 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.reasons import Reason
 from karpool.operator.journal_records import (
     BrakeRecord,
+    CompletedRecord,
     DroppedRecord,
     JournalRecord,
     NoDecisionRecord,
@@ -104,6 +105,19 @@ class Journal:
         self.write(
             BrakeRecord(
                 time=time, brake=stop.code, node_pool=stop.pool, object=stop.object, message=stop.message, holds=holds
+            )
+        )
+
+    def completed(self, time: datetime, ticket: Ticket) -> None:
+        """The nodes of a command are gone, and it saves what it promised."""
+        self.write(
+            CompletedRecord(
+                time=time,
+                id=ticket.id,
+                method=ticket.method,
+                reason=ticket.cause,
+                nodes=ticket.nodes,
+                savings_per_hour=ticket.savings,
             )
         )
 

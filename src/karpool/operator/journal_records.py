@@ -62,6 +62,16 @@ class StartedRecord(JournalRecord, frozen=True, kw_only=True, tag="Begun"):
     savings_per_hour: float | None
 
 
+class CompletedRecord(JournalRecord, frozen=True, kw_only=True, tag="Completed"):
+    """A command whose nodes are gone; its replacements were ready before."""
+
+    id: str
+    method: str
+    reason: str
+    nodes: tuple[str, ...]
+    savings_per_hour: float | None
+
+
 class DroppedRecord(JournalRecord, frozen=True, kw_only=True, tag="Dropped"):
     method: str
     reason: str

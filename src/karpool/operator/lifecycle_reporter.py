@@ -7,7 +7,7 @@ import structlog
 
 from karpool.controller.store import ClusterStore
 from karpool.execution.conditions import DISRUPTION_REASON, DRAINED, INITIALIZED
-from karpool.execution.tickets import commands_in_progress, ticket_of
+from karpool.execution.tickets import ticket_of
 from karpool.model.labels import CAPACITY_TYPE, NODEPOOL, REGISTERED
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -22,7 +22,6 @@ class LifecycleReporter:
     def __init__(self, store: ClusterStore, metrics: Metrics, clock: Callable[[], datetime]) -> None:
         self._metrics = metrics
         self._clock = clock
-        self._claims = store.claims
         store.claims.watch(self._claim)
         store.nodes.watch(self._node)
         store.pods.watch(self._pod)
@@ -41,20 +40,12 @@ class LifecycleReporter:
             seconds = self._since(claim.metadata.deletion_timestamp)
             _log.info("node deleted", **_fields(claim), after_seconds=round(seconds, 1))
             self._metrics.claim_terminated(_pool(claim), seconds=seconds)
-            self._log_completed(claim)
         elif new.is_true(INITIALIZED) and old is not None and not old.is_true(INITIALIZED):
             seconds = self._since(new.metadata.creation_timestamp)
             _log.info("node initialized", **_fields(new), after_seconds=round(seconds, 1))
         elif new.is_true(DRAINED) and not (old is not None and old.is_true(DRAINED)):
             _log.info("node drained", **_fields(new))
             self._metrics.node_drained(_pool(new))
-
-    def _log_completed(self, deleted: NodeClaim) -> None:
-        """Log the end of a command when the last of its nodes is deleted."""
-        ticket = ticket_of(deleted)
-        others = commands_in_progress(self._claims)
-        if ticket is not None and not any(command.ticket.id == ticket.id for command in others):
-            _log.info("command completed", command=ticket.id, seconds=round(self._since(ticket.created), 1))
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         if new is None and old is not None:

@@ -270,6 +270,7 @@ class Operator:
             explain_every=settings.explain_every,
         )
         controller.observers += [reporter, *self._observers]
+        actuator.on_created = reporter.claim_created
         return controller
 
     def _upkeep(self, launcher: InstanceLauncher | None) -> Upkeep:

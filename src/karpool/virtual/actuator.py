@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from karpool.disruption.brakes.ledger import with_entry
 from karpool.execution import actions as a
 from karpool.kube.store import Store
+from karpool.model.labels import DISRUPTIONS
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_annotation, with_condition, with_label, with_metadata, with_status, with_taints
 from karpool.virtual.cloud import VirtualCloud
@@ -62,6 +64,8 @@ class VirtualActuator:
                 self._taint(action)
             case a.SetLabel() | a.Annotate() | a.AddFinalizer() | a.RemoveFinalizer():
                 self._metadata(action)
+            case a.NoteDisruption():
+                self._ledger(action)
             case a.SetClaimCondition() | a.ClearClaimCondition() | a.SetClaimNode() | a.SetPodEventTime():
                 self._claim_status(action)
             case a.TerminateInstance():
@@ -117,6 +121,14 @@ class VirtualActuator:
                 changed = obj if kept == finalizers else with_metadata(obj, finalizers=kept)
         if changed is not obj:
             self.api.change(store, changed)
+
+    def _ledger(self, action: a.NoteDisruption) -> None:
+        pool = self.store.pools.get(action.pool)
+        if pool is not None:
+            text = with_entry(
+                pool.metadata.annotations.get(DISRUPTIONS), action.command, action.entry, self.world.queue.moment
+            )
+            self._metadata(a.Annotate("NodePool", pool.name, DISRUPTIONS, text))
 
     def _claim_status(self, action: StatusAction) -> None:
         claim = self.store.claims.get(action.claim)

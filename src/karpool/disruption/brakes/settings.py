@@ -27,6 +27,18 @@ class BrakeSettings:
     """How long the nodes and the pool of a failed command are left alone; twice as long after each further failure."""
     longest_after_failure: timedelta = timedelta(hours=1)
     """The longest that failures in a row come to."""
+    most_nodes_per_hour: int | None = None
+    """How many nodes may be disrupted within an hour, in all; None: any number."""
+    most_evictions_per_hour: int | None = None
+    """How many pods may be evicted within an hour, in all; None: any number."""
+    harm_after: timedelta = timedelta(minutes=10)
+    """When a pod that was moved and does not run counts as harmed, and one whose eviction is refused."""
+    harmed_pods: int = 3
+    """So many harmed pods stop their pool; 0: the harm check is off."""
+    harmed_pods_everywhere: int = 10
+    """So many harmed pods in all stop everything, and so do two pools that are stopped."""
+    harm_cool_down: timedelta = timedelta(minutes=15)
+    """How long all pods have to be well before a pool goes on."""
 
     @property
     def opted_in_only(self) -> bool:

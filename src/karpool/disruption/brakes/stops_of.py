@@ -5,16 +5,18 @@ from datetime import datetime
 from typing import Final
 
 from karpool.disruption.brakes.failed_commands import backs_off
+from karpool.disruption.brakes.harm import harms
 from karpool.disruption.brakes.health import unhealthy
 from karpool.disruption.brakes.opt_in import not_opted_in
 from karpool.disruption.brakes.pause import pauses
+from karpool.disruption.brakes.rates import rate_stops
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stop import Stop, Stops
 from karpool.model.objects import Objects
 
 Brake = Callable[[Objects, BrakeSettings, datetime], Iterable[Stop]]
 """What a brake stops, as it sees the objects of a cluster at a moment."""
-BRAKES: Final[tuple[Brake, ...]] = (not_opted_in, pauses, unhealthy, backs_off)
+BRAKES: Final[tuple[Brake, ...]] = (not_opted_in, pauses, harms, unhealthy, rate_stops, backs_off)
 """In the order in which a node that several of them stop names one: what a person said comes first."""
 
 

@@ -1,0 +1,184 @@
+"""Harm: pods that a command moved and that do not run again, or whose eviction is refused for long.
+
+What is seen of pods is told apart from what is done about it: `harmed_by_moves` looks at pods, and the brake reads only
+the annotation of a NodePool that says what was found. It outlives a restart, and a person can remove it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from karpool.disruption.brakes.ledger import Blame, Disruption, owner_key
+from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stop import Stop
+from karpool.disruption.brakes.wellness import unwell, unwell_since
+from karpool.disruption.reasons import ReasonCode, clock
+from karpool.model.annotations import AnnotationError, annotation_path
+from karpool.model.labels import HARM
+from karpool.model.nodepool import NodePool
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.wire.duration import Duration
+from karpool.wire.objects import Timestamp, Wire
+from karpool.wire.problems import Flaw, one_line
+
+WATCHED: Final = timedelta(hours=1)
+"""How long after a move its pods are looked at."""
+_SEVERAL_POOLS: Final = 2
+_SHOWN: Final = 3
+
+
+class HarmedPod(NamedTuple):
+    """A pod that a command has harmed, and what is wrong with it."""
+
+    command: str
+    pod: str
+    why: str
+
+
+class Harm(Wire):
+    """What was found in a pool: how many pods, which for example, the command with most of them, and since when."""
+
+    command: str
+    at: Timestamp
+    pods: int
+    examples: tuple[str, ...] = ()
+    method: str = ""
+    nodes: str = ""
+    commands: tuple[str, ...] = ()
+    """All commands that are to blame."""
+    well_since: Timestamp | None = None
+    """Since when all pods are well."""
+
+    def written(self) -> str:
+        """The value of the annotation."""
+        return msgspec.json.encode(self).decode()
+
+
+def harm_of(pool: NodePool) -> Harm | None:
+    """What a pool says about harm; raises an AnnotationError if that cannot be read."""
+    text = pool.metadata.annotations.get(HARM)
+    return None if text is None else _read(text)
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> Harm:
+    try:
+        return msgspec.json.decode(text, type=Harm)
+    except ValueError as error:
+        raise AnnotationError([Flaw(annotation_path(HARM), "Annotation", str(error)[:200])]) from None
+
+
+# -- what is seen of pods ----------------------------------------------------------------------------------------------
+
+
+def watched(entry: Disruption, now: datetime) -> bool:
+    """Whether pods of a command are still looked at."""
+    if not entry.committed or entry.blame == Blame.FORGIVEN:
+        return False
+    return entry.blame == Blame.BLAMED or now - entry.since < WATCHED
+
+
+def harmed_by_moves(
+    entries: Iterable[Disruption], pods: Iterable[Pod], after: timedelta, now: datetime
+) -> list[HarmedPod]:
+    """Pods that took the place of moved ones and have not been well for long; as many as were well before the move.
+
+    The first pods that a controller makes after a move take the place of those that moved.
+    """
+    entries = [entry for entry in entries if entry.owners and watched(entry, now)]
+    wanted = {key for entry in entries for key in entry.owners}
+    if not wanted:
+        return []
+    made = defaultdict[str, list[tuple[datetime, Pod]]](list)
+    for pod in pods:
+        created, key = pod.metadata.creation_timestamp, owner_key(pod)
+        if key in wanted and created is not None and not pod.terminating and pod.status.phase != "Failed":
+            made[key].append((created, pod))
+    for successors in made.values():
+        successors.sort(key=lambda one: (one[0], one[1].key))
+    harmed: dict[str, HarmedPod] = {}
+    for entry in sorted(entries, key=lambda one: one.since):
+        for key, (well, ill) in entry.owners.items():
+            after_move = [pod for created, pod in made.get(key, ()) if created >= entry.since and pod.key not in harmed]
+            bad = [pod for pod in after_move[: well + ill] if _long_unwell(pod, after, now)]
+            for pod in bad[ill:]:
+                harmed[pod.key] = HarmedPod(entry.command, pod.key, _said(pod, now))
+    return list(harmed.values())
+
+
+def _long_unwell(pod: Pod, after: timedelta, now: datetime) -> bool:
+    since = unwell_since(pod)
+    return unwell(pod) is not None and since is not None and now - since >= after
+
+
+def _said(pod: Pod, now: datetime) -> str:
+    since = unwell_since(pod)
+    return f"{unwell(pod)} since {clock(since, now)}" if since is not None else f"{unwell(pod)}"
+
+
+def found(entries: Sequence[Disruption], harmed: Sequence[HarmedPod], known: Harm | None, now: datetime) -> Harm:
+    """What to write on a pool when pods of it are harmed."""
+    counts: dict[str, int] = {}
+    for pod in harmed:
+        counts[pod.command] = counts.get(pod.command, 0) + 1
+    worst = max(sorted(counts), key=counts.__getitem__)
+    entry = next((one for one in entries if one.command == worst), None)
+    return Harm(
+        command=worst,
+        at=now.replace(microsecond=0) if known is None else known.at,
+        pods=len(harmed),
+        examples=tuple(one_line(f"{pod.pod} {pod.why}") for pod in harmed[:_SHOWN]),
+        method="" if entry is None else entry.method,
+        nodes="" if entry is None else entry.names,
+        commands=tuple(sorted({*counts, *(() if known is None else known.commands)})),
+    )
+
+
+# -- the brake ---------------------------------------------------------------------------------------------------------
+
+
+def harms(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
+    """A stop for each pool that has done harm, and one of everything if several have, or if there is much of it."""
+    if not settings.harmed_pods:
+        return
+    known: dict[str, Harm] = {}
+    unreadable = []
+    for pool in objects.node_pools:
+        try:
+            harm = harm_of(pool)
+        except AnnotationError as problem:
+            message = f"{problem}; nothing is disrupted until the annotation is removed"
+            unreadable.append(Stop(ReasonCode.HARM_INVALID, message, f"NodePool {pool.name}", pool.name, halts=True))
+            continue
+        if harm is not None:
+            known[pool.name] = harm
+    pods = sum(harm.pods for harm in known.values())
+    if len(known) >= _SEVERAL_POOLS or pods >= settings.harmed_pods_everywhere:
+        told = "; ".join(f"NodePool {name}: {_sentence(harm, now)}" for name, harm in sorted(known.items())[:_SHOWN])
+        message = f"{pods} pods do not run since they were moved: {told}. {_release(settings)}"
+        yield Stop(ReasonCode.HARM_DONE, message, "Cluster", halts=True)
+    for name, harm in sorted(known.items()):
+        message = f"is stopped: {_sentence(harm, now)}. {_release(settings)}"
+        yield Stop(ReasonCode.HARM_DONE, message, f"NodePool {name}", name, _until(harm, settings), halts=True)
+    yield from unreadable
+
+
+def _until(harm: Harm, settings: BrakeSettings) -> datetime | None:
+    return None if harm.well_since is None else harm.well_since + settings.harm_cool_down
+
+
+def _sentence(harm: Harm, now: datetime) -> str:
+    more = "" if harm.pods <= len(harm.examples) else f" and {harm.pods - len(harm.examples)} more"
+    whose = f" ({harm.method} of {harm.nodes})" if harm.nodes else ""
+    well = "" if harm.well_since is None else f"; all run since {clock(harm.well_since, now)}"
+    return f"command {harm.command}{whose} has done harm: {', '.join(harm.examples)}{more}{well}"
+
+
+def _release(settings: BrakeSettings) -> str:
+    length = Duration(settings.harm_cool_down // timedelta(microseconds=1) * 1000)
+    return f"It goes on when all of them have run for {length}, or when the annotation {HARM} is removed"

@@ -1,0 +1,179 @@
+"""Rates: how many nodes are disrupted and pods evicted within an hour, in all and of a namespace."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from karpool.disruption.brakes.ledger import COUNTED, Disruption, ledger_of
+from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stop import Stop
+from karpool.disruption.reasons import ReasonCode, clock
+from karpool.model.annotations import AnnotationError, most_evictions
+from karpool.model.labels import DISRUPTIONS, MAX_EVICTIONS
+from karpool.model.objects import Objects
+from karpool.model.reasons import Reason
+
+_NODES: Final = "--max-nodes-per-hour"
+_EVICTIONS: Final = "--max-evictions-per-hour"
+
+
+class Left(NamedTuple):
+    """How much a limit still allows now, and what of it was used when; `said`: where the limit is written."""
+
+    limit: int
+    said: str
+    used: tuple[tuple[datetime, int], ...] = ()
+
+    @property
+    def remaining(self) -> int:
+        """How much more may happen now."""
+        return max(0, self.limit - sum(amount for _, amount in self.used))
+
+    def room_at(self, amount: int) -> datetime | None:
+        """When so much more may happen; None if it never may."""
+        if amount > self.limit:
+            return None
+        left = self.remaining
+        for moment, released in sorted(self.used):
+            left += released
+            if left >= amount:
+                return moment + COUNTED
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What rates still allow; None where there is no limit."""
+
+    now: datetime | None = None
+    nodes: Left | None = None
+    evictions: Left | None = None
+    namespaces: Mapping[str, Left] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """By namespace: what is wrong with its annotation."""
+
+    def __bool__(self) -> bool:
+        return any((self.nodes, self.evictions, self.namespaces, self.unreadable))
+
+    @property
+    def most_nodes(self) -> int | None:
+        """How many more nodes may go now; None: any number."""
+        return None if self.nodes is None else self.nodes.remaining
+
+    def refusal(self, nodes: int, pods: Mapping[str, int]) -> Reason | None:
+        """Why so many nodes with so many pods, by namespace, cannot go now."""
+        for name in sorted(pods.keys() & self.unreadable.keys()):
+            message = f"{self.unreadable[name]}; none of its pods is evicted until that is mended"
+            return Reason(ReasonCode.RATE_INVALID, message, f"Namespace {name}")
+        evicted = sum(pods.values())
+        if self.nodes is not None and nodes > self.nodes.remaining:
+            return Reason(ReasonCode.RATE_REACHED, self._too_many(self.nodes, nodes, "nodes disrupted"), "Cluster")
+        if self.evictions is not None and evicted > self.evictions.remaining:
+            return Reason(ReasonCode.RATE_REACHED, self._too_many(self.evictions, evicted, "pods evicted"), "Cluster")
+        for name in sorted(pods.keys() & self.namespaces.keys()):
+            left = self.namespaces[name]
+            if pods[name] > left.remaining:
+                message = self._too_many(left, pods[name], "pods evicted")
+                return Reason(ReasonCode.RATE_REACHED, message, f"Namespace {name}")
+        return None
+
+    def after(self, nodes: int, pods: Mapping[str, int]) -> "Rates":
+        """What is left when these have gone."""
+        now = self.now
+        if now is None:
+            return self
+        more = {name: _more(left, now, pods.get(name, 0)) for name, left in self.namespaces.items()}
+        return Rates(
+            now,
+            None if self.nodes is None else _more(self.nodes, now, nodes),
+            None if self.evictions is None else _more(self.evictions, now, sum(pods.values())),
+            more,
+            self.unreadable,
+        )
+
+    def _too_many(self, left: Left, wanted: int, what: str) -> str:
+        used = left.limit - left.remaining
+        return (
+            f"{wanted} more {what} would pass {left.said} {left.limit} ({used} in the last hour): "
+            f"{_when(left.room_at(wanted), self.now)}"
+        )
+
+
+NO_RATES: Final = Rates()
+
+
+def _more(left: Left, now: datetime, amount: int) -> Left:
+    return left if not amount else left._replace(used=(*left.used, (now, amount)))
+
+
+def _when(moment: datetime | None, now: datetime | None) -> str:
+    if moment is None or now is None:
+        return "that never fits; the limit has to be raised"
+    return f"there is room at {clock(moment, now)}"
+
+
+def rates_left(objects: Objects, settings: BrakeSettings, now: datetime) -> Rates:
+    """What rates still allow, counted from the ledgers of all pools; one that cannot be read is a stop of its own."""
+    limits: dict[str, int] = {}
+    unreadable: dict[str, str] = {}
+    for namespace in objects.namespaces:
+        try:
+            limit = most_evictions(namespace)
+        except AnnotationError as problem:
+            unreadable[namespace.name] = str(problem)
+            continue
+        if limit is not None:
+            limits[namespace.name] = limit
+    if not limits and not unreadable and settings.most_nodes_per_hour is settings.most_evictions_per_hour is None:
+        return NO_RATES
+    entries = list(_counted(objects, now))
+    return Rates(
+        now,
+        _left(settings.most_nodes_per_hour, _NODES, ((entry.at, entry.nodes) for entry in entries)),
+        _left(settings.most_evictions_per_hour, _EVICTIONS, ((entry.at, entry.evictions) for entry in entries)),
+        {
+            name: Left(limit, MAX_EVICTIONS, _summed((entry.at, entry.pods.get(name, 0)) for entry in entries))
+            for name, limit in limits.items()
+        },
+        unreadable,
+    )
+
+
+def _left(limit: int | None, said: str, used: Iterable[tuple[datetime, int]]) -> Left | None:
+    return None if limit is None else Left(limit, said, _summed(used))
+
+
+def _summed(used: Iterable[tuple[datetime, int]]) -> tuple[tuple[datetime, int], ...]:
+    amounts: Counter[datetime] = Counter()
+    for moment, amount in used:
+        amounts[moment] += amount
+    return tuple(sorted((moment, amount) for moment, amount in amounts.items() if amount))
+
+
+def _counted(objects: Objects, now: datetime) -> Iterator[Disruption]:
+    for pool in objects.node_pools:
+        try:
+            entries = ledger_of(pool)
+        except AnnotationError:
+            continue
+        yield from (entry for entry in entries if now - entry.at < COUNTED)
+
+
+def rate_stops(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
+    """A stop of everything when a rate is used up, and for a ledger that cannot be read."""
+    rates = rates_left(objects, settings, now)
+    for pool in objects.node_pools:
+        try:
+            ledger_of(pool)
+        except AnnotationError as problem:
+            message = f"{problem}; what was disrupted is not known until the annotation {DISRUPTIONS} is removed"
+            # Rates count what all pools have written down; without one, only this pool is in doubt.
+            yield Stop(ReasonCode.RATE_INVALID, message, f"NodePool {pool.name}", None if rates else pool.name)
+    for left, what in ((rates.nodes, "nodes were disrupted"), (rates.evictions, "pods were evicted")):
+        if left is not None and not left.remaining:
+            until = left.room_at(1)
+            used = sum(amount for _, amount in left.used)
+            message = f"{used} {what} in the last hour, and {left.said} is {left.limit}: {_when(until, now)}"
+            yield Stop(ReasonCode.RATE_REACHED, message, "Cluster", until=until)

@@ -1,0 +1,35 @@
+"""Whether a pod does its work: it is bound, its containers run, and it is ready."""
+
+from datetime import datetime
+from typing import Final
+
+from karpool.model.pod import ContainerStatus, Pod
+from karpool.wire.objects import condition
+
+_CRASHING: Final = "CrashLoopBackOff"
+
+
+def unwell(pod: Pod) -> str | None:
+    """What a person would say is wrong with a pod that should run; None if nothing is known to be wrong."""
+    if pod.status.phase == "Succeeded":
+        return None
+    if any(status.waits_for == _CRASHING for status in _statuses(pod)):
+        return "is crash-looping"
+    if pod.status.phase in ("Pending", ""):
+        return "is Pending" if pod.bound else "is Pending without a node"
+    ready = condition(pod.status.conditions, "Ready")
+    return "is not ready" if ready is not None and ready.status != "True" else None
+
+
+def unwell_since(pod: Pod) -> datetime | None:
+    """Since when a pod that is not well is so; for one that crashes again and again: since it was created."""
+    created = pod.metadata.creation_timestamp
+    ready = condition(pod.status.conditions, "Ready")
+    crashes = any(status.waits_for == _CRASHING for status in _statuses(pod))
+    if crashes or pod.status.phase in ("Pending", "") or ready is None or ready.last_transition_time is None:
+        return created
+    return ready.last_transition_time
+
+
+def _statuses(pod: Pod) -> tuple[ContainerStatus, ...]:
+    return (*pod.status.container_statuses, *pod.status.init_container_statuses)

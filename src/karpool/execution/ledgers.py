@@ -1,0 +1,60 @@
+"""What commands write into the ledgers of pools: before they begin, when their nodes go, and until these are gone."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from karpool.disruption.brakes.failures import pool_of
+from karpool.disruption.brakes.ledger import RENEWED, Disruption, disruption, entry_of
+from karpool.execution.actions import NoteDisruption
+from karpool.execution.reconcile_context import ReconcileContext
+from karpool.execution.tickets import CommandInProgress, Ticket
+from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.pod import Pod
+
+
+def announced(
+    ticket: Ticket,
+    claims: Mapping[str, NodeClaim],
+    pools: Iterable[NodePool],
+    pods_on: Callable[[str], Sequence[Pod]],
+    now: datetime,
+) -> Iterator[NoteDisruption]:
+    """Entries for nodes that are about to go, by pool; `claims`: by name of a node."""
+    for pool in pools:
+        nodes = [name for name, claim in claims.items() if pool_of(claim) == pool.name]
+        if nodes:
+            pods = [pod for name in nodes for pod in pods_on(name)]
+            entry = disruption(ticket.id, ticket.method, nodes, pods, now)
+            yield NoteDisruption(pool.name, ticket.id, entry)
+
+
+def note_deletion(context: ReconcileContext, command: CommandInProgress) -> bool:
+    """Write what goes now; whether the ledgers have known of the command before, so that nothing goes unnoted."""
+    claims = {node.name: claim for claim in command.waiting for node in context.nodes_of.get(claim.name, ())}
+    pools = {pool_of(claim) for claim in command.waiting}
+    listed = [pool for pool in context.objects.node_pools if pool.name in pools]
+    for note in announced(command.ticket, claims, listed, context.pods_on, context.now):
+        context.do(replace(note, entry=None if note.entry is None else replace(note.entry, committed=True)))
+    return all(entry_of(pool, command.ticket.id) is not None for pool in listed)
+
+
+def renew(context: ReconcileContext, command: CommandInProgress) -> None:
+    """Let entries count as long as nodes of their command drain."""
+    for pool, entry in _entries(context, command):
+        if context.now - entry.at >= RENEWED:
+            context.do(NoteDisruption(pool.name, entry.command, replace(entry, at=context.now.replace(microsecond=0))))
+        context.requeue_at(max(entry.at, context.now) + RENEWED)
+
+
+def forget(context: ReconcileContext, command: CommandInProgress) -> None:
+    """Take a command that is rolled back out of the ledgers: it has disrupted nothing."""
+    context.do(*(NoteDisruption(pool.name, entry.command, None) for pool, entry in _entries(context, command)))
+
+
+def _entries(context: ReconcileContext, command: CommandInProgress) -> Iterator[tuple[NodePool, Disruption]]:
+    for pool in context.objects.node_pools:
+        entry = entry_of(pool, command.ticket.id)
+        if entry is not None:
+            yield pool, entry

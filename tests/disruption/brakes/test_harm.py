@@ -1,0 +1,188 @@
+"""Pods that were moved and do not run are held against the command that moved them; others are not."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+from tests.disruption.scenarios import NOW, Scenario, ago, node, pool_of
+from tests.factories import pod
+
+from karpool.disruption.brakes.harm import Harm, found, harmed_by_moves
+from karpool.disruption.brakes.ledger import Blame, Disruption, disruption
+from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stops_of import stops_of
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.explain import explain_node
+from karpool.disruption.plan import context_of
+from karpool.model.labels import HARM
+from karpool.model.nodepool import NodePool
+from karpool.model.objects import Objects
+from karpool.model.pod import ContainerState, ContainerStatus, Pod, Waiting
+
+AFTER = timedelta(minutes=10)
+MOVED = ago(minutes=20)
+HARMED = Harm(
+    command="c1",
+    at=NOW,
+    pods=3,
+    examples=("default/web-4 is Pending without a node since 11:41 UTC",),
+    method="SingleNodeConsolidation",
+    nodes="a",
+    commands=("c1",),
+)
+
+
+def moved(*pods: Pod, at: datetime = MOVED, command: str = "c1") -> Disruption:
+    """A command that moved pods."""
+    return replace(disruption(command, "SingleNodeConsolidation", ["a"], pods, at), committed=True)
+
+
+def web(number: int, **rest: object) -> Pod:
+    """A pod of the ReplicaSet `web`; by default one that ran on node `a` before."""
+    return pod(f"web-{number}", **{"node": "a", **rest})  # type: ignore[arg-type]
+
+
+def new(number: int, minutes: float = 19, **rest: object) -> Pod:
+    """A pod of the ReplicaSet `web` that was made so many minutes ago, and waits."""
+    return web(number, **{"node": None, "created": ago(minutes=minutes), **rest})
+
+
+def crashing(made: Pod) -> Pod:
+    status = ContainerStatus(name="main", state=ContainerState(waiting=Waiting(reason="CrashLoopBackOff")))
+    return replace(made, status=replace(made.status, container_statuses=(status,)))
+
+
+def told(entries: list[Disruption], *pods: Pod, now: datetime = NOW) -> list[tuple[str, str]]:
+    return [(one.pod, one.why) for one in harmed_by_moves(entries, pods, AFTER, now)]
+
+
+@pytest.mark.parametrize(
+    ("successor", "why"),
+    [
+        (new(2), "is Pending without a node since 11:41 UTC"),
+        (new(2, node="b", phase="Pending"), "is Pending since 11:41 UTC"),
+        (new(2, node="b", ready=False), "is not ready since 11:41 UTC"),
+        (crashing(new(2, node="b")), "is crash-looping since 11:41 UTC"),
+    ],
+    ids=["no node", "not started", "unready", "crashing"],
+)
+def test_a_pod_that_took_the_place_of_a_moved_one_and_does_not_run_is_harmed(successor: Pod, why: str) -> None:
+    assert told([moved(web(1))], successor) == [("default/web-2", why)]
+
+
+@pytest.mark.parametrize(
+    "successor",
+    [
+        new(2, node="b"),
+        new(2, minutes=9),
+        new(2, minutes=21),
+        new(2, deleted=NOW),
+        new(2, phase="Failed"),
+        new(2, node="b", phase="Succeeded", ready=False),
+        pod("other-1", created=ago(minutes=19)),
+        pod("web-3", created=ago(minutes=19), namespace="elsewhere"),
+        pod("web-3", created=ago(minutes=19), owner="Job"),
+        pod("web-3", created=ago(minutes=19), owner=None),
+    ],
+    ids=[
+        "runs",
+        "not for long",
+        "older than the move",
+        "being deleted",
+        "failed, another one follows",
+        "done",
+        "of another controller",
+        "of another namespace",
+        "of another kind",
+        "of nobody",
+    ],
+)
+def test_other_pods_are_not_harmed(successor: Pod) -> None:
+    assert told([moved(web(1))], successor) == []
+
+
+def test_pods_that_were_not_well_before_the_move_are_not_held_against_it() -> None:
+    assert told([moved(web(1, ready=False))], new(2)) == []
+    assert told([moved(crashing(web(1)))], new(2)) == []
+    assert len(told([moved(web(1, ready=False), web(2))], new(3), new(4))) == 1
+
+
+def test_pods_of_a_controller_that_grew_meanwhile_are_not_held_against_the_move() -> None:
+    """The first pods after the move take the place of those that moved; these run."""
+    assert told([moved(web(1))], new(2, 19, node="b"), new(3, 18), new(4, 17)) == []
+    assert [name for name, _ in told([moved(web(1))], new(2, 19), new(3, 18))] == ["default/web-2"]
+
+
+def test_a_pod_is_held_against_one_command_only() -> None:
+    entries = [moved(web(1)), moved(web(2), at=ago(minutes=19, seconds=30), command="c2")]
+    assert len(told(entries, new(3))) == 1
+    assert len(told(entries, new(3), new(4))) == 2
+
+
+def test_what_ran_and_stopped_to_be_ready_long_after_counts_from_then() -> None:
+    late = new(2, node="b", ready=False)
+    (ready,) = late.status.conditions
+    since = replace(ready, last_transition_time=ago(minutes=3))
+    assert told([moved(web(1))], replace(late, status=replace(late.status, conditions=(since,)))) == []
+
+
+def test_moves_are_looked_after_for_an_hour_and_longer_only_if_they_did_harm() -> None:
+    old = moved(web(1), at=ago(minutes=61))
+    waits = new(2, 60)
+    assert told([old], waits) == []
+    assert told([replace(old, blame=Blame.BLAMED)], waits) != []
+    assert told([replace(moved(web(1)), blame=Blame.FORGIVEN)], new(2)) == []
+    assert told([replace(moved(web(1)), committed=False)], new(2)) == []
+
+
+def stopped(*harms: Harm, settings: BrakeSettings | None = None) -> list[tuple[str, str | None, str]]:
+    pools = tuple(pool_of(f"p{number}", annotations={HARM: harm.written()}) for number, harm in enumerate(harms))
+    return [
+        (str(s.code), s.pool, s.message) for s in stops_of(Objects(node_pools=pools), settings or BrakeSettings(), NOW)
+    ]
+
+
+def test_a_pool_that_did_harm_is_stopped_and_says_which_command_did_it_and_what_lets_go() -> None:
+    ((code, pool, message),) = stopped(HARMED)
+    assert (code, pool) == ("HarmDone", "p0")
+    assert message == (
+        "is stopped: command c1 (SingleNodeConsolidation of a) has done harm: default/web-4 is Pending without a node "
+        "since 11:41 UTC and 2 more. It goes on when all of them have run for 15m, or when the annotation "
+        "karpool.sh/harm is removed"
+    )
+    assert stopped(HARMED, settings=BrakeSettings(harmed_pods=0)) == []
+
+
+def test_several_pools_or_many_pods_stop_everything() -> None:
+    assert [pool for _, pool, _ in stopped(HARMED, HARMED)] == [None, "p0", "p1"]
+    many = replace(HARMED, pods=10)
+    assert [pool for _, pool, _ in stopped(many)] == [None, "p0"]
+    assert [pool for _, pool, _ in stopped(many, settings=BrakeSettings(harmed_pods_everywhere=11))] == ["p0"]
+
+
+def test_what_was_found_is_written_with_the_worst_command() -> None:
+    entries = [moved(web(1)), moved(web(2), web(3), at=ago(minutes=19, seconds=30), command="c2")]
+    harmed = harmed_by_moves(entries, (new(4, 19.9), new(5), new(6)), AFTER, NOW)
+    harm = found(entries, harmed, None, NOW)
+    assert (harm.command, harm.pods, harm.commands, harm.nodes) == ("c2", 3, ("c1", "c2"), "a")
+    assert found(entries, harmed[:1], harm, NOW + AFTER).at == NOW
+
+
+def test_what_cannot_be_read_keeps_its_pool() -> None:
+    broken = pool_of("default", annotations={HARM: "[]"})
+    (stop,) = stops_of(Objects(node_pools=(broken,)), BrakeSettings(), NOW)
+    assert (stop.code, stop.pool, stop.halts) == ("HarmInvalid", "default", True)
+    assert stop.message.endswith("nothing is disrupted until the annotation is removed")
+
+
+def test_explain_shows_the_harm() -> None:
+    pool: NodePool = pool_of("default", annotations={HARM: HARMED.written()})
+    scenario = Scenario("explained", nodes=[node("a")], pools=(pool,))
+    context = context_of(
+        scenario.objects, scenario.catalog, now=NOW, settings=scenario.settings, options=scenario.options
+    )
+    told_of = explain_node(DecisionPass(context), context.candidate(context.snapshot.nodes.rows["a"]))
+    (failed,) = [rule for rule in told_of.outcomes if not rule.passed]
+    assert failed.reason is not None
+    assert failed.reason.code == "HarmDone"
+    assert "command c1" in failed.reason.message

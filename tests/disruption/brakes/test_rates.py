@@ -1,0 +1,186 @@
+"""Nodes and evictions within an hour, in all and of a namespace: what would pass a rate waits, and says how long."""
+
+from dataclasses import replace as replaced
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from tests.disruption.scenarios import NOW, REFERENCE, Scenario, ago, node, pool_of
+from tests.factories import namespace, pod
+
+from karpool.disruption.brakes.ledger import COUNTED, Disruption, disruption, ledger_of, read_ledger, with_entry
+from karpool.disruption.brakes.rates import rates_left
+from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stops_of import stops_of
+from karpool.disruption.settings import GLOBAL
+from karpool.model.labels import DISRUPTIONS, MAX_EVICTIONS
+from karpool.model.nodepool import NodePool
+from karpool.model.objects import Objects
+from karpool.model.workloads import Namespace
+
+
+def entry(command: str = "c1", at: datetime = NOW, nodes: int = 1, **pods: int) -> Disruption:
+    return Disruption(command=command, since=at, at=at, committed=True, nodes=nodes, pods=pods)
+
+
+def pool_with(*entries: Disruption, name: str = "default") -> NodePool:
+    return pool_of(name, annotations={DISRUPTIONS: msgspec.json.encode(entries).decode()})
+
+
+def limited(name: str, text: str) -> Namespace:
+    made = namespace(name)
+    return replace(made, metadata=replace(made.metadata, annotations={MAX_EVICTIONS: text}))
+
+
+def scenario(*nodes: object, pools: tuple[NodePool, ...], spaces: tuple[Namespace, ...] = (), **rates: int) -> Scenario:
+    settings = replaced(REFERENCE, brakes=BrakeSettings(**rates))
+    return Scenario(
+        "rates",
+        nodes=nodes,  # type: ignore[arg-type]
+        pools=pools,
+        settings=settings,
+        other_objects={"namespaces": spaces},
+    )
+
+
+def reasons(made: Scenario) -> dict[str, list[str]]:
+    return {fate.candidate.name: [str(why.code) for why in fate.reasons] for fate in made.plan().fates}
+
+
+def test_without_limits_nothing_is_counted() -> None:
+    assert not rates_left(Objects(node_pools=(pool_with(entry(nodes=1000)),)), BrakeSettings(), NOW)
+
+
+def test_what_all_pools_did_within_the_hour_counts_and_when_there_is_room_again_is_told() -> None:
+    pools = (
+        pool_with(entry("c1", ago(minutes=50), 2), entry("c0", NOW - COUNTED, 9)),
+        pool_with(entry("c2", ago(minutes=10), 1), name="other"),
+    )
+    (stop,) = stops_of(Objects(node_pools=pools), BrakeSettings(most_nodes_per_hour=3), NOW)
+    assert (stop.code, stop.pool, stop.until) == ("RateReached", None, ago(minutes=50) + COUNTED)
+    assert stop.message == (
+        "3 nodes were disrupted in the last hour, and --max-nodes-per-hour is 3: there is room at 12:11 UTC"
+    )
+    assert not stops_of(Objects(node_pools=pools), BrakeSettings(most_nodes_per_hour=4), NOW)
+
+
+def test_a_limit_of_zero_stops_everything_and_says_that_time_does_not_help() -> None:
+    (stop,) = stops_of(Objects(node_pools=(pool_of(),)), BrakeSettings(most_evictions_per_hour=0), NOW)
+    assert (stop.until, stop.message.partition(": ")[2]) == (None, "that never fits; the limit has to be raised")
+
+
+def test_empty_nodes_go_as_far_as_the_rate_allows_whatever_their_pools() -> None:
+    pools = (pool_with(entry(nodes=1)), pool_of("other"))
+    nodes = [*(node(f"a{n}") for n in range(3)), *(node(f"b{n}", pool="other") for n in range(3))]
+    plan = scenario(*nodes, pools=pools, most_nodes_per_hour=5).plan()
+    assert len(plan.steps[0].command.nodes) == 4
+
+
+def test_the_largest_set_that_keeps_to_the_rate_goes() -> None:
+    nodes = [node(f"n{n}", pods=[{"cpu": 1}]) for n in range(4)]
+    assert len(scenario(*nodes, pools=(pool_of(),)).plan().steps[0].command.nodes) > 2
+    plan = scenario(*nodes, pools=(pool_of(),), most_evictions_per_hour=2).plan()
+    assert len(plan.steps[0].command.evicted) <= 2
+    limited_nodes = scenario(*nodes, pools=(pool_of(),), most_nodes_per_hour=2).plan()
+    assert len(limited_nodes.steps[0].command.nodes) == 2
+
+
+def test_a_global_search_keeps_to_the_rate_too() -> None:
+    nodes = [node(f"n{n}", pods=[{"cpu": 1}]) for n in range(6)]
+    made = scenario(*nodes, pools=(pool_of(),), most_nodes_per_hour=2)
+    made = replaced(made, settings=replaced(made.settings, search=GLOBAL))
+    assert len(made.plan().steps[0].command.nodes) <= 2
+
+
+def test_a_node_with_more_pods_than_are_left_stays_and_says_so() -> None:
+    nodes = (node("a", pods=[{"cpu": "200m"}] * 3), node("b", "large", pods=[{"cpu": 3}] * 2))
+    pools = (pool_with(entry(at=ago(minutes=30), default=8)),)
+    assert scenario(*nodes, pools=pools).plan().steps
+    made = scenario(*nodes, pools=pools, most_evictions_per_hour=9)
+    assert reasons(made) == {"a": ["RateReached"], "b": ["RateReached"]}
+    fate = next(fate for fate in made.plan().fates if fate.candidate.name == "a")
+    assert fate.reasons[0].message == (
+        "3 more pods evicted would pass --max-evictions-per-hour 9 (8 in the last hour): there is room at 12:31 UTC"
+    )
+
+
+def test_pods_of_a_namespace_have_a_limit_of_their_own() -> None:
+    nodes = (
+        node("a", pods=[{"name": "web-1", "namespace": "shop"}, {"name": "web-2", "namespace": "shop"}]),
+        node("b", pods=[{"name": "job-1", "namespace": "batch"}]),
+        node("c", "large", pods=[{"cpu": 6}]),
+    )
+    pools = (pool_with(entry(at=ago(minutes=5), shop=3)),)
+    made = scenario(*nodes, pools=pools, spaces=(limited("shop", "4"), namespace("batch")))
+    plan = made.plan()
+    assert plan.steps[0].command.nodes == ("b",)
+    fate = next(fate for fate in plan.fates if fate.candidate.name == "a")
+    assert (fate.reasons[0].code, fate.reasons[0].object) == ("RateReached", "Namespace shop")
+    assert "would pass karpool.sh/max-evictions-per-hour 4 (3 in the last hour)" in fate.reasons[0].message
+
+
+@pytest.mark.parametrize("text", ["ten", "-1", "1.5", "", "1e3", "٣", "9" * 10])
+def test_a_limit_that_cannot_be_read_keeps_the_pods_of_its_namespace(text: str) -> None:
+    nodes = (node("a", pods=[{"namespace": "shop"}]), node("b", pods=[{"namespace": "batch"}]))
+    made = scenario(*nodes, node("c", "large", pods=[{"cpu": 6}]), pools=(pool_of(),), spaces=(limited("shop", text),))
+    plan = made.plan()
+    assert plan.steps[0].command.nodes == ("b",)
+    fate = next(fate for fate in plan.fates if fate.candidate.name == "a")
+    assert (fate.reasons[0].code, fate.reasons[0].object) == ("RateInvalid", "Namespace shop")
+    assert "is not allowed; write a whole number such as 10, or 0 for none" in fate.reasons[0].message
+
+
+@pytest.mark.parametrize(("rates", "pool"), [({}, "default"), ({"most_nodes_per_hour": 9}, None)])
+def test_a_ledger_that_cannot_be_read_stops_its_pool_or_everything_if_rates_count_on_it(
+    rates: dict[str, int], pool: str | None
+) -> None:
+    broken = pool_of("default", annotations={DISRUPTIONS: "[{]"})
+    (stop,) = stops_of(Objects(node_pools=(broken, pool_of("other"))), BrakeSettings(**rates), NOW)
+    assert (stop.code, stop.object, stop.pool) == ("RateInvalid", "NodePool default", pool)
+    assert stop.message.endswith("until the annotation karpool.sh/disruptions is removed")
+    assert "\n" not in stop.message
+
+
+def test_a_ledger_forgets_what_is_old_and_one_entry_takes_the_place_of_another() -> None:
+    text = with_entry(None, "c1", entry("c1", ago(hours=2)), ago(hours=2))
+    text = with_entry(text, "c2", entry("c2", ago(minutes=30)), ago(minutes=30))
+    text = with_entry(text, "c2", entry("c2", NOW, 5), NOW)
+    assert [(one.command, one.nodes) for one in read_ledger(text)] == [("c2", 5)]
+    assert with_entry(text, "c2", None, NOW) is None
+    assert with_entry("[{]", "c2", None, NOW) == "[{]"
+
+
+def test_a_ledger_stays_short_enough_for_an_annotation_and_loses_no_count() -> None:
+    text: str | None = None
+    for number in range(60):
+        moment = NOW + timedelta(seconds=number)
+        owners = {f"{number:04}{at:08}": (1, 0) for at in range(100)}
+        pods = {f"namespace-of-team-{at:03}": 1 for at in range(100)}
+        made = Disruption(
+            command=f"c{number}", since=moment, at=moment, committed=True, nodes=10, pods=pods, owners=owners
+        )
+        text = with_entry(text, made.command, made, moment)
+    assert text is not None
+    assert len(text) < 128 * 1024
+    entries = read_ledger(text)
+    assert sum(one.nodes for one in entries) == 600
+    assert sum(one.evictions for one in entries) == 6000
+    assert entries[-1].owners
+
+
+def test_an_entry_counts_the_pods_that_leave_with_the_nodes() -> None:
+    pods = [
+        pod("web-1", node="a"),
+        pod("web-2", node="a", ready=False),
+        pod("job-1", node="a", namespace="batch", owner="Job"),
+        pod("done-1", node="a", phase="Succeeded"),
+        pod("alone", node="a", owner=None),
+        pod("agent-1", node="a", owner="DaemonSet", tolerations=["karpenter.sh/disrupted:NoSchedule"]),
+        pod("static-1", node="a", owner="Node"),
+    ]
+    made = disruption("c1", "Drift", ["a", "b", "c", "d", "e"], pods, NOW)
+    assert made.pods == {"default": 3, "batch": 1}
+    assert sorted(made.owners.values()) == [(1, 0), (1, 1)]
+    assert (made.nodes, made.names) == (5, "a, b, c and 2 more")
+    assert ledger_of(pool_with(made)) == (made,)
