@@ -228,6 +228,8 @@ class Compactor:
             return "waiting for the API server", {"kinds": unsynced}
         if stale := self.caches.stale():
             return "waiting for news from the API server", {"kinds": stale}
+        if distrusted := self.caches.distrusted():
+            return "waiting for watches that can be trusted", {"kinds": list(distrusted), "why": str(distrusted)}
         if doubt := self._time.doubt:
             return "waiting for a time that is certain", {"why": doubt}
         return (_STARTED if self.config.current is not None else "waiting for a configuration"), {}

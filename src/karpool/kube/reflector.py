@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from karpool.kube.backoff import Backoff
 from karpool.kube.client import Client
-from karpool.kube.errors import ApiError, GoneError, InvalidError, UnreadableError
+from karpool.kube.errors import ApiError, GoneError, InvalidError, UnreachableError, UnreadableError
 from karpool.kube.list_watch import WatchEvent
 from karpool.kube.resources import Resource
 from karpool.wire.objects import Object
@@ -68,6 +68,17 @@ class Reflector(Generic[T]):
     _version: str = field(default="", init=False)
     _can_stream: bool = field(default=True, init=False)
     _failures: int = field(default=0, init=False)
+    _limit: asyncio.Timeout | None = field(default=None, init=False)
+
+    @property
+    def version(self) -> str:
+        """From where the watch goes on."""
+        return self._version
+
+    def cut(self) -> None:
+        """End the watch, which brings nothing any more, and start another one from the same version."""
+        if self._limit is not None:
+            self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -116,6 +127,7 @@ class Reflector(Generic[T]):
         )
         try:
             async with asyncio.timeout(self.bookmark_seconds if initial else None) as limit, aclosing(events):
+                self._limit = None if initial else limit
                 async for event in events:
                     self._note_activity()
                     if gathered is None:
@@ -124,11 +136,16 @@ class Reflector(Generic[T]):
                         self._replace(tuple(gathered.values()), event.resource_version)
                         gathered = None
                         limit.reschedule(None)
+                        self._limit = limit
                     else:
                         _gather(gathered, event)
                         limit.reschedule(self.last_activity + self.bookmark_seconds)
         except TimeoutError as error:
+            if gathered is None:
+                raise UnreachableError("the watch was silent", about=f"watch {self.resource.plural}") from error
             raise _NoBookmarkError from error
+        finally:
+            self._limit = None
         if gathered is not None:
             raise _NoBookmarkError
 

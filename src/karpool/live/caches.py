@@ -13,12 +13,14 @@ from karpool.kube.errors import ForbiddenError, NotFoundError, UnreachableError
 from karpool.kube.reflector import Reflector
 from karpool.kube.resources import Resource, Unreadable
 from karpool.kube.store import Store
+from karpool.kube.watch_probe import ProbeTimes, WatchProbe
 from karpool.live import resources as r
 
 _log = structlog.get_logger()
 _LOG_PROGRESS_SECONDS: Final = 10.0
 _STALE_SECONDS: Final = 330.0
 """A watch ends and starts again within five minutes; one that is silent for longer hangs."""
+PROBES: Final = ProbeTimes()
 _DISCONNECTED_SECONDS: Final = 5.0
 """A watch that was cut usually starts again at once; in an outage the cache is stale until it does."""
 _REPEAT_SECONDS: Final = 60.0
@@ -36,6 +38,8 @@ class ClusterCaches:
         self._client = client
         self._on_restart = on_restart
         self._reflectors: list[Reflector[Any]] = []
+        self._probes: list[WatchProbe] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._next_log: dict[tuple[str, str], float] = {}
         self.nodes = self.watch(r.NODES, store.nodes)
         self.pods = self.watch(r.PODS, store.pods)
@@ -53,15 +57,20 @@ class ClusterCaches:
         """Keep a store up to date with a kind of object, or with one object of it."""
         feed: CacheFeed[Any] = CacheFeed(store, self.changes)
         selector = f"metadata.name={name}" if name else ""
-        self._reflectors.append(
-            Reflector(self._client, resource, feed, namespace=namespace, field_selector=selector, on_error=self._failed)
+        reflector: Reflector[Any] = Reflector(
+            self._client, resource, feed, namespace=namespace, field_selector=selector, on_error=self._failed
         )
+        self._reflectors.append(reflector)
+        self._probes.append(WatchProbe(reflector, PROBES))
         return feed
 
     async def run(self) -> None:
+        self._loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
+            for probe in self._probes:
+                tasks.create_task(probe.run())
 
     async def wait_for_sync(self) -> None:
         while self.unsynced():
@@ -80,6 +89,14 @@ class ClusterCaches:
         """The kinds whose cache is too old to decide on."""
         now = asyncio.get_running_loop().time()
         return [reflector.resource.plural for reflector in self._reflectors if _is_stale(reflector, now)]
+
+    def distrusted(self) -> dict[str, str]:
+        """Why the watch of a kind cannot be trusted, by its plural; any thread may ask."""
+        if self._loop is None:
+            return {}
+        now = self._loop.time()
+        doubts = ((probe.reflector.resource.plural, probe.doubt(now)) for probe in self._probes)
+        return {plural: why for plural, why in doubts if why}
 
     def _failed(self, resource: Resource[Any], error: Exception) -> None:
         self._on_restart(resource.plural)

@@ -259,6 +259,7 @@ class Operator:
             intervals=settings.intervals,
             duties=provider.duties,
             beside=beside,
+            distrusted=self.caches.distrusted,
         )
         reporter = DecisionReporter(
             store,
