@@ -1,7 +1,7 @@
 # make setup   the virtual environment in .venv, with the kernels compiled
 # make demo    what Karpool does, on a cluster in memory; writes karpool-demo.html
 # make test    every check there is; its last lines say what it skipped
-# make test-nightly   property tests with new examples, thirty times as many; about half an hour
+# make test-nightly   property tests with new examples, thirty times as many, and a month of Jobs; over half an hour
 # make robustness     10,000 random fault schedules on virtual clusters, every history checked; about half an hour
 # make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has
 # make bench   the benchmarks, at small sizes
@@ -64,7 +64,7 @@ test-nightly: SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 test-nightly: setup
 	@$(COMPILE_KERNELS)
 	@echo "Seed: $(SEED). To repeat this run: make test-nightly SEED=$(SEED)"
-	$(BIN)/pytest -n 2 -q -m hypothesis --hypothesis-profile nightly --hypothesis-seed $(SEED) --timeout 7200
+	$(BIN)/pytest -n 2 -q -m "hypothesis or soak" --hypothesis-profile nightly --hypothesis-seed $(SEED) --timeout 7200
 
 # SEED is that of the first schedule, COUNT how many there are: make robustness SEED=1234 COUNT=1
 robustness: SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.factories import (
+    affinity_to,
     csi_node,
     daemon_set,
     namespace,
@@ -24,6 +25,7 @@ from tests.factories import (
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.constraints import Preferences
+from karpool.cluster.groups import Group
 from karpool.cluster.resources import ATTACH, CPU, UNLIMITED
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.store import ClusterStore
@@ -48,24 +50,52 @@ def filled() -> ClusterStore:
     return store
 
 
-CHANGES: dict[str, Callable[[ClusterStore], object]] = {
-    "a storage class": lambda store: store.storage_classes.put(storage_class("fast")),
-    "labels of a namespace": lambda store: store.namespaces.put(namespace("default", team="a")),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_what_changes_the_meaning_of_all_pods_makes_a_new_snapshot(change: Callable[[ClusterStore], object]) -> None:
+@pytest.mark.parametrize("selects", [True, False])
+def test_labels_of_a_namespace_concern_only_pods_that_select_by_them(*, selects: bool) -> None:
     store = filled()
-    cluster_state = ClusterState(store)
-    before, opportunities = cluster_state.current(), cluster_state.opportunities
-    change(store)
-    assert cluster_state.opportunities > opportunities
-    after = cluster_state.current()
-    assert after is not before
-    assert after.nodes.rows.keys() == {"a"}
-    assert after.pods.rows.keys() == {"default/web"}
-    assert cluster_state.current() is after
+    if selects:
+        near = [affinity_to({"app": "db"}, namespace_selector={"team": "a"})]
+        store.pods.put(pod("picky", node="a", near=near))
+    state = ClusterState(store)
+    before, opportunities = state.current(), state.opportunities
+    store.namespaces.put(namespace("default", team="a"))
+    assert state.current() is before
+    assert state.opportunities == opportunities + selects
+    scopes = [group.scope.namespaces for group in live_groups(state, "default/picky")] if selects else []
+    assert scopes == [frozenset({"default"})] * selects
+
+
+def test_the_rules_of_a_pod_that_is_gone_are_not_taken_for_those_of_the_next() -> None:
+    store = filled()
+    state = ClusterState(store)
+    near = [affinity_to({"app": "db"}, namespace_selector={"team": "a"})]
+    store.pods.put(pod("picky", node="a", near=near))
+    store.pods.remove("default/picky")
+    store.namespaces.put(namespace("default", team="a"))
+    store.pods.put(pod("picky", node="a", near=near))
+    assert [group.scope.namespaces for group in live_groups(state, "default/picky")] == [frozenset({"default"})]
+
+
+def live_groups(state: ClusterState, key: str) -> list[Group]:
+    snapshot = state.current()
+    return list(snapshot.classes.levels[int(snapshot.pods.class_of[snapshot.pods.rows[key]])].groups)
+
+
+def test_a_storage_class_concerns_only_pods_whose_volumes_are_still_to_come() -> None:
+    store = filled()
+    store.volume_claims.put(pvc("data", storage_class="fast"))
+    store.pods.put(pod("db", node="a", claims=["data"]))
+    state = ClusterState(store)
+    before = state.current()
+    number = int(before.pods.class_of[before.pods.rows["default/db"]])
+    assert before.classes.constraints[number].refusal == "storage class fast of claim default/data does not exist"
+    store.storage_classes.put(storage_class("fast"))
+    assert state.current() is before
+    number = int(before.pods.class_of[before.pods.rows["default/db"]])
+    assert before.classes.constraints[number].refusal == ""
+    seen = state.opportunities
+    store.storage_classes.put(storage_class("slow"))
+    assert state.opportunities == seen
 
 
 def test_pods_and_nodes_change_in_the_snapshot_that_is_there() -> None:

@@ -114,3 +114,25 @@ def test_the_kept_state_equals_a_snapshot_built_anew(seed: int, preferences: Pre
         if chance.random() < 0.1:
             memo = expect_same_decisions(controller, world, memo)
             expect_open(state, world)
+
+
+@settings(examples(5), phases=(Phase.generate,))
+@given(st.integers(0, 2**32))
+def test_a_state_that_forgot_what_is_dead_equals_a_snapshot_built_anew(seed: int) -> None:
+    """Jobs with labels, rules and volumes of their own come and go between other events."""
+    chance = Random(seed)
+    world = WatchHistory(chance)
+    state = ClusterState(world.store, expected_launch)
+    state.spare = 0
+    controller, memo = started(world, state, Preferences.RESPECT), None
+    lives, before = 0, state.current()
+    for _ in range(12):
+        world.pass_jobs(30)
+        world.step()
+        world.now += timedelta(seconds=chance.choice([0, 5, 60]))
+        lives += state.current() is not before
+        before = state.current()
+        expect_same_columns(state, built_anew(world, Preferences.RESPECT))
+        memo = expect_same_decisions(controller, world, memo)
+    assert lives >= 3
+    assert before.interned <= 3 * built_anew(world, Preferences.RESPECT).interned

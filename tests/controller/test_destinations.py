@@ -50,6 +50,13 @@ def test_moves_are_forgotten_when_the_node_is_gone() -> None:
     assert destinations.by_pod() == {}
 
 
+def test_moves_are_forgotten_even_if_nobody_asks_for_them() -> None:
+    store, destinations = started()
+    store.nodes.remove("a")
+    destinations.started(replace(COMMAND, moves=()), [])
+    assert not destinations._moves
+
+
 def leaving(**destinations: str) -> DecisionContext:
     """A cluster of which node `a` goes, with room for its pods on three others."""
     nodes = [

@@ -81,6 +81,24 @@ class WatchHistory(Restless):
             pod(name, namespace=home, node=place, pending=not place, labels={"app": app}, **chance.choice(rules))
         )
 
+    def pass_jobs(self, count: int) -> None:
+        """Jobs with labels, rules and volumes that no others have come and finish."""
+        names = [f"job-{self._name()}" for _ in range(count)]
+        nodes = [node.name for node in self.store.nodes.listed()]
+        for name in names:
+            own = {"job-name": name}
+            self.store.volumes.put(pv(name, zones=[Z1], driver=DRIVERS[0]))
+            self.store.volume_claims.put(pvc(name, volume=name))
+            rules: dict[str, Any] = {"spread": [spread(own)], "anti": [affinity_to(own)], "claims": [name]}
+            self.store.pods.put(pod(name, labels=own, node=self.chance.choice(nodes) if nodes else None, **rules))
+        for name in names:
+            done = self.store.pods.get(f"default/{name}")
+            if done is not None:
+                self.store.pods.put(self._ended(done))
+            self.store.pods.remove(f"default/{name}")
+            self.store.volume_claims.remove(f"default/{name}")
+            self.store.volumes.remove(name)
+
     def add_daemon_pod(self) -> None:
         """A pod of a DaemonSet that a LimitRange or a webhook may have given other requests."""
         chance = self.chance

@@ -9,13 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 from structlog.testing import capture_logs
-from tests.factories.nodes import node_claim
+from tests.factories.nodes import claim_for, node, node_claim
+from tests.factories.unreadable import unreadable
 from tests.kube.scripted_server import QUICK, ScriptedServer, refuses, says
 
 from karpool.controller.store import ClusterStore
 from karpool.execution.actions import TerminateInstance
 from karpool.kube.cache import CacheFeed, ChangeQueue
 from karpool.live.writer import CacheFeeds, Writer
+from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.operator.instance_launcher import InstanceLauncher
 from karpool.operator.providers.protocol import LaunchedInstance, LaunchError
@@ -67,12 +69,15 @@ class Stage:
         return [request.body["status"] for request in self.server.requests if request.method == "PATCH"]
 
 
-def played(provider: MistakenProvider, act: Callable[[Stage], Awaitable[None]]) -> tuple[Stage, list[Any]]:
+def played(
+    provider: MistakenProvider, act: Callable[[Stage], Awaitable[None]], *listed: NodeClaim | Node
+) -> tuple[Stage, list[Any]]:
     """What a launcher does with a provider, and its log."""
 
     async def story() -> Stage:
         store = ClusterStore()
-        store.claims.put(CLAIM)
+        for entry in listed or (CLAIM,):
+            (store.nodes if isinstance(entry, Node) else store.claims).put(entry)  # type: ignore[attr-defined]
         claim = msgspec.to_builtins(CLAIM, enc_hook=encode_value)
         claim["metadata"]["resourceVersion"] = "1"
         answer = says(claim)
@@ -158,3 +163,50 @@ def test_an_instance_that_cannot_be_terminated_keeps_no_other(error: Exception) 
     stage, _ = played(MistakenProvider([error]), act)
     assert stage.provider.calls == ["terminate test://lost-1", "terminate test://lost-2"]
     assert stage.unexpected == ([] if isinstance(error, LaunchError) else ["terminate_orphan"])
+
+
+# -- what cannot be read -----------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_launched_for_a_claim_that_cannot_be_read() -> None:
+    async def act(stage: Stage) -> None:
+        stage.launcher.launch_pending()
+        await settled(stage)
+
+    assert played(MistakenProvider([]), act, unreadable(CLAIM))[0].provider.calls == []
+
+
+def test_no_instance_is_an_orphan_while_the_name_of_a_claim_cannot_be_read() -> None:
+    async def act(stage: Stage) -> None:
+        stage.server.answers[:] = [refuses(404, "NotFound")]
+        await stage.launcher.collect_garbage()
+
+    nameless = unreadable(CLAIM, metadata__name=7)
+    assert played(MistakenProvider([]), act, nameless)[0].provider.calls == []
+    assert len(played(MistakenProvider([]), act, unreadable(CLAIM))[0].provider.calls) == 2
+
+
+@pytest.mark.parametrize("lost", ["the claim", "the machine of a node"])
+def test_no_instance_counts_as_gone_while_this_cannot_be_read(lost: str) -> None:
+    async def act(stage: Stage) -> None:
+        await stage.launcher.collect_garbage()
+
+    registered = claim_for(node("c1"))
+    stage, _ = played(MistakenProvider([]), act, registered)
+    assert "InstanceTerminating" in str(stage.written)
+    listed = (unreadable(registered),) if lost == "the claim" else (registered, unreadable(node("n1"), spec=7))
+    assert played(MistakenProvider([]), act, *listed)[0].written == []
+
+
+def test_launches_of_claims_that_are_gone_are_forgotten() -> None:
+    async def act(stage: Stage) -> None:
+        for number in range(20):
+            stage.launcher._store.claims.put(node_claim(f"c{number}", launched=False))
+            stage.launcher.launch_pending()
+            await settled(stage)
+            stage.launcher._store.claims.remove(f"c{number}")
+        stage.launcher.launch_pending()
+
+    stage, _ = played(MistakenProvider([]), act)
+    assert len(stage.provider.calls) >= 20
+    assert len(stage.launcher._done) <= 1

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
-from tests.factories import default_catalog
+from tests.factories import default_catalog, pod, spread
 from tests.kube.scripted_server import ScriptedServer, refuses
 
 from karpool.controller.cluster_state import ClusterState
@@ -201,5 +201,25 @@ def test_restarts_without_a_decision_show_as_a_livelock_until_one_is_made(monkey
         assert "this replica lost the lease for a while" in problem
         monkeypatch.setattr(Counted, "turns", 1)
         await stage.expect(lambda: stage.loop.livelocked(at_once) is None)
+
+    play(story)
+
+
+def test_a_replica_that_does_not_lead_forgets_what_is_dead() -> None:
+    async def story(stage: Stage) -> None:
+        stage.leads = False
+        await stage.expect(lambda: not stage.controller.running)
+        state, pods = stage.controller.cluster_state, stage.controller.store.pods
+        state.spare = 50
+        before = state.snapshot
+
+        def job(number: int) -> None:
+            pods.put(pod(f"job-{number}", labels={"job-name": str(number)}, spread=[spread({"job-name": str(number)})]))
+            pods.remove(f"default/job-{number}")
+
+        for number in range(100):
+            stage.changes.add(lambda number=number: job(number))  # type: ignore[misc]
+        await stage.expect(lambda: state.snapshot is not before)
+        assert state.snapshot.interned < 50
 
     play(story)

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from karpool.cluster.arrays import Array, ColumnTable, column
-from karpool.cluster.constraints import Constraints, Preferences, constraints
+from karpool.cluster.constraints import Constraints, Preferences, constraints, selects_namespaces
 from karpool.cluster.pod_classes import ClassTable, requests_key, rules_key
 from karpool.cluster.ranking import Ranking
 from karpool.cluster.topology import Topology
@@ -49,7 +49,7 @@ class PodTable(ColumnTable):
         self.classes = classes
         self.topology = topology
         self.volumes = volumes
-        self.namespaces = namespaces
+        self.namespaces = dict(namespaces)
         self.preferences = preferences
         self.soft_taints = soft_taints
         self.objects: list[Pod | None] = []
@@ -61,6 +61,8 @@ class PodTable(ColumnTable):
         self._vacant: list[int] = []
         self._classes: dict[tuple[object, ...], int] = {}
         self._rules: dict[tuple[bytes, VolumeNeeds], Constraints] = {}
+        self._selective: set[bytes] = set()
+        """Rules that select namespaces by their labels, of pods that are gone, too."""
 
     def note_claims(self, pods: Iterable[Pod]) -> None:
         """Remember which pods use which volume claims: a claim that several use is attached only once per node."""
@@ -162,6 +164,8 @@ class PodTable(ColumnTable):
         """A pod's rules, read once for all pods that have the same."""
         known = self._rules.get((rules, needs))
         if known is None:
+            if selects_namespaces(pod):
+                self._selective.add(rules)
             known = self._rules[rules, needs] = constraints(
                 pod,
                 namespaces=self.namespaces,
@@ -176,6 +180,19 @@ class PodTable(ColumnTable):
         """Class pods from scratch when they are next added."""
         self._classes.clear()
         self._rules.clear()
+
+    def set_namespace(self, name: str, entry: Namespace | None) -> list[int]:
+        """Take note of a namespace; the rows of the pods whose rules depend on its labels, which are read anew."""
+        if entry is None:
+            self.namespaces.pop(name, None)
+        else:
+            self.namespaces[name] = entry
+        if not self._selective:
+            return []
+        self._rules = {key: rules for key, rules in self._rules.items() if key[0] not in self._selective}
+        self._classes = {key: number for key, number in self._classes.items() if key[0] not in self._selective}
+        self._selective.clear()
+        return [row for row, pod in enumerate(self.objects) if pod is not None and selects_namespaces(pod)]
 
     def _shared(self, needs: VolumeNeeds) -> frozenset[str]:
         if not needs.attached:

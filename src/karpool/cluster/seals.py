@@ -44,6 +44,7 @@ class UnreadableIndex:
         self._known: dict[tuple[str, str], Object] = {}
         self.changes = 0
         """Counts additions and removals."""
+        self.on_change: Callable[[], None] = lambda: None
         for name in _COLLECTIONS:
             for entry in getattr(objects, name):
                 if entry.metadata.unreadable:
@@ -63,10 +64,12 @@ class UnreadableIndex:
         at = (kind.__name__, key)
         if entry is not None and entry.metadata.unreadable:
             self._known[at] = entry
-            self.changes += 1
         elif at in self._known:
             del self._known[at]
-            self.changes += 1
+        else:
+            return
+        self.changes += 1
+        self.on_change()
 
 
 def seals(snapshot: "Snapshot") -> dict[int, Reason]:

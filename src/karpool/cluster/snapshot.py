@@ -1,8 +1,8 @@
 """The cluster as columns: nodes, pods, what is free, and who counts where.
 
 Built once from objects, then updated in place: `put_pod`, `put_node` and their removals cost microseconds, unless they
-bring a rule that no pod had before, which all nodes are then checked for. Storage classes and namespaces change what
-all pods mean; for those a snapshot is built anew. Rules stay when the last pod that had them goes; `interned` tells how
+bring a rule that no pod had before, which all nodes are then checked for. What pods depend on (volumes, storage
+classes, namespaces) classes only those pods anew. Rules stay when the last pod that had them goes; `interned` tells how
 many there are, so that the owner of a snapshot that lives for weeks can build it anew when most of them are dead.
 """
 
@@ -29,8 +29,8 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.scheduling import Taint
-from karpool.model.storage import PersistentVolume, PersistentVolumeClaim
-from karpool.model.workloads import DaemonSet
+from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from karpool.model.workloads import DaemonSet, Namespace
 
 
 class Snapshot:
@@ -367,6 +367,19 @@ class Snapshot:
         """Take note of a volume that is new, has changed, or is gone; the rows of the pods that use it."""
         self.unreadable.note(PersistentVolume, name, volume)
         return self._reclass_users(self.pods.volumes.set_volume(name, volume))
+
+    def put_storage_class(self, name: str, entry: StorageClass | None) -> list[int]:
+        """Take note of a class that is new, has changed, or is gone; the rows of pods with volumes still to come."""
+        self.unreadable.note(StorageClass, name, entry)
+        return self._reclass_users(self.pods.volumes.set_class(name, entry))
+
+    def put_namespace(self, name: str, entry: Namespace | None) -> list[int]:
+        """Take note of a namespace that is new, has changed, or is gone; the rows of pods that select by its labels."""
+        self.unreadable.note(Namespace, name, entry)
+        rows = self.pods.set_namespace(name, entry)
+        for row in rows:
+            self._reclass(row)
+        return rows
 
     def _reclass_users(self, claims: Iterable[str]) -> list[int]:
         users = sorted({user for key in claims for user in self.pods.claim_users.get(key, ())})

@@ -71,6 +71,14 @@ class VolumeIndex:
             self.volumes[name] = volume
         return self.claims_on(name)
 
+    def set_class(self, name: str, entry: StorageClass | None) -> list[str]:
+        """Take note of a class that is new, has changed, or is gone; the keys of the claims that wait for it."""
+        if entry is None:
+            self.classes.pop(name, None)
+        else:
+            self.classes[name] = entry
+        return self.unbound_of(name)
+
     def claims_on(self, volume: str) -> list[str]:
         """The keys of the claims that name a volume."""
         return sorted(self._claims_of.get(volume, ()))

@@ -1,7 +1,7 @@
 """One snapshot for all decisions, kept in step with the store by its changes.
 
-Changes are written into the columns as they come. What changes the meaning of all pods (storage classes, namespaces)
-makes the snapshot stale; it is built anew when it is next asked for. So is one that mostly holds rules of dead pods.
+Changes are written into the columns as they come. A snapshot that mostly holds rules of dead pods is built anew when it
+is next asked for: each time, at least as much has come and gone as there is, so that a change costs little on average.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,6 @@ from karpool.wire.objects import Object
 
 ExpectedLaunch = Callable[[NodeClaim], NodeClaim]
 _SPARE: Final = 2_000
-"""How many label sets, rules and counts of pods that are gone may always be kept."""
 
 
 class ClusterState:
@@ -47,6 +46,8 @@ class ClusterState:
         self._pairing = Pairing(store.nodes, map(self._expected, store.claims))
         self._pairing.states()
         self._catalog: Catalog | None = None
+        self.spare = _SPARE
+        """How many label sets, rules and counts of pods that are gone may always be kept."""
         self.stale = False
         """Whether the columns miss a change, until `current` builds them anew."""
         self.opportunities = 0
@@ -70,7 +71,7 @@ class ClusterState:
 
     def current(self) -> Snapshot:
         """The snapshot, built anew if it has to be."""
-        if self.stale or self.snapshot.interned > self._most_interned:
+        if self.stale or self.snapshot.interned > 2 * self._interned + self.spare:
             self.stale = False
             self._rebuild()
         return self.snapshot
@@ -93,20 +94,22 @@ class ClusterState:
         claims = tuple(map(self._expected, objects.node_claims))
         self.snapshot = Snapshot(replace(objects, node_claims=claims), preferences=self._preferences)
         self.snapshot.objects = objects
-        self._most_interned = 2 * self.snapshot.interned + _SPARE
+        self.snapshot.unreadable.on_change = self._readability_changed
+        self._interned = self.snapshot.interned
         self.open: Array = np.zeros(self.snapshot.nodes.live.shape, dtype=np.uint8)
         for row, state in enumerate(self.snapshot.nodes.states):
             self.open[row] = state is not None and _takes_pods(state)
 
+    def _readability_changed(self) -> None:
+        self.opportunities += 1
+
     def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
         if changes.namespace_changed(old, new):
-            self.stale = True
-            self.opportunities += 1
+            self.opportunities += bool(self.snapshot.put_namespace(_key(old, new), new))
 
     def _storage_class(self, old: StorageClass | None, new: StorageClass | None) -> None:
         if changes.storage_class_changed(old, new):
-            self.stale = True
-            self.opportunities += 1
+            self.opportunities += bool(self.snapshot.put_storage_class(_key(old, new), new))
 
     # -- rules ---------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ class Destinations:
 
     def started(self, command: Command, actions: Sequence[Action]) -> None:
         """Note where a command moves its pods; its actions tell the names of its replacements."""
+        self._forget()
         claims = [action.claim.name for action in actions if isinstance(action, CreateClaim)]
         for move in command.moves:
             if move.source is not None:
@@ -30,8 +31,11 @@ class Destinations:
 
     def by_pod(self) -> dict[str, str]:
         """By key of a pod: the name of the node that it is going to; forgotten when the node that it leaves is gone."""
-        self._moves = {pod: move for pod, move in self._moves.items() if move.source in self._store.nodes}
+        self._forget()
         return {pod: self._node(move.target) for pod, move in self._moves.items()}
+
+    def _forget(self) -> None:
+        self._moves = {pod: move for pod, move in self._moves.items() if move.source in self._store.nodes}
 
     def _node(self, target: str) -> str:
         claim = self._store.claims.get(target)

@@ -4,8 +4,9 @@ Only objects that changed, or whose time has come, are reconciled, so the cost f
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, partial
+from typing import Final
 
 import msgspec
 
@@ -27,6 +28,9 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.provisioning.pool_hash import hash_annotations
 from karpool.wire.objects import condition
+
+_LONGEST_WAIT: Final = timedelta(hours=1)
+"""Nothing is queued for later than this: what waits for the end of a month would outlive most nodes."""
 
 
 class LifecycleController:
@@ -190,9 +194,15 @@ class LifecycleController:
             return
         result = lifecycle(self._around(claim), self.clock.earliest, self.session.execution)
         self.session.execute(result.actions)
-        if result.requeue_at is not None and self._requeue_at.get(name) != result.requeue_at:
-            self._requeue_at[name] = result.requeue_at
-            self.clock.when(result.requeue_at, partial(self._requeued, name, result.requeue_at))
+        if result.requeue_at is not None:
+            self._requeue(name, min(result.requeue_at, self.clock.earliest + _LONGEST_WAIT))
+
+    def _requeue(self, name: str, moment: datetime) -> None:
+        """Reconcile a claim at a moment, unless that happens earlier anyway: then it is asked again."""
+        waiting = self._requeue_at.get(name)
+        if waiting is None or moment < waiting:
+            self._requeue_at[name] = moment
+            self.clock.when(moment, partial(self._requeued, name, moment))
 
     def _requeued(self, name: str, requeue_at: datetime) -> None:
         if self.session.alive and self._requeue_at.get(name) == requeue_at:
@@ -256,7 +266,7 @@ class LifecycleController:
             for observer in session.observers:
                 observer.command_failed(command)
         requeue_at = session.state.requeue_at
-        if requeue_at is not None and requeue_at != self._next_advance:
+        if requeue_at is not None and (self._next_advance is None or requeue_at < self._next_advance):
             self._next_advance = requeue_at
             self.clock.when(requeue_at, partial(self._due, requeue_at))
         for observer in session.observers:

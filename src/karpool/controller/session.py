@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -35,6 +35,9 @@ from karpool.model.unreadable import UNKNOWN
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 
+_SPARE: Final = 20_000
+"""How many answers about requirements that nobody asks for any more an engine may always keep."""
+
 
 @dataclass
 class Session:
@@ -60,6 +63,7 @@ class Session:
     """By name of a claim: a failed command that could not be written on it, because the API server refuses that too."""
     _engine: Engine | None = None
     _rests_on: tuple[Any, ...] = ()
+    _most_remembered: int = 0
 
     def engine(self) -> Engine:
         """The engine on the current snapshot, made anew when pools, daemons or what the provider offers changed."""
@@ -67,11 +71,14 @@ class Session:
         self.cluster_state.use_catalog(catalog)
         snapshot = self.cluster_state.current()
         rests_on = (snapshot, snapshot.daemons, snapshot.withheld_pools, catalog, self.cluster_state.pools())
-        if self._engine is None or any(old is not new for old, new in zip(self._rests_on, rests_on, strict=True)):
+        engine = self._engine
+        same = engine is not None and all(old is new for old, new in zip(self._rests_on, rests_on, strict=True))
+        if engine is None or not same or engine.remembered > self._most_remembered:
             snapshot.objects = self.store.but_pods()
-            self._engine = Engine(snapshot, catalog, self.options)
+            engine = self._engine = Engine(snapshot, catalog, self.options)
             self._rests_on = rests_on
-        return self._engine
+            self._most_remembered = 2 * engine.remembered + _SPARE
+        return engine
 
     def doubts(self) -> tuple[Stop, ...]:
         """Why what is known of the cluster cannot be trusted now."""

@@ -58,6 +58,8 @@ class InstanceLauncher:
         self._terminating: dict[str, asyncio.Task[None]] = {}
 
     def launch_pending(self) -> None:
+        if len(self._done) > len(self._store.claims):
+            self._done &= {claim.metadata.uid for claim in self._store.claims}
         for claim in self._store.claims:
             uid = claim.metadata.uid
             if uid not in self._done and uid not in self._launching and _needs_launch(claim):

@@ -84,6 +84,9 @@ class Loop:
                 if self._controller.running:
                     self._on_iteration()
                     await self._run_due_tasks(stop)
+                elif time.monotonic() >= self._restart_at:
+                    # A replica that does not lead asks for nothing, so that nothing else would let it forget.
+                    await self._guarded(self._controller.cluster_state.current)
                 self._note_decisions()
         finally:
             self._stop()

@@ -50,6 +50,12 @@ class Engine:
         self._fitted: dict[str, int] = {}
         self.refresh()
 
+    @property
+    def remembered(self) -> int:
+        """How many requirements are known, and answers about them, those that nobody asks for any more among them."""
+        answers = (self.prices, self.worst_prices, self.cheapest_zone, self.price_order, self.launched)
+        return len(self.tables.requirements.requirements) + sum(known.cache_info().currsize for known in answers)
+
     def refresh(self) -> None:
         """Follow the changes of the snapshot."""
         self.snapshot.reseal()

@@ -22,6 +22,10 @@ class EventQueue:
         self._sequence = 0
         self._moment: datetime | None = start
 
+    def __len__(self) -> int:
+        """How many tasks wait."""
+        return len(self._heap)
+
     @property
     def moment(self) -> datetime:
         if self._moment is None:
