@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from tests.disruption.scenarios import CATALOG, NOW, POOL, NodeWithPods, Scenario, name_of, node, pool_of
+from tests.disruption.scenarios import CATALOG, NOW, POOL, NodeWithPods, Scenario, either_search, node, pool_of
 from tests.factories import (
     affinity_to,
     csi_node,
@@ -127,8 +127,7 @@ def far_apart() -> list[NodeWithPods]:
     return [node("a", "small", pods=1), node("b", "medium", pods=2)]
 
 
-@pytest.mark.parametrize(
-    "scenario",
+@either_search(
     [
         Scenario(
             "pods of the namespace of a budget that cannot be read are not moved",
@@ -204,8 +203,7 @@ def far_apart() -> list[NodeWithPods]:
             reasons={"a": "PodsWouldNotFit", "b": "Unreadable"},
             messages={"a": "1 node: would accept it, but something that bears on it cannot be read"},
         ),
-    ],
-    ids=name_of,
+    ]
 )
 def test_scenario(scenario: Scenario) -> None:
     scenario.verify()

@@ -19,6 +19,7 @@ from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodSpec, PodStatus
+from karpool.model.unreadable import UNKNOWN
 from karpool.virtual.changes import with_metadata, with_status
 from karpool.virtual.cloud import PROVIDER, VirtualCloud
 from karpool.virtual.controller_manager import ControllerManager
@@ -77,6 +78,9 @@ def load_nodes_and_pods(cloud: VirtualCloud, manager: ControllerManager, objects
         controller = _controller(manager, group)
         if controller is not None:
             _hand_over(controller, pods, objects)
+    for entry in objects.daemon_sets:
+        if entry.unreadable:
+            cloud.world.store.daemon_sets.put(entry)
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------
@@ -147,6 +151,8 @@ def _ordinals(pods: list[Pod], objects: Objects) -> tuple[int, int]:
 def _placed(pod: Pod, store: ClusterStore, now: datetime) -> Pod | None:
     """The pod at the start: on its node, or pending; None if it is being deleted and has no node."""
     meta = replace(pod.metadata, uid=pod.metadata.uid or f"pod-{pod.key}")
+    if pod.spec.node_name == UNKNOWN:
+        return replace(pod, metadata=meta)
     if pod.spec.node_name in store.nodes:
         start = pod.status.start_time or pod.metadata.creation_timestamp or now
         # A kubelet starts a pod that has no Ready condition.
@@ -180,7 +186,8 @@ def _groups(objects: Objects) -> dict[Group, list[Pod]]:
     for pod in objects.pods:
         if not pod.terminal and not pod.is_mirror and (pod.bound or pod.waits_for_node):
             groups[_group(pod)].append(pod)
-    return groups
+    # What a workload asks for is read from its first pod.
+    return {group: sorted(pods, key=lambda pod: bool(pod.unreadable)) for group, pods in groups.items()}
 
 
 # -- workloads ---------------------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ class StatusPdbLimits(PdbLimits):
     """Budgets with their current status, matched by the cache of the controller."""
 
     def __init__(self, controller: PdbController) -> None:
-        super().__init__(())
+        super().__init__(pdb for pdb in controller.store.pdbs if pdb.unreadable)
         self._controller = controller
 
     def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
