@@ -78,10 +78,10 @@ def test_preferred_machines_come_first_and_others_stand_in(script: ModuleType) -
         assert max(numbers["series"]["pendingPods"]) <= 8
 
 
-def test_consolidation_leaves_preferred_machines_while_there_are_none(script: ModuleType) -> None:
+def test_after_a_failed_launch_consolidation_does_not_leave_preferred_machines(script: ModuleType) -> None:
     runs = policies(script, "weights-gpu")
-    assert runs["p3-first"]["pools"]["p3"]["nodesAtEnd"] == 0
-    assert runs["p3-first"]["evictions"] == 4
+    assert runs["p3-first"]["pools"]["p3"]["nodesAtEnd"] == 1
+    assert runs["p3-first"]["evictions"] == 0
 
 
 def test_a_tainted_pool_that_is_asked_first_gets_those_who_tolerate_it_and_no_others(script: ModuleType) -> None:

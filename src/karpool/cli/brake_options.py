@@ -103,6 +103,16 @@ BRAKE_OPTIONS: Final = (
         "--harm-after", _DEFAULTS.harm_after, "How long a moved pod may take to run, and an eviction to be allowed."
     ),
     _duration("--harm-cool-down", _DEFAULTS.harm_cool_down, "How long all pods have to run before a pool goes on."),
+    _duration(
+        "--cool-down-after-scale-up",
+        _DEFAULTS.after_scale_up,
+        "How long to leave a pool alone after it grew for pods that waited.",
+    ),
+    _duration(
+        "--cool-down-after-failed-launch",
+        _DEFAULTS.after_failed_launch,
+        "How long to leave a pool alone after a launch of it failed.",
+    ),
 )
 
 
@@ -134,6 +144,8 @@ def _settings(
     harm_pods_everywhere: int,
     harm_after: timedelta,
     harm_cool_down: timedelta,
+    cool_down_after_scale_up: timedelta,
+    cool_down_after_failed_launch: timedelta,
     pause_namespace: str = _DEFAULTS.pause_namespace,
 ) -> BrakeSettings:
     return BrakeSettings(
@@ -150,4 +162,6 @@ def _settings(
         harmed_pods_everywhere=harm_pods_everywhere,
         harm_after=harm_after,
         harm_cool_down=harm_cool_down,
+        after_scale_up=cool_down_after_scale_up,
+        after_failed_launch=cool_down_after_failed_launch,
     )

@@ -12,7 +12,8 @@ import msgspec
 
 from karpool.cluster.changes import pool_changed
 from karpool.controller.session import Session
-from karpool.disruption.brakes.failures import Failure, FailureCause, after_failure
+from karpool.disruption.brakes.failures import Failure, FailureCause, after_failure, pool_of
+from karpool.disruption.brakes.launch_failures import claims_to_tell, launch_failure, remembered_launch
 from karpool.execution.actions import Action, Annotate, CreateClaim
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
@@ -21,7 +22,7 @@ from karpool.execution.lifecycle import lifecycle
 from karpool.execution.pod_events import missed_pod_events, note_pod_event, pod_event
 from karpool.execution.state import Refusal, RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, commands_in_progress, read_ticket, ticket_of
-from karpool.model.labels import NODEPOOL
+from karpool.model.labels import FAILED_LAUNCH, LAUNCHED_FOR, NODEPOOL
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
@@ -89,6 +90,10 @@ class LifecycleController:
         self._reconcile_soon()
         if new is None:
             self._completed(claim)
+        failure = launch_failure(old, new)
+        # The failure of a replacement is that of its command.
+        if failure is not None and LAUNCHED_FOR not in claim.metadata.annotations:
+            self._launch_failed(claim, failure)
         node = self.store.nodes.get(claim.status.node_name)
         self._mark(claim.name, marked=new is not None and (_is_marked(new) or self._leaves(node)))
 
@@ -301,8 +306,19 @@ class LifecycleController:
                 state, refusal = self.session.state, Refusal(message, final)
                 self.session.state = replace(state, refused={**state.refused, claim.name: refusal})
                 self.advance_soon()
+            case CreateClaim(claim=claim) if final:
+                self._launch_failed(claim, message)
             case Annotate(name=name, key=key, value=str(text)) if key == COMMAND and final:
                 self._not_started(name, text, message)
+
+    def _launch_failed(self, failed: NodeClaim, message: str) -> None:
+        """Have the pool remember a failed launch."""
+        now = self.clock.moment
+        known = remembered_launch(failed.name, message, now).written()
+        names = claims_to_tell(self._claims_of(pool_of(failed)), failed.name, now)
+        notes = [Annotate("NodeClaim", name, FAILED_LAUNCH, known) for name in names]
+        if notes:
+            self.clock.after(0.0, partial(self._stamp, notes))
 
     def _not_started(self, name: str, text: str, message: str) -> None:
         claim, ticket, session = self.store.claims.get(name), read_ticket(text), self.session

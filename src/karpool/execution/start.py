@@ -17,6 +17,7 @@ from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.ledgers import announced
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.tickets import COMMAND, REPLACES, Ticket, command_id
+from karpool.model.labels import LAUNCHED_FOR
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
@@ -121,4 +122,6 @@ def _replacements(command: Command, identity: str, objects: Objects, daemons: Se
         moved = tuple(pods[move.pod] for move in command.moves if move.target == number and move.pod in pods)
         request = NodeRequest(replacement.requirements, replacement.instance_types, moved)
         name = claim_name(pool.name, identity, str(number))
-        yield new_claim(pool, request, name=name, daemons=daemons, annotations={REPLACES: identity})
+        yield new_claim(
+            pool, request, name=name, daemons=daemons, annotations={REPLACES: identity, LAUNCHED_FOR: identity}
+        )

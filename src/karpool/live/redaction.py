@@ -41,6 +41,8 @@ ANNOTATIONS: Final = frozenset(
         names.MAX_EVICTIONS,
         names.PAUSED,
         names.FAILED_COMMAND,
+        names.FAILED_LAUNCH,
+        names.LAUNCHED_FOR,
         BIND_COMPLETED,
         COMMAND,
         REPLACES,

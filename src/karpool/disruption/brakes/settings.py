@@ -39,6 +39,10 @@ class BrakeSettings:
     """So many harmed pods in all stop everything, and so do two pools that are stopped."""
     harm_cool_down: timedelta = timedelta(minutes=15)
     """How long all pods have to be well before a pool goes on."""
+    after_scale_up: timedelta = timedelta(0)
+    """How long a pool is left alone after it grew for pods that waited; `consolidateAfter` is that for single nodes."""
+    after_failed_launch: timedelta = timedelta(minutes=3)
+    """How long a pool is left alone after a launch of it failed."""
 
     @property
     def opted_in_only(self) -> bool:

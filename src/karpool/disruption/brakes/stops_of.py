@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
+from karpool.disruption.brakes.cool_down import after_failed_launch, after_scale_up
 from karpool.disruption.brakes.failed_commands import backs_off
 from karpool.disruption.brakes.harm import harms
 from karpool.disruption.brakes.health import unhealthy
@@ -16,7 +17,16 @@ from karpool.model.objects import Objects
 
 Brake = Callable[[Objects, BrakeSettings, datetime], Iterable[Stop]]
 """What a brake stops, as it sees the objects of a cluster at a moment."""
-BRAKES: Final[tuple[Brake, ...]] = (not_opted_in, pauses, harms, unhealthy, rate_stops, backs_off)
+BRAKES: Final[tuple[Brake, ...]] = (
+    not_opted_in,
+    pauses,
+    harms,
+    unhealthy,
+    rate_stops,
+    backs_off,
+    after_failed_launch,
+    after_scale_up,
+)
 """In the order in which a node that several of them stop names one: what a person said comes first."""
 
 

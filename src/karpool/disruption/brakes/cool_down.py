@@ -1,0 +1,60 @@
+"""Cool-downs of a pool: it was just given a node for pods that waited, or a launch of it failed."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from karpool.disruption.brakes.failures import pool_of
+from karpool.disruption.brakes.launch_failures import FailedLaunch, failed_launch
+from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stop import Stop
+from karpool.disruption.reasons import ReasonCode, clock
+from karpool.model.annotations import AnnotationError
+from karpool.model.labels import FAILED_LAUNCH, LAUNCHED_FOR
+from karpool.model.nodepool import NodeClaim
+from karpool.model.objects import Objects
+
+_OFF: Final = timedelta(0)
+
+
+def after_scale_up(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
+    """A stop for each pool that grew lately; replacements of Karpool's own commands are no growth."""
+    if settings.after_scale_up <= _OFF:
+        return
+    newest: dict[str, tuple[datetime, NodeClaim]] = {}
+    for claim in objects.node_claims:
+        created = claim.metadata.creation_timestamp
+        if created is None or created + settings.after_scale_up <= now or LAUNCHED_FOR in claim.metadata.annotations:
+            continue
+        known = newest.get(pool_of(claim))
+        if known is None or (created, claim.name) > (known[0], known[1].name):
+            newest[pool_of(claim)] = created, claim
+    for pool, (created, claim) in sorted(newest.items()):
+        until = created + settings.after_scale_up
+        message = f"cools down until {clock(until, now)}: it grew by NodeClaim {claim.name}"
+        yield Stop(ReasonCode.COOLING_DOWN, message, f"NodePool {pool}", pool, until)
+
+
+def after_failed_launch(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
+    """A stop for each pool of which a launch failed lately: what a command would launch may fail as well."""
+    if settings.after_failed_launch <= _OFF:
+        return
+    latest: dict[str, FailedLaunch] = {}
+    for claim in objects.node_claims:
+        if FAILED_LAUNCH not in claim.metadata.annotations:
+            continue
+        try:
+            failed = failed_launch(claim)
+        except AnnotationError as problem:
+            message = f"{problem}; its pool is left alone until the annotation is removed"
+            yield Stop(ReasonCode.COOLING_DOWN, message, f"NodeClaim {claim.name}", pool_of(claim))
+            continue
+        known = latest.get(pool_of(claim))
+        if failed is not None and (known is None or failed.at > known.at):
+            latest[pool_of(claim)] = failed
+    for pool, failed in sorted(latest.items()):
+        until = failed.at + settings.after_failed_launch
+        if now < until:
+            failure = f"the launch of NodeClaim {failed.claim} failed ({failed.message})"
+            message = f"cools down until {clock(until, now)}: {failure}"
+            yield Stop(ReasonCode.COOLING_DOWN, message, f"NodePool {pool}", pool, until)
