@@ -132,6 +132,14 @@ def test_a_node_whose_machine_is_gone_is_not_drained() -> None:
     assert actions == [RemoveFinalizer("Node", "n1", TERMINATION_FINALIZER)]
 
 
+def test_no_pod_is_evicted_before_the_taint_is_on_its_node() -> None:
+    draining, claim = leaving()
+    bare = replace(draining, spec=replace(draining.spec, taints=()))
+    _, actions = reconcile((bare, claim), pod("web", node="n1"))
+    assert actions == [AddTaint("n1", TAINT)]
+    assert evicted(reconcile((draining, claim), pod("web", node="n1"))[1]) == ["web"]
+
+
 def test_a_taint_of_the_same_key_with_another_effect_is_replaced() -> None:
     wrong = taint("karpenter.sh/disrupted:NoExecute")
     made, claim = leaving()

@@ -36,8 +36,13 @@ FILES = [
     ("metrics-reader.yaml", VARIABLES),
     ("controller/rbac.yaml", VARIABLES),
     ("controller/rbac-kwok.yaml", VARIABLES),
+    ("controller/network.yaml", VARIABLES),
+    ("controller/policy.yaml", VARIABLES),
+    ("controller/policy-kwok.yaml", VARIABLES),
     ("controller/kubernetes.yaml", VARIABLES),
     ("compactor/rbac.yaml", COMPACTOR),
+    ("compactor/network.yaml", COMPACTOR),
+    ("compactor/policy.yaml", COMPACTOR),
     ("compactor/kubernetes.yaml", COMPACTOR),
 ]
 DEPLOYMENTS = [(name, variables) for name, variables in FILES if name.endswith("kubernetes.yaml")]
@@ -96,6 +101,24 @@ def test_ports_probes_and_volumes_belong_together(name: str, variables: dict[str
     assert {probe["httpGet"]["port"] for probe in probes} <= ports
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
     assert container["securityContext"]["readOnlyRootFilesystem"]
+
+
+@pytest.mark.parametrize(("name", "variables"), DEPLOYMENTS)
+def test_the_network_policy_is_about_these_pods_and_opens_their_port_of_metrics_only(
+    name: str, variables: dict[str, str]
+) -> None:
+    made = deployment(name, variables)
+    (policy,) = manifests.read(DEPLOY / name.replace("kubernetes.yaml", "network.yaml"))
+    template = made["spec"]["template"]
+    assert policy["metadata"]["namespace"] == made["metadata"]["namespace"]
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    (container,) = template["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    (rule,) = policy["spec"]["ingress"]
+    assert [port["port"] for port in rule["ports"]] == [ports["metrics"]]
+    assert all(source.keys() == {"namespaceSelector"} for source in rule["from"])
+    assert {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]} == {53, 443, 6443}
 
 
 @pytest.mark.parametrize(("name", "variables"), DEPLOYMENTS)

@@ -77,7 +77,7 @@ class ApiCompactionActuator:
             case SetNodeState():
                 await self._set_state(action)
             case EvictPod():
-                await evict(self._client, action.key, action.uid)
+                await evict(self._client, action)
             case DeletePod():
                 await delete(self._client, PODS, action.key, action.uid)
             case RecordEvent():

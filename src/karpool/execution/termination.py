@@ -88,6 +88,9 @@ def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | No
         context.do(RemoveFinalizer("Node", node.name, TERMINATION_FINALIZER))
         return
     _keep_pods_away(context, node)
+    if context.settings.taint not in node.spec.taints:
+        # Pods that leave before the taint is there could come back.
+        return
     deadline = deadline_of(claim)
     if (
         _drained(context, node, claim, deadline)

@@ -16,6 +16,7 @@ from karpool.kube.errors import ConflictError, NotFoundError, TooManyRequestsErr
 from karpool.kube.resources import Resource
 from karpool.live.patches import Json, merge_patch, target
 from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS
+from karpool.model.labels import EVICTED_FROM
 from karpool.model.nodepool import NodeClaim
 
 R = TypeVar("R")
@@ -93,7 +94,7 @@ class Writer:
             case a.DeletePod():
                 await delete(self._client, PODS, action.key, action.uid, action.grace_seconds)
             case a.EvictPod():
-                await evict(self._client, action.key, action.uid)
+                await evict(self._client, action)
 
     async def _create(self, claim: NodeClaim) -> None:
         try:
@@ -119,12 +120,13 @@ async def delete(client: Client, resource: Resource[Any], key: str, uid: str, gr
         await client.delete(resource, name, namespace=namespace, uid=uid, grace_seconds=grace)
 
 
-async def evict(client: Client, key: str, uid: str) -> None:
-    namespace, _, name = key.rpartition("/")
+async def evict(client: Client, eviction: a.EvictPod) -> None:
+    """Evict a pod, and say from which node: an admission policy sees the eviction, but not its pod."""
+    namespace, _, name = eviction.key.rpartition("/")
     try:
-        await client.evict(namespace, name, uid)
+        await client.evict(namespace, name, eviction.uid, annotations={EVICTED_FROM: eviction.node})
     except (ConflictError, NotFoundError):
         return
     except TooManyRequestsError as error:
         # A refusal by a budget is no failure: the drain retries by itself.
-        _log.debug("eviction refused", pod=key, said=error.message)
+        _log.debug("eviction refused", pod=eviction.key, said=error.message)

@@ -37,6 +37,8 @@ FAILED_COMMAND: Final = "karpool.sh/failed-command"
 DISRUPTIONS: Final = "karpool.sh/disruptions"
 HARM: Final = "karpool.sh/harm"
 MAX_EVICTIONS: Final = "karpool.sh/max-evictions-per-hour"
+EVICTED_FROM: Final = "karpool.sh/evicted-from"
+"""On an eviction: the node of its pod."""
 PAUSED: Final = "karpool.sh/paused"
 
 SPOT: Final = "spot"

@@ -35,7 +35,8 @@ VARIABLES = {
 
 
 async def applied(trial: CompactorTrial) -> list[manifests.Json]:
-    documents = [*manifests.read(COMPACTOR / "rbac.yaml"), *manifests.read(COMPACTOR / "kubernetes.yaml", VARIABLES)]
+    fixed = [document for name in ("rbac.yaml", "policy.yaml") for document in manifests.read(COMPACTOR / name)]
+    documents = [*fixed, *manifests.read(COMPACTOR / "kubernetes.yaml", VARIABLES)]
     return [await manifests.apply(trial.client, document) for document in documents]
 
 

@@ -1,0 +1,385 @@
+"""The shipped admission policies on a real API server: what Karpool's accounts may do passes, all else is refused.
+
+The accounts have all rights here, so that whatever is refused is refused by a policy.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, Self
+
+import pytest
+from tests.live import manifests
+from tests.live.control_plane import ControlPlane
+from tests.live.manifests import DEPLOY
+from tests.live.trial import MERGE, Trial, pool
+
+from karpool.kube.client import Client
+from karpool.kube.errors import ForbiddenError
+from karpool.kube.kubeconfig import find_target
+from karpool.live import resources as r
+
+CONTROLLER = "system:serviceaccount:karpool:karpool"
+COMPACTOR = "system:serviceaccount:estafette:estafette-k8s-node-compactor"
+DRY_RUN = {"dryRun": "All"}
+IN_PROGRESS = '{"markedForRemoval":true,"scaleDownInProgress":true}'
+NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+Json = dict[str, Any]
+
+
+class Write(NamedTuple):
+    """A request that changes something, and what it is for a person."""
+
+    what: str
+    method: str
+    path: str
+    body: Json
+
+
+class PolicyTrial(Trial):
+    """A cluster with the policies of a file, and an account that may do everything else."""
+
+    def __init__(self, plane: ControlPlane, file: str, user: str) -> None:
+        super().__init__(plane)
+        self.documents = manifests.read(DEPLOY / file)
+        self.account = Client(find_target(kubeconfig=plane.user_kubeconfig(user, ["system:masters"])))
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        await self.account.__aenter__()
+        for document in self.documents:
+            await manifests.apply(self.client, document)
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        for document in self.documents:
+            await self.client.raw("DELETE", manifests.path_of(document))
+        await self.account.__aexit__()
+        await super().__aexit__(*failure)
+
+    async def answer(self, write: Write) -> str:
+        """Why a write is refused; nothing if it would be done."""
+        content = MERGE if write.method == "PATCH" else "application/json"
+        body = json.dumps(write.body).encode()
+        try:
+            await self.account.raw(write.method, write.path, params=DRY_RUN, body=body, content_type=content)
+        except ForbiddenError as error:
+            return error.message
+        return ""
+
+    async def expect_refused(self, write: Write, said: str) -> None:
+        """The write is refused with this sentence, once the API server knows the policies."""
+
+        async def refused() -> bool:
+            return said in await self.answer(write)
+
+        await self.until(f"refused: {write.what}: {said}", refused, 15)
+
+    async def expect_allowed(self, write: Write) -> None:
+        """The write passes, once the API server has seen what it depends on."""
+        answers: list[str] = []
+
+        async def allowed() -> bool:
+            answers.append(await self.answer(write))
+            return not answers[-1]
+
+        try:
+            await self.until(f"allowed: {write.what}", allowed, 10)
+        except AssertionError as error:
+            raise AssertionError(f"{write.what}: {answers[-1]}") from error
+
+    async def expect_others_go_free(self, write: Write) -> None:
+        """The policies are about the account alone."""
+        content = MERGE if write.method == "PATCH" else "application/json"
+        body = json.dumps(write.body).encode()
+        await self.client.raw(write.method, write.path, params=DRY_RUN, body=body, content_type=content)
+
+
+def node(name: str, **spec: Any) -> Json:
+    labels = {"karpenter.sh/nodepool": "default", "kubernetes.io/hostname": name}
+    size = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": {"others": "1"}, "finalizers": ["others/one"]},
+        "spec": spec,
+        "status": {"capacity": size, "allocatable": size},
+    }
+
+
+def pod(name: str, on: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"nodeName": on, "containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 0},
+    }
+
+
+def taint(key: str) -> Json:
+    return {"key": key, "effect": "NoSchedule"}
+
+
+def change(what: str, path: str, **patch: Any) -> Write:
+    return Write(what, "PATCH", path, patch)
+
+
+def on_node(what: str, name: str = "plain", **patch: Any) -> Write:
+    return change(what, f"/api/v1/nodes/{name}", **patch)
+
+
+def eviction(what: str, name: str, said: str | None) -> Write:
+    metadata: Json = {"name": name, "namespace": "default"}
+    if said is not None:
+        metadata["annotations"] = {"karpool.sh/evicted-from": said}
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+    return Write(what, "POST", f"/api/v1/namespaces/default/pods/{name}/eviction", body)
+
+
+def removal(what: str, path: str) -> Write:
+    return Write(what, "DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]})
+
+
+CLAIMS = r.NODE_CLAIMS.path()
+
+
+def claim(name: str, of: str, uid: str, *, label: str | None = None, **more: Any) -> Json:
+    """A NodeClaim whose owner is a pool, and whose label names one."""
+    owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": of, "uid": uid}
+    requirement = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": name,
+            "labels": {"karpenter.sh/nodepool": of if label is None else label},
+            "annotations": {"karpool.sh/replacement-for": "a"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"nodeClassRef": more.pop("node_class", NODE_CLASS), "requirements": [requirement]},
+    }
+
+
+def creation(what: str, body: Json) -> Write:
+    return Write(what, "POST", CLAIMS, body)
+
+
+NODE_REFUSALS = [
+    (Write("create a node", "POST", "/api/v1/nodes", node("new")), "may change nodes, and not create"),
+    (removal("delete a node", "/api/v1/nodes/plain"), "may change nodes, and not create"),
+    (change("status", "/api/v1/nodes/plain/status", status={"phase": "x"}), "may change nodes, and not create"),
+    (on_node("a label", metadata={"labels": {"a": "b"}}), "may not change labels, finalizers or owners"),
+    (on_node("no finalizers", metadata={"finalizers": None}), "may not change labels, finalizers or owners"),
+    (on_node("change an annotation", metadata={"annotations": {"others": "2"}}), "may change no annotation"),
+    (on_node("remove an annotation", metadata={"annotations": {"others": None}}), "may change no annotation"),
+    (on_node("add an annotation", metadata={"annotations": {"more": "1"}}), "may change no annotation"),
+]
+
+
+def play(plane: ControlPlane, file: str, user: str, story: Callable[[PolicyTrial], Awaitable[None]]) -> None:
+    async def scenario() -> None:
+        async with PolicyTrial(plane, file, user) as trial:
+            await story(trial)
+
+    asyncio.run(scenario())
+
+
+def test_beside_karpenter_karpool_may_change_its_own_taint_and_annotations_and_touch_no_pod(
+    running_cluster: ControlPlane,
+) -> None:
+    async def story(trial: PolicyTrial) -> None:
+        own, others = taint("karpool.sh/disrupted"), taint("others")
+        await trial.make(node("plain", taints=[others]), node("leaving", taints=[others, own]), pod("web", "leaving"))
+        for write, said in [
+            *NODE_REFUSALS,
+            (on_node("another taint", spec={"taints": [others, taint("mine")]}), "no taint but karpool.sh/disrupted"),
+            (on_node("without taints", spec={"taints": []}), "no taint but karpool.sh/disrupted"),
+            (on_node("a cordon", spec={"unschedulable": True}), "nothing in the spec of a node but its taint"),
+            (on_node("a provider id", spec={"providerID": "x://1"}), "nothing in the spec of a node but its taint"),
+            (eviction("evict from its node", "web", "leaving"), "may not evict, delete or change pods"),
+            (removal("delete a pod", "/api/v1/namespaces/default/pods/web"), "may not evict, delete or change pods"),
+        ]:
+            await trial.expect_refused(write, said)
+            if write.path.startswith("/api/v1/nodes/plain") and write.method == "PATCH":
+                await trial.expect_others_go_free(write)
+        for write in (
+            on_node("its taint", spec={"taints": [others, own]}),
+            on_node("without its taint", "leaving", spec={"taints": [others]}),
+            on_node("its annotation", metadata={"annotations": {"karpool.sh/anything": "1"}}),
+        ):
+            await trial.expect_allowed(write)
+
+    play(running_cluster, "controller/policy.yaml", CONTROLLER, story)
+
+
+@pytest.mark.parametrize("file", ["controller/policy.yaml", "controller/policy-kwok.yaml"])
+def test_nodeclaims_are_created_only_for_pools_that_there_are(running_cluster: ControlPlane, file: str) -> None:
+    async def story(trial: PolicyTrial) -> None:
+        await trial.make(pool(), pool("other"))
+        uid = (await trial.client.get(r.NODE_POOLS, "default")).metadata.uid
+        another = (await trial.client.get(r.NODE_POOLS, "other")).metadata.uid
+        ownerless = claim("new", "default", uid)
+        del ownerless["metadata"]["ownerReferences"]
+        for write, said in (
+            (creation("without an owner", ownerless), "for a NodePool only"),
+            (creation("label of another pool", claim("new", "default", uid, label="other")), "for a NodePool only"),
+            (creation("without a label", claim("new", "default", uid, label="")), "for a NodePool only"),
+            (creation("a pool of the past", claim("new", "default", "0")), "is not the NodePool that its label names"),
+            (creation("uid of another pool", claim("new", "default", another)), "is not the NodePool that its label"),
+            (
+                creation("another node class", claim("new", "default", uid, node_class=NODE_CLASS | {"name": "big"})),
+                "another node class than its NodePool",
+            ),
+        ):
+            await trial.expect_refused(write, said)
+            await trial.expect_others_go_free(write)
+        await trial.expect_allowed(creation("a claim of a pool", claim("new", "default", uid)))
+        # Of a pool that there never was, the API server cannot know; the garbage collector removes what it owns.
+        await trial.account.create(r.NODE_CLAIMS, claim("dangling", "never-was", "0"))
+
+        async def gone() -> bool:
+            return not await trial.claims()
+
+        # It looks for kinds that are new to it every half minute.
+        await trial.until("the NodeClaim without a pool is gone", gone, 90)
+
+    play(running_cluster, file, CONTROLLER, story)
+
+
+def test_beside_karpenter_karpool_deletes_only_nodeclaims_of_its_commands_and_changes_nothing_else(
+    running_cluster: ControlPlane,
+) -> None:
+    async def story(trial: PolicyTrial) -> None:
+        await trial.make(pool())
+        uid = (await trial.client.get(r.NODE_POOLS, "default")).metadata.uid
+        theirs, ours = claim("theirs", "default", uid), claim("ours", "default", uid)
+        theirs["metadata"]["annotations"] = {"others": "1"}
+        await trial.make(theirs, ours)
+        pools, status = r.NODE_POOLS.path(name="default"), f"{CLAIMS}/ours/status"
+        condition = {"status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        plain = claim("new", "default", uid)
+        plain["metadata"]["annotations"] = {}
+        for write, said in (
+            (removal("delete another's claim", f"{CLAIMS}/theirs"), "only NodeClaims that one of its commands"),
+            (creation("for no command", plain), "only as replacements of a command"),
+            (change("label", f"{CLAIMS}/ours", metadata={"labels": {"a": "b"}}), "but its own annotations"),
+            (change("finalizer", f"{CLAIMS}/ours", metadata={"finalizers": ["a/b"]}), "but its own annotations"),
+            (change("annotation", f"{CLAIMS}/theirs", metadata={"annotations": {"others": "2"}}), "no annotation of a"),
+            (change("provider id", status, status={"providerID": "x"}), "but the condition DisruptionReason"),
+            (
+                change("condition", status, status={"conditions": [{"type": "Launched", **condition}]}),
+                "but the condition DisruptionReason",
+            ),
+            (change("limits", pools, spec={"limits": {"cpu": "1"}}), "nothing of a NodePool but its own annotations"),
+            (change("annotation", pools, metadata={"annotations": {"a": "b"}}), "no annotation of a NodePool"),
+            (removal("delete a pool", pools), "nothing of a NodePool but its own annotations"),
+        ):
+            await trial.expect_refused(write, said)
+        for write in (
+            removal("delete its own claim", f"{CLAIMS}/ours"),
+            change("ticket", f"{CLAIMS}/theirs", metadata={"annotations": {"karpool.sh/command": "{}"}}),
+            change("reason", status, status={"conditions": [{"type": "DisruptionReason", **condition}]}),
+            change("its annotation", pools, metadata={"annotations": {"karpool.sh/anything": "1"}}),
+        ):
+            await trial.expect_allowed(write)
+
+    play(running_cluster, "controller/policy.yaml", CONTROLLER, story)
+
+
+def test_with_kwok_karpool_evicts_only_pods_of_nodes_with_its_taint_and_touches_only_nodes_of_kwok(
+    running_cluster: ControlPlane,
+) -> None:
+    async def story(trial: PolicyTrial) -> None:
+        own = taint("karpenter.sh/disrupted")
+        await trial.make(
+            node("foreign", providerID="aws://1"),
+            node("plain", providerID="kwok://plain"),
+            node("leaving", providerID="kwok://leaving", taints=[own]),
+            pod("stays", "plain"),
+            pod("goes", "leaving"),
+        )
+        await _expect_pods_are_safe(trial, "carry the taint karpenter.sh/disrupted")
+        for write, said in (
+            (
+                on_node("a node of another cloud", "foreign", metadata={"labels": {"a": "b"}}),
+                "only nodes of a NodePool",
+            ),
+            (removal("a node of another cloud", "/api/v1/nodes/foreign"), "only nodes of a NodePool"),
+            (
+                Write("create one", "POST", "/api/v1/nodes", node("new", providerID="aws://2")),
+                "only nodes of a NodePool",
+            ),
+            (on_node("a cordon", spec={"unschedulable": True}), "nothing in the spec of a node but its taints"),
+            (on_node("no finalizers", metadata={"finalizers": None}), "finalizers of others"),
+            (on_node("pool", metadata={"labels": {"karpenter.sh/nodepool": "x"}}), "may not change the pool"),
+        ):
+            await trial.expect_refused(write, said)
+        for write in (
+            Write("create a node", "POST", "/api/v1/nodes", node("new", providerID="kwok://new")),
+            removal("delete a node", "/api/v1/nodes/plain"),
+            on_node("its taint", spec={"taints": [own]}),
+            on_node("a finalizer", metadata={"finalizers": ["others/one", "karpenter.sh/termination"]}),
+            on_node("a label", metadata={"labels": {"karpenter.sh/registered": "true"}}),
+        ):
+            await trial.expect_allowed(write)
+
+    play(running_cluster, "controller/policy-kwok.yaml", CONTROLLER, story)
+
+
+def test_the_compactor_evicts_only_pods_of_nodes_that_it_cordoned_and_changes_only_its_mark(
+    running_cluster: ControlPlane,
+) -> None:
+    async def story(trial: PolicyTrial) -> None:
+        leaving, cordoned = node("leaving", unschedulable=True), node("cordoned", unschedulable=True)
+        leaving["metadata"]["annotations"] = {"estafette.io/node-compactor-state": IN_PROGRESS}
+        await trial.make(leaving, cordoned, node("plain"), pod("stays", "plain"), pod("goes", "leaving"))
+        await trial.make(pod("kept", "cordoned"))
+        await _expect_pods_are_safe(trial, "it has cordoned and marked")
+        refusals = [
+            *NODE_REFUSALS,
+            (eviction("cordoned by others", "kept", "cordoned"), "only pods of nodes that it has cordoned and marked"),
+            (on_node("a taint", spec={"taints": [taint("mine")]}), "nothing in the spec of a node but whether"),
+        ]
+        for write, said in refusals:
+            await trial.expect_refused(write, said)
+        for write in (
+            on_node("a cordon", spec={"unschedulable": True}),
+            on_node("its mark", metadata={"annotations": {"estafette.io/node-compactor-state": IN_PROGRESS}}),
+        ):
+            await trial.expect_allowed(write)
+
+    play(running_cluster, "compactor/policy.yaml", COMPACTOR, story)
+
+
+async def _expect_pods_are_safe(trial: PolicyTrial, what: str) -> None:
+    """Only the pod `goes` on the node `leaving` may be evicted or deleted, and nothing else be done to pods."""
+    pods = "/api/v1/namespaces/default/pods"
+    said = f"only pods of nodes that {what}"
+    for write, why in (
+        (eviction("from a node that stays", "stays", "plain"), said),
+        (eviction("from a node that stays, with a lie", "stays", "leaving"), "on another node than the eviction says"),
+        (eviction("without naming the node", "goes", None), "does not name the node"),
+        (removal("delete from a node that stays", f"{pods}/stays"), said),
+        (change("change a pod", f"{pods}/goes", metadata={"labels": {"a": "b"}}), "do nothing else to them"),
+    ):
+        await trial.expect_refused(write, why)
+        await trial.expect_others_go_free(write)
+    await trial.expect_allowed(eviction("from the node that goes", "goes", "leaving"))
+    await trial.expect_allowed(removal("delete from the node that goes", f"{pods}/goes"))
+
+
+def test_a_policy_that_fails_keeps_no_other_from_evicting() -> None:
+    """Policies with parameters are looked up before it is known who asks, so a failure there must let pass."""
+    for file in ("controller/policy.yaml", "controller/policy-kwok.yaml", "compactor/policy.yaml"):
+        documents = manifests.read(DEPLOY / file)
+        policies = {entry["metadata"]["name"]: entry["spec"] for entry in documents if entry["kind"].endswith("Policy")}
+        bindings = {
+            entry["spec"]["policyName"]: entry["spec"] for entry in documents if entry["kind"].endswith("Binding")
+        }
+        assert policies.keys() == bindings.keys()
+        for name, spec in policies.items():
+            assert spec["failurePolicy"] == ("Ignore" if "paramKind" in spec else "Fail")
+            assert bindings[name].get("paramRef", {}).get("parameterNotFoundAction", "Allow") == "Allow"
+            assert [condition["expression"] for condition in spec["matchConditions"]] == [
+                f"request.userInfo.username == '{COMPACTOR if file.startswith('compactor') else CONTROLLER}'"
+            ]
