@@ -46,6 +46,10 @@ class CompactionReasonCode(StrEnum):
     ANOTHER_NODE_FIRST = "AnotherNodeFirst"
     TAKES_PODS = "TakesPods"
 
+    # The last look before a drain
+    FACTS_CHANGED = "FactsChanged"
+    FACTS_UNKNOWN = "FactsUnknown"
+
     # Why a scale-down was given up
     UNCORDONED = "Uncordoned"
     POOL_FILLED_UP = "PoolFilledUp"

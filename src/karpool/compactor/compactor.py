@@ -20,6 +20,7 @@ import structlog
 from karpool.compaction.actions import SetNodeState
 from karpool.compaction.advance import CompactionStep, advance
 from karpool.compaction.config import CONFIG_MAP, Config
+from karpool.compaction.confirm import confirmed, nodes_to_read
 from karpool.compaction.decide import CompactionDecision, nodes_by_reason
 from karpool.compaction.pools import pools_without_nodes
 from karpool.compaction.settings import CompactionSettings, jittered
@@ -37,8 +38,10 @@ from karpool.kube.store import Store, Versions
 from karpool.kube.target import Target
 from karpool.live import USER_AGENT
 from karpool.live.caches import ClusterCaches, log_unreadable
+from karpool.live.fresh_facts import FactReader
 from karpool.live.process import background, stalled
 from karpool.live.resources import PAUSES
+from karpool.live.time_keeper import keep_time
 from karpool.model.reasons import Reason
 from karpool.observability.compactor_metrics import CompactorMetrics
 from karpool.observability.events import EventRecorder
@@ -113,6 +116,7 @@ class Compactor:
             if settings.dry_run
             else ApiCompactionActuator(self.client, self.caches.nodes, self._recorder, on_done=self._made_progress)
         )
+        self._reader = FactReader(self.client, self.caches.nodes, self.caches.pods)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
         self._logged_status: tuple[str, Any] | None = None
         self._logged_counts: dict[str, Any] = {}
@@ -152,6 +156,7 @@ class Compactor:
             bound = await stack.enter_async_context(serving(pages, TokenReviews(self.client)))
             _log.info("compactor starting", **{path.strip("/"): str(place) for path, place in bound.items()})
             await stack.enter_async_context(background(self.caches.run()))
+            await stack.enter_async_context(background(keep_time(self.client, self._time)))
             await stack.enter_async_context(background(self._recorder.run()))
             while not stop.is_set():
                 await self._sleep(stop, await self._reconcile())
@@ -162,7 +167,10 @@ class Compactor:
         if not self._is_ready() or config is None:
             return _TICK
         step = await self._decide(config)
-        succeeded = await self._actuator.execute(step.actions)
+        actions, refused = confirmed(step, await self._reader.read(nodes_to_read(step.actions)))
+        for name, reason in refused.items():
+            _log.warning("drain waits", node=name, code=reason.code, why=reason.message, about=reason.object)
+        succeeded = await self._actuator.execute(actions) and not refused
         # The next step must see what this one has written.
         self.caches.changes.apply()
         return self._interval(step, succeeded=succeeded).total_seconds()

@@ -24,6 +24,7 @@ from karpool.live import USER_AGENT
 from karpool.live.caches import log_unreadable
 from karpool.live.fresh_facts import FactReader
 from karpool.live.process import background, finished_before, stalled
+from karpool.live.time_keeper import keep_time
 from karpool.live.writer import Writer
 from karpool.model.labels import BUDGETS
 from karpool.model.nodepool import NodeClaim
@@ -146,6 +147,7 @@ class Operator:
                 _log.warning("dry run: nothing is written to the cluster", so="add --act to carry decisions out")
             stack.callback(self.journal.close)
             await stack.enter_async_context(background(self.caches.run()))
+            await stack.enter_async_context(background(keep_time(self.client, self._now)))
             synced = await finished_before(stop, self.caches.wait_for_sync())
             if synced and await finished_before(stop, self._load_engine()):
                 await self._lead(stop)

@@ -8,11 +8,13 @@ from msgspec.structs import replace
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.advance import advance
 from karpool.compaction.config import Config
+from karpool.compaction.confirm import confirmed, nodes_to_read
 from karpool.compaction.marks import ANNOTATION, encode_mark
 from karpool.compaction.settings import DEFAULTS, jittered
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_annotation
+from karpool.virtual.facts import VirtualFacts
 from karpool.virtual.random_streams import random_fraction
 from karpool.virtual.world import VirtualWorld
 
@@ -37,7 +39,8 @@ class VirtualCompactor:
         else:
             sleep = step.requeue_at - now
         queue.after(sleep.total_seconds(), self._scan)
-        for action in step.actions:
+        facts = VirtualFacts(self.world.store).facts_of(nodes_to_read(step.actions))
+        for action in confirmed(step, facts).actions:
             queue.after(0.0, partial(self._execute, action))
 
     def _execute(self, action: CompactionAction) -> None:

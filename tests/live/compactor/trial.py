@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from karpool.compaction.config import KEY
 from karpool.compaction.marks import Mark, decode_mark
 from karpool.compaction.settings import CompactionSettings
 from karpool.compactor.compactor import Compactor, CompactorSettings
+from karpool.kube.clock import utc_now
 from karpool.kube.errors import ConflictError, NotFoundError
 from karpool.kube.resources import CONFIG_MAPS
 from karpool.kube.target import Target
@@ -58,9 +59,11 @@ class CompactorTrial(Trial):
             await self.client.delete(CONFIG_MAPS, self.config_map, namespace="default")
         await super().__aexit__(*failure)
 
-    def start(self, *, target: Target | None = None, **settings: Any) -> asyncio.Task[None]:
-        """Start a compactor."""
-        compactor = Compactor(replace(self.compactor_settings, **settings), target or self.target)
+    def start(
+        self, *, target: Target | None = None, wall: Callable[[], datetime] = utc_now, **settings: Any
+    ) -> asyncio.Task[None]:
+        """Start a compactor; `wall`: another local clock."""
+        compactor = Compactor(replace(self.compactor_settings, **settings), target or self.target, wall=wall)
         stop = asyncio.Event()
         task = asyncio.create_task(compactor.run(stop))
         self.operators[task] = (compactor, stop)
