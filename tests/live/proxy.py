@@ -70,6 +70,8 @@ class Proxy:
         """How often everything there is of a kind was asked for."""
         self.stalled: set[str] = set()
         """The plurals whose watches are open and silent; what they should bring comes when they are not any more."""
+        self.rewrite: Callable[[bytes], bytes] = lambda line: line
+        """What becomes of each line of an answer; lists come as one."""
         self._behind = behind
         self._watches: set[asyncio.Event] = set()
 
@@ -118,7 +120,7 @@ class Proxy:
             return _hang_up(request)
         if trouble is Trouble.LOST:
             return _hang_up(request)
-        return web.Response(status=answer.status, body=body, headers=self._headers(request, answer))
+        return web.Response(status=answer.status, body=self.rewrite(body), headers=self._headers(request, answer))
 
     def _headers(self, request: web.Request, answer: aiohttp.ClientResponse) -> dict[str, str]:
         ahead = self.skew(request) if self.skew is not None else timedelta()
@@ -143,6 +145,7 @@ class Proxy:
         cut = asyncio.Event()
         self._watches.add(cut)
         end = asyncio.create_task(cut.wait())
+        rest = b""
         try:
             while not cut.is_set():
                 chunk = asyncio.create_task(answer.content.readany())
@@ -155,7 +158,8 @@ class Proxy:
                     await asyncio.sleep(0.02)
                 if not chunk.result():
                     return response
-                await response.write(chunk.result())
+                *lines, rest = (rest + chunk.result()).split(b"\n")
+                await response.write(b"".join(self.rewrite(line) + b"\n" for line in lines))
         finally:
             end.cancel()
             self._watches.discard(cut)
