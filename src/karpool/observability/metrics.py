@@ -169,6 +169,10 @@ class Metrics(ProcessMetrics):
         """The brakes that hold: the reason code of each, and the pool that it stops; an empty name stands for all."""
         self._replace("brakes", dict.fromkeys(held, 1))
 
+    def unreadable(self, counts: Mapping[str, int]) -> None:
+        """How many objects of each kind cannot be read."""
+        self._replace("unreadable_objects", {(kind,): count for kind, count in counts.items()})
+
     def command_started(self, method: str, decision: str) -> None:
         self._count("voluntary_disruption_decisions_total", decision, *_LABELS_OF[method])
 

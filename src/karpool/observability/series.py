@@ -94,6 +94,7 @@ GAUGES: Final = {
     "scheduler_unschedulable_pods_count": Series("Pending pods that fit no node, existing or new."),
     "cluster_state_node_count": Series("Nodes in the cache, with or without a pool."),
     "cluster_state_synced": Series("1 if every kind that decisions need has been listed at least once."),
+    "unreadable_objects": Series("Objects that cannot be read; what they bear on is left alone.", ("kind",)),
     "brakes": Series("1 for each brake that stops a pool, or everything where it names none.", ("brake", POOL)),
     "leading": Series("1 if this process is the leader."),
 }

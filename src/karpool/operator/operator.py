@@ -50,6 +50,7 @@ from karpool.operator.providers.protocol import ProviderContext
 from karpool.operator.settings import RunSettings
 from karpool.operator.side_work import SideWork
 from karpool.operator.task_queue import TaskQueue
+from karpool.operator.unreadable_meter import UnreadableMeter
 from karpool.operator.upkeep import Upkeep
 from karpool.optimization.warmup import warm_up
 from karpool.provisioning.inflight import as_launched
@@ -103,6 +104,7 @@ class Operator:
         self._elector: LeaderElector | None = None
         store = self.caches.store
         nodes = PoolNodes(store)
+        self._unreadable_meter = UnreadableMeter(store)
         self._pools = PoolStatusController(
             self.client, store, nodes, node_classes=self.provider.node_class_ready, clock=self._now
         )
@@ -296,6 +298,7 @@ class Operator:
 
     async def _update_gauges(self) -> None:
         self.metrics.cluster(len(self.caches.store.nodes), synced=not self.caches.unsynced())
+        self.metrics.unreadable(self._unreadable_meter.by_kind())
         catalog, annotated = self.provider.catalog_source.catalog, self.provider.annotated_budgets
         self.metrics.pools(self._pool_statistics.samples(catalog, self._now(), annotated_budgets=annotated))
 
