@@ -56,7 +56,7 @@ class Window:
 def draw_windows(rng: random.Random, first: float, last: float) -> tuple[Window, ...]:
     """Some windows between two times, sorted by their start; half of the schedules have more than a few."""
     windows = []
-    for _ in range(rng.choice((1, 2, 3, 4, 6, 9))):
+    for _ in range(rng.choice((2, 3, 5, 8, 12))):
         kind = rng.choice(_DRAWN)
         shortest, longest = _LENGTHS.get(kind, (30, 400))
         start = rng.uniform(first, last)

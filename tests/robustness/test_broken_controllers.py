@@ -68,12 +68,12 @@ def _no_decisions_later(patch: pytest.MonkeyPatch) -> None:
 
 
 @table(
-    row("budgets", spoil=_no_budgets, rule="Budget", likely=4),
+    row("budgets", spoil=_no_budgets, rule="Budget", likely=5),
     row("the lease", spoil=_no_lease, rule="Lease", likely=1),
     row("do-not-disrupt", spoil=_no_protection, rule="DoNotDisrupt", likely=0),
     row("the Eviction API", spoil=_no_eviction_api, rule="PodDisruptionBudget", likely=2),
     row("drains", spoil=_no_drain, rule="PodLost", likely=0),
-    row("rollbacks", spoil=_no_rollback, rule="LeftOver", likely=11),
+    row("rollbacks", spoil=_no_rollback, rule="LeftOver", likely=9),
     row("decisions after a while", spoil=_no_decisions_later, rule="Progress", likely=0),
 )
 def test_a_controller_without_it_is_found_out(
