@@ -127,7 +127,7 @@ class CommandPage(DecisionObserver):
     def pods_provisioned(self, result: ProvisioningResult) -> None:
         self._requested += len(result.claims)
 
-    def command_started(self, command: Command) -> None:
+    def command_started(self, command: Command, _identity: str) -> None:
         self._methods.append(str(command.method))
 
     async def _answer(self, _: web.Request) -> web.Response:

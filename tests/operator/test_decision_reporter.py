@@ -110,7 +110,7 @@ def test_a_dry_run_that_decides_the_same_again_tells_it_once(tmp_path: Path) -> 
 
 def test_a_command_that_starts_has_neither_made_nor_saved_anything() -> None:
     reported = Reported()
-    reported.reporter.command_started(REPLACE)
+    reported.reporter.command_started(REPLACE, "c1")
     assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
     assert reported.value("saved_dollars_per_hour_total") == 0
     assert [event.reason for event in reported.events] == ["DisruptionBegan"]
@@ -137,7 +137,7 @@ def test_savings_count_when_the_last_node_of_a_command_is_gone(tmp_path: Path) -
 
 def test_a_dry_run_begins_nothing() -> None:
     reported = Reported(dry_run=True)
-    reported.reporter.command_started(REPLACE)
+    reported.reporter.command_started(REPLACE, "c1")
     assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
     assert reported.events == []
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
-from karpool.execution.tickets import Ticket, command_id
+from karpool.execution.tickets import Ticket
 from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
 from karpool.model.nodepool import NodeClaim, NodeClaimSpec, PoolRequirement
 from karpool.model.reasons import Reason
@@ -138,12 +138,12 @@ def test_what_becomes_of_a_command_is_told(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal = Journal(JournalSettings(path=path))
     ticket = Ticket("x", NOW, "Drift", "Drifted", ("a",))
-    journal.started(NOW, REPLACE)
+    journal.started(NOW, REPLACE, "c1")
     journal.dropped(NOW, DELETE, DEAR)
     failed = FailedCommand(command="x", cause="ReplacementGone", at=NOW, message="never registered", tries=2)
     journal.rolled_back(NOW, ticket, failed)
     started, dropped, back = lines(path)
-    assert (started["kind"], started["id"], started["nodes"]) == ("Begun", command_id(REPLACE, NOW), ["a"])
+    assert (started["kind"], started["id"], started["nodes"]) == ("Begun", "c1", ["a"])
     assert (dropped["kind"], dropped["nodes"], dropped["reasons"][0]["code"]) == ("Dropped", ["d", "e"], "NotCheaper")
     assert (back["kind"], back["id"], back["message"]) == ("RolledBack", "x", "never registered")
 

@@ -72,7 +72,7 @@ class Invariants(DecisionObserver):
 
     # -- budgets of pools ----------------------------------------------------------------------------------------
 
-    def command_started(self, command: Command) -> None:
+    def command_started(self, command: Command, _identity: str) -> None:
         """A command that begins must be within the budgets of its pools, and have a place for each of its pods."""
         for name in sorted({self._pool(node) for node in command.nodes}):
             self._check_budget(name, command)

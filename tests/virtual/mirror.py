@@ -30,7 +30,7 @@ class Heard(DecisionObserver):
         del command
         self.dropped.append(reason)
 
-    def command_started(self, command: Command) -> None:
+    def command_started(self, command: Command, _identity: str) -> None:
         self.started.append(command)
 
     def actions_requested(self, actions: Any) -> None:

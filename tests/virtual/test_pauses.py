@@ -37,7 +37,7 @@ class Started(Heard):
         super().__init__()
         self.started = 0
 
-    def command_started(self, _command: Command) -> None:
+    def command_started(self, _command: Command, _identity: str) -> None:
         self.started += 1
 
 

@@ -54,7 +54,7 @@ class Watched(DecisionObserver):
         del decision
         self.passes.append(self.queue.time)
 
-    def command_started(self, command: Command) -> None:
+    def command_started(self, command: Command, _identity: str) -> None:
         self.started.append((self.queue.time, command))
 
     def causes(self) -> set[Cause]:

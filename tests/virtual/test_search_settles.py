@@ -30,7 +30,7 @@ class Commands(DecisionObserver):
         self.times: list[float] = []
         cluster.controller.observers.append(self)
 
-    def command_started(self, command: Command) -> None:
+    def command_started(self, command: Command, _identity: str) -> None:
         del command
         self.times.append(self.cluster.queue.time)
 

@@ -21,7 +21,7 @@ from karpool.execution.commands import drains_anyway
 from karpool.execution.fresh_facts import FreshFacts, changed_since
 from karpool.execution.start import NotStartedError, destinations, start_command
 from karpool.execution.state import nominate, nominated
-from karpool.execution.tickets import awaited_nodes, nodes_in_commands, waiting_replacements
+from karpool.execution.tickets import awaited_nodes, command_id, nodes_in_commands, waiting_replacements
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 
@@ -199,7 +199,7 @@ class DisruptionController:
                 continue
             rates = rates.after(len(command.nodes), evicted)
             for observer in session.observers:
-                observer.command_started(command)
+                observer.command_started(command, command_id(command, now))
             self._destinations.started(command, actions)
             session.execute(actions, in_order=True)
             session.state = nominate(session.state, sorted(destinations(command)), now, session.execution)

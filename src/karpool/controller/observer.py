@@ -37,8 +37,8 @@ class DecisionObserver:
     def command_dropped(self, command: Command, reason: Reason) -> None:
         """A command was no longer valid when it was to start."""
 
-    def command_started(self, command: Command) -> None:
-        """A command starts."""
+    def command_started(self, command: Command, identity: str) -> None:
+        """A command starts, with this id on its NodeClaims."""
 
     def command_failed(self, command: RolledBack) -> None:
         """A command that had started is given up."""

@@ -160,12 +160,12 @@ class DecisionReporter(DecisionObserver):
         self._journal.dropped(self._clock(), command, reason)
         _log.info("command dropped", **_summary(command), code=reason.code, why=reason.message, about=reason.object)
 
-    def command_started(self, command: Command) -> None:
+    def command_started(self, command: Command, identity: str) -> None:
         """Report a command that starts; in a dry run none does."""
         if self._dry_run:
             return
         self._metrics.command_started(str(command.method), command.decision)
-        self._journal.started(self._clock(), command)
+        self._journal.started(self._clock(), command, identity)
         instead = f" in favour of {command.launched}" if command.replacements else ""
         message = f"{command.cause}: removed by {command.method}{instead}, which saves {command.savings:.4g} $/h"
         for name in command.nodes:

@@ -16,7 +16,7 @@ import structlog
 from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.command import Command
-from karpool.execution.tickets import Ticket, command_id
+from karpool.execution.tickets import Ticket
 from karpool.model.nodepool import NodeClaim
 from karpool.model.reasons import Reason
 from karpool.operator.journal_records import (
@@ -84,11 +84,11 @@ class Journal:
             self._last_rejected = keys
             self.write(NoDecisionRecord(time=time, rejected=kept_nodes(rejected)))
 
-    def started(self, time: datetime, command: Command) -> None:
+    def started(self, time: datetime, command: Command, identity: str) -> None:
         self.write(
             StartedRecord(
                 time=time,
-                id=command_id(command, time),
+                id=identity,
                 method=command.method.value,
                 reason=command.cause.value,
                 nodes=command.nodes,
