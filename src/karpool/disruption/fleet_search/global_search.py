@@ -16,7 +16,8 @@ from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.evaluate import Outcome
 from karpool.disruption.fleet_search.fleet import fleet_of
-from karpool.disruption.fleet_search.pursuit import ENOUGH, Exchange, Place, Pursuit
+from karpool.disruption.fleet_search.lots import Place
+from karpool.disruption.fleet_search.pursuit import ENOUGH, Exchange, Pursuit
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings, Weights
 from karpool.model.labels import CAPACITY_TYPE, ZONE
@@ -132,15 +133,16 @@ class GlobalSearch:
     def _settle(self, decision_pass: DecisionPass, pursuit: Pursuit, exchange: Exchange, outcome: Outcome) -> None:
         """Count on a command being carried out as the engine placed its pods."""
         opened = {claim: number for number, claim in zip(exchange.opened, outcome.directed, strict=True) if claim >= 0}
-        places: dict[str | int, Place] = {name: number for number, name in enumerate(pursuit.fleet.names)}
+        nodes = {name: number for number, name in enumerate(pursuit.fleet.names)}
+        places: dict[str | int, Place] = dict(nodes.items())
         places.update({new.name: -1 - number for number, new in enumerate(pursuit.new) if new.name is not None})
         places.update({claim: -1 - number for claim, number in opened.items()})
         rows = decision_pass.context.snapshot.pods.rows
         came: defaultdict[int, Counter[Place]] = defaultdict(Counter)
         for move in outcome.command.moves if outcome.command is not None else ():
-            group = pursuit.fleet.group_of.get(rows[move.pod])
-            if group is not None and move.target in places:
-                came[group][places[move.target]] += 1
+            lot = None if move.source is None else pursuit.lot_of(rows[move.pod], nodes[move.source])
+            if lot is not None and move.target in places:
+                came[lot][places[move.target]] += 1
         pursuit.settle(exchange, list(opened.values()), came)
         self._opened = opened
 

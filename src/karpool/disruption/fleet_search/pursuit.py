@@ -15,6 +15,7 @@ import numpy as np
 from karpool.cluster.arrays import Array
 from karpool.disruption.context import Candidate
 from karpool.disruption.fleet_search.fleet import Fleet
+from karpool.disruption.fleet_search.lots import Place, lots_of
 from karpool.disruption.policies import HAIR
 from karpool.disruption.search import MOST_TOGETHER
 from karpool.optimization.problem import SPREAD, FleetProblem
@@ -27,8 +28,6 @@ ENOUGH: Final = 12
 """How many nodes a command that opens new ones has, if others than the first few can pay for themselves."""
 _LOOK_AHEAD: Final = 60
 """How many nodes are looked at for the first and for each next one of such a command."""
-Place = int
-"""A node by its number in the problem, or -1 - n for the new node n."""
 
 
 class Exchange(NamedTuple):
@@ -55,7 +54,7 @@ class _Draft:
 
     left: dict[str, int]
     room: Array
-    """By group: places that nobody of this exchange has taken."""
+    """By lot: places that nobody of this exchange has taken."""
     closed: Array
     """By new node: whether it could still be opened."""
     nodes: dict[int, None] = field(default_factory=dict)
@@ -77,23 +76,21 @@ class Pursuit:
             for machine in target.new
         ]
         self._spot_to_spot = spot_to_spot
-        groups = len(problem.groups.signature)
-        self._places: defaultdict[int, Counter[Place]] = defaultdict(Counter)
-        self._room = np.zeros(groups, dtype=np.int64)
-        for machine in target.hosts:
-            for group, count in machine.guests.items():
-                self._places[group][machine.number] += count
-                self._room[group] += count
-        self._guests = np.zeros((len(self.new), groups), dtype=np.int32)
-        for number, new in enumerate(self.new):
-            for group, count in new.guests.items():
-                self._places[group][-1 - number] += count
-                self._guests[number, group] = count
+        self._lots = lots_of(problem, target)
+        lots = len(self._lots.groups)
+        self._room = np.zeros(lots, dtype=np.int64)
+        self._guests = np.zeros((len(self.new), lots), dtype=np.int32)
+        for lot, places in enumerate(self._lots.places):
+            for place, count in places.items():
+                if place >= 0:
+                    self._room[lot] += count
+                else:
+                    self._guests[-1 - place, lot] += count
         self._new_price = np.array([max(new.price, HAIR) for new in self.new])
         self._new_machine = problem.kinds.machine[[new.kind for new in self.new]]
         self._needs = {node: problem.pods_on(node) for node in target.gone}
-        self._need_groups = {node: np.array(list(needs), dtype=np.int64) for node, needs in self._needs.items()}
-        self._need_counts = {node: np.array(list(needs.values())) for node, needs in self._needs.items()}
+        self._need_lots = {node: np.array(list(needs), dtype=np.int64) for node, needs in self._lots.needs.items()}
+        self._need_counts = {node: np.array(list(needs.values())) for node, needs in self._lots.needs.items()}
         self._domains = _Domains(problem, problem.spreads.present.astype(np.int64))
 
     def worth_it(self, eviction_price: float) -> bool:
@@ -159,7 +156,7 @@ class Pursuit:
                 self._add(draft, node, ready[node])
 
     def _has_places(self, draft: _Draft, node: int) -> bool:
-        return bool((draft.room[self._need_groups[node]] >= self._need_counts[node]).all())
+        return bool((draft.room[self._need_lots[node]] >= self._need_counts[node]).all())
 
     def _rebuilds(self, opened: Sequence[int], node: int) -> bool:
         """Whether one of the new nodes is what a node is already, and no cheaper."""
@@ -174,7 +171,7 @@ class Pursuit:
         if draft.left.get(candidate.pool_name, 0) <= 0:
             return False
         draft.left[candidate.pool_name] -= 1
-        draft.room[self._need_groups[node]] -= self._need_counts[node]
+        draft.room[self._need_lots[node]] -= self._need_counts[node]
         draft.nodes[node] = None
         draft.gain += float(self.fleet.problem.nodes.price[node])
         return True
@@ -194,13 +191,13 @@ class Pursuit:
 
     def _needed(self, draft: _Draft, node: int) -> list[int] | None:
         """The new nodes to open so that a node can go; None if not even all of them would do."""
-        groups = self._need_groups[node]
-        missing = self._need_counts[node] - np.maximum(draft.room[groups], 0)
+        lots = self._need_lots[node]
+        missing = self._need_counts[node] - np.maximum(draft.room[lots], 0)
         short = missing > 0
         if not short.any():
             return []
         missing = missing[short]
-        offered = self._guests[:, groups[short]]
+        offered = self._guests[:, lots[short]]
         closed = draft.closed & offered.any(axis=1)
         chosen: list[int] = []
         while missing.any():
@@ -285,26 +282,30 @@ class Pursuit:
         for node in exchange.nodes:
             domains.leave(self._needs[node], node)
         chosen = {}
-        for row in (row for node in exchange.nodes for row in ready[node].pods):
-            group = self.fleet.group_of.get(row)
-            place = None if group is None else self._place(group, exchange.opened, taken[group], domains)
-            if group is not None and place is not None:
-                taken[group][place] += 1
-                domains.count(group, self._domains_of(place), 1)
+        for row, source in ((row, node) for node in exchange.nodes for row in ready[node].pods):
+            lot = self.lot_of(row, source)
+            place = None if lot is None else self._place(lot, exchange.opened, taken[lot], domains)
+            if lot is not None and place is not None:
+                taken[lot][place] += 1
+                domains.count(self._lots.groups[lot], self._domains_of(place), 1)
                 chosen[row] = place
         return chosen
+
+    def lot_of(self, row: int, node: int) -> int | None:
+        """The lot of a pod of a node that goes, None if the target does not know it."""
+        group = self.fleet.group_of.get(row)
+        return None if group is None else self._lots.numbers.get((group, node))
 
     def _domains_of(self, place: Place) -> Array:
         problem = self.fleet.problem
         domains: Array = problem.nodes.domain[place] if place >= 0 else problem.kinds.domain[self.new[-1 - place].kind]
         return domains
 
-    def _place(
-        self, group: int, opened: Sequence[int], taken: Mapping[Place, int], domains: "_Domains"
-    ) -> Place | None:
+    def _place(self, lot: int, opened: Sequence[int], taken: Mapping[Place, int], domains: "_Domains") -> Place | None:
+        group = self._lots.groups[lot]
         places = (
             place
-            for place, count in self._places[group].items()
+            for place, count in self._lots.places[lot].items()
             if count > taken.get(place, 0)
             and (place >= 0 or self.new[-1 - place].name is not None or -1 - place in opened)
         )
@@ -315,16 +316,16 @@ class Pursuit:
     # -- what has happened ---------------------------------------------------------------------------------------
 
     def settle(self, exchange: Exchange, opened: Sequence[int], came: Mapping[int, Mapping[Place, int]]) -> None:
-        """An exchange will be carried out: these new nodes open, and so many pods of each group come to each place."""
+        """An exchange will be carried out: these new nodes open, and so many pods of each lot come to each place."""
         self._room += self._guests[list(opened)].sum(axis=0)
         for node in exchange.nodes:
             self._domains.leave(self._needs[node], node)
-        for group, places in came.items():
+        for lot, places in came.items():
             for place, count in places.items():
-                self._domains.count(group, self._domains_of(place), count)
-                used = min(count, self._places[group][place])
-                self._places[group][place] -= used
-                self._room[group] -= used
+                self._domains.count(self._lots.groups[lot], self._domains_of(place), count)
+                used = min(count, self._lots.places[lot][place])
+                self._lots.places[lot][place] -= used
+                self._room[lot] -= used
         self.going.difference_update(exchange.nodes)
 
 
