@@ -27,6 +27,7 @@ from outcomes import evictions, linear_bound_of
 
 from karpool.catalog.sources import open_catalog
 from karpool.disruption.command import Cause
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, Planner, context_of
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.loading import load
@@ -63,9 +64,13 @@ def measure(folder: Path, given: argparse.Namespace) -> Figures:
     objects = load([str(cluster)], stdin=sys.stdin.buffer).objects
     machines = open_catalog(str(prices))
     mark()
-    context = context_of(objects, machines, now=NOW, settings=settings, options=Options())
+
+    def made() -> DecisionContext:
+        return context_of(objects, machines, now=NOW, settings=settings, options=Options())
+
+    context = made()
     mark()
-    plan = Planner(context, progress).plan(given.steps)
+    plan = Planner(context, progress, afresh=made).plan(given.steps)
     mark()
     document = plan_document(plan)
     size = len(to_json(document))

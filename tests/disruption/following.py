@@ -60,7 +60,7 @@ def context(cluster: Cluster, chosen: DisruptionSettings) -> DecisionContext:
 
 
 def planned(cluster: Cluster, chosen: DisruptionSettings, refusals: RefusalCache | None = None) -> Plan:
-    return Planner(context(cluster, chosen), refusals=refusals).plan()
+    return Planner(context(cluster, chosen), refusals=refusals, afresh=lambda: context(cluster, chosen)).plan()
 
 
 # -- following a plan ------------------------------------------------------------------------------------------------

@@ -78,8 +78,9 @@ def plan(
 
         context = cluster.context(choices)
         before = draw(context) if output == "html" else ()
-        document = plan_document(Planner(context, report).plan(steps, bound=bound))
-        drawing = Drawing(before=before, after=draw(context) if output == "html" else ())
+        planner = Planner(context, report, afresh=lambda: cluster.context(choices))
+        document = plan_document(planner.plan(steps, bound=bound))
+        drawing = Drawing(before=before, after=draw(planner.context) if output == "html" else ())
     _print(document, output, drawing, every_node=every_node)
 
 

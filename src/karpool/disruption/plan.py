@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
+from typing import Final
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.resources import CPU, MEMORY
@@ -14,11 +16,14 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import Candidate, DecisionContext, Policies
 from karpool.disruption.decide import first_commands
 from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.fleet_search.global_search import search_eviction_price
 from karpool.disruption.fleet_search.plan_summary import CurvePoint, LowerBound, curve_of
+from karpool.disruption.fleet_search.straight_way import has_detours, search_for_end
 from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.policies import HAIR
 from karpool.disruption.predict import apply
 from karpool.disruption.refusal_cache import RefusalCache
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.disruption.stay_reasons import why_it_stays, why_unschedulable
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
@@ -27,6 +32,12 @@ from karpool.packing.options import Options
 from karpool.wire.quantity import Quantity
 
 Progress = Callable[[str, int, int | None], None]
+_WAYS: Final = (3, 6, 12)
+"""How many nodes commands have that open new ones, in each try of a plan without detours."""
+_MANY: Final = 400
+"""In larger clusters there is one try."""
+_DEARER: Final = 0.001
+"""How much more a plan without detours may end at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +112,15 @@ class Planner:
     """Plans in a context whose snapshot it owns and changes."""
 
     def __init__(
-        self, context: DecisionContext, progress: Progress | None = None, *, refusals: RefusalCache | None = None
+        self,
+        context: DecisionContext,
+        progress: Progress | None = None,
+        *,
+        refusals: RefusalCache | None = None,
+        afresh: Callable[[], DecisionContext] | None = None,
     ) -> None:
+        """`afresh` makes the same context again: with it, a plan that takes detours is tried without them."""
+        self._afresh = afresh
         self.context = context
         self.refusals = refusals or RefusalCache()
         self.steps: list[PlanStep] = []
@@ -121,12 +139,9 @@ class Planner:
         pods_today = self._pods_today()
         requested = {node.name: self._requested(node.row) for node in today}
         unschedulable = why_unschedulable(context)
-        while most_steps is None or len(self.steps) < most_steps:
-            commands = first_commands(self._pass())
-            if not commands:
-                break
-            for command in commands[: None if most_steps is None else most_steps - len(self.steps)]:
-                self._take(command)
+        self._walk(most_steps)
+        if most_steps is None or len(self.steps) < most_steps:
+            self._straighten()
         removed = {name: step for step in self.steps for name in step.command.nodes}
         last = self._pass()
         if most_steps is None or len(self.steps) < most_steps:
@@ -139,7 +154,7 @@ class Planner:
                 how = drifts[node.name] if step.command.cause is Cause.DRIFTED else None
                 reasons: tuple[Reason, ...] = (_why_it_goes(step, node.name), *([how.reason] if how else []))
             else:
-                reasons = why_it_stays(last, context.candidate(self._row(node.name)))
+                reasons = why_it_stays(last, self.context.candidate(self._row(node.name)))
             fates.append(NodeOutcome(node, pods_today[node.name], requested[node.name], step, reasons))
         return Plan(
             time=context.now,
@@ -151,6 +166,43 @@ class Planner:
             curve=curve_of(before.price, (step.command for step in self.steps)),
             lower_bound=self._bound,
         )
+
+    def _walk(self, most_steps: int | None = None) -> None:
+        """Take step after step."""
+        while most_steps is None or len(self.steps) < most_steps:
+            commands = first_commands(self._pass())
+            if not commands:
+                break
+            for command in commands[: None if most_steps is None else most_steps - len(self.steps)]:
+                self._take(command)
+
+    def _straighten(self) -> None:
+        """If pods move twice, or new nodes go again: try to get to the same fleet without that, and nearly as cheap."""
+        settings, nodes = self.context.settings, len(self._names)
+        if self._afresh is None or settings.search != GLOBAL or not settings.effort:
+            return
+        # Empty and drifted nodes come first; a search begins with the first step that consolidates.
+        begin = sum(1 for _ in takewhile(lambda step: step.command.cause is not Cause.UNDERUTILIZED, self.steps))
+        if not has_detours((step.command, step.replacement_names) for step in self.steps[begin:]):
+            return
+        most, best = self._totals().price * (1 + _DEARER), self
+        ways = _WAYS if nodes <= _MANY else _WAYS[-1:]
+        for done, enough in enumerate(ways):
+            self._say("Looking for a way without detours", done, len(ways))
+            other = Planner(self._afresh())
+            for step in self.steps[:begin]:
+                other._take(step.command)
+            other.context.memo.global_search = search_for_end(other._pass(), self.context.snapshot, enough)
+            other._walk()
+            if other._totals().price <= most and other._cost() < best._cost() - HAIR:
+                best = other
+        self.context, self.refusals, self.steps = best.context, best.refusals, best.steps
+
+    def _cost(self) -> float:
+        """$/h after the last step, and what evictions and launches count for on the way there."""
+        rate = search_eviction_price(self.context.settings, near=False)
+        trouble = sum(len(step.command.evicted) + len(step.replacement_names) for step in self.steps)
+        return self._totals().price + rate * trouble
 
     def _lower_bound(self) -> LowerBound | None:
         self._say("Proving the least possible price", 0, None)
@@ -239,7 +291,9 @@ def plan(
     most_steps: int | None = None,
 ) -> Plan:
     """Plan from objects."""
-    context = context_of(
-        objects, catalog, now=now, settings=settings or DisruptionSettings(), options=options or Options()
-    )
-    return Planner(context).plan(most_steps)
+    chosen, placing = settings or DisruptionSettings(), options or Options()
+
+    def context() -> DecisionContext:
+        return context_of(objects, catalog, now=now, settings=chosen, options=placing)
+
+    return Planner(context(), afresh=context).plan(most_steps)

@@ -48,8 +48,11 @@ _MOST_REFUSALS: Final = 60
 class GlobalSearch:
     """What a global search keeps from command to command."""
 
-    def __init__(self) -> None:
-        self._pursuit: Pursuit | None = None
+    def __init__(self, only: Pursuit | None = None, enough: int = ENOUGH) -> None:
+        """`only`: the one target to follow, nothing is searched then; `enough`: as `Pursuit.next_exchange` has it."""
+        self._pursuit = only
+        self._searches = only is None
+        self._enough = enough
         self._rounds = 0
         self._near = 0
         """How many searches for one command there have been, and how many of the last ones brought nothing."""
@@ -63,7 +66,8 @@ class GlobalSearch:
         """The next command on the way to the target; a new target is searched when the old one is reached."""
         while not self._finished:
             if self._pursuit is None:
-                self._pursuit = self._search(decision_pass)
+                self._finished = not self._searches
+                self._pursuit = self._search(decision_pass) if self._searches else None
                 continue
             command = self._next(decision_pass, self._pursuit)
             if command is not None:
@@ -124,7 +128,7 @@ class GlobalSearch:
     # -- commands ------------------------------------------------------------------------------------------------
 
     def _next(self, decision_pass: DecisionPass, pursuit: Pursuit) -> Command | None:
-        step = next_step(decision_pass, pursuit)
+        step = next_step(decision_pass, pursuit, self._enough)
         if step is None:
             return None
         self._settle(decision_pass, pursuit, step.exchange, step.outcome)
@@ -186,13 +190,12 @@ class Step(NamedTuple):
     outcome: Outcome
 
 
-def next_step(decision_pass: DecisionPass, pursuit: Pursuit) -> Step | None:
+def next_step(decision_pass: DecisionPass, pursuit: Pursuit, enough: int = ENOUGH) -> Step | None:
     """The first exchange on the way to a target that the engine does not refuse."""
     context = decision_pass.context
     going = {pursuit.fleet.names[node]: node for node in pursuit.going}
     ready = {going[node.name]: node for node in decision_pass.consolidatable() if node.name in going}
     left = {name: context.allowance(pool, Cause.UNDERUTILIZED).remaining for name, pool in context.pools.items()}
-    enough = ENOUGH
     if not pursuit.worth_it(context.settings.effective_eviction_price):
         return None
     for _ in range(_MOST_REFUSALS):
