@@ -71,3 +71,14 @@ def test_the_examples_are_sound() -> None:
     assert loaded.warnings == ()
     assert (len(loaded.objects.nodes), len(loaded.objects.node_pools), len(loaded.objects.node_claims)) == (12, 2, 12)
     assert len(loaded.objects.pods) == 59
+
+
+@pytest.mark.parametrize(("value", "broken"), [("20", False), ("0", False), ("twenty", True), ("-1", True)])
+def test_a_rate_of_evictions_is_a_whole_number(*, value: str, broken: bool) -> None:
+    annotations = {"karpool.sh/max-evictions-per-hour": value}
+    found = problems_of(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "annotations": annotations}}
+    )
+    assert [str(problem).partition(" is not ")[2] for problem in found] == (
+        ["allowed; write a whole number such as 10, or 0 for none"] if broken else []
+    )

@@ -3,16 +3,21 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from tests.factories import claim_for, default_catalog, node, node_of, node_pool, pod
+from tests.factories.values import LONG_AGO
 
 from karpool.controller.store import ClusterStore
+from karpool.disruption.brakes.harm import Harm
+from karpool.disruption.brakes.ledger import Disruption
 from karpool.kube.store import Store
-from karpool.model.labels import DISRUPTED_TAINT
+from karpool.model.labels import DISRUPTED_TAINT, DISRUPTIONS, HARM
 from karpool.model.node import Node
 from karpool.model.nodepool import Budget, NodeClaim, NodePool
 from karpool.model.pod import Pod
-from karpool.observability.metrics import PoolSample
+from karpool.observability.metrics import Metrics, PoolSample
+from karpool.operator.disruption_meter import measure_disruptions
 from karpool.operator.pool_nodes import PoolNodes
 from karpool.operator.pool_statistics import PoolStatistics
 
@@ -35,6 +40,28 @@ def stored(*objects: Any) -> ClusterStore:
     for item in objects:
         by_kind[type(item)].put(item)
     return store
+
+
+def test_what_pools_have_written_down_is_shown_and_what_cannot_be_read_is_not() -> None:
+    entries = [
+        Disruption(command="c1", since=NOW, at=NOW, nodes=2, pods={"a": 3, "b": 1}),
+        Disruption(command="c0", since=LONG_AGO, at=LONG_AGO, nodes=9, pods={"a": 9}),
+    ]
+    harm = Harm(command="c1", at=NOW, pods=4).written()
+    metrics = Metrics()
+    pools = (
+        node_pool("a", annotations={DISRUPTIONS: msgspec.json.encode(entries).decode(), HARM: harm}),
+        node_pool("b", annotations={DISRUPTIONS: "?"}),
+    )
+    measure_disruptions(metrics, pools, NOW)
+
+    def shown(name: str, **labels: str) -> float | None:
+        return metrics.registry.get_sample_value(f"karpool_{name}", labels)
+
+    assert shown("disrupted_last_hour", nodepool="a", what="nodes") == 2
+    assert shown("disrupted_last_hour", nodepool="a", what="pods") == 4
+    assert shown("harmed_pods", nodepool="a") == 4
+    assert shown("harmed_pods", nodepool="b") is None
 
 
 def test_figures_of_a_pool() -> None:

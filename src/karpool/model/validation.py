@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from karpool.model.loading import Loaded
-from karpool.model.rules.pools import controller_flaws
+from karpool.model.rules.pools import controller_flaws, rate_flaws
 from karpool.model.rules.references import claim_references, pod_references
 from karpool.wire.objects import Object
 from karpool.wire.problems import Flaw, Problem
@@ -17,7 +17,8 @@ def validate(loaded: Loaded) -> tuple[Problem, ...]:
     refused = {problem.object for problem in loaded.problems}
     valid = (pool for pool in loaded.objects.node_pools if f"NodePool {pool.name}" not in refused)
     ignored = _problems(loaded, "NodePool", valid, controller_flaws)
-    return (*loaded.problems, *loaded.omissions, *ignored, *_dangling(loaded, refused))
+    limits = _problems(loaded, "Namespace", loaded.objects.namespaces, rate_flaws)
+    return (*loaded.problems, *loaded.omissions, *ignored, *limits, *_dangling(loaded, refused))
 
 
 def _dangling(loaded: Loaded, refused: set[str]) -> Iterator[Problem]:

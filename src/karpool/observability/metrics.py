@@ -173,6 +173,14 @@ class Metrics(ProcessMetrics):
         """How many objects of each kind cannot be read."""
         self._replace("unreadable_objects", {(kind,): count for kind, count in counts.items()})
 
+    def disrupted(self, nodes: Mapping[str, int], pods: Mapping[str, int], harmed: Mapping[str, int]) -> None:
+        """By pool: the nodes and pods that were disrupted within the hour, and the pods that came to harm."""
+        amounts = (("nodes", nodes), ("pods", pods))
+        self._replace(
+            "disrupted_last_hour", {(pool, what): number for what, of in amounts for pool, number in of.items()}
+        )
+        self._replace("harmed_pods", {(pool,): number for pool, number in harmed.items()})
+
     def command_started(self, method: str, decision: str) -> None:
         self._count("voluntary_disruption_decisions_total", decision, *_LABELS_OF[method])
 

@@ -96,5 +96,10 @@ GAUGES: Final = {
     "cluster_state_synced": Series("1 if every kind that decisions need has been listed at least once."),
     "unreadable_objects": Series("Objects that cannot be read; what they bear on is left alone.", ("kind",)),
     "brakes": Series("1 for each brake that stops a pool, or everything where it names none.", ("brake", POOL)),
+    "disrupted_last_hour": Series(
+        "What rates count: nodes that commands disrupted, and pods that left with them (what: nodes, pods).",
+        (POOL, "what"),
+    ),
+    "harmed_pods": Series("Pods that do not run since commands moved them, in pools that are stopped.", (POOL,)),
     "leading": Series("1 if this process is the leader."),
 }

@@ -35,6 +35,7 @@ from karpool.observability.serving import Page, metrics_page, probe_page, servin
 from karpool.operator.actuator import ApiActuator
 from karpool.operator.caches import OperatorCaches
 from karpool.operator.decision_reporter import DecisionReporter
+from karpool.operator.disruption_meter import measure_disruptions
 from karpool.operator.fact_source import ApiFactSource
 from karpool.operator.instance_launcher import GC_INTERVAL, InstanceLauncher
 from karpool.operator.journal import Journal
@@ -299,6 +300,7 @@ class Operator:
     async def _update_gauges(self) -> None:
         self.metrics.cluster(len(self.caches.store.nodes), synced=not self.caches.unsynced())
         self.metrics.unreadable(self._unreadable_meter.by_kind())
+        measure_disruptions(self.metrics, self.caches.store.pools, self._now())
         catalog, annotated = self.provider.catalog_source.catalog, self.provider.annotated_budgets
         self.metrics.pools(self._pool_statistics.samples(catalog, self._now(), annotated_budgets=annotated))
 

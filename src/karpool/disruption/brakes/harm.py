@@ -97,7 +97,7 @@ def harmed_by_moves(
     made = defaultdict[str, list[tuple[datetime, Pod]]](list)
     for pod in pods:
         created, key = pod.metadata.creation_timestamp, owner_key(pod)
-        if key in wanted and created is not None and not pod.terminating and pod.status.phase != "Failed":
+        if key in wanted and created is not None and not _passes_by(pod):
             made[key].append((created, pod))
     for successors in made.values():
         successors.sort(key=lambda one: (one[0], one[1].key))
@@ -109,6 +109,11 @@ def harmed_by_moves(
             for pod in bad[ill:]:
                 harmed[pod.key] = HarmedPod(entry.command, pod.key, _said(pod, now))
     return list(harmed.values())
+
+
+def _passes_by(pod: Pod) -> bool:
+    """Whether a pod takes nobody's place: it goes, another one follows it, or nobody knows how it is."""
+    return pod.terminating or pod.status.phase == "Failed" or bool(pod.unreadable)
 
 
 def _long_unwell(pod: Pod, after: timedelta, now: datetime) -> bool:

@@ -119,6 +119,9 @@ def rates_left(objects: Objects, settings: BrakeSettings, now: datetime) -> Rate
     limits: dict[str, int] = {}
     unreadable: dict[str, str] = {}
     for namespace in objects.namespaces:
+        if namespace.unreadable:
+            unreadable[namespace.name] = f"cannot be read: {namespace.unreadable}"
+            continue
         try:
             limit = most_evictions(namespace)
         except AnnotationError as problem:

@@ -13,6 +13,7 @@ from karpool.model.annotations import (
     annotation_path,
     balanced_k,
     minimum_savings,
+    most_evictions,
     written_budgets,
 )
 from karpool.model.labels import BUDGETS
@@ -20,6 +21,7 @@ from karpool.model.nodepool import NodeClaim, NodePool, TemplateSpec
 from karpool.model.rules.budgets import budget_flaws, schedule_flaws, span_flaws
 from karpool.model.rules.names import wrong_value
 from karpool.model.rules.requirements import key_flaws, requirement_flaws, requirement_name_flaws
+from karpool.model.workloads import Namespace
 from karpool.wire.problems import Flaw
 
 POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
@@ -119,6 +121,14 @@ def controller_flaws(pool: NodePool) -> Iterator[Flaw]:
     yield from _taint_flaws(template.spec)
     yield from schedule_flaws(pool.spec.disruption.budgets, "spec.disruption.budgets")
     yield from schedule_flaws(written_budgets(pool) or (), annotation_path(BUDGETS))
+
+
+def rate_flaws(namespace: Namespace) -> Iterator[Flaw]:
+    """What keeps all pods of a namespace where they are: a rate of evictions that cannot be read."""
+    try:
+        most_evictions(namespace)
+    except AnnotationError as error:
+        yield from error.flaws
 
 
 def _label_flaws(labels: Mapping[str, str]) -> Iterator[Flaw]:
