@@ -258,3 +258,10 @@ def test_every_failed_command_is_counted_logged_and_journalled_and_none_twice(tm
         ("c3", "ReplacementRefused", 3),
     ]
     assert [entry["why"] for entry in logs] == ["quota"] * 3
+
+
+def test_a_brake_on_single_nodes_is_in_the_metrics_and_no_event_of_the_pool() -> None:
+    reported = Reported()
+    reported.make_pass(stops=[Stop("CommandFailed", "is left alone", "Node a", "default", node="a")])
+    assert reported.value("brakes", brake="CommandFailed", nodepool="default") == 1
+    assert [event for event in reported.events if event.kind == "NodePool"] == []

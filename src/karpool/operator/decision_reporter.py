@@ -99,7 +99,9 @@ class DecisionReporter(DecisionObserver):
 
     def _report_brakes(self, stops: Stops) -> None:
         """Report the brakes that took hold since the last pass, and those that let go; their sentences may change."""
-        before, self._braked = self._braked, {(stop.code, stop.pool, stop.object): stop for stop in stops}
+        # What holds single nodes is their own reason, and was told when their command failed.
+        told = [stop for stop in stops if stop.node is None]
+        before, self._braked = self._braked, {(stop.code, stop.pool, stop.object): stop for stop in told}
         self._metrics.brakes((stop.code, stop.pool or "") for stop in stops)
         for key in before.keys() - self._braked.keys():
             self._report_brake(before[key], holds=False)

@@ -1,0 +1,78 @@
+"""Brakes of the compactor on a real API server, and what a person sees of them."""
+
+from contextlib import suppress
+
+import pytest
+from structlog.testing import capture_logs
+from tests.live.compactor.trial import ENABLED, CompactorTrial, node, play
+from tests.live.control_plane import ControlPlane
+from tests.live.test_brakes import running_pod
+
+from karpool.disruption.brakes.pause import CONFIG_MAP
+from karpool.kube.errors import NotFoundError
+from karpool.kube.resources import CONFIG_MAPS
+
+pytestmark = pytest.mark.kubernetes
+PAUSE = {"metadata": {"name": CONFIG_MAP}, "data": {"reason": "incident 42"}}
+
+
+async def _braked(trial: CompactorTrial, code: str) -> None:
+    """Wait until the metrics show a brake, or with an empty code none."""
+
+    async def shown() -> bool:
+        ((compactor, _),) = trial.operators.values()
+        metrics = [metric for metric in compactor.metrics.registry.collect() if metric.name.endswith("_brakes")]
+        held = {sample.labels["brake"] for metric in metrics for sample in metric.samples}
+        return held == ({code} if code else set())
+
+    await trial.until(f"the metrics show {code or 'no brake'}", shown, 20)
+
+
+def test_a_pause_keeps_a_drain_from_starting_and_takes_one_back(control_plane: ControlPlane) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
+        await trial.make(node("spare", "small"), node("big", "large"))
+        # The API server taints new nodes, and no controller takes that away here; nor does a kubelet let the pod go.
+        await trial.change("Node", "big", {"spec": {"taints": None}})
+        await running_pod(trial, "web-0", "spare")
+        await trial.configure(small=ENABLED)
+        await trial.client.create(CONFIG_MAPS, PAUSE, namespace="default")
+        try:
+            with capture_logs() as logs:
+                trial.start()
+                await _braked(trial, "Paused")
+                await trial.expect_marked("spare")
+                assert not (await trial.node("spare")).spec.unschedulable
+                await trial.client.delete(CONFIG_MAPS, CONFIG_MAP, namespace="default")
+                await trial.expect_begun("spare")
+                await _braked(trial, "")
+                await trial.client.create(CONFIG_MAPS, PAUSE, namespace="default")
+                said = "its scale-down was given up: ConfigMap default/karpool-pause: pauses everything: incident 42"
+                assert await trial.until_told("Paused", "spare") == said
+                assert not (await trial.node("spare")).spec.unschedulable
+            told = [(entry["event"], entry["code"]) for entry in logs if entry["event"].startswith("brake")]
+            assert told == [("brake holds", "Paused"), ("brake released", "Paused"), ("brake holds", "Paused")]
+        finally:
+            with suppress(NotFoundError):
+                await trial.client.delete(CONFIG_MAPS, CONFIG_MAP, namespace="default")
+
+    play(control_plane, scenario)
+
+
+def test_an_unhealthy_cluster_keeps_its_nodes(control_plane: ControlPlane) -> None:
+    async def scenario(trial: CompactorTrial) -> None:
+        lost = [node(f"lost-{number}", "large") for number in range(4)]
+        for each in lost:
+            each["metadata"]["labels"]["karpenter.sh/initialized"] = "true"  # else they could be starting
+            each["status"]["conditions"][0]["status"] = "False"
+        await trial.make(node("spare", "small"), node("big", "large"), *lost)
+        await trial.configure(small=ENABLED)
+        trial.start()
+        await _braked(trial, "ClusterUnhealthy")
+        await trial.expect_marked("spare")
+        assert not (await trial.node("spare")).spec.unschedulable
+        for each in lost:
+            status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+            await trial.change("Node", each["metadata"]["name"], status, subresource="status")
+        await trial.expect_begun("spare")
+
+    play(control_plane, scenario)
