@@ -12,12 +12,14 @@ from tests.live.control_plane import ControlPlane
 from tests.live.fake_karpenter import karpenter
 from tests.live.invariants import RuleMonitor, in_pool
 from tests.live.programs import free_port
+from tests.live.proxy import Proxy
 from tests.live.trial import (
     DEPLOYMENTS,
     SETTINGS,
     Trial,
     budget,
     deployment,
+    guarded_pod,
     journal,
     machines,
     play,
@@ -112,6 +114,34 @@ def test_beside_karpenter_only_what_is_there_is_replaced(running_cluster: Contro
         assert HASH not in claim.metadata.annotations
         (made,) = (await trial.client.list(r.NODE_POOLS)).items
         assert HASH not in made.metadata.annotations
+
+    play(running_cluster, scenario, BESIDE_KARPENTER)
+
+
+def test_beside_karpenter_a_pod_that_no_watch_tells_of_saves_its_node(running_cluster: ControlPlane) -> None:
+    async def scenario(trial: Trial) -> None:
+        await trial.make(_karpenters_pool(), deployment("web", 2, **in_pool("default")))
+        old = await _made_by_karpenter(trial)
+        annotations = {BUDGETS: json.dumps([{"nodes": "1"}])}
+        await trial.change("NodePool", "default", {"metadata": {"annotations": annotations}})
+        async with Proxy(trial.target) as proxy:
+            trial.start(target=proxy.target)
+            new = await _replacement_of(trial, old)
+            proxy.stalled.add("pods")
+            (node,) = await trial.nodes()
+            await trial.make(guarded_pod(node.name))
+            async with karpenter(trial):
+
+                async def blocked() -> bool:
+                    told = await trial.events("DisruptionBlocked", node.name)
+                    return any("Pod default/guarded has" in event.message for event in told)
+
+                await trial.until("the command waits for the pod", blocked)
+                await asyncio.sleep(1)
+                assert not [write for write in proxy.writes if write.startswith("DELETE") and "nodeclaims" in write]
+                proxy.stalled.clear()
+                await trial.delete("Pod", "guarded")
+                await trial.until("the old node is gone", lambda: _only(trial, new.name))
 
     play(running_cluster, scenario, BESIDE_KARPENTER)
 

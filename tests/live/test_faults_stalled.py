@@ -7,23 +7,10 @@ from typing import Any
 import pytest
 from tests.live.control_plane import ControlPlane
 from tests.live.proxy import Proxy
-from tests.live.trial import Trial, deployment, journal, play, pool, with_journal
+from tests.live.trial import Trial, deployment, guarded_pod, journal, play, pool, with_journal
 
 from karpool.kube.watch_probe import ProbeTimes
 from karpool.live import caches
-from karpool.model.labels import DO_NOT_DISRUPT
-
-
-def guarded(node: str) -> dict[str, Any]:
-    """A pod that must not be disrupted, and that somebody has bound to a node."""
-    metadata = {"name": "guarded", "namespace": "default", "annotations": {DO_NOT_DISRUPT: "true"}}
-    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]
-    tolerations = [{"operator": "Exists"}]
-    return {
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"nodeName": node, "containers": containers, "tolerations": tolerations},
-    }
 
 
 def test_a_pod_that_must_not_be_disrupted_saves_its_node_though_no_watch_tells_of_it(
@@ -42,7 +29,7 @@ def test_a_pod_that_must_not_be_disrupted_saves_its_node_though_no_watch_tells_o
             await trial.until_running(0)
             await asyncio.sleep(0.5)  # for the watch
             proxy.stalled.add("pods")
-            await trial.make(guarded(node.name))
+            await trial.make(guarded_pod(node.name))
 
             async def dropped() -> bool:
                 return bool(journal(path, "Dropped"))

@@ -28,6 +28,7 @@ from karpool.kube.target import Target
 from karpool.live import crds
 from karpool.live import resources as r
 from karpool.model import workloads
+from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
@@ -127,6 +128,14 @@ def deployment(name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi",
             "template": {"metadata": {"labels": {"app": name}}, "spec": _merged(spec, pod)},
         },
     }
+
+
+def guarded_pod(node: str) -> dict[str, Any]:
+    """A pod that must not be disrupted, and that somebody has bound to a node, whatever taints it has."""
+    metadata = {"name": "guarded", "namespace": "default", "annotations": {DO_NOT_DISRUPT: "true"}}
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]
+    spec = {"nodeName": node, "containers": containers, "tolerations": [{"operator": "Exists"}]}
+    return {"kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def budget(name: str, **spec: Any) -> dict[str, Any]:

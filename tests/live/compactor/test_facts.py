@@ -3,23 +3,15 @@
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from tests.live.compactor.trial import ENABLED, QUICK, CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 from tests.live.proxy import Proxy
-from tests.live.trial import deployment
+from tests.live.trial import deployment, guarded_pod
 
 from karpool.model.labels import DO_NOT_DISRUPT
 
 HOUR = timedelta(hours=1)
-
-
-def guarded(on: str) -> dict[str, Any]:
-    """A pod that must not be disrupted, and that somebody has bound to a node."""
-    metadata = {"name": "guarded", "namespace": "default", "annotations": {DO_NOT_DISRUPT: "true"}}
-    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]
-    return {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": on, "containers": containers}}
 
 
 async def one_node_to_spare(trial: CompactorTrial) -> None:
@@ -36,7 +28,7 @@ def test_a_node_with_a_pod_that_no_watch_tells_of_is_not_drained(running_cluster
             trial.start(target=proxy.target, compaction=replace(QUICK, needed_marked_time=timedelta(seconds=4)))
             await trial.expect_marked("spare")
             proxy.stalled.add("pods")
-            await trial.make(guarded("spare"))
+            await trial.make(guarded_pod("spare"))
             said = await trial.until_told("PodDoNotDisrupt", "spare")
             assert said == f"its drain waits: Pod default/guarded has {DO_NOT_DISRUPT}"
             await asyncio.sleep(2)
