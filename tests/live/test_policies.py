@@ -128,8 +128,8 @@ def on_node(what: str, name: str = "plain", **patch: Any) -> Write:
     return change(what, f"/api/v1/nodes/{name}", **patch)
 
 
-def eviction(what: str, name: str, said: str | None) -> Write:
-    metadata: Json = {"name": name, "namespace": "default"}
+def eviction(what: str, name: str, said: str | None, *, managed_by: str = "karpool") -> Write:
+    metadata: Json = {"name": name, "namespace": "default", "labels": {"app.kubernetes.io/managed-by": managed_by}}
     if said is not None:
         metadata["annotations"] = {"karpool.sh/evicted-from": said}
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
@@ -141,6 +141,7 @@ def removal(what: str, path: str) -> Write:
 
 
 CLAIMS = r.NODE_CLAIMS.path()
+PODS = "/api/v1/namespaces/default/pods"
 
 
 def claim(name: str, of: str, uid: str, *, label: str | None = None, **more: Any) -> Json:
@@ -197,7 +198,7 @@ def test_beside_karpenter_karpool_may_change_its_own_taint_and_annotations_and_t
             (on_node("a cordon", spec={"unschedulable": True}), "nothing in the spec of a node but its taint"),
             (on_node("a provider id", spec={"providerID": "x://1"}), "nothing in the spec of a node but its taint"),
             (eviction("evict from its node", "web", "leaving"), "may not evict, delete or change pods"),
-            (removal("delete a pod", "/api/v1/namespaces/default/pods/web"), "may not evict, delete or change pods"),
+            (removal("delete a pod", f"{PODS}/web"), "may not evict, delete or change pods"),
         ]:
             await trial.expect_refused(write, said)
             if write.path.startswith("/api/v1/nodes/plain") and write.method == "PATCH":
@@ -299,6 +300,10 @@ def test_with_kwok_karpool_evicts_only_pods_of_nodes_with_its_taint_and_touches_
             pod("goes", "leaving"),
         )
         await _expect_pods_are_safe(trial, "carry the taint karpenter.sh/disrupted")
+        stays = removal("delete from a node that stays", f"{PODS}/stays")
+        await trial.expect_refused(stays, "may delete only pods of nodes that carry the taint")
+        await trial.expect_others_go_free(stays)
+        await trial.expect_allowed(removal("delete from the node that goes", f"{PODS}/goes"))
         for write, said in (
             (
                 on_node("a node of another cloud", "foreign", metadata={"labels": {"a": "b"}}),
@@ -337,6 +342,7 @@ def test_the_compactor_evicts_only_pods_of_nodes_that_it_cordoned_and_changes_on
         await _expect_pods_are_safe(trial, "it has cordoned and marked")
         refusals = [
             *NODE_REFUSALS,
+            (removal("delete a pod", f"{PODS}/goes"), "may evict pods, and do nothing else"),
             (eviction("cordoned by others", "kept", "cordoned"), "only pods of nodes that it has cordoned and marked"),
             (on_node("a taint", spec={"taints": [taint("mine")]}), "nothing in the spec of a node but whether"),
         ]
@@ -352,24 +358,21 @@ def test_the_compactor_evicts_only_pods_of_nodes_that_it_cordoned_and_changes_on
 
 
 async def _expect_pods_are_safe(trial: PolicyTrial, what: str) -> None:
-    """Only the pod `goes` on the node `leaving` may be evicted or deleted, and nothing else be done to pods."""
-    pods = "/api/v1/namespaces/default/pods"
-    said = f"only pods of nodes that {what}"
+    """Only the pod `goes` on the node `leaving` may be evicted, and pods are not changed."""
     for write, why in (
-        (eviction("from a node that stays", "stays", "plain"), said),
+        (eviction("from a node that stays", "stays", "plain"), f"only pods of nodes that {what}"),
         (eviction("from a node that stays, with a lie", "stays", "leaving"), "on another node than the eviction says"),
         (eviction("without naming the node", "goes", None), "does not name the node"),
-        (removal("delete from a node that stays", f"{pods}/stays"), said),
-        (change("change a pod", f"{pods}/goes", metadata={"labels": {"a": "b"}}), "do nothing else to them"),
+        (eviction("without its label", "stays", "plain", managed_by="me"), "or lacks its label"),
+        (change("change a pod", f"{PODS}/goes", metadata={"labels": {"a": "b"}}), "do nothing else to them"),
     ):
         await trial.expect_refused(write, why)
         await trial.expect_others_go_free(write)
     await trial.expect_allowed(eviction("from the node that goes", "goes", "leaving"))
-    await trial.expect_allowed(removal("delete from the node that goes", f"{pods}/goes"))
 
 
-def test_a_policy_that_fails_keeps_no_other_from_evicting() -> None:
-    """Policies with parameters are looked up before it is known who asks, so a failure there must let pass."""
+def test_a_policy_that_fails_keeps_nobody_else_from_working() -> None:
+    """Parameters are looked up before it is known who asks: it lets pass, or is about Karpool's evictions."""
     for file in ("controller/policy.yaml", "controller/policy-kwok.yaml", "compactor/policy.yaml"):
         documents = manifests.read(DEPLOY / file)
         policies = {entry["metadata"]["name"]: entry["spec"] for entry in documents if entry["kind"].endswith("Policy")}
@@ -378,8 +381,10 @@ def test_a_policy_that_fails_keeps_no_other_from_evicting() -> None:
         }
         assert policies.keys() == bindings.keys()
         for name, spec in policies.items():
-            assert spec["failurePolicy"] == ("Ignore" if "paramKind" in spec else "Fail")
-            assert bindings[name].get("paramRef", {}).get("parameterNotFoundAction", "Allow") == "Allow"
+            anybody = "paramKind" in spec and "objectSelector" not in spec["matchConstraints"]
+            assert spec["failurePolicy"] == ("Ignore" if anybody else "Fail")
+            if "paramKind" in spec:
+                assert bindings[name]["paramRef"]["parameterNotFoundAction"] == ("Allow" if anybody else "Deny")
             assert [condition["expression"] for condition in spec["matchConditions"]] == [
                 f"request.userInfo.username == '{COMPACTOR if file.startswith('compactor') else CONTROLLER}'"
             ]

@@ -189,15 +189,15 @@ class Client:
             options["gracePeriodSeconds"] = grace_seconds
         await self._send(_write_request("delete", resource, resource.path(namespace, name), options))
 
-    async def evict(self, namespace: str, name: str, uid: str, *, annotations: Mapping[str, str] | None = None) -> None:
+    async def evict(self, namespace: str, name: str, uid: str, *, metadata: Mapping[str, Any] | None = None) -> None:
         """Evict a pod; TooManyRequestsError when a PodDisruptionBudget, or the server, says not now.
 
-        `annotations` are those of the eviction, which policies and the audit log of the server see.
+        `metadata` is that of the eviction, such as annotations, which admission policies see.
         """
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
-            "metadata": {"name": name, "namespace": namespace, "annotations": dict(annotations or {})},
+            "metadata": {**(metadata or {}), "name": name, "namespace": namespace},
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
         path = _PODS.path(namespace, name, "eviction")

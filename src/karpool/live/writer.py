@@ -16,7 +16,7 @@ from karpool.kube.errors import ConflictError, NotFoundError, TooManyRequestsErr
 from karpool.kube.resources import Resource
 from karpool.live.patches import Json, merge_patch, target
 from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS
-from karpool.model.labels import EVICTED_FROM
+from karpool.model.labels import EVICTED_FROM, MANAGED_BY
 from karpool.model.nodepool import NodeClaim
 
 R = TypeVar("R")
@@ -121,10 +121,11 @@ async def delete(client: Client, resource: Resource[Any], key: str, uid: str, gr
 
 
 async def evict(client: Client, eviction: a.EvictPod) -> None:
-    """Evict a pod, and say from which node: an admission policy sees the eviction, but not its pod."""
+    """Evict a pod, and say who does it and from which node: an admission policy sees the eviction, but not its pod."""
     namespace, _, name = eviction.key.rpartition("/")
     try:
-        await client.evict(namespace, name, eviction.uid, annotations={EVICTED_FROM: eviction.node})
+        metadata = {"labels": {MANAGED_BY: "karpool"}, "annotations": {EVICTED_FROM: eviction.node}}
+        await client.evict(namespace, name, eviction.uid, metadata=metadata)
     except (ConflictError, NotFoundError):
         return
     except TooManyRequestsError as error:

@@ -39,6 +39,7 @@ HARM: Final = "karpool.sh/harm"
 MAX_EVICTIONS: Final = "karpool.sh/max-evictions-per-hour"
 EVICTED_FROM: Final = "karpool.sh/evicted-from"
 """On an eviction: the node of its pod."""
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 PAUSED: Final = "karpool.sh/paused"
 
 SPOT: Final = "spot"
