@@ -101,8 +101,9 @@ def test_the_rights_are_the_least_that_do(rights: dict[str, Any]) -> None:
         ("events", "patch"),
     }
     assert not any("*" in pair or pair[0] in ("secrets", "configmaps") for pair in granted)
-    (rule,) = rights["Role"]["rules"]
-    assert rule["resourceNames"] == [CONFIG_MAP, PAUSE]
+    watched, read = rights["Role"]["rules"]
+    assert (watched["resourceNames"], watched["verbs"]) == ([CONFIG_MAP, PAUSE], ["list", "watch"])
+    assert (read["resourceNames"], read["verbs"]) == ([CONFIG_MAP], ["get"])
 
 
 def test_the_bindings_name_the_account_of_the_manifest(made: dict[str, Any], rights: dict[str, Any]) -> None:
