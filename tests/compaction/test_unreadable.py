@@ -9,10 +9,12 @@ from tests.factories import csi_node, daemon_set, namespace, pdb, pod
 from tests.factories.unreadable import unreadable
 
 from karpool.compaction.advance import advance
+from karpool.compaction.confirm import confirmed
 from karpool.compaction.decide import CompactionDecision
 from karpool.compaction.explain import explain
 from karpool.compaction.settings import DEFAULTS
 from karpool.execution.actions import RecordEvent
+from karpool.execution.fresh_facts import NodeFacts
 
 
 def reason_of(decision: CompactionDecision, name: str) -> str:
@@ -76,3 +78,12 @@ def test_explain_names_what_cannot_be_read() -> None:
     objects = cluster([pool_node("a", pods=["1"]), ROOMY], pods=[unreadable(pod("lost", node="a"))])
     told = explain(objects, config(), NOW, "a", replaced(DEFAULTS))
     assert ("Unreadable", "Pod default/lost") in [(reason.code, reason.object) for reason in told.reasons]
+
+
+@pytest.mark.parametrize("owner", ["ReplicaSet", "DaemonSet"])
+def test_a_drain_waits_when_a_pod_cannot_be_read_again(owner: str) -> None:
+    made, pods = pool_node("a", pods=["100m"])
+    planned = advance(cluster([(made, pods), ROOMY]), config(), NOW, DEFAULTS)
+    lost = unreadable(pod("lost", node="a", owner=owner))
+    refused = confirmed(planned, {"a": NodeFacts(made, (*pods, lost))}).refused
+    assert [(reason.code, reason.object) for reason in refused.values()] == [("Unreadable", "Pod default/lost")]

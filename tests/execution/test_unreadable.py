@@ -23,6 +23,7 @@ from karpool.execution.actions import (
     RemoveTaint,
     TerminateInstance,
 )
+from karpool.execution.fresh_facts import NodeFacts, changed_since
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.start import NotStartedError
 from karpool.execution.state import ExecutionState
@@ -218,3 +219,16 @@ def test_a_command_about_something_that_cannot_be_read_does_not_start(kind: str)
     collection[key] = unreadable(collection[key])  # type: ignore[index]
     with pytest.raises(NotStartedError, match="cannot be read"):
         start(world, command)
+
+
+@pytest.mark.parametrize("owner", ["ReplicaSet", "DaemonSet"])
+@pytest.mark.parametrize("drains_anyway", [True, False])
+def test_a_pod_that_cannot_be_read_again_keeps_its_node_whatever_its_grace_period(
+    owner: str, *, drains_anyway: bool
+) -> None:
+    known = pod("web-1", node="a", owner=owner)
+    assert changed_since("a", (known,), NodeFacts(node("a"), (known,)), START, drains_anyway=drains_anyway) is None
+    facts = NodeFacts(node("a"), (unreadable(known),))
+    reason = changed_since("a", (known,), facts, START, drains_anyway=drains_anyway)
+    assert reason is not None
+    assert (reason.code, reason.object) == ("Unreadable", "Pod default/web-1")

@@ -10,6 +10,7 @@ from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.pod import Pod, Volume
 from karpool.model.reasons import Reason
+from karpool.model.unreadable import unreadable_reason
 
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -38,6 +39,8 @@ def why_stays(pod: Pod) -> str:
 
 
 def eviction_blocker(pod: Pod) -> Reason | None:
+    if pod.unreadable and not pod.terminal:
+        return unreadable_reason("Pod", pod)
     if not pod.active:
         return None
     annotations = pod.metadata.annotations

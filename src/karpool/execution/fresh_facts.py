@@ -15,6 +15,7 @@ from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
+from karpool.model.unreadable import unreadable_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def changed_since(
 
     `known` are the pods that the decision knew. `drains_anyway`: whatever its pods say.
     """
-    reason = unreadable(name, facts) or node_protected(name, facts)
+    reason = unreadable(name, facts) or _lost_pod(facts) or node_protected(name, facts)
     if reason is not None or drains_anyway:
         return reason
     before = {(pod.key, pod.metadata.uid): pod for pod in known}
@@ -53,6 +54,12 @@ def unreadable(name: str, facts: NodeFacts) -> Reason | None:
     if not facts.problem:
         return None
     return Reason("FactsUnknown", f"could not be read again before it is removed: {facts.problem}", f"Node {name}")
+
+
+def _lost_pod(facts: NodeFacts) -> Reason | None:
+    """A pod that cannot be read: nobody knows what it would say."""
+    lost = [pod for pod in facts.pods if pod.unreadable and not pod.terminal]
+    return unreadable_reason("Pod", min(lost, key=lambda pod: pod.key)) if lost else None
 
 
 def node_protected(name: str, facts: NodeFacts) -> Reason | None:
