@@ -88,3 +88,11 @@ def test_while_the_time_stands_still_a_moment_is_not_asked_for_in_a_tight_loop()
     queue.when(START - timedelta(hours=1), lambda: "late")
     assert queue.doubt == "nobody knows"
     assert queue.wait() == 1.0
+
+
+def test_while_the_time_stands_still_a_moment_far_off_is_asked_for_now_and_then() -> None:
+    clocks = Clocks()
+    queue = clocks.queue(behind=timedelta(hours=1))
+    clocks.doubt = "a server is an hour behind"
+    queue.when(START + timedelta(seconds=5), lambda: "soon")
+    assert queue.wait() == 15.0

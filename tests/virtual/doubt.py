@@ -3,14 +3,17 @@
 from datetime import datetime, timedelta
 
 from karpool.controller.ports import Task
+from karpool.operator.task_queue import seconds_until
 from karpool.virtual.event_queue import EventQueue
 
 
 class DoubtfulClock:
     """The clock of a simulation as its controller sees it; the cluster itself knows the time."""
 
-    def __init__(self, queue: EventQueue, *, begins: float, ends: float) -> None:
+    def __init__(self, queue: EventQueue, *, begins: float, ends: float, back: float = 0.0) -> None:
+        """`back`: how many seconds before the doubt began it may still be."""
         self._queue = queue
+        self._back = timedelta(seconds=back)
         self._begins = begins
         self._ends = ends
 
@@ -24,11 +27,11 @@ class DoubtfulClock:
 
     @property
     def earliest(self) -> datetime:
-        return self._queue.start + timedelta(seconds=self._begins) if self.doubt else self._queue.moment
+        begun = self._queue.start + timedelta(seconds=self._begins)
+        return begun - self._back if self.doubt else self._queue.moment
 
     def after(self, delay: float, task: Task) -> None:
         self._queue.after(delay, task)
 
     def when(self, moment: datetime, task: Task) -> None:
-        delay = (moment - self.earliest).total_seconds()
-        self._queue.after(max(1.0, delay) if self.doubt else delay, task)
+        self._queue.after(seconds_until(moment, self.earliest, in_doubt=bool(self.doubt)), task)

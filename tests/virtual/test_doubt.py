@@ -57,3 +57,13 @@ def test_nothing_is_consolidated_while_the_time_is_in_doubt() -> None:
     done = deeds(SHRINKS, POOL, begins=doubt[0], ends=doubt[1])
     assert within(done, *doubt) == []
     assert {"AddTaint", "DeleteClaim"} <= {name for _, name in within(done, doubt[1], 2 * HOUR)}
+
+
+def test_a_drain_goes_on_soon_after_a_doubt_in_which_it_may_have_been_an_hour_earlier() -> None:
+    """What was planned by that time must not wait for it when the time is certain again."""
+    text = SHRINKS.replace("memory: 1Gi,", "memory: 1Gi, protection: {minAvailable: 9},")
+    cluster = VirtualCluster(scenario(text), CATALOG, seed=0)
+    cluster.queue.at(600.0, lambda: cluster.api.delete(cluster.store.claims, cluster.store.claims.listed()[0].key))
+    cluster.controller.clock = DoubtfulClock(cluster.queue, begins=601.0, ends=660.0, back=HOUR)
+    cluster.run(0.25 * HOUR)
+    assert [node.name for node in cluster.store.nodes if node.terminating] == []

@@ -271,7 +271,9 @@ class LifecycleController:
             for observer in session.observers:
                 observer.command_failed(command)
         requeue_at = session.state.requeue_at
-        if requeue_at is not None and (self._next_advance is None or requeue_at < self._next_advance):
+        # A run that was due before now comes late or never: the time it was planned by may have been wrong.
+        planned = self._next_advance if self._next_advance is not None and self._next_advance > now else None
+        if requeue_at is not None and (planned is None or requeue_at < planned):
             self._next_advance = requeue_at
             self.clock.when(requeue_at, partial(self._due, requeue_at))
         for observer in session.observers:

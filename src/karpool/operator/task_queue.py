@@ -15,6 +15,14 @@ FURTHEST_JUMP: Final = 5.0
 
 DOUBT_INTERVAL: Final = 1.0
 """How many seconds a task that waits for a moment waits at least while the time stands still."""
+LONGEST_IN_DOUBT: Final = 15.0
+"""How many seconds it waits at most: the time that was believed in doubt may turn out to be hours wrong."""
+
+
+def seconds_until(moment: datetime, earliest: datetime, *, in_doubt: bool) -> float:
+    """How long to wait for a moment, as far as the time is known; in doubt that is to be asked again now and then."""
+    delay = (moment - earliest).total_seconds()
+    return min(max(delay, DOUBT_INTERVAL), LONGEST_IN_DOUBT) if in_doubt else delay
 
 
 class TaskQueue:
@@ -58,8 +66,7 @@ class TaskQueue:
 
     def when(self, moment: datetime, task: Task) -> None:
         """Run a task when a moment has certainly come; while the time is in doubt, ask again now and then."""
-        delay = (moment - self._earliest()).total_seconds()
-        self.after(max(delay, DOUBT_INTERVAL) if self._doubt() else delay, task)
+        self.after(seconds_until(moment, self._earliest(), in_doubt=bool(self._doubt())), task)
 
     def due(self) -> Iterator[Task]:
         """The tasks that are due, each removed when it is yielded."""
