@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.robustness import fault_plan as faults
 from tests.robustness.fault_plan import Window
-from tests.robustness.recorder import WATCHED, HistoryRecorder
+from tests.robustness.recorder import PLURALS, WATCHED, HistoryRecorder
 
 from karpool.execution import actions as a
 from karpool.execution.tickets import COMMAND
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 WARNING: Final = 60.0
-SILENCE: Final = 90.0
-"""How long a watch may be silent before it is read anew, in seconds."""
+DOUBTED: Final = 40.0
+"""How long a watch may be stalled until that is known, at the latest, in seconds."""
+SILENCE: Final = 75.0
+"""How long it takes at most until another watch has taken its place."""
 DISCONNECTED: Final = 5.0
 _MOST_LATENCY: Final = 6.0
 _SKEWS: Final = (-3600.0, -8.0, 3.0, 8.0, 60.0, 3600.0, 40 * 86400.0)
@@ -197,18 +199,20 @@ class FaultInjector:
         return tuple(WATCHED) if self._rng.random() < 0.3 else tuple(some)
 
     def _stall(self, replica: Replica, seconds: float) -> None:
-        """Watches stay open and say nothing; what is silent for too long is read anew."""
+        """Watches stay open and say nothing; those that are silent for too long are in doubt, and started again."""
         kinds = self._kinds()
         self._note(faults.STALLED, replica, min(seconds, SILENCE))
         self._hold(replica, kinds, seconds)
 
     def _hold(self, replica: Replica, kinds: tuple[str, ...], seconds: float) -> None:
         held = replica.watches.hold(kinds)
+        doubted = [plural for plural in map(PLURALS.get, kinds) if plural is not None]
+        if seconds > DOUBTED:
+            self._queue.after(DOUBTED, partial(replica.doubt_watches, doubted))
 
         def release() -> None:
             replica.watches.release(held)
-            if seconds > SILENCE:
-                replica.distrust(kinds)
+            replica.trust_watches(doubted)
 
         self._queue.after(min(seconds, SILENCE), release)
 

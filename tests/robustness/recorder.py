@@ -22,6 +22,14 @@ WATCHED: Final = {
     "DaemonSet": "daemon_sets",
 }
 """The kinds that change in these stories, and where a ClusterStore keeps them."""
+PLURALS: Final = {
+    "Pod": "pods",
+    "Node": "nodes",
+    "NodeClaim": "nodeclaims",
+    "NodePool": "nodepools",
+    "PodDisruptionBudget": "poddisruptionbudgets",
+    "DaemonSet": "daemonsets",
+}
 
 
 def as_json(value: object) -> Any:

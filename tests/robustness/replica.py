@@ -1,6 +1,6 @@
 """One replica of the controller: a process with caches, a clock and a claim to the lease, that can die and hang."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -40,6 +40,7 @@ class Replica:
         self._frozen = False
         self._backlog: list[Callable[[], object]] = []
         self._disconnected = 0
+        self._doubted: dict[str, str] = {}
         self.start()
 
     # -- the process ---------------------------------------------------------------------------------------------
@@ -50,6 +51,7 @@ class Replica:
         self._epoch += 1
         self.runs = True
         self._disconnected = 0
+        self._doubted = {}
         self.identity = f"karpool-{self.number}-{self._life}"
         self.elector = Elector(self._lease, self.identity)
         self._clock = DoubtfulClock(self._queue) if self.injector.skews else TrueClock(self._queue)
@@ -70,6 +72,7 @@ class Replica:
             execution=template.execution,
             intervals=template.intervals,
             duties=template.duties,
+            distrusted=lambda: self._doubted,
         )
         self._try_to_lead(self._life)
 
@@ -211,13 +214,13 @@ class Replica:
         if self.runs and not self._frozen and not self.sender.busy:
             self.watches.deliver()
 
-    def distrust(self, kinds: tuple[str, ...]) -> None:
-        """Read some kinds anew, because their watches have been silent for too long."""
-        if self.runs:
-            self.stop_controller()
-            for kind in kinds:
-                self.watches.list_again(kind)
-            self.follow()
+    def doubt_watches(self, plurals: Iterable[str]) -> None:
+        """Know that watches are silent and may be stalled."""
+        self._doubted.update(dict.fromkeys(plurals, "its watch is silent"))
+
+    def trust_watches(self, plurals: Iterable[str]) -> None:
+        for plural in plurals:
+            self._doubted.pop(plural, None)
 
     def disconnect(self) -> None:
         self._disconnected += 1

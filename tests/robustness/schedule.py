@@ -13,7 +13,7 @@ from tests.robustness.injector import FaultInjector
 from tests.robustness.lease import VirtualLease
 from tests.robustness.recorder import HistoryRecorder
 from tests.robustness.replica import Replica
-from tests.robustness.stories import BUSY, END, draw_story, open_cluster
+from tests.robustness.stories import BUSY, END, draw_rates, draw_story, limit_rates, open_cluster
 
 FIRST_FAULT = 90.0
 
@@ -35,7 +35,9 @@ def run_schedule(seed: int) -> Outcome:
     windows = draw_windows(rng, FIRST_FAULT, BUSY)
     story = draw_story(rng, windows)
     cluster = open_cluster(story, seed)
-    recorder = HistoryRecorder(cluster, seed)
+    rates = draw_rates(rng)
+    limit_rates(cluster, rates)
+    recorder = HistoryRecorder(cluster, seed, rates)
     injector = FaultInjector(recorder, windows, random.Random(rng.random()))
     lease = VirtualLease(recorder)
     with capture_logs():

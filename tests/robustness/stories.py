@@ -1,5 +1,6 @@
 """Random stories for small clusters: pools, workloads that grow and shrink, and people who change their minds."""
 
+import dataclasses
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,6 +69,24 @@ def open_cluster(story: Story, seed: int) -> VirtualCluster:
     for time, deed in story.deeds:
         cluster.queue.at(time, partial(deed, cluster))
     return cluster
+
+
+def draw_rates(rng: random.Random) -> dict[str, int]:
+    """Limits of an hour, in some stories."""
+    if rng.random() < 0.75:
+        return {}
+    return {"nodesPerHour": rng.randint(1, 3), "evictionsPerHour": rng.randint(2, 8)}
+
+
+def limit_rates(cluster: VirtualCluster, rates: dict[str, int]) -> None:
+    """Give the limits to whoever is made after the cluster's own controller, which never starts."""
+    controller = cluster.controller
+    brakes = dataclasses.replace(
+        controller.settings.brakes,
+        most_nodes_per_hour=rates.get("nodesPerHour"),
+        most_evictions_per_hour=rates.get("evictionsPerHour"),
+    )
+    controller.settings = dataclasses.replace(controller.settings, brakes=brakes)
 
 
 def _duration(seconds: float) -> Duration:

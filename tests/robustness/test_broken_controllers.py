@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.robustness import schedule
 from tests.robustness.replica import Replica
 from tests.robustness.schedule import run_schedule
 from tests.robustness.test_schedules import SCHEDULES
@@ -30,6 +31,10 @@ def _no_budgets(patch: pytest.MonkeyPatch) -> None:
         start(replica)
 
     patch.setattr(Replica, "start", without)
+
+
+def _no_rates(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(schedule, "limit_rates", lambda *_: None)
 
 
 def _no_lease(patch: pytest.MonkeyPatch) -> None:
@@ -69,6 +74,7 @@ def _no_decisions_later(patch: pytest.MonkeyPatch) -> None:
 
 @table(
     row("budgets", spoil=_no_budgets, rule="Budget", likely=5),
+    row("rates", spoil=_no_rates, rule="Rate", likely=0),
     row("the lease", spoil=_no_lease, rule="Lease", likely=1),
     row("do-not-disrupt", spoil=_no_protection, rule="DoNotDisrupt", likely=0),
     row("the Eviction API", spoil=_no_eviction_api, rule="PodDisruptionBudget", likely=2),

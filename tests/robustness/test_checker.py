@@ -243,6 +243,19 @@ def test_a_command_while_half_of_the_cluster_is_not_ready() -> None:
     assert "Stopped" in broken(story.records)
 
 
+@table(
+    row("nodes", limit={"nodesPerHour": 0}),
+    row("evictions", limit={"evictionsPerHour": 0}),
+)
+def test_more_within_an_hour_than_a_rate_allows(limit: Json) -> None:
+    records = Story().removes_node().drains().ends()
+    assert isinstance(records[0], Start)
+    records[0].settings = dict.fromkeys(limit, 1)
+    assert check(records) == []
+    records[0].settings = limit
+    assert broken(records) == {"Rate"}
+
+
 def test_a_claim_that_is_deleted_before_its_command_is_committed() -> None:
     assert "UnexplainedDeletion" in broken(Story().removes_node(TICKET).drains().ends())
 

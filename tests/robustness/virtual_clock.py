@@ -5,7 +5,7 @@ from email.utils import format_datetime
 from typing import Final
 
 from karpool.kube.server_time import ServerTime
-from karpool.operator.task_queue import DOUBT_INTERVAL, FURTHEST_JUMP
+from karpool.operator.task_queue import FURTHEST_JUMP, seconds_until
 from karpool.virtual.event_queue import EventQueue
 
 _ANSWER_SECONDS: Final = 0.01
@@ -69,8 +69,7 @@ class DoubtfulClock(TrueClock):
         return self._time.doubt
 
     def wait(self, moment: datetime) -> float:
-        delay = (moment - self.earliest).total_seconds()
-        return max(delay, DOUBT_INTERVAL) if self.doubt else delay
+        return seconds_until(moment, self.earliest, in_doubt=bool(self.doubt))
 
     def answered(self, ahead: float) -> None:
         said = self._queue.moment + timedelta(seconds=ahead)

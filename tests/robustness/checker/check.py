@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.robustness.checker.ending import ending
 from tests.robustness.checker.lease import writes_without_lease
-from tests.robustness.checker.nodes import budgets, protected_nodes, stopped, unexplained_deletions
+from tests.robustness.checker.nodes import budgets, protected_nodes, rates, stopped, unexplained_deletions
 from tests.robustness.checker.pods import (
     disruption_budgets,
     do_not_disrupt,
@@ -25,6 +25,7 @@ RULES: Final[tuple[Rule, ...]] = (
     budgets,
     protected_nodes,
     stopped,
+    rates,
     unexplained_deletions,
     writes_without_lease,
     ending,

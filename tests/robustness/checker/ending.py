@@ -117,7 +117,8 @@ def _waiting(world: World, end: int) -> Iterator[Violation]:
 
 def _idle(world: World, end: int) -> Iterator[Violation]:
     """A node that has been empty all the time is gone by now, unless something speaks for it."""
-    if not _has_lasted(world, end, LONGEST_IDLE):
+    limited = any(limit in world.start.settings for limit in ("nodesPerHour", "evictionsPerHour"))
+    if limited or not _has_lasted(world, end, LONGEST_IDLE):
         return
     since = _long_ago(world, end, LONGEST_IDLE)
     instants = world.instants(["Pod", "Node", "NodeClaim", "NodePool"], since, end)

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from tests.robustness.checker import facts as f
+from tests.robustness.checker.pods import removals
 from tests.robustness.checker.records import Json, Request
 from tests.robustness.checker.violations import GRACE, Violation
 from tests.robustness.checker.world import World
 
 LAUNCH_TIMEOUT = 300.0
 """A NodeClaim that got nowhere may be given up after this many seconds, and no sooner."""
+HOUR = 3600.0
 MOST_UNREADY, MOST_UNREADY_PERCENT = 3, 45
 """With more nodes unready than both, nothing is disrupted."""
 _KINDS = ("Node", "NodeClaim", "NodePool")
@@ -118,6 +120,40 @@ def _stop(world: World, name: str, at: int) -> str:
     if unready > MOST_UNREADY and 100 * unready > MOST_UNREADY_PERCENT * len(nodes):
         return f"{unready} of {len(nodes)} nodes are not ready"
     return ""
+
+
+# -- rates -------------------------------------------------------------------------------------------------------------
+
+
+def rates(world: World) -> Iterator[Violation]:
+    """Commands disrupt no more nodes and evict no more pods within an hour than the controller was told."""
+    gone = {"nodesPerHour": list(_nodes_gone(world)), "evictionsPerHour": list(_pods_gone(world))}
+    for limit, happened in gone.items():
+        most = float(world.start.settings.get(limit, "inf"))
+        for number, (revision, request) in enumerate(happened):
+            within = [at for at, earlier in happened[: number + 1] if earlier.time > request.time - HOUR]
+            if len(within) > most:
+                message = (
+                    f"{request.who}: {request.key} is number {len(within)} within an hour, and {limit} is {most:g}"
+                )
+                yield Violation("Rate", revision, request.time, message)
+
+
+def _nodes_gone(world: World) -> Iterator[tuple[int, Request]]:
+    for revision, request in world.requests:
+        if (request.verb, request.kind) == ("delete", "NodeClaim") and revision in world.effects:
+            claim = world.get("NodeClaim", request.key, revision)
+            if claim is not None and not f.deleted(claim) and (f.ticket(claim) or {}).get("committed"):
+                yield revision, request
+
+
+def _pods_gone(world: World) -> Iterator[tuple[int, Request]]:
+    """Evictions from nodes that commands removed, DaemonSets aside."""
+    for revision, request, pod in removals(world):
+        node = pod.get("spec", {}).get("nodeName")
+        claims = [claim for claim in world.listed("NodeClaim", revision) if f.node_of(claim) == node]
+        if not f.of_daemon_set(pod) and any((f.ticket(claim) or {}).get("committed") for claim in claims):
+            yield revision, request
 
 
 # -- deletions ---------------------------------------------------------------------------------------------------------
