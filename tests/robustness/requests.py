@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _OK: Final = 200
 _CREATED: Final = 201
 _TRIES: Final = 5
+_FINAL: Final = (faults.WEBHOOK, faults.QUOTA)
+"""Refusals after which it is certain that nothing was done."""
 _READ_SECONDS: Final = 0.02
 FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 30.0
@@ -149,6 +151,8 @@ class RequestSender:
         elif fault in (faults.BROKEN, faults.LOST) or fault in faults.STATUS:
             if not (fault == faults.TOO_MANY and request.verb == "evict"):  # as if a budget had refused it
                 self._failed.add(request.group)
+                for action in request.actions:
+                    replica.controller.refused(action, fault, final=fault in _FINAL)
                 self._note_failure()
         elif request.verb in ("patch", "create"):
             replica.watches.learn(request.kind, request.key)
