@@ -45,10 +45,19 @@ def _ticket(action: a.Action) -> str | None:
     return "admission webhook denied the request" if written else _replacement(action)
 
 
+def _ledger(action: a.Action) -> str | None:
+    """A role that does not let NodePools be written."""
+    return "nodepools is forbidden" if isinstance(action, a.NoteDisruption) else None
+
+
 @pytest.mark.parametrize(
     ("admission", "cause"),
-    [(_replacement, FailureCause.REPLACEMENT_REFUSED), (_ticket, FailureCause.NOT_MARKED)],
-    ids=["quota for NodeClaims", "webhook against tickets"],
+    [
+        (_replacement, FailureCause.REPLACEMENT_REFUSED),
+        (_ticket, FailureCause.NOT_MARKED),
+        (_ledger, FailureCause.NOT_MARKED),
+    ],
+    ids=["quota for NodeClaims", "webhook against tickets", "role without NodePools"],
 )
 def test_a_refused_command_is_told_each_time_and_tried_less_and_less_often(admission: object, cause: str) -> None:
     cluster, invariants = checked_cluster(STORY)

@@ -7,8 +7,8 @@ one object become one patch; different objects are written concurrently.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Final
+from itertools import chain, groupby
+from typing import Final, Protocol
 
 import structlog
 
@@ -33,6 +33,18 @@ class _Batch:
     in_order: bool
 
 
+class OnRefused(Protocol):
+    """Is told of an action that was not done: what the API server said, and whether it is certain."""
+
+    def __call__(self, action: a.Action, message: str, *, final: bool) -> None:
+        """Take note of it."""
+
+
+def _ignore(action: a.Action, message: str, *, final: bool) -> None:
+    """Nobody wants to know."""
+    del action, message, final
+
+
 class ApiActuator:
     """Collects actions until `flush` carries them out; a dry run drops them."""
 
@@ -54,7 +66,9 @@ class ApiActuator:
         self._batches: list[_Batch] = []
         self._slots = asyncio.Semaphore(CONCURRENT_WRITES)
         self._failures = 0
-        self.on_refused: Callable[[a.Action, str, bool], None] = lambda _action, _message, _final: None
+        self._refusal = ""
+        """What the API server said against the current step of a batch, if it refused something for good."""
+        self.on_refused: OnRefused = _ignore
         """Called with an action that was not done, what the API server said, and whether that is certain."""
         self.on_created: Callable[[NodeClaim], None] = lambda _claim: None
         """Called with a NodeClaim that the API server has."""
@@ -75,8 +89,13 @@ class ApiActuator:
                 await self._concurrently(actions, together[-1].alive)
 
     async def _in_order(self, batch: _Batch) -> None:
-        for _, step in groupby(batch.actions, key=type):  # none depends on another of its type
-            if not await self._concurrently(list(step), batch.alive):
+        steps = [list(step) for _, step in groupby(batch.actions, key=type)]  # none depends on another of its type
+        for number, step in enumerate(steps, start=1):
+            self._refusal = ""
+            if not await self._concurrently(step, batch.alive):
+                # What depends on a step that was refused is as good as refused.
+                for action in chain.from_iterable(steps[number:] if self._refusal else ()):
+                    self.on_refused(action, self._refusal, final=True)
                 return
 
     def take_failures(self) -> int:
@@ -105,8 +124,9 @@ class ApiActuator:
         except ApiError as error:
             self._failures += 1
             if not isinstance(error, NotLeadingError):
+                self._refusal = error.message if _is_refusal(error) else self._refusal
                 for action in actions:
-                    self.on_refused(action, error.message, _is_refusal(error))
+                    self.on_refused(action, error.message, final=_is_refusal(error))
                 about = " ".join(_object_of(actions[0]))
                 _log.warning("action failed", action=type(actions[0]).__name__, about=about, error=str(error))
             return False

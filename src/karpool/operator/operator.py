@@ -183,7 +183,7 @@ class Operator:
         reader = FactReader(self.client, self.caches.nodes, self.caches.pods)
         facts = ApiFactSource(reader, self.queue, wake=waiting.set)
         self.controller = controller = self._controller(actuator, record, beside, facts)
-        actuator.on_refused = lambda action, message, final: controller.refused(action, message, final=final)
+        actuator.on_refused = controller.refused
         LifecycleReporter(self.caches.store, self.metrics, self._now)
         self.loop = Loop(
             self.queue,

@@ -45,14 +45,14 @@ class VirtualActuator:
         in_order: bool = False,
     ) -> None:
         """Execute actions as long as the controller is alive, one after the other; only `admission` makes one fail."""
+        refused = None
         for action in actions:
             if not alive():
                 return
-            refused = self.admission(action)
+            # What depends on something that was refused is as good as refused.
+            refused = refused if in_order and refused is not None else self.admission(action)
             if refused is not None:
                 self.on_refused(action, refused)
-                if in_order:
-                    return
                 continue
             for observer in self.observers:
                 observer(action)
