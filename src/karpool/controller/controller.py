@@ -1,4 +1,4 @@
-"""The controller: runs the lifecycle, provisioning and disruption controllers on one store.
+"""The controller: runs the lifecycle, provisioning, disruption and harm controllers on one store.
 
 It can be stopped and started at any moment. A stop loses what is in memory; the objects stay as they are.
 """

@@ -65,7 +65,7 @@ def harm_of(pool: NodePool) -> Harm | None:
     return None if text is None else _read(text)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _read(text: str) -> Harm:
     try:
         return msgspec.json.decode(text, type=Harm)

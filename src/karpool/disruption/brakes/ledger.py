@@ -77,7 +77,7 @@ def ledger_of(pool: NodePool) -> tuple[Disruption, ...]:
     return read_ledger(pool.metadata.annotations.get(DISRUPTIONS))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def read_ledger(text: str | None) -> tuple[Disruption, ...]:
     """Entries as they are written; raises an AnnotationError if they cannot be read."""
     if text is None:
