@@ -2,12 +2,16 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 from aiohttp import ClientSession, web
+from tests.kube.replicas import Replica, time_until_leading
+from tests.kube.test_election import MemoryLeaseLock
 
+from karpool.kube.election import LeaderElector, LeaseTimes
 from karpool.observability import connections
 from karpool.observability.connections import MOST_CONNECTIONS
 from karpool.observability.metrics import Metrics
@@ -167,6 +171,26 @@ def test_three_hundred_clients_get_one_rendering_or_are_told_to_come_back() -> N
     assert set(statuses) <= {200, 503}
     assert statuses.count(200) >= MOST_CONNECTIONS
     assert len(rendering.threads) <= 2
+
+
+def test_a_leader_whose_metrics_many_clients_scrape_goes_on_leading() -> None:
+    def render() -> bytes:
+        time.sleep(0.05)
+        return b"up 1\n"
+
+    async def scrape_all() -> list[str]:
+        replica = Replica(LeaderElector(MemoryLeaseLock(), "a", LeaseTimes(6.0, 4.0, 0.2)))
+        async with serving([metrics_page(ANY_PORT, render)]) as bound:
+            replica.start()
+            await time_until_leading(replica)
+            await asyncio.gather(*(fetch(bound["/metrics"], "/metrics") for _ in range(300)))
+            await asyncio.sleep(0.3)
+            calls = list(replica.calls)
+            await replica.stop()
+        return calls
+
+    # Three hundred renderings take 15 s; a lead that is not renewed lasts 4.
+    assert asyncio.run(scrape_all()) == ["started"]
 
 
 def test_a_rendering_that_fails_is_done_again_for_the_next_client() -> None:
