@@ -1,7 +1,7 @@
 # make setup   the virtual environment in .venv, with the kernels compiled
 # make demo    what Karpool does, on a cluster in memory; writes karpool-demo.html
 # make test    every check there is; its last lines say what it skipped
-# make test-nightly   property tests with new examples, thirty times as many, and a month of Jobs; over half an hour
+# make test-nightly   property tests with new examples, sixty times as many, and a month of Jobs; over half an hour
 # make robustness     10,000 random fault schedules on virtual clusters, every history checked; about half an hour
 # make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has
 # make bench   the benchmarks, at small sizes
@@ -52,7 +52,8 @@ test: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	@rm -f $(SKIP_LIST)
-	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 -q -m 'not kubernetes'
+# File by file, so that what the tests of a file share is worked out once.
+	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 --dist loadfile -q -m 'not kubernetes'
 # Five real processes per worker share the machine with the tests: what failed may try again, alone.
 	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 -q -m kubernetes || \
 		$(BIN)/pytest -q -m kubernetes --last-failed --last-failed-no-failures none

@@ -21,7 +21,7 @@ SKIP_LIST = "KARPOOL_SKIP_LIST"
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
-    "default", derandomize=True, deadline=None, max_examples=PER_TEST, suppress_health_check=_SLOW_IS_FINE
+    "default", derandomize=True, deadline=None, max_examples=PER_TEST // 2, suppress_health_check=_SLOW_IS_FINE
 )
 settings.register_profile(
     "nightly",

@@ -15,7 +15,7 @@ name: "small <img src=x onerror=alert(1)>"
 pools: [{metadata: {name: general}, spec: {disruption: {consolidateAfter: 30s}}}]
 workloads: [{name: web, cpu: 900m, memory: 1Gi, replicas: {hours: [{at: "00:00", value: 12}, {at: "01:00", value: 3}]}}]
 length: 2h
-policies: {"<b>nothing</b>": {disruption: false}, karpool: {}}
+policies: {"<b>nothing</b>": {disruption: false}, karpool: {decisions: {search: prefix}}}
 """
 
 

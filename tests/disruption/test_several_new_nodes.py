@@ -230,7 +230,7 @@ def test_worst_prices_of_all_new_nodes_stay_below_what_goes() -> None:
 
 # -- the second look -----------------------------------------------------------------------------------------------
 
-GLOBAL_SEARCH = DisruptionSettings(search=GLOBAL)
+GLOBAL_SEARCH = DisruptionSettings(search=GLOBAL, effort=0)
 THREE = [{"cpu": 6}, {"cpu": 6}, {"cpu": 1}]
 
 

@@ -24,7 +24,7 @@ from tests.strategies import Cluster, clusters
 
 from karpool.cli.main import cli
 from karpool.disruption.plan import Planner, context_of
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.live.reading import SIMULATED
 from karpool.live.redaction import redacted
 from karpool.live.resources import collection_of
@@ -128,7 +128,7 @@ def test_files_can_be_made_smaller_and_decide_the_same(ending: str, tmp_path: Pa
     file = tmp_path / f"small{ending}"
     output = run("snapshot", "-f", str(EXAMPLES), "-o", str(file)).decode()
     assert output.startswith(f"{file}: 12 nodes and 59 pods, ")
-    plan = ("plan", "--at", "2026-11-15T12:00:00Z", "--output", "json")
+    plan = ("plan", "--at", "2026-11-15T12:00:00Z", "--search", "prefix", "--output", "json")
     assert run(*plan, "-f", str(file)) == run(*plan, "-f", str(EXAMPLES))
     again = run("snapshot", "-f", str(file), "-o", "-")
     assert again == run("snapshot", "-f", str(EXAMPLES), "-o", "-") == unpacked(file)
@@ -140,7 +140,8 @@ def test_files_can_be_made_smaller_and_decide_the_same(ending: str, tmp_path: Pa
 def test_any_cluster_is_planned_from_a_file_as_it_is_itself(cluster: Cluster) -> None:
     def planned(objects: Objects) -> bytes:
         now = datetime(2030, 1, 1, tzinfo=UTC)
-        context = context_of(objects, cluster.catalog, now=now, settings=DisruptionSettings(), options=Options())
+        chosen = DisruptionSettings(search=PREFIX)
+        context = context_of(objects, cluster.catalog, now=now, settings=chosen, options=Options())
         return to_json(plan_document(Planner(context).plan()))
 
     file = io.BytesIO(encode_snapshot(cluster.objects))

@@ -16,7 +16,7 @@ from tests.live.control_plane import ControlPlane
 from karpool.catalog.sources import open_catalog
 from karpool.controller.ports import Intervals
 from karpool.disruption.brakes.settings import BrakeSettings
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.execution.settings import ExecutionSettings
 from karpool.kube.api_objects import Event
 from karpool.kube.client import Client
@@ -45,7 +45,7 @@ BRAKES = BrakeSettings(
 SETTINGS = RunSettings(
     provider="kwok",
     dry_run=False,
-    decisions=DisruptionSettings(brakes=BRAKES),
+    decisions=DisruptionSettings(search=PREFIX, brakes=BRAKES),
     intervals=QUICK,
     execution=ExecutionSettings(
         nomination=timedelta(seconds=1), shortest_drain=timedelta(seconds=0.5), instance_retry=timedelta(seconds=0.5)

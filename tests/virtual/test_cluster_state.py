@@ -59,7 +59,7 @@ class Compared(VirtualCluster):
             self.compared += 1
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_a_living_context_decides_as_a_new_one(seed: int) -> None:
     cluster = Compared(scenario(BUSY), CATALOG, seed=seed)
     assert isinstance(cluster, Compared)

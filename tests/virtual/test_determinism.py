@@ -19,7 +19,7 @@ workloads:
 
 def run(seed: int, policy: Policy = BY_PREFIXES) -> VirtualCluster:
     cluster = VirtualCluster(scenario(BUSY), CATALOG, policy=policy, seed=seed)
-    cluster.run(2 * HOUR)
+    cluster.run(HOUR)
     return cluster
 
 

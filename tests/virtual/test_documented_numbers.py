@@ -49,6 +49,45 @@ def test_a_number_that_is_wrong_is_found(script: ModuleType) -> None:
     assert script.rewritten(page, lambda arguments: arguments == "fallback") == script.PAGE.read_text()
 
 
+# -- what scenarios are there to show ----------------------------------------------------------------------------
+
+
+def test_after_the_peak_a_threshold_of_half_keeps_every_node(script: ModuleType) -> None:
+    runs = policies(script, "off-hours")
+    assert runs["autoscaler"]["nodesAtEnd"] == 40
+    assert runs["autoscaler"]["evictions"] == 0
+    assert runs["compactor"]["nodesAtEnd"] == 24
+    assert runs["karpool"]["nodesAtEnd"] == 24
+    assert runs["karpool"]["podsAtEnd"] == runs["autoscaler"]["podsAtEnd"] == 120
+
+
+def test_a_grace_period_means_fewer_evictions_and_longer_lives_and_has_its_price(script: ModuleType) -> None:
+    runs = policies(script, "churn")
+    quick, calm = runs["after-30s"], runs["grace-30m"]
+    assert calm["evictions"] < quick["evictions"] / 2
+    assert calm["nodesLaunched"] < quick["nodesLaunched"] / 2
+    assert calm["cost"] > quick["cost"]
+
+
+def test_tenants_are_combined_by_groups_and_hardly_in_one_list(script: ModuleType) -> None:
+    runs = policies(script, "tenants")
+    assert runs["partitioned"]["nodesAtEnd"] <= 0.6 * runs["one-list"]["nodesAtEnd"]
+    assert runs["partitioned"]["cost"] < runs["one-list"]["cost"]
+
+
+def test_without_a_floor_spot_pods_move_more_and_cost_less(script: ModuleType) -> None:
+    runs = policies(script, "spot")
+    off, wide, narrow = (runs[name] for name in ("no-spot-to-spot", "floor-15", "floor-1"))
+    assert off["evictions"] <= wide["evictions"] < narrow["evictions"]
+    assert narrow["cost"] < wide["cost"] <= off["cost"]
+
+
+def test_weights_fill_what_is_reserved_and_make_expensive_pools_expensive(script: ModuleType) -> None:
+    runs = policies(script, "weights")
+    assert runs["reserved-first"]["cost"] < 0.7 * runs["reserved-last"]["cost"]
+    assert runs["large-first"]["cost"] > 5 * runs["reserved-last"]["cost"]
+
+
 # -- what is claimed about weights -------------------------------------------------------------------------------
 
 

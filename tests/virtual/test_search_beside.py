@@ -108,10 +108,10 @@ def test_an_answer_after_a_restart_is_for_nobody() -> None:
     [
         ("churn", "20m", "0s"),
         ("fallback", "40m", "0s"),
-        ("tenants", "30m", "0s"),
+        ("tenants", "20m", "0s"),
         ("weights", "20m", "5m"),
         ("weights-architecture", "15m", "5m"),
-        ("weights-capacity", "20m", "0s"),
+        ("weights-capacity", "10m", "0s"),
         ("weights-gpu", "40m", "0s"),
         ("weights-taints", "20m", "0s"),
         ("spot", "15m", "45m"),

@@ -53,7 +53,7 @@ def test_after_random_churn_moves_stop_and_no_rule_was_broken(drawn: Scenario, s
 
 @pytest.mark.parametrize("seed", [1])
 def test_a_cluster_that_nobody_changes_is_left_alone_in_the_end(generated: Any, seed: int) -> None:
-    world = generated(30, 60 + seed)
+    world = generated(20, 60 + seed)
     scenario = with_cluster(Scenario(), world.objects)
     cluster = VirtualCluster(scenario, world.catalog, policy=SEARCHES, initial=world.objects)
     commands = Commands(cluster)

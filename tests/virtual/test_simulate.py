@@ -66,44 +66,7 @@ def test_no_rule_is_broken(name: str, length: str, warm_up: str) -> None:
         assert summary.pods_at_end > 0
 
 
-def test_after_the_peak_a_threshold_of_half_keeps_every_node() -> None:
-    runs = summaries(scenario("off-hours", "170m"))
-    assert runs["autoscaler"].nodes_at_end == 40
-    assert runs["autoscaler"].evictions == 0
-    assert runs["compactor"].nodes_at_end == 24
-    assert runs["karpool"].nodes_at_end == 24
-    assert runs["karpool"].pods_at_end == runs["autoscaler"].pods_at_end == 120
-
-
-def test_a_grace_period_means_fewer_evictions_and_longer_lives_and_has_its_price() -> None:
-    made = scenario("churn", "90m", "30m")
-    runs = summaries(made)
-    quick, calm = runs["after-30s"], runs["grace-30m"]
-    assert calm.evictions < quick.evictions / 2
-    assert calm.nodes_launched < quick.nodes_launched / 2
-    assert calm.cost > quick.cost
-
-
-def test_tenants_are_combined_by_groups_and_hardly_in_one_list() -> None:
-    runs = summaries(scenario("tenants", "75m"))
-    assert runs["partitioned"].nodes_at_end <= 0.6 * runs["one-list"].nodes_at_end
-    assert runs["partitioned"].cost < runs["one-list"].cost
-
-
 def test_equal_pools_are_combined_only_when_they_are_merged() -> None:
     runs = summaries(scenario("fallback", "2h"), Invariants)
     assert runs["by-pool"].nodes_at_end == 5
     assert runs["equal-pools-merged"].nodes_at_end == 1
-
-
-def test_weights_fill_what_is_reserved_and_make_expensive_pools_expensive() -> None:
-    runs = summaries(scenario("weights", "90m"))
-    assert runs["reserved-first"].cost < 0.7 * runs["reserved-last"].cost
-    assert runs["large-first"].cost > 5 * runs["reserved-last"].cost
-
-
-def test_without_a_floor_spot_pods_move_more_and_cost_less() -> None:
-    runs = summaries(scenario("spot", "3h"))
-    off, wide, narrow = (runs[name] for name in ("no-spot-to-spot", "floor-15", "floor-1"))
-    assert off.evictions <= wide.evictions < narrow.evictions
-    assert narrow.cost < wide.cost <= off.cost
