@@ -36,7 +36,7 @@ _WAYS: Final = (3, 6, 12)
 """How many nodes commands have that open new ones, in each try of a plan without detours."""
 _MANY: Final = 400
 """In larger clusters there is one try."""
-_DEARER: Final = 0.001
+_DEARER: Final = 0.002
 """How much more a plan without detours may end at."""
 
 
@@ -186,7 +186,7 @@ class Planner:
         if not has_detours((step.command, step.replacement_names) for step in self.steps[begin:]):
             return
         most, best = self._totals().price * (1 + _DEARER), self
-        ways = _WAYS if nodes <= _MANY else _WAYS[-1:]
+        ways = _WAYS if nodes <= _MANY else _WAYS[:1]
         for done, enough in enumerate(ways):
             self._say("Looking for a way without detours", done, len(ways))
             other = Planner(self._afresh())
