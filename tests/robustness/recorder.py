@@ -20,6 +20,7 @@ WATCHED: Final = {
     "NodePool": "pools",
     "PodDisruptionBudget": "pdbs",
     "DaemonSet": "daemon_sets",
+    "ConfigMap": "pauses",
 }
 """The kinds that change in these stories, and where a ClusterStore keeps them."""
 PLURALS: Final = {
@@ -29,6 +30,7 @@ PLURALS: Final = {
     "NodePool": "nodepools",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "DaemonSet": "daemonsets",
+    "ConfigMap": "configmaps",
 }
 
 

@@ -15,11 +15,13 @@ from karpool.disruption.settings import GLOBAL, PREFIX
 from karpool.model.labels import DO_NOT_DISRUPT, PAUSED
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
+from karpool.model.workloads import ConfigMap
 from karpool.virtual.changes import with_annotation
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import Curve, CurveStep
 from karpool.virtual.scenario import Decisions, Policy, Protection, Scenario, Shortage, Workload
 from karpool.wire.duration import Duration
+from karpool.wire.objects import Metadata
 from karpool.wire.quantity import parse_quantity
 
 BUSY: Final = 900.0
@@ -157,7 +159,9 @@ def _jobs(rng: random.Random) -> Workload:
 
 def _deed(rng: random.Random) -> Callable[[VirtualCluster], None]:
     choice = random.Random(rng.random())
-    return partial(rng.choice((_protect_a_pod, _protect_a_node, _change_a_template, _pause_a_pool)), choice)
+    return partial(
+        rng.choice((_protect_a_pod, _protect_a_node, _change_a_template, _pause_a_pool, _pause_everything)), choice
+    )
 
 
 def _protect_a_pod(rng: random.Random, cluster: VirtualCluster) -> None:
@@ -182,6 +186,12 @@ def _pause_a_pool(rng: random.Random, cluster: VirtualCluster) -> None:
     name = rng.choice(cluster.store.pools.listed()).name
     _annotate(cluster, "pools", name, PAUSED, "somebody looks into something")
     cluster.queue.after(rng.uniform(30, 400), partial(_annotate, cluster, "pools", name, PAUSED, None))
+
+
+def _pause_everything(rng: random.Random, cluster: VirtualCluster) -> None:
+    pause = ConfigMap(metadata=Metadata(name="karpool-pause", namespace="karpool"))
+    cluster.store.pauses.put(pause)
+    cluster.queue.after(rng.uniform(30, 400), partial(cluster.store.pauses.remove, pause.key))
 
 
 def _annotate(cluster: VirtualCluster, kind: str, key: str, name: str, value: str | None) -> None:

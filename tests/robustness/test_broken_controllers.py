@@ -1,20 +1,22 @@
 """A controller that lost one of its brakes is found out by the history of some schedules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.robustness import schedule
 from tests.robustness.replica import Replica
+from tests.robustness.requests import RequestSender
 from tests.robustness.schedule import run_schedule
 from tests.robustness.test_schedules import SCHEDULES
 from tests.tables import row, table
 
 from karpool.controller.disruption_controller import DisruptionController
 from karpool.disruption import pods
+from karpool.disruption.brakes import pause, stops_of
 from karpool.execution import commands, drain, termination
-from karpool.execution.actions import DeletePod
+from karpool.execution.actions import Action, DeletePod, RemoveFinalizer
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model.node import Node
 from karpool.model.pod import Pod
@@ -31,6 +33,10 @@ def _no_budgets(patch: pytest.MonkeyPatch) -> None:
         start(replica)
 
     patch.setattr(Replica, "start", without)
+
+
+def _no_pauses(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(stops_of, "BRAKES", tuple(brake for brake in stops_of.BRAKES if brake is not pause.pauses))
 
 
 def _no_rates(patch: pytest.MonkeyPatch) -> None:
@@ -58,8 +64,13 @@ def _no_drain(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(termination, "_drained", lambda *_: True)
 
 
-def _no_rollback(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(commands, "roll_back", lambda *_: None)
+def _no_cleaning(patch: pytest.MonkeyPatch) -> None:
+    execute = RequestSender.execute
+
+    def forgets(sender: RequestSender, actions: Sequence[Action], **options: Any) -> None:
+        execute(sender, [action for action in actions if not isinstance(action, RemoveFinalizer)], **options)
+
+    patch.setattr(RequestSender, "execute", forgets)
 
 
 def _no_decisions_later(patch: pytest.MonkeyPatch) -> None:
@@ -73,13 +84,14 @@ def _no_decisions_later(patch: pytest.MonkeyPatch) -> None:
 
 
 @table(
-    row("budgets", spoil=_no_budgets, rule="Budget", likely=5),
-    row("rates", spoil=_no_rates, rule="Rate", likely=0),
+    row("budgets", spoil=_no_budgets, rule="Budget", likely=6),
+    row("pauses", spoil=_no_pauses, rule="Stopped", likely=2),
+    row("rates", spoil=_no_rates, rule="Rate", likely=5),
     row("the lease", spoil=_no_lease, rule="Lease", likely=1),
     row("do-not-disrupt", spoil=_no_protection, rule="DoNotDisrupt", likely=0),
     row("the Eviction API", spoil=_no_eviction_api, rule="PodDisruptionBudget", likely=2),
     row("drains", spoil=_no_drain, rule="PodLost", likely=0),
-    row("rollbacks", spoil=_no_rollback, rule="LeftOver", likely=9),
+    row("the removal of finalizers", spoil=_no_cleaning, rule="LeftOver", likely=0),
     row("decisions after a while", spoil=_no_decisions_later, rule="Progress", likely=0),
 )
 def test_a_controller_without_it_is_found_out(

@@ -230,6 +230,12 @@ def test_a_command_in_a_pool_that_is_paused() -> None:
     assert broken(story.drains().put("NodePool", "general", pool()).ends()) == {"Stopped"}
 
 
+def test_a_command_while_everything_is_paused() -> None:
+    pause = {"metadata": {"name": "karpool-pause", "namespace": "karpool"}}
+    story = Story().put("ConfigMap", "karpool/karpool-pause", pause).removes_node().drains()
+    assert broken(story.put("ConfigMap", "karpool/karpool-pause", None).ends()) == {"Stopped"}
+
+
 def test_a_command_while_half_of_the_cluster_is_not_ready() -> None:
     story = Story()
     for number in range(3, 10):

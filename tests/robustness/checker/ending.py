@@ -121,7 +121,7 @@ def _idle(world: World, end: int) -> Iterator[Violation]:
     if limited or not _has_lasted(world, end, LONGEST_IDLE):
         return
     since = _long_ago(world, end, LONGEST_IDLE)
-    instants = world.instants(["Pod", "Node", "NodeClaim", "NodePool"], since, end)
+    instants = world.instants(["Pod", "Node", "NodeClaim", "NodePool", "ConfigMap"], since, end)
     for node in world.listed("Node", end):
         if all(_removable(world, f.name(node), at) for at in instants):
             message = f"node {f.name(node)} is empty and stays"
@@ -131,6 +131,8 @@ def _idle(world: World, end: int) -> Iterator[Violation]:
 def _removable(world: World, name: str, at: int) -> bool:
     node = world.get("Node", name, at)
     pool = None if node is None else world.get("NodePool", f.pool_of(node), at)
+    if any(f.name(found) == f.PAUSE for found in world.listed("ConfigMap", at)):
+        return False
     if node is None or pool is None or not f.label(node, f.INITIALIZED) or f.condition(node, "Ready") != "True":
         return False
     if f.annotation(node, f.DO_NOT_DISRUPT) is not None or f.annotation(pool, f.PAUSED) is not None:

@@ -16,6 +16,8 @@ DEADLINE: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 TICKET: Final = "karpool.sh/command"
 REPLACEMENT: Final = "karpool.sh/replacement-for"
 PAUSED: Final = "karpool.sh/paused"
+PAUSE: Final = "karpool-pause"
+"""The ConfigMap that pauses everything."""
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 _SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 

@@ -14,7 +14,7 @@ LAUNCH_TIMEOUT = 300.0
 HOUR = 3600.0
 MOST_UNREADY, MOST_UNREADY_PERCENT = 3, 45
 """With more nodes unready than both, nothing is disrupted."""
-_KINDS = ("Node", "NodeClaim", "NodePool")
+_KINDS = ("Node", "NodeClaim", "NodePool", "ConfigMap")
 
 
 def starts(world: World) -> Iterator[tuple[int, Request, Json, Json]]:
@@ -112,6 +112,8 @@ def stopped(world: World) -> Iterator[Violation]:
 
 
 def _stop(world: World, name: str, at: int) -> str:
+    if any(f.name(found) == f.PAUSE for found in world.listed("ConfigMap", at)):
+        return "everything is paused"
     pool = world.get("NodePool", name, at)
     if pool is not None and f.annotation(pool, f.PAUSED) is not None:
         return f"pool {name} is paused"
