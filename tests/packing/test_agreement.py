@@ -4,12 +4,16 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.examples import examples
+from tests.factories import csi_node
+from tests.factories.unreadable import unreadable
 from tests.packing import placing, twin
 from tests.strategies import Cluster, clusters
 
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.pairing import join
+from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.options import MinValues, Options
 from karpool.packing.result import PlacementResult
@@ -62,3 +66,25 @@ def test_engine_and_twin_agree(question: tuple[Cluster, dict[str, Any]]) -> None
     assert comparable(placing.place(cluster.objects, cluster.catalog, **asked)) == comparable(
         twin.place(cluster.objects, cluster.catalog, **asked)
     )
+
+
+def sealed(cluster: Cluster, names: set[str]) -> Objects:
+    """The cluster with nodes of which nobody can read what they attach."""
+    known = {entry.name: entry for entry in cluster.objects.csi_nodes}
+    lost = tuple(unreadable(known.get(name, csi_node(name))) for name in sorted(names))
+    return replace(cluster.objects, csi_nodes=(*(entry for name, entry in known.items() if name not in names), *lost))
+
+
+@examples(60)
+@given(questions(), st.data())
+def test_a_sealed_node_takes_no_pod_and_is_there_all_the_same(
+    question: tuple[Cluster, dict[str, Any]], data: st.DataObject
+) -> None:
+    """To the twin such a node is closed, and nobody is exempt."""
+    cluster, asked = question
+    states = join(cluster.objects.nodes, cluster.objects.node_claims)
+    up = sorted(state.name for state in states if state.initialized)
+    names = data.draw(st.sets(st.sampled_from(up), max_size=3)) if up else set()
+    engine = placing.place(sealed(cluster, names), cluster.catalog, **{**asked, "closed": (), "exempt": ()})
+    plain = twin.place(cluster.objects, cluster.catalog, **{**asked, "closed": names, "exempt": ()})
+    assert comparable(engine) == comparable(plain)
