@@ -9,9 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.live.control_plane import ControlPlane
 from tests.live.trial import SETTINGS, Trial, machines, play, pool
 
+from karpool.cli.main import cli
 from karpool.disruption.brakes.failures import failed_command
 from karpool.disruption.brakes.pause import CONFIG_MAP
 from karpool.execution.tickets import COMMAND, REPLACES
@@ -215,6 +217,27 @@ def test_one_config_map_pauses_everything_and_takes_back_what_has_begun(control_
         assert [claim.name for claim in await _staying(trial)] == ["large"]
         await trial.client.delete(CONFIG_MAPS, CONFIG_MAP, namespace="karpool")
         await trial.until("it goes on", begun, 20)
+
+    story(control_plane, scenario, BESIDE_KARPENTER)
+
+
+def test_plan_and_explain_show_a_pause(control_plane: ControlPlane) -> None:
+    async def scenario(trial: Trial) -> None:
+        await trial.make(pools())
+        await machine(trial, "empty")
+        await trial.client.create(CONFIG_MAPS, {"metadata": {"name": CONFIG_MAP}}, namespace="karpool")
+        kubeconfig = ["--kubeconfig", str(trial.plane.kubeconfig()), "--catalog", "kwok", "--annotated-budgets"]
+        shown = await asyncio.to_thread(CliRunner().invoke, cli, ["plan", "-o", "json", *kubeconfig])
+        plan = json.loads(shown.stdout)
+        assert plan["commands"] == []
+        (told,) = [reason["code"] for node in plan["nodes"] for reason in node["reasons"]]
+        assert told == "Paused"
+        explained = await asyncio.to_thread(CliRunner().invoke, cli, ["explain", "empty", *kubeconfig])
+        assert "pauses everything" in explained.stdout
+        assert "if ConfigMap karpool/karpool-pause were not there" in explained.stdout
+        elsewhere = ["plan", "-o", "json", "--pause-namespace", "default", *kubeconfig]
+        free = await asyncio.to_thread(CliRunner().invoke, cli, elsewhere)
+        assert [command["nodes"] for command in json.loads(free.stdout)["commands"]] == [["empty"]]
 
     story(control_plane, scenario, BESIDE_KARPENTER)
 

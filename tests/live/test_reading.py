@@ -28,6 +28,7 @@ from karpool.live.resources import (
     NODE_CLAIMS,
     NODE_POOLS,
     NODES,
+    PAUSES,
     POD_DISRUPTION_BUDGETS,
     PODS,
 )
@@ -184,7 +185,7 @@ def node(control_plane: ControlPlane) -> Any:
 
 
 def test_get_and_list_are_all_it_takes(control_plane: ControlPlane, node: str) -> None:
-    kubeconfig = reader(control_plane, "reads-all", DECIDED_ON)
+    kubeconfig = reader(control_plane, "reads-all", (*DECIDED_ON, PAUSES))
     sent: list[tuple[str, int]] = []
 
     async def run() -> ClusterReading:
@@ -203,11 +204,21 @@ def test_get_and_list_are_all_it_takes(control_plane: ControlPlane, node: str) -
 
 def test_a_user_who_may_not_see_budgets_is_told_so(control_plane: ControlPlane, node: str) -> None:
     allowed = tuple(resource for resource in DECIDED_ON if resource is not POD_DISRUPTION_BUDGETS)
-    kubeconfig = reader(control_plane, "reads-no-budgets", allowed)
+    kubeconfig = reader(control_plane, "reads-no-budgets", (*allowed, PAUSES))
     result = CliRunner().invoke(cli, ["explain", node, "--kubeconfig", str(kubeconfig), "--output", "json"])
     assert result.exit_code == 0
     assert result.stderr.startswith(
         "karpool: poddisruptionbudgets cannot be listed, so every pod counts as protected, and nodes with pods stay"
+    )
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_user_who_may_not_see_whether_everything_is_paused_is_told_so(control_plane: ControlPlane, node: str) -> None:
+    kubeconfig = reader(control_plane, "reads-no-pause", DECIDED_ON)
+    result = CliRunner().invoke(cli, ["explain", node, "--kubeconfig", str(kubeconfig), "--output", "json"])
+    assert result.exit_code == 0
+    assert result.stderr.startswith(
+        "karpool: nobody knows whether everything is paused, so the answer is as if it were not: configmaps"
     )
     assert result.stderr.count("\n") == 1
 

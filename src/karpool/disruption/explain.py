@@ -229,7 +229,7 @@ def _otherwise(rule: RuleOutcome) -> str:
         case ReasonCode.BUDGET_EXHAUSTED | ReasonCode.BUDGET_INVALID:
             return f"{about} had a budget left"
         case ReasonCode.PAUSED:
-            return f"{about} were not paused"
+            return f"{about} were not {'there' if about.startswith('ConfigMap ') else 'paused'}"
         case ReasonCode.EVICTIONS_COST_MORE:
             return "evictions were priced lower (--eviction-price)"
         case ReasonCode.POLICY_WHEN_EMPTY:
