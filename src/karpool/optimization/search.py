@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from karpool.cluster.arrays import Array
+from karpool.optimization.kernels.recreate import Scratch
 from karpool.optimization.kernels.resume import resume
 from karpool.optimization.kernels.ruin import Best, improve, start_anew
 from karpool.optimization.kernels.state import CLOSED, Fixed, State
@@ -89,17 +90,17 @@ def search(
     """
     fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, most_gone)
     state = _state(problem)
-    best = _best(state)
+    best, scratch = _best(state), _scratch(problem, state)
     random = np.array([_scrambled(seed)], dtype=np.uint64)
     if problem.nodes.searchable.any():
         prices = problem.nodes.price[problem.nodes.searchable]
         heat = _HOT if most_gone is None else _WARM
         hot = max(heat * float(np.median(prices)), 1e-6)
         if anew:
-            start_anew(fixed, state, best, random)
+            start_anew(fixed, state, best, scratch, random)
         for first in range(0, moves, _CHUNK):
             last = min(first + _CHUNK, moves)
-            improve(fixed, state, best, random, first, last, moves, hot, hot / _COOLING, _ARENA)
+            improve(fixed, state, best, scratch, random, first, last, moves, hot, hot / _COOLING, _ARENA)
             if watch is not None and not watch(last, _price(problem, best)):
                 break
 
@@ -125,10 +126,10 @@ def resumed(
     problem = replace(problem, nodes=replace(problem.nodes, searchable=chosen))
     fixed = _fixed(problem, eviction_price, problem.suits_kind if usable is None else usable, most_gone)
     state = _state(problem, len(wish.kinds))
-    best = _best(state)
+    best, scratch = _best(state), _scratch(problem, state)
     random = np.array([_scrambled(seed)], dtype=np.uint64)
-    if len(wish.going) and resume(fixed, state, best, random, wish.going, wish.kinds, wish.guests) and moves:
-        improve(fixed, state, best, random, 0, moves, moves, _COLD, _COLD, _ARENA)
+    if len(wish.going) and resume(fixed, state, best, scratch, random, wish.going, wish.kinds, wish.guests) and moves:
+        improve(fixed, state, best, scratch, random, 0, moves, moves, _COLD, _COLD, _ARENA)
     return _target(problem, best)
 
 
@@ -330,6 +331,22 @@ def _state(problem: FleetProblem, coming: int = 0) -> State:
         log=np.zeros((6 * pods + 6 * machines + 4 * len(problem.kinds.price) + 64, 3), dtype=np.int64),
         steps=np.zeros(1, dtype=np.int64),
         cost=np.array([problem.price]),
+    )
+
+
+def _scratch(problem: FleetProblem, state: State) -> Scratch:
+    groups, machines, resources = len(state.waiting), len(state.kind), state.free.shape[1]
+    return Scratch(
+        order=np.zeros(groups, dtype=np.int32),
+        rank=np.zeros(groups, dtype=np.float64),
+        weights=np.zeros(resources, dtype=np.float64),
+        scale=np.zeros(resources, dtype=np.float64),
+        arena=np.zeros(machines, dtype=np.int32),
+        stamp=np.full(machines, -1, dtype=np.int64),
+        left=np.zeros(resources, dtype=np.int64),
+        asked=np.zeros(resources, dtype=np.int64),
+        blocked=np.zeros(len(problem.kinds.price), dtype=np.uint8),
+        needed=np.zeros(groups, dtype=np.int32),
     )
 
 

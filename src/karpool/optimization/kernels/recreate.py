@@ -18,7 +18,7 @@ from karpool.optimization.kernels.state import (
     suits,
 )
 from karpool.optimization.problem import SPREAD
-from karpool.packing.kernels import inner
+from karpool.packing.kernels import inlined, inner
 
 _BLINK = 0.02
 """How often a good place is overlooked, so that not every recreation is the same."""
@@ -48,6 +48,8 @@ class Scratch(NamedTuple):
     """(machines,) the move in which a machine last came into the arena."""
     left: Array
     """(resources,) what is left of a machine that is only thought of."""
+    asked: Array
+    """(resources,) what all waiting pods ask for together."""
     blocked: Array
     """(kinds,) whether a kind has turned out to be of no use in this move."""
     needed: Array
@@ -76,7 +78,19 @@ def order_waiting(fixed: Fixed, state: State, scratch: Scratch, random: Array) -
     return count
 
 
-@inner
+@inlined
+def still_waiting(state: State, scratch: Scratch, count: int) -> int:
+    """Leave out groups that all have a place, in the same order; how many are left."""
+    kept = 0
+    for at in range(count):
+        group = scratch.order[at]
+        if state.waiting[group] > 0:
+            scratch.order[kept] = group
+            kept += 1
+    return kept
+
+
+@inlined
 def fill(fixed: Fixed, state: State, group: int, machine: int) -> int:
     """As many waiting pods of a group as a machine accepts; how many came."""
     came = 0
@@ -86,7 +100,7 @@ def fill(fixed: Fixed, state: State, group: int, machine: int) -> int:
     return came
 
 
-@inner
+@inlined
 def has_room(fixed: Fixed, state: State, group: int, machine: int) -> bool:
     """Whether one more pod of a group fits into what is free."""
     for resource in range(state.free.shape[1]):
@@ -95,7 +109,7 @@ def has_room(fixed: Fixed, state: State, group: int, machine: int) -> bool:
     return True
 
 
-@inner
+@inlined
 def best_fit(fixed: Fixed, state: State, scratch: Scratch, random: Array, group: int, machines: int) -> int:
     """The machine of the arena that would have the least room left, -1 if none accepts a pod."""
     best, least = -1, np.inf
@@ -147,7 +161,7 @@ def use_room(fixed: Fixed, state: State, scratch: Scratch, random: Array, count:
             fill(fixed, state, group, machine)
 
 
-@inner
+@inlined
 def share_of_domain(fixed: Fixed, state: State, group: int, kind: int) -> int:
     """How many pods of a group rules will let come to the domains of a kind, when all waiting pods are placed."""
     share = 1 << 30
@@ -167,7 +181,7 @@ def share_of_domain(fixed: Fixed, state: State, group: int, kind: int) -> int:
     return max(share, 0)
 
 
-@inner
+@inlined
 def worth_per_dollar(fixed: Fixed, state: State, scratch: Scratch, count: int, kind: int) -> float:
     """The value of the waiting pods that a new machine of a kind would hold, for each $/h of its price."""
     pool = fixed.kind_pool[kind]
@@ -179,16 +193,17 @@ def worth_per_dollar(fixed: Fixed, state: State, scratch: Scratch, count: int, k
     worth = 0.0
     for at in range(count):
         group = scratch.order[at]
-        waiting = state.waiting[group]
-        if waiting == 0 or fixed.kind_usable[fixed.signature[group], kind] == 0:
+        if fixed.kind_usable[fixed.signature[group], kind] == 0:
             continue
-        copies = min(waiting, fixed.copies[group], share_of_domain(fixed, state, group, kind))
+        copies = min(state.waiting[group], fixed.copies[group])
         for resource in range(resources):
             asked = fixed.requests[group, resource]
             if asked > 0 and copies * asked > scratch.left[resource]:
                 copies = scratch.left[resource] // asked
                 if copies == 0:
                     break
+        if copies > 0 and fixed.owned_start[group] < fixed.owned_start[group + 1]:
+            copies = min(copies, share_of_domain(fixed, state, group, kind))
         if copies > 0:
             worth += copies * fixed.value[group]
             for resource in range(resources):
@@ -199,10 +214,7 @@ def worth_per_dollar(fixed: Fixed, state: State, scratch: Scratch, count: int, k
 @inner
 def best_kind(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int) -> int:
     """The kind of new machine that gives most for its price, among those that the first waiting pods may use."""
-    at = 0
-    while state.waiting[scratch.order[at]] == 0:
-        at += 1
-    signature = fixed.signature[scratch.order[at]]
+    signature = fixed.signature[scratch.order[0]]
     first, last = fixed.kinds_start[signature], fixed.kinds_start[signature + 1]
     share = _KINDS_TRIED / max(last - first, 1)
     best, most = -1, 0.0
@@ -228,7 +240,7 @@ def free_place(fixed: Fixed, state: State) -> int:
     return -1
 
 
-@inner
+@inlined
 def holds_guests(fixed: Fixed, state: State, machine: int, kind: int) -> bool:
     """Whether a new machine could be of another kind, with the guests that it has."""
     before = state.kind[machine]
@@ -271,21 +283,23 @@ def shrink(fixed: Fixed, state: State, machine: int) -> None:
 def one_for_all(fixed: Fixed, state: State, scratch: Scratch, count: int) -> int:
     """The cheapest kind that would hold all waiting pods, as far as their size goes; -1 if none does."""
     best, price = -1, np.inf
+    scratch.asked[:] = 0
+    for at in range(count):
+        group = scratch.order[at]
+        for resource in range(len(scratch.asked)):
+            scratch.asked[resource] += state.waiting[group] * fixed.requests[group, resource]
     for kind in range(len(fixed.kind_price)):
         if fixed.kind_price[kind] >= price:
             continue
         fits = True
-        for resource in range(len(scratch.left)):
-            asked = 0
-            for at in range(count):
-                group = scratch.order[at]
-                asked += state.waiting[group] * fixed.requests[group, resource]
-            if asked > fixed.room[kind, resource]:
+        for resource in range(len(scratch.asked)):
+            if scratch.asked[resource] > fixed.room[kind, resource]:
                 fits = False
                 break
+        if not fits:
+            continue
         for at in range(count):
-            group = scratch.order[at]
-            if state.waiting[group] > 0 and fixed.kind_usable[fixed.signature[group], kind] == 0:
+            if fixed.kind_usable[fixed.signature[scratch.order[at]], kind] == 0:
                 fits = False
                 break
         if fits and worth_per_dollar(fixed, state, scratch, count, kind) > 0.0:
@@ -299,10 +313,8 @@ def buy(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int)
     scratch.blocked[:] = 0
     together = uniform(random) < _ONE_FOR_ALL
     while True:
-        waiting = 0
-        for at in range(count):
-            waiting += state.waiting[scratch.order[at]]
-        if waiting == 0:
+        count = still_waiting(state, scratch, count)
+        if count == 0:
             return True
         kind = one_for_all(fixed, state, scratch, count) if together else -1
         together = False
@@ -315,7 +327,7 @@ def buy(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int)
         came = 0
         for at in range(count):
             group = scratch.order[at]
-            if state.waiting[group] > 0 and suits(fixed, state, group, machine):
+            if suits(fixed, state, group, machine):
                 came += fill(fixed, state, group, machine)
         if came == 0:
             close_new(fixed, state, machine)

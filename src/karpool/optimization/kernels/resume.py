@@ -3,8 +3,8 @@
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.optimization.kernels.recreate import recreate, shrink
-from karpool.optimization.kernels.ruin import Best, is_used, new_scratch, remember
+from karpool.optimization.kernels.recreate import Scratch, recreate, shrink
+from karpool.optimization.kernels.ruin import Best, is_used, remember
 from karpool.optimization.kernels.state import (
     CLOSED,
     Fixed,
@@ -18,6 +18,7 @@ from karpool.optimization.kernels.state import (
     undo,
 )
 from karpool.packing.kernels import compiled, inner
+from karpool.packing.kernels.borrowed import borrowed
 
 
 @inner
@@ -35,13 +36,23 @@ def open_all(fixed: Fixed, state: State, kinds: Array) -> None:
 
 
 @compiled
-def resume(fixed: Fixed, state: State, best: Best, random: Array, going: Array, kinds: Array, guests: Array) -> bool:
+def resume(
+    fixed: Fixed,
+    state: State,
+    best: Best,
+    scratch: Scratch,
+    random: Array,
+    going: Array,
+    kinds: Array,
+    guests: Array,
+) -> bool:
     """Make a target of the nodes that go and the kinds that come; whether everything has a place then.
 
     `guests`: (entries, 3) a machine, a group, and how many of its pods are to come there if they can; the others go
     where there is room, or on further new machines. The best fleet is the one that this leads to, whatever it costs.
     """
-    scratch = new_scratch(fixed, state)
+    fixed, state, best, scratch = borrowed(fixed), borrowed(state), borrowed(best), borrowed(scratch)
+    random = borrowed(random)
     nodes = len(fixed.node_price)
     for at in range(len(going)):
         go(fixed, state, going[at])

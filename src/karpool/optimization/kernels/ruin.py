@@ -10,6 +10,7 @@ from karpool.optimization.kernels.random import below, uniform
 from karpool.optimization.kernels.recreate import Scratch, recreate
 from karpool.optimization.kernels.state import CLOSED, Fixed, State, close_new, come_back, go, take, undo
 from karpool.packing.kernels import compiled, inner
+from karpool.packing.kernels.borrowed import borrowed
 
 _COME_BACK = 0.1
 """How many moves bring a node back, and how many of the others gather pods for one new machine."""
@@ -275,28 +276,11 @@ def remember(state: State, best: Best) -> None:
     best.cost[0] = state.cost[0]
 
 
-@inner
-def new_scratch(fixed: Fixed, state: State) -> Scratch:
-    """Room to work in for a fleet."""
-    groups, machines = len(state.waiting), len(state.kind)
-    resources = state.free.shape[1]
-    return Scratch(
-        order=np.zeros(groups, dtype=np.int32),
-        rank=np.zeros(groups, dtype=np.float64),
-        weights=np.zeros(resources, dtype=np.float64),
-        scale=np.zeros(resources, dtype=np.float64),
-        arena=np.zeros(machines, dtype=np.int32),
-        stamp=np.full(machines, -1, dtype=np.int64),
-        left=np.zeros(resources, dtype=np.int64),
-        blocked=np.zeros(len(fixed.kind_price), dtype=np.uint8),
-        needed=np.zeros(groups, dtype=np.int32),
-    )
-
-
 @compiled
-def start_anew(fixed: Fixed, state: State, best: Best, random: Array) -> bool:
+def start_anew(fixed: Fixed, state: State, best: Best, scratch: Scratch, random: Array) -> bool:
     """Take all machines away that may be, and find places for everything; whether that was possible."""
-    scratch = new_scratch(fixed, state)
+    fixed, state, best, scratch = borrowed(fixed), borrowed(state), borrowed(best), borrowed(scratch)
+    random = borrowed(random)
     machines = len(fixed.node_price)
     for machine in range(machines):
         if can_be_ruined(fixed, state, machine):
@@ -316,6 +300,7 @@ def improve(
     fixed: Fixed,
     state: State,
     best: Best,
+    scratch: Scratch,
     random: Array,
     first: int,
     last: int,
@@ -328,7 +313,8 @@ def improve(
 
     At most so many machines take part in a move.
     """
-    scratch = new_scratch(fixed, state)
+    fixed, state, best, scratch = borrowed(fixed), borrowed(state), borrowed(best), borrowed(scratch)
+    random = borrowed(random)
     machines = len(state.kind)
     used = high_water(fixed, state, machines)
     patience = machines // 50

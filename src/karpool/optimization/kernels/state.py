@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from karpool.cluster.arrays import Array
 from karpool.optimization.problem import APART, SPREAD
-from karpool.packing.kernels import inner
+from karpool.packing.kernels import inlined, inner
 
 PUT, TAKE, GO, COME_BACK, OPEN, CLOSE, RETYPE = range(7)
 CLOSED = -1
@@ -113,7 +113,7 @@ class State(NamedTuple):
     """(1,) $/h of all machines, and of the evictions."""
 
 
-@inner
+@inlined
 def note(state: State, step: int, first: int, second: int) -> None:
     """Remember a step, so that it can be undone; the log is long enough for any move."""
     at = state.steps[0]
@@ -123,7 +123,7 @@ def note(state: State, step: int, first: int, second: int) -> None:
     state.steps[0] = at + 1
 
 
-@inner
+@inlined
 def domain_of(fixed: Fixed, state: State, machine: int, key: int) -> int:
     """The domain of a machine."""
     if machine < len(fixed.node_price):
@@ -131,7 +131,7 @@ def domain_of(fixed: Fixed, state: State, machine: int, key: int) -> int:
     return fixed.kind_domain[state.kind[machine], key]
 
 
-@inner
+@inlined
 def count_in_domains(fixed: Fixed, state: State, group: int, machine: int, change: int) -> None:
     """Count pods of a group on a machine in all rules that count them."""
     for at in range(fixed.counts_start[group], fixed.counts_start[group + 1]):
@@ -141,7 +141,7 @@ def count_in_domains(fixed: Fixed, state: State, group: int, machine: int, chang
             state.in_domain[rule, domain] += change
 
 
-@inner
+@inlined
 def wait(fixed: Fixed, state: State, group: int, change: int) -> None:
     """Pods of a group wait for a place, or do not any more."""
     state.waiting[group] += change
@@ -149,7 +149,7 @@ def wait(fixed: Fixed, state: State, group: int, change: int) -> None:
         state.waiting_in_rule[fixed.counts_rule[at]] += change
 
 
-@inner
+@inlined
 def move_in(fixed: Fixed, state: State, group: int, machine: int, change: int) -> None:
     """Guests of a group come to a machine, or leave it."""
     slot = 0
@@ -173,14 +173,14 @@ def move_in(fixed: Fixed, state: State, group: int, machine: int, change: int) -
     wait(fixed, state, group, -change)
 
 
-@inner
+@inlined
 def put(fixed: Fixed, state: State, group: int, machine: int) -> None:
     """One waiting pod becomes a guest."""
     move_in(fixed, state, group, machine, 1)
     note(state, PUT, group, machine)
 
 
-@inner
+@inlined
 def take(fixed: Fixed, state: State, group: int, machine: int) -> None:
     """One guest waits again."""
     move_in(fixed, state, group, machine, -1)
@@ -291,7 +291,7 @@ def undo(fixed: Fixed, state: State, down_to: int) -> None:
         state.steps[0] = at
 
 
-@inner
+@inlined
 def others_catch_up(fixed: Fixed, state: State, rule: int, domain: int, count: int, itself: int) -> bool:
     """Whether pods that still wait can fill the other domains, if one is to have so many."""
     highest = count
@@ -305,7 +305,7 @@ def others_catch_up(fixed: Fixed, state: State, rule: int, domain: int, count: i
     return missing <= state.waiting_in_rule[rule] - itself
 
 
-@inner
+@inlined
 def rules_allow(fixed: Fixed, state: State, group: int, machine: int) -> bool:
     """Whether the rules about topology domains let one more pod of a group come to a machine."""
     for at in range(fixed.owned_start[group], fixed.owned_start[group + 1]):
@@ -341,7 +341,7 @@ def rules_allow(fixed: Fixed, state: State, group: int, machine: int) -> bool:
     return True
 
 
-@inner
+@inlined
 def suits(fixed: Fixed, state: State, group: int, machine: int) -> bool:
     """Whether a machine is there for guests of a group, whatever room it has."""
     signature = fixed.signature[group]
@@ -355,7 +355,7 @@ def suits(fixed: Fixed, state: State, group: int, machine: int) -> bool:
     return fixed.suits_shape[signature, fixed.shape[machine]] != 0
 
 
-@inner
+@inlined
 def accepts(fixed: Fixed, state: State, group: int, machine: int) -> bool:
     """Whether one more pod of a group fits a machine that suits it."""
     for resource in range(fixed.requests.shape[1]):

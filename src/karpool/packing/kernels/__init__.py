@@ -149,3 +149,8 @@ def compiled(function: Any) -> Any:
 def inner(function: Any) -> Any:
     """Compile a function that only other compiled functions call, without wrappers for Python and C."""
     return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def inlined(function: Any) -> Any:
+    """The same for a short function that is called very often: a call with many arrays costs more than its work."""
+    return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(function)
