@@ -144,7 +144,8 @@ class _Builder:
         types = {entry.name: at for at, entry in enumerate(context.catalog.types)}
         free = table.free[rows][:, : len(snapshot.resources)]
         present = np.isin(rows, table.order) & np.isin(table.live[rows], (EXPECTED, PRESENT))
-        open_ = present & (free >= 0).all(axis=1) & (context.unready[rows] == 0)
+        # Room on a node that is still coming counts: pods wait for it instead of moving to a new node, and then again.
+        open_ = present & (free >= 0).all(axis=1)
         ordered = [sorted(groups.items()) for groups in counts]
         return Nodes(
             price=np.array([node.price or 0.0 for node in nodes], dtype=np.float64),

@@ -25,6 +25,7 @@ from karpool.model.requirements import Requirements, one_of
 from karpool.optimization.problem import FleetProblem
 from karpool.optimization.search import TargetFleet, Watch, search, search_parts
 from karpool.packing.directions import DirectedNode, Directions
+from karpool.packing.options import MinValues
 
 _FAR_MOVES: Final = ((500,), (3000, 1000), (10000, 4000), (40000, 20000))
 """By effort: the moves of each search for a target that takes many commands, up to a thousand nodes."""
@@ -305,5 +306,7 @@ def _directed(
         wanted |= (pools.room[market.template][:, fleet.columns] >= asked).all(axis=1)
         going = problem.nodes.machine[list(exchange.nodes)]
         wanted[[other for other in going.tolist() if other not in (-1, machine)]] = False
-    names = tuple(pools.types.names[wanted].tolist())
+    lowered = engine.options.min_values is MinValues.BEST_EFFORT and pools.minimums_of(market.template)
+    # What minimums are lowered to counts all types that fit, not only those of a wish.
+    names = None if lowered else tuple(pools.types.names[wanted].tolist())
     return DirectedNode(pools.templates[market.template].name, extra, names)

@@ -56,7 +56,7 @@ class Scratch(NamedTuple):
     """(groups,) how many pods a node that comes back misses."""
 
 
-@inner
+@inlined
 def order_waiting(fixed: Fixed, state: State, scratch: Scratch, random: Array) -> int:
     """The waiting groups, large and valuable ones first, by randomly weighted size."""
     for resource in range(len(scratch.weights)):
@@ -127,7 +127,7 @@ def best_fit(fixed: Fixed, state: State, scratch: Scratch, random: Array, group:
     return best
 
 
-@inner
+@inlined
 def leave_full_ones(fixed: Fixed, state: State, scratch: Scratch, count: int, machines: int) -> int:
     """Take machines out of the arena that have no room for any waiting pod; how many are left."""
     for resource in range(len(scratch.left)):
@@ -148,7 +148,7 @@ def leave_full_ones(fixed: Fixed, state: State, scratch: Scratch, count: int, ma
     return kept
 
 
-@inner
+@inlined
 def use_room(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int, machines: int) -> None:
     """Place waiting pods where there is room."""
     machines = leave_full_ones(fixed, state, scratch, count, machines)
@@ -211,7 +211,7 @@ def worth_per_dollar(fixed: Fixed, state: State, scratch: Scratch, count: int, k
     return worth / max(fixed.kind_price[kind], 1e-6)
 
 
-@inner
+@inlined
 def best_kind(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int) -> int:
     """The kind of new machine that gives most for its price, among those that the first waiting pods may use."""
     signature = fixed.signature[scratch.order[0]]
@@ -279,7 +279,7 @@ def shrink(fixed: Fixed, state: State, machine: int) -> None:
         retype(fixed, state, machine, best)
 
 
-@inner
+@inlined
 def one_for_all(fixed: Fixed, state: State, scratch: Scratch, count: int) -> int:
     """The cheapest kind that would hold all waiting pods, as far as their size goes; -1 if none does."""
     best, price = -1, np.inf
@@ -307,7 +307,7 @@ def one_for_all(fixed: Fixed, state: State, scratch: Scratch, count: int) -> int
     return best
 
 
-@inner
+@inlined
 def buy(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int) -> bool:
     """Place all waiting pods on new machines; whether that was possible."""
     scratch.blocked[:] = 0
@@ -336,7 +336,7 @@ def buy(fixed: Fixed, state: State, scratch: Scratch, random: Array, count: int)
             shrink(fixed, state, machine)
 
 
-@inner
+@inlined
 def recreate(fixed: Fixed, state: State, scratch: Scratch, random: Array, machines: int) -> bool:
     """Find a place for everything that waits; whether everything has one."""
     count = order_waiting(fixed, state, scratch, random)
