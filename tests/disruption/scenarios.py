@@ -181,14 +181,6 @@ def cluster(
     )
 
 
-_NOT_YET: Final = {
-    "uninitialized destination",
-    "too few, and best effort: still refused",
-    "a minimum that no choice could keep is lowered with best effort",
-}
-"""What a global search still does against a rule."""
-
-
 def either_search(scenarios: Iterable[Scenario]) -> pytest.MarkDecorator:
     """Try scenarios as they are, and with a global search that gives an answer at once."""
     cases = []
@@ -196,10 +188,6 @@ def either_search(scenarios: Iterable[Scenario]) -> pytest.MarkDecorator:
         searched = replace(scenario.settings, search=GLOBAL, effort=0)
         cases += [
             pytest.param(scenario, id=scenario.name),
-            pytest.param(
-                replace(scenario, settings=searched),
-                id=f"{scenario.name}, global",
-                marks=[pytest.mark.xfail(strict=False)] if scenario.name in _NOT_YET else [],
-            ),
+            pytest.param(replace(scenario, settings=searched), id=f"{scenario.name}, global"),
         ]
     return pytest.mark.parametrize("scenario", cases)
