@@ -152,5 +152,5 @@ def inner(function: Any) -> Any:
 
 
 def inlined(function: Any) -> Any:
-    """The same for a short function that is called very often: a call with many arrays costs more than its work."""
+    """The same for one that is made part of its caller: a call with many arrays costs more than most of them do."""
     return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(function)

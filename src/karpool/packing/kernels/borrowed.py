@@ -1,8 +1,8 @@
 """Arrays that a kernel only borrows: it does not count who uses them.
 
-Every call inside a kernel counts each array of its arguments up and down, with instructions that keep processors in step.
-Functions with dozens of arrays spend most of their time on that. The caller in Python keeps its arguments until the
-kernel returns, so that nothing has to be counted.
+Every call inside a kernel counts each array of its arguments up and down, with instructions that keep processors in
+step. Functions with dozens of arrays spend most of their time on that. The caller in Python keeps its arguments until
+the kernel returns, so that nothing has to be counted.
 """
 
 from typing import Any
