@@ -5,31 +5,40 @@ step. Functions with dozens of arrays spend most of their time on that. The call
 the kernel returns, so that nothing has to be counted.
 """
 
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast
 
 from numba.core import cgutils, types
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+_Arrays = TypeVar("_Arrays")
 
-@intrinsic  # type: ignore[untyped-decorator]
-def borrowed(_typing_context: Any, arrays: Any) -> tuple[Signature, Any]:
-    """The same array, or the same named tuple of arrays, without an owner; for arguments of a `compiled` function."""
 
-    def of_array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-        array = make_array(kind)(context, builder, value)
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        array.parent = cgutils.get_null_value(array.parent.type)
-        return array._getvalue()
+class _Unchanged(Protocol):
+    def __call__(self, arrays: _Arrays) -> _Arrays: ...
 
+
+def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    array = make_array(kind)(context, builder, value)  # type: ignore[no-untyped-call]
+    null: Any = cgutils.get_null_value
+    array.meminfo = null(array.meminfo.type)
+    array.parent = null(array.parent.type)
+    return array._getvalue()
+
+
+def _borrow(_typing_context: Any, arrays: Any) -> tuple[Signature, Any]:
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         (value,) = arguments
         if isinstance(arrays, types.Array):
-            return of_array(context, builder, arrays, value)
+            return _without_owner(context, builder, arrays, value)
         for number, kind in enumerate(arrays):
-            part = of_array(context, builder, kind, builder.extract_value(value, number))
+            part = _without_owner(context, builder, kind, builder.extract_value(value, number))
             value = builder.insert_value(value, part, number)
         return value
 
     return arrays(arrays), generate
+
+
+borrowed = cast(_Unchanged, intrinsic(cast(Any, _borrow)))
+"""The same array, or the same named tuple of arrays, without an owner; for arguments of a `compiled` function."""
