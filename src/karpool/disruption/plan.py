@@ -36,7 +36,7 @@ _WAYS: Final = (3, 6, 12)
 """How many nodes commands have that open new ones, in each try of a plan without detours."""
 _MANY: Final = 400
 """In larger clusters there is one try."""
-_DEARER: Final = 0.002
+_DEARER: Final = 0.001
 """How much more a plan without detours may end at."""
 
 
