@@ -53,6 +53,7 @@ def test_an_answer_that_is_too_long_is_refused_whether_compressed_or_not(monkeyp
         (gzip.compress(NODE) + b"more", "more after its end"),
         (b"not gzip", "cannot be unpacked"),
     ],
+    ids=["cut", "longer", "not gzip"],
 )
 def test_a_damaged_answer_is_refused(body: bytes, message: str) -> None:
     expect_unreadable(body, message)
