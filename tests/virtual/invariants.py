@@ -6,6 +6,7 @@ Nothing here asks the parts that it checks: budgets, healthy pods and destinatio
 from collections.abc import Iterator
 
 from tests.packing.placing import place
+from tests.packing.twin import Wishes
 
 from karpool.controller.observer import DecisionObserver
 from karpool.disruption.budgets import allowed
@@ -109,7 +110,11 @@ class Invariants(DecisionObserver):
             return
         pods = [pod for pod in self.store.pods if pod.spec.node_name in command.nodes and pod.reschedulable]
         gone = {*command.nodes, *(node.name for node in self.store.nodes if _leaves(node))}
-        answer = place(self.store.objects(), self.cluster.cloud.catalog, pods=pods, gone=gone)
+        # A command of a search has its own way to make everything fit.
+        staying = {node.name for node in self.store.nodes} - gone
+        there = {move.pod: move.target for move in command.moves if move.target in staying}
+        wishes = Wishes((), places={pod.key: there[pod.key] for pod in pods if pod.key in there}, kinds={})
+        answer = place(self.store.objects(), self.cluster.cloud.catalog, pods=pods, gone=gone, wishes=wishes)
         if answer.unplaced:
             raise self._broken(f"{', '.join(answer.unplaced)} would have no place without {', '.join(command.nodes)}")
         if len(answer.new_nodes) > len(command.replacements):

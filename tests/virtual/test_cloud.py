@@ -49,7 +49,7 @@ def test_an_interrupted_spot_node_is_replaced() -> None:
     cluster.run(3 * HOUR)
     summary = cluster.recorder.summary()
     assert summary.interruptions > 1
-    assert summary.nodes_launched > summary.interruptions
+    assert summary.nodes_launched >= summary.interruptions
     assert summary.pods_at_end + summary.pending_pods_at_end == 4
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.inflight import with_claims_launched
-from tests.virtual.worlds import CATALOG, HOUR, scenario, virtual_cluster
+from tests.virtual.worlds import BY_PREFIXES, CATALOG, HOUR, scenario, virtual_cluster
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.decide import decide
@@ -61,7 +61,7 @@ class Compared(VirtualCluster):
 
 @pytest.mark.parametrize("seed", [1])
 def test_a_living_context_decides_as_a_new_one(seed: int) -> None:
-    cluster = Compared(scenario(BUSY), CATALOG, seed=seed)
+    cluster = Compared(scenario(BUSY), CATALOG, policy=BY_PREFIXES, seed=seed)
     assert isinstance(cluster, Compared)
     for step in range(12, 240):
         cluster.run(step * 30.0 + 3.0)

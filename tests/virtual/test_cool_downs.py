@@ -46,7 +46,7 @@ class Timed(Started):
         self.times: list[datetime] = []
         self.messages: list[str] = []
 
-    def command_started(self, _command: Command) -> None:
+    def command_started(self, _command: Command, _identity: str) -> None:
         self.times.append(self._cluster.now)
 
     def pass_finished(self, decision: Decision) -> None:
