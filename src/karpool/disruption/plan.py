@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int | None], None]
 _WAYS: Final = (3, 6, 12)
 """How many nodes commands have that open new ones, in each try of a plan without detours."""
 _MANY: Final = 400
-"""In larger clusters there is one try."""
+"""In larger clusters a try takes long, and hardly ever ends as cheap."""
 _DEARER: Final = 0.001
 """How much more a plan without detours may end at."""
 
@@ -179,16 +179,15 @@ class Planner:
     def _straighten(self) -> None:
         """If pods move twice, or new nodes go again: try to get to the same fleet without that, and nearly as cheap."""
         settings, nodes = self.context.settings, len(self._names)
-        if self._afresh is None or settings.search != GLOBAL or not settings.effort:
+        if self._afresh is None or settings.search != GLOBAL or not settings.effort or nodes > _MANY:
             return
         # Empty and drifted nodes come first; a search begins with the first step that consolidates.
         begin = sum(1 for _ in takewhile(lambda step: step.command.cause is not Cause.UNDERUTILIZED, self.steps))
         if not has_detours((step.command, step.replacement_names) for step in self.steps[begin:]):
             return
         most, best = self._totals().price * (1 + _DEARER), self
-        ways = _WAYS if nodes <= _MANY else _WAYS[:1]
-        for done, enough in enumerate(ways):
-            self._say("Looking for a way without detours", done, len(ways))
+        for done, enough in enumerate(_WAYS):
+            self._say("Looking for a way without detours", done, len(_WAYS))
             other = Planner(self._afresh())
             for step in self.steps[:begin]:
                 other._take(step.command)

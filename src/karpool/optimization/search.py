@@ -22,7 +22,7 @@ _LEAST_SHARE: Final = 1e-3
 """Of a usual price, and of a machine: what everything counts at least."""
 _LEAST_MOVES: Final = 500
 """Of a part."""
-_ARENA: Final = 256
+_ARENA: Final = 128
 """How many machines take part in a move."""
 _HOT: Final = 0.05
 """How much worse a fleet may be at first to be accepted now and then, as a share of the usual price of a machine."""

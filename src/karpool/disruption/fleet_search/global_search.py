@@ -27,10 +27,10 @@ from karpool.optimization.search import TargetFleet, Watch, search, search_parts
 from karpool.packing.directions import DirectedNode, Directions
 from karpool.packing.options import MinValues
 
-_FAR_MOVES: Final = ((500,), (3000, 1000), (10000, 4000), (40000, 20000))
+_FAR_MOVES: Final = ((1500,), (10000, 3000), (30000, 10000), (120000, 60000))
 """By effort: the moves of each search for a target that takes many commands, up to a thousand nodes."""
 _THOUSAND: Final = 1000
-_NEAR_MOVES: Final = (200, 500, 1500, 5000)
+_NEAR_MOVES: Final = (500, 1500, 4000, 15000)
 """By effort: the moves of a search for one command."""
 _NEAR_ROUNDS: Final = (2, 20, 60, 200)
 """By effort: how many such searches there are in a cluster of a hundred nodes; in larger ones there are fewer."""
