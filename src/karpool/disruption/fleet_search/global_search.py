@@ -28,8 +28,11 @@ from karpool.packing.directions import DirectedNode, Directions
 from karpool.packing.options import MinValues
 
 _FAR_MOVES: Final = ((1500,), (10000, 3000), (30000, 10000), (120000, 60000))
-"""By effort: the moves of each search for a target that takes many commands, up to a thousand nodes."""
+"""By effort: the moves of each search for a target that takes many commands, from sixty nodes up to a thousand."""
 _THOUSAND: Final = 1000
+_FEW: Final = 60
+"""Fewer nodes take fewer moves, down to those of `_FEWEST`."""
+_FEWEST: Final = 10
 _NEAR_MOVES: Final = (500, 1500, 4000, 15000)
 """By effort: the moves of a search for one command."""
 _NEAR_ROUNDS: Final = (2, 20, 60, 200)
@@ -154,9 +157,10 @@ class GlobalSearch:
 
 def moves_of(effort: int, nodes: int, round_: int | None = 0) -> int:
     """How many moves a search for a whole fleet makes in one of its rounds; without a round: one for one command."""
+    few = min(max(nodes, _FEWEST), _FEW) / _FEW
     if round_ is None:
-        return _NEAR_MOVES[effort]
-    return _FAR_MOVES[effort][round_] * max(nodes, _THOUSAND) // _THOUSAND
+        return round(few * _NEAR_MOVES[effort])
+    return round(few * _FAR_MOVES[effort][round_] * max(nodes, _THOUSAND) / _THOUSAND)
 
 
 def search_eviction_price(settings: DisruptionSettings, *, near: bool) -> float:
