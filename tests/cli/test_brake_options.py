@@ -22,6 +22,14 @@ def test_the_options_of_brakes_arrive(options: Any) -> None:
         "--zone-least-nodes": "5",
         "--cool-down-after-failure": "1m",
         "--longest-cool-down": "0s",
+        "--cool-down-after-failed-launch": "2m",
+        "--cool-down-after-scale-up": "4m",
+        "--max-nodes-per-hour": "6",
+        "--max-evictions-per-hour": "7",
+        "--harm-pods": "8",
+        "--harm-pods-everywhere": "9",
+        "--harm-after": "11m",
+        "--harm-cool-down": "12m",
     }
     words = [word for pair in given.items() for word in pair]
     assert choices_of(options, "--all-pools", *words).settings.brakes == BrakeSettings(
@@ -31,6 +39,14 @@ def test_the_options_of_brakes_arrive(options: Any) -> None:
         least_nodes_of_zone=5,
         after_failure=timedelta(minutes=1),
         longest_after_failure=timedelta(0),
+        after_failed_launch=timedelta(minutes=2),
+        after_scale_up=timedelta(minutes=4),
+        most_nodes_per_hour=6,
+        most_evictions_per_hour=7,
+        harmed_pods=8,
+        harmed_pods_everywhere=9,
+        harm_after=timedelta(minutes=11),
+        harm_cool_down=timedelta(minutes=12),
     )
 
 
@@ -42,6 +58,13 @@ def test_a_plan_with_annotated_budgets_leaves_pools_without_them_alone() -> None
     assert not all_pools.settings.brakes.opted_in_only
     assert all_pools.options.supply_annotation is None
     assert not choices_of(decision_options).settings.brakes.opted_in_only
+
+
+@pytest.mark.parametrize("value", ["nan", "-1", "101", "inf", "many"])
+def test_a_percentage_that_is_none_does_not_switch_a_brake_off(value: str) -> None:
+    result = CliRunner().invoke(cli, ["plan", "--max-total-unready-percentage", value])
+    assert result.exit_code == 2
+    assert "write a percentage from 0 to 100, such as 45" in result.output
 
 
 def test_a_length_of_time_that_is_none_is_refused() -> None:

@@ -29,6 +29,16 @@ def test_a_place_is_kept_before_anything_is_marked_and_the_deletion_is_noted_wit
     assert noted.evictions == len([each for each in world.pods.values() if each.spec.node_name in ("a", "b")])
 
 
+def test_a_commitment_whose_note_was_lost_is_noted_again() -> None:
+    world, run = started(delete_command)
+    run.reconcile()
+    lost = replace(entries(world)[0], committed=False)
+    world._note("default", lambda text: with_entry(text, lost.command, lost, START))
+    assert not entries(world)[0].committed
+    run.reconcile()
+    assert entries(world)[0].committed
+
+
 def test_whether_pods_were_well_is_judged_when_they_go() -> None:
     world, run = started(delete_command)
     key, chosen = next((key, each) for key, each in world.pods.items() if each.spec.node_name == "a")

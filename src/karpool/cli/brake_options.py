@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from karpool.cli.option_types import Length
+from karpool.cli.option_types import Length, Percentage
 from karpool.disruption.brakes.pause import CONFIG_MAP
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.model.labels import BUDGETS
@@ -29,7 +29,7 @@ HEALTH_OPTIONS: Final = (
     click.option(
         "--max-total-unready-percentage",
         metavar="PERCENT",
-        type=click.FloatRange(0, 100),
+        type=Percentage(),
         default=_DEFAULTS.most_unready_percent,
         help="Disrupt nothing while more of all nodes, or of the nodes of a zone, are not ready.",
     ),

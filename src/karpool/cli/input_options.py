@@ -23,7 +23,8 @@ READS_LIVE: Final = f"""\b
 WITHOUT -f
   The cluster of the current kube context is read, found as kubectl finds it; in a
   pod, its own cluster. Objects are only got and listed. A kind that may not be
-  listed is named and counts as empty; pods and nodes are needed.
+  listed is named, and what it might forbid counts as forbidden; pods and nodes
+  are needed.
 {READS}"""
 
 

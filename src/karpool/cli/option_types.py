@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from karpool.disruption.settings import MOST_EVICTION_PRICE, MOST_SEED, DisruptionSettings, is_eviction_price
 from karpool.wire.duration import parse_duration
 from karpool.wire.problems import suggestion
+
+_WHOLE: Final = 100
+"""Per cent."""
 
 
 class OneOf(click.Choice[str]):
@@ -51,6 +54,21 @@ class EvictionPrice(click.ParamType[float]):
         if not is_eviction_price(price):
             self.fail(f"{value} is out of range; write $/h from 0 to {MOST_EVICTION_PRICE:,.0f}", param, ctx)
         return price
+
+
+class Percentage(click.ParamType[float]):
+    """A share from 0 to 100."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            share = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number; write a percentage from 0 to 100, such as 45", param, ctx)
+        if not 0 <= share <= _WHOLE:
+            self.fail(f"{value} is out of range; write a percentage from 0 to 100, such as 45", param, ctx)
+        return share
 
 
 class Length(click.ParamType[timedelta]):

@@ -41,10 +41,11 @@ def note_deletion(context: ReconcileContext, command: CommandInProgress) -> bool
 
 
 def renew(context: ReconcileContext, command: CommandInProgress) -> None:
-    """Let entries count as long as nodes of their command drain."""
+    """Let entries count as long as nodes of their command drain; a commitment whose note was lost is noted again."""
     for pool, entry in _entries(context, command):
-        if context.now - entry.at >= RENEWED:
-            context.do(NoteDisruption(pool.name, entry.command, replace(entry, at=context.now.replace(microsecond=0))))
+        if not entry.committed or context.now - entry.at >= RENEWED:
+            at = context.now.replace(microsecond=0)
+            context.do(NoteDisruption(pool.name, entry.command, replace(entry, committed=True, at=at)))
         context.requeue_at(max(entry.at, context.now) + RENEWED)
 
 
