@@ -1,5 +1,6 @@
 # make setup   the virtual environment in .venv, with the kernels compiled
 # make demo    what Karpool does, on a cluster in memory; writes karpool-demo.html
+# make quick   the tests that need no cluster and little time: under two minutes, to be run all the time
 # make test    every check there is; its last lines say what it skipped
 # make test-nightly   property tests with new examples, sixty times as many, and a month of Jobs; over half an hour
 # make robustness     10,000 random fault schedules on virtual clusters, every history checked; about half an hour
@@ -24,7 +25,7 @@ WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
 
 BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' simulation
 
-.PHONY: setup demo test test-nightly robustness test-matrix bench bench-live clean
+.PHONY: setup demo quick test test-nightly robustness test-matrix bench bench-live clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -53,12 +54,17 @@ test: setup
 	$(BIN)/lint-imports --no-logo
 	@rm -f $(SKIP_LIST)
 # File by file, so that what the tests of a file share is worked out once.
-	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 --dist loadfile -q -m 'not kubernetes'
+	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 --dist loadfile -q -m 'not kubernetes and not slow'
+	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 --dist loadfile -q -m 'slow and not kubernetes'
 # Five real processes per worker share the machine with the tests: what failed may try again, alone.
 	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 -q -m kubernetes || \
 		$(BIN)/pytest -q -m kubernetes --last-failed --last-failed-no-failures none
 	$(BIN)/python scripts/robustness --count 200
 	@[ -s $(SKIP_LIST) ] && { echo "SKIPPED, and therefore not tested:"; cat $(SKIP_LIST); } || echo "Skipped: nothing"
+
+quick: setup
+	@$(COMPILE_KERNELS)
+	$(BIN)/pytest -n 2 --dist loadfile -q -m 'not kubernetes and not slow'
 
 # SEED repeats a run: make test-nightly SEED=1234
 test-nightly: SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')

@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 
 from karpool.cli.main import cli
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 CHURN = str(ROOT / "scenarios" / "churn.yaml")
 SMALL = """

@@ -21,6 +21,8 @@ from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 
+pytestmark = pytest.mark.slow
+
 Spoil = Callable[[pytest.MonkeyPatch], None]
 
 

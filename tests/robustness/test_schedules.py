@@ -7,6 +7,8 @@ from tests.robustness.checker.check import check
 from tests.robustness.checker.records import decoded, encoded
 from tests.robustness.schedule import run_schedule
 
+pytestmark = pytest.mark.slow
+
 SCHEDULES = 25
 """`make test` runs 200 of them after these tests."""
 

@@ -8,6 +8,8 @@ import pytest
 
 from karpool.disruption.settings import GLOBAL, PREFIX, DisruptionSettings
 
+pytestmark = pytest.mark.slow
+
 SCHEDULERS = ["LeastAllocated", "MostAllocated"]
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from karpool.cli.simulate import BUNDLED
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "simulation-numbers"
 
 

@@ -16,6 +16,8 @@ from karpool.virtual.compare import run
 from karpool.virtual.initial_cluster import with_cluster
 from karpool.virtual.scenario import Policy, Scenario, ScenarioError, read_scenario
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = str(Path(__file__).parents[2] / "examples")
 TEXT = "length: 2h\npolicies: {nothing: {disruption: false}, karpool: {}}"
 

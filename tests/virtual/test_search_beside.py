@@ -18,6 +18,8 @@ from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import seconds
 from karpool.virtual.scenario import Decisions, Policy
 
+pytestmark = pytest.mark.slow
+
 SEARCHES = Policy(decisions=Decisions(search=GLOBAL, effort=0))
 SHRINKING = """
 workloads:

@@ -18,6 +18,8 @@ from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.initial_cluster import with_cluster
 from karpool.virtual.scenario import Decisions, Policy, Scenario
 
+pytestmark = pytest.mark.slow
+
 SEARCHES = Policy(decisions=Decisions(search=GLOBAL, effort=0))
 QUIET = BUSY + 5 * HOUR
 

@@ -20,6 +20,8 @@ import karpool
 from karpool.model.labels import ZONE
 from karpool.virtual.cluster import VirtualCluster
 
+pytestmark = pytest.mark.slow
+
 DAY: Final = 24 * HOUR
 NIGHTLY: Final = settings.get_current_profile_name() == "nightly"
 DAYS, EVERY, SPARE = (30, 600.0, 2_000) if NIGHTLY else (2, 2400.0, 50)

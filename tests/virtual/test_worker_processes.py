@@ -11,6 +11,8 @@ from karpool.catalog.sources import open_catalog
 from karpool.virtual.compare import ScenarioSource, compare
 from karpool.virtual.worker_processes import Progress, run_in_processes
 
+pytestmark = pytest.mark.slow
+
 SMALL = b"""
 pools: [{metadata: {name: general}}]
 workloads: [{name: web, cpu: 900m, memory: 1Gi, replicas: {base: 3, noise: {share: 0.3}}}]
