@@ -96,9 +96,9 @@ def test_a_node_that_can_go_only_with_another_is_explained_with_it() -> None:
 
 
 @table(
-    row(settings=DisruptionSettings(search=PREFIX), ending="cheaper; try --search global"),
-    row(settings=DisruptionSettings(search=GLOBAL, effort=0), ending="cheaper; try --effort 3"),
-    row(settings=DisruptionSettings(search=GLOBAL, effort=3), ending="something cheaper"),
+    row(settings=DisruptionSettings(search=PREFIX), ending="could replace; try --search global"),
+    row(settings=DisruptionSettings(search=GLOBAL, effort=0), ending="could replace; try --effort 3"),
+    row(settings=DisruptionSettings(search=GLOBAL, effort=3), ending="could replace"),
 )
 def test_a_node_that_no_set_includes_is_told_what_to_try(settings: DisruptionSettings, ending: str) -> None:
     document = explained(CATALOG, settings)

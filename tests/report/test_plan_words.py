@@ -16,14 +16,14 @@ def with_curve(*points: tuple[int, float]) -> PlanDocument:
 
 
 @table(
-    row(points=[(0, 10.0), (4, 8.0), (8, 6.0)], words="The first 4 of 8 evictions (step 1) save 50 % of that."),
+    row(points=[(0, 10.0), (4, 8.0), (8, 6.0)], words="The first 4 of 8 evictions (step 1) bring 50 % of the savings."),
     row(
         points=[(0, 10.0), (0, 9.0), (3, 7.0), (9, 6.0)],
-        words="The first 3 of 9 evictions (steps 1 to 2) save 75 % of that.",
+        words="The first 3 of 9 evictions (steps 1 to 2) bring 75 % of the savings.",
     ),
     row(
         points=[(0, 10.0), (3, 7.0), (3, 6.5), (9, 6.0)],
-        words="The first 3 of 9 evictions (steps 1 to 2) save 88 % of that.",
+        words="The first 3 of 9 evictions (steps 1 to 2) bring 88 % of the savings.",
     ),
     row(points=[(0, 10.0), (8, 6.0)], words=""),
     row(points=[(0, 10.0), (0, 6.0)], words=""),
@@ -42,7 +42,7 @@ def test_what_half_saves_of_an_unknown_saving_is_not_said() -> None:
 
 def test_a_plan_that_ends_at_the_bound_says_so() -> None:
     bound = replace(samples.least(), distance_percent=0.04, blockers=())
-    assert bound_words(bound) == "The least possible (2.00 $/h)."
+    assert bound_words(bound) == "This is the least possible (2.00 $/h)."
 
 
 def test_a_bound_of_nothing_has_no_distance() -> None:

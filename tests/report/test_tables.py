@@ -47,7 +47,7 @@ def explanation_text(explanation: ExplanationDocument, *, plain: bool = True) ->
         "Why 7 nodes stay",
         "PodDisruptionBudget data/postgres allows no disruption",
         "ml/train-llm-0",
-        "The first 7 of 8 evictions (steps 1 to 2) save 91 % of that.",
+        "The first 7 of 8 evictions (steps 1 to 2) bring 91 % of the savings.",
     ],
 )
 def test_a_plan_shows(fact: str) -> None:

@@ -64,7 +64,7 @@ def _no_group(settings: DisruptionSettings) -> str:
         hint = f"; try --effort {MOST_EFFORT}"
     else:
         hint = ""
-    return f"no set of nodes that includes this one can be replaced by something cheaper{hint}"
+    return f"no set of nodes that includes this one was found that something cheaper could replace{hint}"
 
 
 class _Judge:

@@ -54,7 +54,7 @@ def _price(totals: TotalsPart) -> str:
 
 def _steps(commands: tuple[PlannedCommand, ...], screen: Screen) -> None:
     if not commands:
-        screen.heading("Nothing to do: no node can go, or be replaced by a cheaper one, at this time.")
+        screen.heading("Nothing to do at this time; below is why each node stays.")
         return
     screen.heading(count(len(commands), "step"))
     columns = (right("step"), "method", right("pods moved"), right("saved $/h"), wrapped("what happens"))

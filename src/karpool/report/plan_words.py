@@ -35,7 +35,7 @@ def bound_words(bound: LowerBoundPart | None) -> str:
     if bound.distance_percent is None:
         return f"The least possible is {least}."
     near = round(bound.distance_percent, 1)
-    distance = f"Within {percent(near)} of the least possible ({least})" if near else f"The least possible ({least})"
+    distance = f"Within {percent(near)} of the least possible ({least})" if near else f"This is the least possible ({least})"
     blockers = ", ".join(_blockers(bound))
     return f"{distance}; {blockers} of that." if blockers else f"{distance}."
 
@@ -64,4 +64,4 @@ def curve_words(plan: PlanDocument) -> str:
     half = min(between, key=lambda point: (abs(2 * point.evictions - most), -point.step))
     share = 100 * (points[0].price_per_hour - half.price_per_hour) / saved
     steps = "step 1" if half.step == 1 else f"steps 1 to {half.step:,}"
-    return f"The first {half.evictions:,} of {most:,} evictions ({steps}) save {share:.0f} % of that."
+    return f"The first {half.evictions:,} of {most:,} evictions ({steps}) bring {share:.0f} % of the savings."

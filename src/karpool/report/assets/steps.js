@@ -85,7 +85,7 @@ function makeSteps(model, choose) {
 
   more.addEventListener("click", append);
   if (model.commands.length) append();
-  else list.replaceWith(element("p.nothing", null, "Nothing to do: no node can go, or be replaced by a cheaper one, at this time."));
+  else list.replaceWith(element("p.nothing", null, "Nothing to do at this time; below is why each node stays."));
   return { clear: () => chosen && select(null) };
 }
 
