@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from threading import Event
-from typing import TypeVar
+from typing import Final, TypeVar
 
 Result = TypeVar("Result")
 Wanted = Callable[[], bool]
 """Whether somebody still wants the results."""
+_GLANCE: Final = 0.1
+"""Seconds."""
 
 
 def cores() -> int:
@@ -29,6 +31,10 @@ def side_by_side(work: Callable[[int, Wanted], Result], count: int) -> list[Resu
     with ThreadPoolExecutor(cores()) as pool:
         begun = [pool.submit(work, number, wanted) for number in range(count)]
         try:
+            # A signal that comes right before a wait without end is seen after it only.
+            while (now := wait(begun, _GLANCE, FIRST_EXCEPTION)).not_done:
+                for one in now.done:
+                    one.result()
             return [one.result() for one in begun]
         except BaseException:
             given_up.set()
