@@ -35,7 +35,9 @@ def bound_words(bound: LowerBoundPart | None) -> str:
     if bound.distance_percent is None:
         return f"The least possible is {least}."
     near = round(bound.distance_percent, 1)
-    distance = f"Within {percent(near)} of the least possible ({least})" if near else f"This is the least possible ({least})"
+    distance = (
+        f"Within {percent(near)} of the least possible ({least})" if near else f"This is the least possible ({least})"
+    )
     blockers = ", ".join(_blockers(bound))
     return f"{distance}; {blockers} of that." if blockers else f"{distance}."
 
