@@ -73,7 +73,7 @@ class PolicyTrial(Trial):
         async def refused() -> bool:
             return said in await self.answer(write)
 
-        await self.until(f"refused: {write.what}: {said}", refused, 15)
+        await self.until(f"refused: {write.what}: {said}", refused, 60)
 
     async def expect_allowed(self, write: Write) -> None:
         """The write passes, once the API server has seen what it depends on."""
