@@ -12,7 +12,7 @@ from karpool.compaction.advance import CompactionStep, advance
 from karpool.compaction.confirm import confirmed, nodes_to_read
 from karpool.compaction.settings import DEFAULTS
 from karpool.execution.actions import EvictPod, RecordEvent
-from karpool.execution.fresh_facts import NodeFacts
+from karpool.execution.fresh_facts import FreshNode
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import Node
 from karpool.model.pod import Pod
@@ -36,9 +36,9 @@ def annotated(obj: Any) -> Any:
 def test_a_node_that_is_as_it_was_is_drained(leaving: tuple[Node, tuple[Pod, ...]]) -> None:
     planned = step(leaving)
     assert nodes_to_read(planned.actions) == ["a"]
-    result = confirmed(planned, {"a": NodeFacts(*leaving)})
+    result = confirmed(planned, {"a": FreshNode(*leaving)})
     assert result == (planned.actions, {})
-    gone = confirmed(planned, {"a": NodeFacts(leaving[0], ())})
+    gone = confirmed(planned, {"a": FreshNode(leaving[0], ())})
     assert gone.refused == {}
 
 
@@ -46,13 +46,13 @@ def test_a_node_that_is_as_it_was_is_drained(leaving: tuple[Node, tuple[Pod, ...
 @pytest.mark.parametrize(
     ("now", "code"),
     [
-        (lambda node, pods: NodeFacts(node, (*pods, NEW)), "FactsChanged"),
-        (lambda node, pods: NodeFacts(node, (*pods, annotated(NEW))), "PodDoNotDisrupt"),
-        (lambda node, pods: NodeFacts(node, (annotated(pods[0]),)), "PodDoNotDisrupt"),
-        (lambda node, _: NodeFacts(node, (pod("a-0", cpu="3", memory="64Mi", node="a"),)), "FactsChanged"),
-        (lambda node, pods: NodeFacts(annotated(node), pods), "NodeDoNotDisrupt"),
-        (lambda _node, _pods: NodeFacts(None, ()), "FactsChanged"),
-        (lambda _node, _pods: NodeFacts(problem="no answer in time"), "FactsUnknown"),
+        (lambda node, pods: FreshNode(node, (*pods, NEW)), "FactsChanged"),
+        (lambda node, pods: FreshNode(node, (*pods, annotated(NEW))), "PodDoNotDisrupt"),
+        (lambda node, pods: FreshNode(node, (annotated(pods[0]),)), "PodDoNotDisrupt"),
+        (lambda node, _: FreshNode(node, (pod("a-0", cpu="3", memory="64Mi", node="a"),)), "FactsChanged"),
+        (lambda node, pods: FreshNode(annotated(node), pods), "NodeDoNotDisrupt"),
+        (lambda _node, _pods: FreshNode(None, ()), "FactsChanged"),
+        (lambda _node, _pods: FreshNode(problem="no answer in time"), "FactsUnknown"),
     ],
 )
 def test_a_node_that_is_not_what_was_decided_on_is_left_alone(

@@ -14,7 +14,7 @@ from karpool.compaction.decide import CompactionDecision
 from karpool.compaction.explain import explain
 from karpool.compaction.settings import DEFAULTS
 from karpool.execution.actions import RecordEvent
-from karpool.execution.fresh_facts import NodeFacts
+from karpool.execution.fresh_facts import FreshNode
 
 
 def reason_of(decision: CompactionDecision, name: str) -> str:
@@ -85,5 +85,5 @@ def test_a_drain_waits_when_a_pod_cannot_be_read_again(owner: str) -> None:
     made, pods = pool_node("a", pods=["100m"])
     planned = advance(cluster([(made, pods), ROOMY]), config(), NOW, DEFAULTS)
     lost = unreadable(pod("lost", node="a", owner=owner))
-    refused = confirmed(planned, {"a": NodeFacts(made, (*pods, lost))}).refused
+    refused = confirmed(planned, {"a": FreshNode(made, (*pods, lost))}).refused
     assert [(reason.code, reason.object) for reason in refused.values()] == [("Unreadable", "Pod default/lost")]

@@ -15,7 +15,7 @@ from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, RecordEvent
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
-from karpool.execution.fresh_facts import NodeFacts
+from karpool.execution.fresh_facts import FreshNode
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.start import start_command
@@ -51,7 +51,7 @@ def advanced(
     for each in objects.pods:
         on_node[each.spec.node_name].append(each)
     pdbs = PdbLimits(objects.pod_disruption_budgets)
-    facts = {node.name: NodeFacts(node, tuple(on_node[node.name])) for node in objects.nodes}
+    facts = {node.name: FreshNode(node, tuple(on_node[node.name])) for node in objects.nodes}
     return advance(objects, state, now, settings=settings, pods_on=on_node.__getitem__, pdbs=pdbs, facts=facts)
 
 

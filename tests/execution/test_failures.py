@@ -11,8 +11,8 @@ from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.advance import advance
-from karpool.execution.fresh_facts import NodeFacts
-from karpool.execution.state import ExecutionState, Refusal
+from karpool.execution.fresh_facts import FreshNode
+from karpool.execution.state import ExecutionState, RefusedAction
 
 PAUSE = Stop("Paused", "is paused", "NodePool default", "default", halts=True)
 
@@ -28,7 +28,7 @@ def halted(world: World, state: ExecutionState | None = None) -> tuple[Execution
         pdbs=PdbLimits(()),
         halting=lambda pool: PAUSE if pool == "default" else None,
         facts={
-            node.name: NodeFacts(node, tuple(pod for pod in world.pods.values() if pod.spec.node_name == node.name))
+            node.name: FreshNode(node, tuple(pod for pod in world.pods.values() if pod.spec.node_name == node.name))
             for node in world.nodes.values()
         },
     )
@@ -66,7 +66,7 @@ def test_a_replacement_that_was_refused_ends_the_command_at_once_and_says_what_w
     world, _ = started(replace_command)
     name = replacement_of(world)
     del world.claims[name]
-    state = ExecutionState(refused={name: Refusal("exceeded quota", final=True)})
+    state = ExecutionState(refused={name: RefusedAction("exceeded quota", final=True)})
     state, actions = advanced(world.objects(), state, world.now)
     world.execute(actions)
     assert [entry.failure.message for entry in state.rolled_back] == [
@@ -80,7 +80,7 @@ def test_a_replacement_that_may_have_been_created_is_waited_for() -> None:
     world, _ = started(replace_command)
     name = replacement_of(world)
     claim = world.claims.pop(name)
-    state = ExecutionState(refused={name: Refusal("the server failed", final=False)})
+    state = ExecutionState(refused={name: RefusedAction("the server failed", final=False)})
     state, actions = advanced(world.objects(), state, world.now)
     assert kinds(actions) == []
     world.pass_time(START + timedelta(seconds=5))

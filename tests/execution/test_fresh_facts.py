@@ -13,7 +13,7 @@ from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, DeleteClaim, EvictPod, RecordEvent, SetClaimCondition
 from karpool.execution.advance import advance
-from karpool.execution.fresh_facts import FreshFacts, NodeFacts, changed_since
+from karpool.execution.fresh_facts import FreshFacts, FreshNode, changed_since
 from karpool.execution.state import ExecutionState
 from karpool.execution.tickets import ticket_of
 from karpool.model.labels import DO_NOT_DISRUPT
@@ -40,7 +40,7 @@ class Behind:
         return {name: tuple(pod for pod in pods if pod.spec.node_name == name) for name in self.world.nodes}
 
     def facts(self) -> FreshFacts:
-        return {name: NodeFacts(self.world.nodes[name], pods) for name, pods in self.pods_by_node().items()}
+        return {name: FreshNode(self.world.nodes[name], pods) for name, pods in self.pods_by_node().items()}
 
     def advance(
         self, facts: FreshFacts | None = None, stops: tuple[Stop, ...] = ()
@@ -87,30 +87,30 @@ NODE = small_world().nodes["a"]
 @pytest.mark.parametrize(
     ("facts", "code"),
     [
-        (NodeFacts(NODE, (OLD,)), None),
-        (NodeFacts(NODE, ()), None),
-        (NodeFacts(NODE, (OLD, NEW)), "PodArrived"),
-        (NodeFacts(NODE, (OLD, replace(NEW, status=replace(NEW.status, phase="Succeeded")))), None),
-        (NodeFacts(NODE, (OLD, pod("agent-1", node="a", owner="DaemonSet"))), None),
-        (NodeFacts(NODE, (OLD, pod("agent-1", node="a", owner="DaemonSet", annotations=PROTECTED))), "PodDoNotDisrupt"),
-        (NodeFacts(NODE, (replace(OLD, metadata=replace(OLD.metadata, uid="another")),)), "PodArrived"),
-        (NodeFacts(NODE, (replace(OLD, metadata=replace(OLD.metadata, annotations=PROTECTED)),)), "PodDoNotDisrupt"),
-        (NodeFacts(NODE, (replace(OLD, metadata=replace(OLD.metadata, annotations={"a": "b"})),)), None),
-        (NodeFacts(NODE, (replace(OLD, metadata=replace(OLD.metadata, labels={"tier": "other"})),)), "PodChanged"),
-        (NodeFacts(NODE, (pod("old-1", node="a", cpu="7"),)), "PodChanged"),
-        (NodeFacts(protected(NODE), (OLD,)), "NodeDoNotDisrupt"),
-        (NodeFacts(None, ()), "NodeGone"),
-        (NodeFacts(problem="no answer in time"), "FactsUnknown"),
+        (FreshNode(NODE, (OLD,)), None),
+        (FreshNode(NODE, ()), None),
+        (FreshNode(NODE, (OLD, NEW)), "PodArrived"),
+        (FreshNode(NODE, (OLD, replace(NEW, status=replace(NEW.status, phase="Succeeded")))), None),
+        (FreshNode(NODE, (OLD, pod("agent-1", node="a", owner="DaemonSet"))), None),
+        (FreshNode(NODE, (OLD, pod("agent-1", node="a", owner="DaemonSet", annotations=PROTECTED))), "PodDoNotDisrupt"),
+        (FreshNode(NODE, (replace(OLD, metadata=replace(OLD.metadata, uid="another")),)), "PodArrived"),
+        (FreshNode(NODE, (replace(OLD, metadata=replace(OLD.metadata, annotations=PROTECTED)),)), "PodDoNotDisrupt"),
+        (FreshNode(NODE, (replace(OLD, metadata=replace(OLD.metadata, annotations={"a": "b"})),)), None),
+        (FreshNode(NODE, (replace(OLD, metadata=replace(OLD.metadata, labels={"tier": "other"})),)), "PodChanged"),
+        (FreshNode(NODE, (pod("old-1", node="a", cpu="7"),)), "PodChanged"),
+        (FreshNode(protected(NODE), (OLD,)), "NodeDoNotDisrupt"),
+        (FreshNode(None, ()), "NodeGone"),
+        (FreshNode(problem="no answer in time"), "FactsUnknown"),
     ],
 )
-def test_what_was_read_is_compared_with_what_was_decided_on(facts: NodeFacts, code: str | None) -> None:
+def test_what_was_read_is_compared_with_what_was_decided_on(facts: FreshNode, code: str | None) -> None:
     reason = changed_since("a", (OLD,), facts, START)
     assert (None if reason is None else reason.code) == code
 
 
 def test_a_node_that_drains_whatever_its_pods_say_is_only_asked_whether_it_may_go_itself() -> None:
-    assert changed_since("a", (OLD,), NodeFacts(NODE, (GUARDED, NEW)), START, drains_anyway=True) is None
-    reason = changed_since("a", (OLD,), NodeFacts(protected(NODE)), START, drains_anyway=True)
+    assert changed_since("a", (OLD,), FreshNode(NODE, (GUARDED, NEW)), START, drains_anyway=True) is None
+    reason = changed_since("a", (OLD,), FreshNode(protected(NODE)), START, drains_anyway=True)
     assert reason is not None
     assert reason.code == "NodeDoNotDisrupt"
 
@@ -180,7 +180,7 @@ def test_a_node_that_cannot_be_read_waits_and_says_so(*, committed: bool) -> Non
     behind = Behind()
     if committed:
         behind.commit()
-    facts = dict.fromkeys("ab", NodeFacts(problem="no answer in time"))
+    facts = dict.fromkeys("ab", FreshNode(problem="no answer in time"))
     state, actions = behind.advance(facts)
     assert (state.unread, changes(actions)) == (set(), [])
     assert state.requeue_at == behind.world.now + timedelta(seconds=5)

@@ -9,7 +9,7 @@ from tests.execution.world import START, World
 from tests.factories import node_pool, pod
 
 from karpool.disruption.brakes.harm import Harm, HarmedPod, harm_of
-from karpool.disruption.brakes.ledger import Blame, Disruption, ledger_of, with_entry
+from karpool.disruption.brakes.ledger import Blame, LedgerEntry, ledger_of, with_entry
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.execution.actions import Action, Annotate, NoteDisruption
 from karpool.execution.harm_check import judge_pools
@@ -27,7 +27,7 @@ class Pool:
     """A pool on which the harm check writes."""
 
     def __init__(self, **rest: object) -> None:
-        entry = Disruption(command="c1", since=START, at=START, committed=True, nodes=1, names="a", **rest)  # type: ignore[arg-type]
+        entry = LedgerEntry(command="c1", since=START, at=START, committed=True, nodes=1, names="a", **rest)  # type: ignore[arg-type]
         self.pool = node_pool("default")
         self._set(DISRUPTIONS, with_entry(None, "c1", entry, START))
 

@@ -8,12 +8,12 @@ from tests.execution.test_commands import kinds, reconcile, started
 from tests.execution.world import START, World
 from tests.factories import pod
 
-from karpool.disruption.brakes.ledger import Disruption, ledger_of, with_entry
+from karpool.disruption.brakes.ledger import LedgerEntry, ledger_of, with_entry
 
 SECOND = timedelta(seconds=1)
 
 
-def entries(world: World) -> tuple[Disruption, ...]:
+def entries(world: World) -> tuple[LedgerEntry, ...]:
     (pool,) = world.others.node_pools
     return ledger_of(pool)
 

@@ -23,7 +23,7 @@ from karpool.execution.actions import (
     RemoveTaint,
     TerminateInstance,
 )
-from karpool.execution.fresh_facts import NodeFacts, changed_since
+from karpool.execution.fresh_facts import FreshNode, changed_since
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.start import NotStartedError
 from karpool.execution.state import ExecutionState
@@ -227,8 +227,8 @@ def test_a_pod_that_cannot_be_read_again_keeps_its_node_whatever_its_grace_perio
     owner: str, *, drains_anyway: bool
 ) -> None:
     known = pod("web-1", node="a", owner=owner)
-    assert changed_since("a", (known,), NodeFacts(node("a"), (known,)), START, drains_anyway=drains_anyway) is None
-    facts = NodeFacts(node("a"), (unreadable(known),))
+    assert changed_since("a", (known,), FreshNode(node("a"), (known,)), START, drains_anyway=drains_anyway) is None
+    facts = FreshNode(node("a"), (unreadable(known),))
     reason = changed_since("a", (known,), facts, START, drains_anyway=drains_anyway)
     assert reason is not None
     assert (reason.code, reason.object) == ("Unreadable", "Pod default/web-1")

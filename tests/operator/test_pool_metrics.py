@@ -10,7 +10,7 @@ from tests.factories.values import LONG_AGO
 
 from karpool.controller.store import ClusterStore
 from karpool.disruption.brakes.harm import Harm
-from karpool.disruption.brakes.ledger import Disruption
+from karpool.disruption.brakes.ledger import LedgerEntry
 from karpool.kube.store import Store
 from karpool.model.labels import DISRUPTED_TAINT, DISRUPTIONS, HARM
 from karpool.model.node import Node
@@ -44,8 +44,8 @@ def stored(*objects: Any) -> ClusterStore:
 
 def test_what_pools_have_written_down_is_shown_and_what_cannot_be_read_is_not() -> None:
     entries = [
-        Disruption(command="c1", since=NOW, at=NOW, nodes=2, pods={"a": 3, "b": 1}),
-        Disruption(command="c0", since=LONG_AGO, at=LONG_AGO, nodes=9, pods={"a": 9}),
+        LedgerEntry(command="c1", since=NOW, at=NOW, nodes=2, pods={"a": 3, "b": 1}),
+        LedgerEntry(command="c0", since=LONG_AGO, at=LONG_AGO, nodes=9, pods={"a": 9}),
     ]
     harm = Harm(command="c1", at=NOW, pods=4).written()
     metrics = Metrics()

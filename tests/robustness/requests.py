@@ -15,7 +15,7 @@ from tests.robustness.recorder import as_json
 
 from karpool.controller.ports import FactsRead
 from karpool.execution import actions as a
-from karpool.execution.fresh_facts import NodeFacts
+from karpool.execution.fresh_facts import FreshNode
 from karpool.live.patches import target
 from karpool.virtual.facts import VirtualFacts
 
@@ -171,7 +171,7 @@ class RequestSender:
         if self._replica.runs:
             done(facts)
 
-    def _read_node(self, name: str) -> NodeFacts:
+    def _read_node(self, name: str) -> FreshNode:
         replica, now = self._replica, self._recorder.revision
         fault = replica.injector.trouble(replica, "list", "Pod")
         record = Request(
@@ -182,7 +182,7 @@ class RequestSender:
             replica.kill()
         if fault and fault != faults.TWICE:
             record.status = faults.STATUS.get(fault, 0)
-            return NodeFacts(problem=fault)
+            return FreshNode(problem=fault)
         record.status = _OK
         facts = VirtualFacts(self._cluster.store).facts_of([name])[name]
         replica.watches.learn("Node", name)

@@ -21,6 +21,10 @@ def _duration(name: str, default: timedelta, text: str) -> Callable[[F], F]:
     return click.option(name, metavar="DURATION", type=Length(), default=_written(default), help=text)
 
 
+def _number(name: str, default: int | None, text: str, *, least: int = 0) -> Callable[[F], F]:
+    return click.option(name, metavar="N", type=click.IntRange(min=least), default=default, help=text)
+
+
 def _written(length: timedelta) -> str:
     return str(Duration(length // timedelta(microseconds=1) * 1000))
 
@@ -33,19 +37,16 @@ HEALTH_OPTIONS: Final = (
         default=_DEFAULTS.most_unready_percent,
         help="Disrupt nothing while more of all nodes, or of the nodes of a zone, are not ready.",
     ),
-    click.option(
+    _number(
         "--ok-total-unready-count",
-        metavar="N",
-        type=click.IntRange(min=0),
-        default=_DEFAULTS.unready_nodes_allowed,
-        help="So many unready nodes are no reason to stop, whatever part of all nodes they are.",
+        _DEFAULTS.unready_nodes_allowed,
+        "So many unready nodes are no reason to stop, whatever part of all nodes they are.",
     ),
-    click.option(
+    _number(
         "--zone-least-nodes",
-        metavar="N",
-        type=click.IntRange(min=1),
-        default=_DEFAULTS.least_nodes_of_zone,
-        help="Look at a zone alone if it has at least so many nodes.",
+        _DEFAULTS.least_nodes_of_zone,
+        "Look at a zone alone if it has at least so many nodes.",
+        least=1,
     ),
 )
 """When a cluster is unhealthy."""
@@ -71,33 +72,26 @@ BRAKE_OPTIONS: Final = (
     _duration(
         "--longest-cool-down", _DEFAULTS.longest_after_failure, "The longest that failures in a row come to, at most."
     ),
-    click.option(
+    _number(
         "--max-nodes-per-hour",
-        metavar="N",
-        type=click.IntRange(min=0),
-        default=_DEFAULTS.most_nodes_per_hour,
-        help="Disrupt no more nodes than this within an hour.  [default: any number]",
+        _DEFAULTS.most_nodes_per_hour,
+        "Disrupt no more nodes than this within an hour.  [default: any number]",
     ),
-    click.option(
+    _number(
         "--max-evictions-per-hour",
-        metavar="N",
-        type=click.IntRange(min=0),
-        default=_DEFAULTS.most_evictions_per_hour,
-        help="Evict no more pods than this within an hour.  [default: any number]",
+        _DEFAULTS.most_evictions_per_hour,
+        "Evict no more pods than this within an hour.  [default: any number]",
     ),
-    click.option(
+    _number(
         "--harm-pods",
-        metavar="N",
-        type=click.IntRange(min=0),
-        default=_DEFAULTS.harmed_pods,
-        help="Stop a pool when so many pods that were moved from its nodes do not run; 0: never.",
+        _DEFAULTS.harmed_pods,
+        "Stop a pool when so many pods that were moved from its nodes do not run; 0: never.",
     ),
-    click.option(
+    _number(
         "--harm-pods-everywhere",
-        metavar="N",
-        type=click.IntRange(min=1),
-        default=_DEFAULTS.harmed_pods_everywhere,
-        help="Stop everything when there are so many of them in all, or when two pools are stopped.",
+        _DEFAULTS.harmed_pods_everywhere,
+        "Stop everything when there are so many of them in all, or when two pools are stopped.",
+        least=1,
     ),
     _duration(
         "--harm-after", _DEFAULTS.harm_after, "How long a moved pod may take to run, and an eviction to be allowed."

@@ -13,7 +13,7 @@ from karpool.compaction.nodes import SCALE_DOWN_DISABLED, NodeView
 from karpool.compaction.pods import eviction_blocker, needs_new_node
 from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
-from karpool.execution.fresh_facts import FreshFacts, NodeFacts
+from karpool.execution.fresh_facts import FreshFacts, FreshNode
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import Node
 from karpool.model.pod import Pod
@@ -50,7 +50,7 @@ def _drains(action: CompactionAction) -> bool:
     return isinstance(action, EvictPod | DeletePod) or (isinstance(action, SetNodeState) and bool(action.unschedulable))
 
 
-def _changed(view: NodeView, facts: NodeFacts) -> Reason | None:
+def _changed(view: NodeView, facts: FreshNode) -> Reason | None:
     """What stands against draining a node now, and was not known when that was decided."""
     about = f"Node {view.name}"
     if facts.problem:

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from karpool.controller.session import Session
 from karpool.disruption.brakes.harm import HarmedPod, harmed_by_moves, watched
-from karpool.disruption.brakes.ledger import Disruption, ledger_of
+from karpool.disruption.brakes.ledger import LedgerEntry, ledger_of
 from karpool.execution.harm_check import judge_pools
 from karpool.execution.refused_evictions import refused_evictions
 from karpool.execution.tickets import ticket_of
@@ -50,7 +50,7 @@ class HarmController:
         return harmed
 
 
-def _entries(pool: NodePool) -> tuple[Disruption, ...]:
+def _entries(pool: NodePool) -> tuple[LedgerEntry, ...]:
     try:
         return ledger_of(pool)
     except AnnotationError:

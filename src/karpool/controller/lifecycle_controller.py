@@ -20,7 +20,7 @@ from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.fresh_facts import FreshFacts
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.pod_events import missed_pod_events, note_pod_event, pod_event
-from karpool.execution.state import Refusal, RolledBack
+from karpool.execution.state import RefusedAction, RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, commands_in_progress, read_ticket, ticket_of
 from karpool.model.labels import FAILED_LAUNCH, LAUNCHED_FOR, NODEPOOL
 from karpool.model.node import Node
@@ -305,7 +305,7 @@ class LifecycleController:
         """
         match action:
             case CreateClaim(claim=claim) if REPLACES in claim.metadata.annotations:
-                state, refusal = self.session.state, Refusal(message, final)
+                state, refusal = self.session.state, RefusedAction(message, final)
                 self.session.state = replace(state, refused={**state.refused, claim.name: refusal})
                 self.advance_soon()
             case CreateClaim(claim=claim) if final:

@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from karpool.disruption.brakes.ledger import Disruption
+from karpool.disruption.brakes.ledger import LedgerEntry
 from karpool.model.nodepool import NodeClaim
 from karpool.model.scheduling import Taint
 
@@ -100,7 +100,7 @@ class NoteDisruption(msgspec.Struct, frozen=True):
 
     pool: str
     command: str
-    entry: Disruption | None
+    entry: LedgerEntry | None
 
 
 class CreateClaim(msgspec.Struct, frozen=True):

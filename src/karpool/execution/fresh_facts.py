@@ -19,7 +19,7 @@ from karpool.model.unreadable import unreadable_reason
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class FreshNode:
     """A node and all pods on it; `problem` says why they could not be read, and then nothing else is known."""
 
     node: Node | None = None
@@ -27,12 +27,12 @@ class NodeFacts:
     problem: str = ""
 
 
-FreshFacts = Mapping[str, NodeFacts]
+FreshFacts = Mapping[str, FreshNode]
 """By the name of a node."""
 
 
 def changed_since(
-    name: str, known: Iterable[Pod], facts: NodeFacts, now: datetime, *, drains_anyway: bool = False
+    name: str, known: Iterable[Pod], facts: FreshNode, now: datetime, *, drains_anyway: bool = False
 ) -> Reason | None:
     """What has become of a node since it was decided to remove it, if that stands against it.
 
@@ -49,20 +49,20 @@ def changed_since(
     return None
 
 
-def unreadable(name: str, facts: NodeFacts) -> Reason | None:
+def unreadable(name: str, facts: FreshNode) -> Reason | None:
     """Why nothing is known of a node."""
     if not facts.problem:
         return None
     return Reason("FactsUnknown", f"could not be read again before it is removed: {facts.problem}", f"Node {name}")
 
 
-def _lost_pod(facts: NodeFacts) -> Reason | None:
+def _lost_pod(facts: FreshNode) -> Reason | None:
     """A pod that cannot be read: nobody knows what it would say."""
     lost = [pod for pod in facts.pods if pod.unreadable and not pod.terminal]
     return unreadable_reason("Pod", min(lost, key=lambda pod: pod.key)) if lost else None
 
 
-def node_protected(name: str, facts: NodeFacts) -> Reason | None:
+def node_protected(name: str, facts: FreshNode) -> Reason | None:
     """Why the node itself must stay, or is gone."""
     if facts.node is None:
         return Reason("NodeGone", "is no longer there, or has no NodeClaim", f"Node {name}")

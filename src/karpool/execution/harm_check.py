@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.disruption.brakes.harm import HarmedPod, found, harm_of
-from karpool.disruption.brakes.ledger import Blame, Disruption, ledger_of
+from karpool.disruption.brakes.ledger import Blame, LedgerEntry, ledger_of
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.execution.actions import Action, Annotate, NoteDisruption
 from karpool.model.annotations import AnnotationError
@@ -52,7 +52,7 @@ def _judge(pool: NodePool, harmed: Sequence[HarmedPod], settings: BrakeSettings,
             yield Annotate("NodePool", pool.name, HARM, harm.written())
         of_command = {entry.command: entry for entry in entries}
         for command in harm.commands:
-            entry = of_command.get(command) or Disruption(command=command, since=now, at=now, committed=True)
+            entry = of_command.get(command) or LedgerEntry(command=command, since=now, at=now, committed=True)
             if entry.blame == Blame.NONE:
                 yield _with_blame(pool, entry, Blame.BLAMED)
     elif known is not None and known.well_since is None:
@@ -62,5 +62,5 @@ def _judge(pool: NodePool, harmed: Sequence[HarmedPod], settings: BrakeSettings,
         yield from (_with_blame(pool, entry, Blame.FORGIVEN) for entry in blamed)
 
 
-def _with_blame(pool: NodePool, entry: Disruption, blame: Blame) -> NoteDisruption:
+def _with_blame(pool: NodePool, entry: LedgerEntry, blame: Blame) -> NoteDisruption:
     return NoteDisruption(pool.name, entry.command, replace(entry, blame=blame))

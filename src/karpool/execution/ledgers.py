@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from karpool.disruption.brakes.failures import pool_of
-from karpool.disruption.brakes.ledger import RENEWED, Disruption, disruption, entry_of
+from karpool.disruption.brakes.ledger import RENEWED, LedgerEntry, disruption, entry_of
 from karpool.execution.actions import NoteDisruption
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.tickets import CommandInProgress, Ticket
@@ -54,7 +54,7 @@ def forget(context: ReconcileContext, command: CommandInProgress) -> None:
     context.do(*(NoteDisruption(pool.name, entry.command, None) for pool, entry in _entries(context, command)))
 
 
-def _entries(context: ReconcileContext, command: CommandInProgress) -> Iterator[tuple[NodePool, Disruption]]:
+def _entries(context: ReconcileContext, command: CommandInProgress) -> Iterator[tuple[NodePool, LedgerEntry]]:
     for pool in context.objects.node_pools:
         entry = entry_of(pool, command.ticket.id)
         if entry is not None:

@@ -27,7 +27,7 @@ class RolledBack(NamedTuple):
     failure: FailedCommand
 
 
-class Refusal(NamedTuple):
+class RefusedAction(NamedTuple):
     """What the API server said instead of creating a replacement; `final`: it certainly did not create it."""
 
     message: str
@@ -42,7 +42,7 @@ class ExecutionState:
     """When to ask again for the termination of an instance, by the uid of its NodeClaim."""
     missing: Mapping[str, datetime] = field(default_factory=dict)
     """Since when a replacement is missing, by its name."""
-    refused: Mapping[str, Refusal] = field(default_factory=dict)
+    refused: Mapping[str, RefusedAction] = field(default_factory=dict)
     """Replacements that were not created, by their names."""
     rolled_back: tuple[RolledBack, ...] = ()
     """The commands that the last pass gave up, each told once."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from karpool.execution.fresh_facts import NodeFacts
+from karpool.execution.fresh_facts import FreshNode
 from karpool.kube.cache import CacheFeed
 from karpool.kube.client import Client
 from karpool.kube.errors import ApiError, NotFoundError
@@ -23,21 +23,21 @@ class FactReader:
         self._pods = pods
         self._slots = asyncio.Semaphore(CONCURRENT_READS)
 
-    async def read(self, names: Sequence[str]) -> dict[str, NodeFacts]:
+    async def read(self, names: Sequence[str]) -> dict[str, FreshNode]:
         """Nodes and their pods as they are now; a failure is written into the facts."""
         facts = await asyncio.gather(*map(self._read, names))
         return dict(zip(names, facts, strict=True))
 
-    async def _read(self, name: str) -> NodeFacts:
+    async def _read(self, name: str) -> FreshNode:
         async with self._slots:
             try:
                 node = await self._node(name)
                 listed = await self._client.list(PODS, field_selector=f"spec.nodeName={name}")
             except ApiError as error:
-                return NodeFacts(problem=str(error))
+                return FreshNode(problem=str(error))
         for pod in listed.items:
             self._pods.record_write(pod)
-        return NodeFacts(node, listed.items)
+        return FreshNode(node, listed.items)
 
     async def _node(self, name: str) -> Node | None:
         try:

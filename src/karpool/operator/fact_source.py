@@ -7,7 +7,7 @@ from functools import partial
 import structlog
 
 from karpool.controller.ports import FactsRead
-from karpool.execution.fresh_facts import FreshFacts, NodeFacts
+from karpool.execution.fresh_facts import FreshFacts, FreshNode
 from karpool.live.fresh_facts import FactReader
 from karpool.operator.task_queue import TaskQueue
 
@@ -42,6 +42,6 @@ class ApiFactSource:
         except Exception as error:  # noqa: BLE001
             # Whatever it is, nobody may act on what was not read, or wait for ever.
             _log.exception("reading nodes again failed", nodes=list(nodes))
-            facts = dict.fromkeys(nodes, NodeFacts(problem=f"{type(error).__name__}: {error}"))
+            facts = dict.fromkeys(nodes, FreshNode(problem=f"{type(error).__name__}: {error}"))
         self._queue.after(0.0, partial(done, facts))
         self._wake()

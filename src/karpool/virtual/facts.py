@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from karpool.controller.ports import FactsRead
 from karpool.controller.store import ClusterStore
-from karpool.execution.fresh_facts import FreshFacts, NodeFacts
+from karpool.execution.fresh_facts import FreshFacts, FreshNode
 from karpool.model.pod import Pod
 
 
@@ -24,4 +24,4 @@ class VirtualFacts:
         for pod in self._store.pods:
             if pod.spec.node_name in wanted:
                 pods[pod.spec.node_name].append(pod)
-        return {name: NodeFacts(self._store.nodes.get(name), tuple(pods[name])) for name in nodes}
+        return {name: FreshNode(self._store.nodes.get(name), tuple(pods[name])) for name in nodes}

@@ -8,7 +8,7 @@ from tests.disruption.scenarios import NOW, Scenario, ago, node, pool_of
 from tests.factories import pod
 
 from karpool.disruption.brakes.harm import Harm, found, harmed_by_moves
-from karpool.disruption.brakes.ledger import Blame, Disruption, disruption
+from karpool.disruption.brakes.ledger import Blame, LedgerEntry, disruption
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.decision_pass import DecisionPass
@@ -32,7 +32,7 @@ HARMED = Harm(
 )
 
 
-def moved(*pods: Pod, at: datetime = MOVED, command: str = "c1") -> Disruption:
+def moved(*pods: Pod, at: datetime = MOVED, command: str = "c1") -> LedgerEntry:
     """A command that moved pods."""
     return replace(disruption(command, "SingleNodeConsolidation", ["a"], pods, at), committed=True)
 
@@ -52,7 +52,7 @@ def crashing(made: Pod) -> Pod:
     return replace(made, status=replace(made.status, container_statuses=(status,)))
 
 
-def told(entries: list[Disruption], *pods: Pod, now: datetime = NOW) -> list[tuple[str, str]]:
+def told(entries: list[LedgerEntry], *pods: Pod, now: datetime = NOW) -> list[tuple[str, str]]:
     return [(one.pod, one.why) for one in harmed_by_moves(entries, pods, AFTER, now)]
 
 

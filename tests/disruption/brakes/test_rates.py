@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.disruption.scenarios import NOW, REFERENCE, Scenario, ago, node, pool_of
 from tests.factories import namespace, pod
 
-from karpool.disruption.brakes.ledger import COUNTED, Disruption, disruption, ledger_of, read_ledger, with_entry
+from karpool.disruption.brakes.ledger import COUNTED, LedgerEntry, disruption, ledger_of, read_ledger, with_entry
 from karpool.disruption.brakes.rates import rates_left
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stops_of import stops_of
@@ -20,11 +20,11 @@ from karpool.model.objects import Objects
 from karpool.model.workloads import Namespace
 
 
-def entry(command: str = "c1", at: datetime = NOW, nodes: int = 1, **pods: int) -> Disruption:
-    return Disruption(command=command, since=at, at=at, committed=True, nodes=nodes, pods=pods)
+def entry(command: str = "c1", at: datetime = NOW, nodes: int = 1, **pods: int) -> LedgerEntry:
+    return LedgerEntry(command=command, since=at, at=at, committed=True, nodes=nodes, pods=pods)
 
 
-def pool_with(*entries: Disruption, name: str = "default") -> NodePool:
+def pool_with(*entries: LedgerEntry, name: str = "default") -> NodePool:
     return pool_of(name, annotations={DISRUPTIONS: msgspec.json.encode(entries).decode()})
 
 
@@ -157,7 +157,7 @@ def test_a_ledger_stays_short_enough_for_an_annotation_and_loses_no_count() -> N
         moment = NOW + timedelta(seconds=number)
         owners = {f"{number:04}{at:08}": (1, 0) for at in range(100)}
         pods = {f"namespace-of-team-{at:03}": 1 for at in range(100)}
-        made = Disruption(
+        made = LedgerEntry(
             command=f"c{number}", since=moment, at=moment, committed=True, nodes=10, pods=pods, owners=owners
         )
         text = with_entry(text, made.command, made, moment)

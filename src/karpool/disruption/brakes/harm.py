@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from karpool.disruption.brakes.ledger import Blame, Disruption, owner_key
+from karpool.disruption.brakes.ledger import Blame, LedgerEntry, owner_key
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.brakes.wellness import unwell, unwell_since
@@ -76,7 +76,7 @@ def _read(text: str) -> Harm:
 # -- what is seen of pods ----------------------------------------------------------------------------------------------
 
 
-def watched(entry: Disruption, now: datetime) -> bool:
+def watched(entry: LedgerEntry, now: datetime) -> bool:
     """Whether pods of a command are still looked at."""
     if not entry.committed or entry.blame == Blame.FORGIVEN:
         return False
@@ -84,7 +84,7 @@ def watched(entry: Disruption, now: datetime) -> bool:
 
 
 def harmed_by_moves(
-    entries: Iterable[Disruption], pods: Iterable[Pod], after: timedelta, now: datetime
+    entries: Iterable[LedgerEntry], pods: Iterable[Pod], after: timedelta, now: datetime
 ) -> list[HarmedPod]:
     """Pods that took the place of moved ones and have not been well for long; as many as were well before the move.
 
@@ -126,7 +126,7 @@ def _said(pod: Pod, now: datetime) -> str:
     return f"{unwell(pod)} since {clock(since, now)}" if since is not None else f"{unwell(pod)}"
 
 
-def found(entries: Sequence[Disruption], harmed: Sequence[HarmedPod], known: Harm | None, now: datetime) -> Harm:
+def found(entries: Sequence[LedgerEntry], harmed: Sequence[HarmedPod], known: Harm | None, now: datetime) -> Harm:
     """What to write on a pool when pods of it are harmed."""
     counts: dict[str, int] = {}
     for pod in harmed:

@@ -42,7 +42,7 @@ class Blame(StrEnum):
     FORGIVEN = "forgiven"
 
 
-class Disruption(Wire):
+class LedgerEntry(Wire):
     """What one command disrupts of one pool.
 
     `pods` are the pods to evict, by namespace; `owners` those that will come back, by what stands for their controller:
@@ -69,16 +69,16 @@ class Disruption(Wire):
         return sum(self.pods.values())
 
 
-_READER: Final = msgspec.json.Decoder(tuple[Disruption, ...])
+_READER: Final = msgspec.json.Decoder(tuple[LedgerEntry, ...])
 
 
-def ledger_of(pool: NodePool) -> tuple[Disruption, ...]:
+def ledger_of(pool: NodePool) -> tuple[LedgerEntry, ...]:
     """The entries of a pool; raises an AnnotationError if they cannot be read."""
     return read_ledger(pool.metadata.annotations.get(DISRUPTIONS))
 
 
 @lru_cache(maxsize=64)
-def read_ledger(text: str | None) -> tuple[Disruption, ...]:
+def read_ledger(text: str | None) -> tuple[LedgerEntry, ...]:
     """Entries as they are written; raises an AnnotationError if they cannot be read."""
     if text is None:
         return ()
@@ -88,7 +88,7 @@ def read_ledger(text: str | None) -> tuple[Disruption, ...]:
         raise AnnotationError([Flaw(annotation_path(DISRUPTIONS), "Annotation", str(error)[:200])]) from None
 
 
-def entry_of(pool: NodePool | None, command: str) -> Disruption | None:
+def entry_of(pool: NodePool | None, command: str) -> LedgerEntry | None:
     """What a pool's ledger says of a command, if it can be read."""
     try:
         entries = () if pool is None else ledger_of(pool)
@@ -97,7 +97,7 @@ def entry_of(pool: NodePool | None, command: str) -> Disruption | None:
     return next((entry for entry in entries if entry.command == command), None)
 
 
-def with_entry(text: str | None, command: str, entry: Disruption | None, now: datetime) -> str | None:
+def with_entry(text: str | None, command: str, entry: LedgerEntry | None, now: datetime) -> str | None:
     """A ledger with another entry for a command, None for none; what is old is left out.
 
     One that cannot be read stays as it is: it stops everything until a person has looked at it.
@@ -111,11 +111,11 @@ def with_entry(text: str | None, command: str, entry: Disruption | None, now: da
     return _written(sorted(entries, key=lambda one: (one.at, one.command))) if entries else None
 
 
-def _lasts(entry: Disruption, now: datetime) -> bool:
+def _lasts(entry: LedgerEntry, now: datetime) -> bool:
     return entry.blame == Blame.BLAMED or now - entry.at < COUNTED
 
 
-def _written(entries: list[Disruption]) -> str:
+def _written(entries: list[LedgerEntry]) -> str:
     """The entries as text; if that is too long the oldest become one, which the harm check does not look after."""
     text = _text(entries)
     while len(text) > _LARGEST and len(entries) > 1:
@@ -124,21 +124,21 @@ def _written(entries: list[Disruption]) -> str:
     return text
 
 
-def _text(entries: Sequence[Disruption]) -> str:
+def _text(entries: Sequence[LedgerEntry]) -> str:
     return msgspec.json.encode(entries).decode()
 
 
-def _together(older: Disruption, newer: Disruption) -> Disruption:
+def _together(older: LedgerEntry, newer: LedgerEntry) -> LedgerEntry:
     """Two entries as one that counts as long as the newer; what happened to whose pods is lost."""
     pods = dict(Counter(older.pods) + Counter(newer.pods))
     return replace(newer, nodes=older.nodes + newer.nodes, pods=pods, owners={})
 
 
-def disruption(command: str, method: str, nodes: Sequence[str], pods: Iterable[Pod], now: datetime) -> Disruption:
+def disruption(command: str, method: str, nodes: Sequence[str], pods: Iterable[Pod], now: datetime) -> LedgerEntry:
     """The entry of a command that removes nodes of a pool with these pods on them."""
     moving, now = [pod for pod in pods if evicted_with_node(pod)], now.replace(microsecond=0)
     more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
-    return Disruption(
+    return LedgerEntry(
         command=command,
         since=now,
         at=now,

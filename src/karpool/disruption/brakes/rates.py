@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from karpool.disruption.brakes.ledger import COUNTED, Disruption, ledger_of
+from karpool.disruption.brakes.ledger import COUNTED, LedgerEntry, ledger_of
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.reasons import ReasonCode, clock
@@ -155,7 +155,7 @@ def _summed(used: Iterable[tuple[datetime, int]]) -> tuple[tuple[datetime, int],
     return tuple(sorted((moment, amount) for moment, amount in amounts.items() if amount))
 
 
-def _counted(objects: Objects, now: datetime) -> Iterator[Disruption]:
+def _counted(objects: Objects, now: datetime) -> Iterator[LedgerEntry]:
     for pool in objects.node_pools:
         try:
             entries = ledger_of(pool)
