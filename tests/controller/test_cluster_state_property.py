@@ -19,8 +19,8 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
 from karpool.controller.store import ClusterStore
-from karpool.disruption.context import Memo
 from karpool.disruption.decide import Decision, decide
+from karpool.disruption.memo import Memo
 from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.packing.engine import Engine

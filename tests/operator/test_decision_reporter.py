@@ -21,9 +21,9 @@ from karpool.controller.store import ClusterStore
 from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.brakes.stop import Stop, Stops
 from karpool.disruption.command import Cause, Command, Method, Replacement
-from karpool.disruption.context import Policies
 from karpool.disruption.decide import Decision, decide
 from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.policies_in_force import Policies
 from karpool.execution.actions import RecordEvent
 from karpool.execution.state import RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, Ticket

@@ -119,9 +119,9 @@ def test_the_scheduler_knows_every_place_that_the_engine_knows() -> None:
         assert unbound is not None
         snapshot.put_pod(unbound)
         at = snapshot.pods.rows[pod.key]
-        snapshot._unbind(at)
+        snapshot.bindings.unbind(at)
         mask = feasible_nodes(snapshot, at, np.asarray(cluster.cluster_state.open))
-        snapshot._bind(at, home)
+        snapshot.bindings.bind(at, home)
         assert mask[snapshot.nodes.rows[home]], f"{pod.key} no longer fits where it is"
         if target != UNPLACED and cluster.cluster_state.open[target]:
             assert mask[target]

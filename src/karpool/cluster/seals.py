@@ -72,8 +72,37 @@ class UnreadableIndex:
         self.on_change()
 
 
-def seals(snapshot: "Snapshot") -> dict[int, Reason]:
-    """By row: why a node is sealed."""
+class Seals:
+    """The sealed nodes of a snapshot, kept until something unreadable, a node or a pod changes."""
+
+    def __init__(self) -> None:
+        self.of_rows: dict[int, Reason] = {}
+        """By row: why a node is sealed."""
+        self._basis = (-1, -1, -1)
+        self._withheld: frozenset[str] = frozenset()
+
+    def renew(self, snapshot: "Snapshot") -> None:
+        """Let nodes that are sealed now take no pods, and those that are sealed no longer take some again."""
+        unreadable, nodes = snapshot.unreadable, snapshot.nodes
+        if not unreadable and not self.of_rows:
+            return
+        if (unreadable.changes, snapshot.version, nodes.changes) == self._basis:
+            return
+        before, self.of_rows = self.of_rows, _sealed(snapshot)
+        rows = [row for row in before.keys() | self.of_rows.keys() if nodes.states[row] is not None]
+        changed = [row for row in sorted(rows) if nodes.seal(row, sealed=row in self.of_rows)]
+        snapshot.version += bool(changed)
+        self._basis = (unreadable.changes, snapshot.version, nodes.changes)
+
+    def withheld(self, snapshot: "Snapshot") -> frozenset[str]:
+        """Pools that supply no nodes because one of theirs cannot be read; the same set until it changes."""
+        withheld = _withheld_pools(snapshot) if snapshot.unreadable else frozenset()
+        if withheld != self._withheld:
+            self._withheld = withheld
+        return self._withheld
+
+
+def _sealed(snapshot: "Snapshot") -> dict[int, Reason]:
     sealed: dict[int, Reason] = {}
     rows = snapshot.nodes.rows
     for entry in snapshot.unreadable:
@@ -85,7 +114,7 @@ def seals(snapshot: "Snapshot") -> dict[int, Reason]:
     return sealed
 
 
-def withheld_pools(snapshot: "Snapshot") -> frozenset[str]:
+def _withheld_pools(snapshot: "Snapshot") -> frozenset[str]:
     """The pools with a node or a claim that cannot be read: what they use of their limits, and wait for, is unknown.
 
     UNKNOWN among them stands for all pools.

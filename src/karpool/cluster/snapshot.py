@@ -8,19 +8,19 @@ many there are, so that the owner of a snapshot that lives for weeks can build i
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
+from karpool.cluster.bindings import Bindings
 from karpool.cluster.changes import Impact, node_change, pod_change
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.daemons import Daemon, DaemonIndex
+from karpool.cluster.group_counts import GroupCounts
 from karpool.cluster.node_shapes import ShapeTable
 from karpool.cluster.node_table import NodeTable
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pairing import join
 from karpool.cluster.pod_classes import ClassTable
-from karpool.cluster.pod_table import END, NOWHERE, PodTable
+from karpool.cluster.pod_table import NOWHERE, PodTable
 from karpool.cluster.resources import ATTACH, ResourceTable
-from karpool.cluster.seals import UnreadableIndex, seals, withheld_pools
+from karpool.cluster.seals import Seals, UnreadableIndex
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import VolumeIndex, claims_of
 from karpool.model.node import CSINode
@@ -57,12 +57,10 @@ class Snapshot:
         self.nodes = NodeTable(
             self.resources, self.topology, self.classes, self.shapes, daemons=self.daemons, attach_limits=limits
         )
+        self.counts = GroupCounts(self.pods, self.nodes, self.shapes)
+        self.bindings = Bindings(self.pods, self.nodes, self.counts, self.resources)
         self.unreadable = UnreadableIndex(objects)
-        self._seals: dict[int, Reason] = {}
-        self._sealed_at = (-1, -1, -1)
-        self._withheld: frozenset[str] = frozenset()
-        self._awaiting_node: dict[str, set[int]] = {}
-        self._counted_groups = 0
+        self._seals = Seals()
         self._learn_resources(states, limits)
         self._load(states)
 
@@ -95,7 +93,7 @@ class Snapshot:
         self.pods.add_all(unfinished)
         self._learn_rules()
         self.nodes.add(states)
-        self._bind_all()
+        self.bindings.bind_all()
         self.version += 1
 
     def _learn_rules(self) -> None:
@@ -114,118 +112,9 @@ class Snapshot:
 
     # -- who is where --------------------------------------------------------------------------------------------
 
-    def _bind_all(self) -> None:
-        """Bind every pod to its node at once, then count each group once."""
-        pods, nodes = self.pods, self.nodes
-        for row, pod in enumerate(pods.objects):
-            if pod is not None and pod.spec.node_name:
-                self._link(row, pod.spec.node_name)
-        size, width = len(pods.objects), len(self.resources)
-        bound = np.flatnonzero(pods.node_of[:size] >= 0)
-        amounts = self.classes.requests[pods.class_of[bound], :width]
-        np.add.at(nodes.taken[:, :width], pods.node_of[bound], amounts)
-        daemon = pods.daemon[bound] == 1
-        np.add.at(nodes.daemon_taken[:, :width], pods.node_of[bound[daemon]], amounts[daemon])
-        for row in bound[(self.classes.taken_rows.length[pods.class_of[bound]] > 0)]:
-            self._occupy(int(pods.class_of[row]), int(pods.node_of[row]), 1)
-        nodes.refresh_all()
-        self._count_new_groups()
-
-    def _link(self, row: int, name: str) -> int:
-        node = self.nodes.rows.get(name, NOWHERE)
-        if node == NOWHERE:
-            self._awaiting_node.setdefault(name, set()).add(row)
-            return NOWHERE
-        self.pods.node_of[row] = node
-        self.pods.next[row] = self.nodes.head[node]
-        self.nodes.head[node] = row
-        self.nodes.pods[node][row] = None
-        return node
-
-    def _unlink(self, row: int) -> None:
-        node = int(self.pods.node_of[row])
-        rows = self.nodes.pods[node]
-        before = END
-        for at in reversed(rows):
-            if at == row:
-                break
-            before = at
-        if before == END:
-            self.nodes.head[node] = self.pods.next[row]
-        else:
-            self.pods.next[before] = self.pods.next[row]
-        del rows[row]
-        self.pods.node_of[row], self.pods.next[row] = NOWHERE, END
-
     def pods_on(self, node: int) -> list[int]:
         """The rows of the pods on a node, in no order that means anything."""
         return list(reversed(self.nodes.pods[node]))
-
-    # -- counts --------------------------------------------------------------------------------------------------
-
-    def _count_new_groups(self) -> None:
-        """Count the pods of groups that are new."""
-        pods, topology = self.pods, self.topology
-        fresh = range(self._counted_groups, len(topology.groups))
-        if not fresh:
-            return
-        self._counted_groups = len(topology.groups)
-        size = len(pods.objects)
-        rows = np.flatnonzero((pods.node_of[:size] >= 0) & (pods.counted[:size] == 1))
-        by_labels = _rows_by(pods.labels_of[rows], rows)
-        for number, members in by_labels.items():
-            for group in topology.counted_by.row(number):
-                if group in fresh:
-                    self._tally(group, members)
-        by_class = _rows_by(pods.class_of[rows], rows)
-        for number, members in by_class.items():
-            for group in self.classes.declared.row(number):
-                if group in fresh:
-                    self._tally(group, members)
-
-    def _tally(self, group: int, rows: "np.typing.NDArray[np.int64]") -> None:
-        topology, nodes = self.topology, self.nodes
-        at = self.pods.node_of[rows]
-        at = at[self.shapes.seen_by[topology.filter[group], nodes.shape[at]] == 1]
-        if topology.groups[group].by_host:
-            np.add.at(topology.by_host[topology.row[group]], at, 1)
-            topology.total[group] += len(at)
-        else:
-            domains = nodes.domain[at, topology.key[group]]
-            domains = domains[domains >= 0]
-            np.add.at(topology.by_domain[group], domains, 1)
-            topology.total[group] += len(domains)
-
-    def _count(self, row: int, change: int) -> None:
-        """Count a bound pod in, or out of, every group that it takes part in."""
-        pods, topology = self.pods, self.topology
-        if not pods.counted[row]:
-            return
-        node, number, labels = int(pods.node_of[row]), int(pods.class_of[row]), int(pods.labels_of[row])
-        if not topology.counted_by.length[labels] and not self.classes.declared.length[number]:
-            return
-        for group in topology.counted_by.row(labels) + self.classes.declared.row(number):
-            if not self.shapes.seen_by[topology.filter[group], self.nodes.shape[node]]:
-                continue
-            if topology.groups[group].by_host:
-                topology.by_host[topology.row[group], node] += change
-                topology.total[group] += change
-            elif (domain := int(self.nodes.domain[node, topology.key[group]])) >= 0:
-                topology.by_domain[group, domain] += change
-                topology.total[group] += change
-
-    def _occupy(self, number: int, node: int, change: int) -> None:
-        """Note ports and shared volumes that a pod of a class brings to a node, or takes away."""
-        classes, by_host = self.classes, self.topology.by_host
-        if not classes.taken_rows.length[number]:
-            return
-        for row in classes.taken_rows.row(number):
-            by_host[row, node] += change
-        # A shared volume is attached with its first pod and detached with its last.
-        alone = 1 if change > 0 else 0
-        for row, column in zip(classes.shared_rows.row(number), classes.shared_columns.row(number), strict=True):
-            if by_host[row, node] == alone:
-                self.nodes.taken[node, column] += change
 
     # -- what cannot be read -------------------------------------------------------------------------------------
 
@@ -233,28 +122,16 @@ class Snapshot:
     def seals(self) -> Mapping[int, Reason]:
         """By row of a node: what bears on it and cannot be read, so that it neither gives pods away nor takes any."""
         self.reseal()
-        return self._seals
+        return self._seals.of_rows
 
     @property
     def withheld_pools(self) -> frozenset[str]:
         """Pools that supply no nodes because one of theirs cannot be read; the same set until it changes."""
-        withheld = withheld_pools(self) if self.unreadable else frozenset()
-        if withheld != self._withheld:
-            self._withheld = withheld
-        return self._withheld
+        return self._seals.withheld(self)
 
     def reseal(self) -> None:
         """Let sealed nodes take no pods, and those that are sealed no longer take some again."""
-        if not self.unreadable and not self._seals:
-            return
-        basis = (self.unreadable.changes, self.version, self.nodes.changes)
-        if basis == self._sealed_at:
-            return
-        before, self._seals = self._seals, seals(self)
-        rows = [row for row in before.keys() | self._seals.keys() if self.nodes.states[row] is not None]
-        changed = [row for row in sorted(rows) if self.nodes.seal(row, sealed=row in self._seals)]
-        self.version += bool(changed)
-        self._sealed_at = (self.unreadable.changes, self.version, self.nodes.changes)
+        self._seals.renew(self)
 
     # -- updates -------------------------------------------------------------------------------------------------
 
@@ -301,12 +178,12 @@ class Snapshot:
         row = self.pods.add(pod)
         self._absorb_rules()
         if pod.spec.node_name:
-            self._bind(row, pod.spec.node_name)
+            self.bindings.bind(row, pod.spec.node_name)
         self.version += 1
 
     def _remove(self, row: int) -> None:
         pod = self.pods.get(row)
-        self._leave(row)
+        self.bindings.leave(row)
         self.pods.drop(row)
         self.pods.forget_claims(pod)
         for other in self._only_users(pod):
@@ -321,39 +198,28 @@ class Snapshot:
         return [self.pods.rows[key] for key in dict.fromkeys(next(iter(keys)) for keys in users if len(keys) == 1)]
 
     def _reclass(self, row: int) -> None:
-        self._leave(row)
+        self.bindings.leave(row)
         self.pods.reclass(row)
         self._absorb_rules()
         name = self.pods.get(row).spec.node_name
         if name:
-            self._bind(row, name)
+            self.bindings.bind(row, name)
         self.version += 1
 
     def _rebind(self, row: int, pod: Pod) -> None:
         """Take note of a pod that is on another node now, or on its way out."""
         node = self.pods.node_of[row]
         if node >= 0 and node == self.nodes.rows.get(pod.spec.node_name):
-            self._count(row, -1)
+            self.counts.count(row, -1)
             self.pods.replace(row, pod)
-            self._count(row, 1)
+            self.counts.count(row, 1)
             self.nodes.touch(int(node))
         else:
-            self._leave(row)
+            self.bindings.leave(row)
             self.pods.replace(row, pod)
             if pod.spec.node_name:
-                self._bind(row, pod.spec.node_name)
+                self.bindings.bind(row, pod.spec.node_name)
         self.version += 1
-
-    def _leave(self, row: int) -> None:
-        """Take a pod away from its node, or from those that wait for their node to come back."""
-        if self.pods.node_of[row] >= 0:
-            self._unbind(row)
-        name = self.pods.get(row).spec.node_name
-        waiting = self._awaiting_node.get(name)
-        if waiting is not None:
-            waiting.discard(row)
-            if not waiting:
-                del self._awaiting_node[name]
 
     # -- what pods and nodes depend on ---------------------------------------------------------------------------
 
@@ -425,26 +291,10 @@ class Snapshot:
         """Bring shapes, domains and counts up to date with rules that a new pod brought."""
         if not self.shapes.is_current(self.classes.signatures, self.topology.filters):
             self._learn_rules()
-        if self._counted_groups < len(self.topology.groups):
+        if self.counts.behind:
             self.nodes.recount()
-            self._count_new_groups()
+            self.counts.count_new_groups()
         self.nodes.widen()
-
-    def _bind(self, row: int, name: str) -> None:
-        node = self._link(row, name)
-        if node != NOWHERE:
-            self.nodes.touch(node)
-            self._occupy(int(self.pods.class_of[row]), node, 1)
-            self._count(row, 1)
-            self._take(row, node, 1)
-
-    def _unbind(self, row: int) -> None:
-        node = int(self.pods.node_of[row])
-        self.nodes.touch(node)
-        self._occupy(int(self.pods.class_of[row]), node, -1)
-        self._count(row, -1)
-        self._unlink(row)
-        self._take(row, node, -1)
 
     def _touch(self, row: int) -> None:
         """Note that a pod, and with it its node, changed in something that decisions read."""
@@ -452,37 +302,20 @@ class Snapshot:
         if node != NOWHERE:
             self.nodes.touch(node)
 
-    def _take(self, row: int, node: int, sign: int) -> None:
-        width, nodes = len(self.resources), self.nodes
-        amounts = self.classes.requests[int(self.pods.class_of[row]), :width]
-        # Views, changed in place: an item that is assigned would be copied once more.
-        taken, free = nodes.taken[node, :width], nodes.free[node, :width]
-        if self.pods.daemon[row] or self.resources.attach:
-            taken += sign * amounts
-            if self.pods.daemon[row]:
-                nodes.daemon_taken[node, :width] += sign * amounts
-            nodes.refresh(node)
-        elif sign > 0:
-            taken += amounts
-            free -= amounts
-        else:
-            taken -= amounts
-            free += amounts
-
     def move(self, row: int, name: str) -> None:
         """Bind a pod to a node, wherever it is now."""
         if self.pods.node_of[row] >= 0:
-            self._unbind(row)
-        self._bind(row, name)
+            self.bindings.unbind(row)
+        self.bindings.bind(row, name)
         self.version += 1
 
     def restore(self, row: int) -> None:
         """Bind a pod to the node that it names, wherever it is now; or to none, if it names none."""
         if self.pods.node_of[row] >= 0:
-            self._unbind(row)
+            self.bindings.unbind(row)
         name = self.pods.get(row).spec.node_name
         if name:
-            self._bind(row, name)
+            self.bindings.bind(row, name)
         self.version += 1
 
     def put_node(self, state: StateNode) -> Impact:
@@ -499,8 +332,8 @@ class Snapshot:
             self.nodes.add((state,))
         else:
             self._renew(node, state)
-        for row in sorted(self._awaiting_node.pop(state.name, ())):
-            self._bind(row, state.name)
+        for row in sorted(self.bindings.awaiting_node.pop(state.name, ())):
+            self.bindings.bind(row, state.name)
         self.version += 1
         return impact
 
@@ -508,10 +341,10 @@ class Snapshot:
         """Take note of a change of a node; its pods may count elsewhere now."""
         rows = self.pods_on(node)
         for row in rows:
-            self._count(row, -1)
+            self.counts.count(row, -1)
         self.nodes.replace(node, state)
         for row in rows:
-            self._count(row, 1)
+            self.counts.count(row, 1)
 
     def _soften(self) -> None:
         """From now on pods may have to tolerate a taint that only asks them to stay away: class all anew."""
@@ -527,22 +360,11 @@ class Snapshot:
             return
         waiting = self.pods_on(node)
         for row in waiting:
-            self._unbind(row)
+            self.bindings.unbind(row)
         self.nodes.drop(node)
         if waiting:
-            self._awaiting_node[name] = set(waiting)
+            self.bindings.awaiting_node[name] = set(waiting)
         self.version += 1
-
-
-def _rows_by(
-    keys: "np.typing.NDArray[np.int32]", rows: "np.typing.NDArray[np.int64]"
-) -> dict[int, "np.typing.NDArray[np.int64]"]:
-    if not len(rows):
-        return {}
-    order = np.argsort(keys, kind="stable")
-    distinct, starts = np.unique(keys[order], return_index=True)
-    parts = np.split(rows[order], starts[1:])
-    return dict(zip(distinct.tolist(), parts, strict=True))
 
 
 def _soft_taints(objects: Objects, states: list[StateNode]) -> bool:

@@ -13,9 +13,10 @@ from karpool.disruption.brakes.ledger import evictions_by_namespace
 from karpool.disruption.brakes.rates import rates_left
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Memo, Policies
 from karpool.disruption.decide import Decision, decide, decide_again
 from karpool.disruption.fleet_search.target import Answer, SearchRequest
+from karpool.disruption.memo import Memo
+from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.settings import GLOBAL
 from karpool.execution.commands import drains_anyway
 from karpool.execution.fresh_facts import FreshFacts, changed_since

@@ -1,6 +1,7 @@
 """Which nodes may be disrupted at all, and by which method: every rule with its reason, the first failure wins."""
 
-from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.candidate import Candidate
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.node_checks import NODE_CHECKS, about_node, node_refusal
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode

@@ -3,131 +3,39 @@
 A context is made for one moment and holds facts. What may be kept for the next one is in the `Memo`, whose entries
 carry the number of the last change of their node, so that nobody has to be told what to forget.
 
-Pods that wait for a node, and pods of nodes that are being removed, will take room somewhere. While a context is open
-they are bound to the nodes where they would find room today; those that find none are left out of all decisions. On
-leaving the context they are where they were.
+While a context is open, pods that expect room have it: `ExpectedPods`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
-from karpool.catalog.instance_types import Catalog, InstanceType
-from karpool.cluster.arrays import Array, grown
-from karpool.cluster.nodes import StateNode
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.arrays import Array
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.blocking_pods import BlockingPods
 from karpool.disruption.brakes.ledger import evictions_by_namespace
-from karpool.disruption.brakes.rates import NO_RATES, Rates
-from karpool.disruption.brakes.stop import NO_STOPS, Stops
 from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
+from karpool.disruption.candidate import Candidate, price_of
 from karpool.disruption.command import Cause
 from karpool.disruption.costs import eviction_cost, reschedule_cost, savings_ratio
 from karpool.disruption.drift_detection import Drift
-from karpool.disruption.node_facts import NodeFactsCache
+from karpool.disruption.expected_pods import ExpectedPods
+from karpool.disruption.memo import Memo
 from karpool.disruption.pdbs import PdbLimits, currently_reschedulable
-from karpool.disruption.pods import blocks_until
 from karpool.disruption.policies import HAIR, Worth
-from karpool.disruption.refusal_cache import RefusalCache
+from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.settings import DisruptionSettings
-from karpool.disruption.snapshot_diff import SnapshotDiff
 from karpool.model.labels import CAPACITY_TYPE, SPOT
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.packing.candidate_pods import CandidatePods
-from karpool.packing.directions import Directions
 from karpool.packing.engine import Engine
-from karpool.packing.kernels.columns import UNPLACED
 from karpool.packing.kernels.scan import EXEMPT, PATIENT
-
-if TYPE_CHECKING:
-    from karpool.disruption.fleet_search.global_search import GlobalSearch
-    from karpool.disruption.fleet_search.living_search import LivingSearch
-
-_UNKNOWN: Final = -1
-
-
-class Candidate(NamedTuple):
-    """A node with everything that decisions ask about it; `cost` and `eviction_cost` are disruption, not money.
-
-    `pods` are the rows of its pods that need another place if it goes. `by_ratio` sorts candidates: most money saved
-    for the disruption first, then by name.
-    """
-
-    row: int
-    name: str
-    state: StateNode
-    pool: NodePool | None
-    pool_name: str
-    entry: InstanceType | None
-    price: float | None
-    pods: tuple[int, ...]
-    cost: float
-    eviction_cost: float
-    by_ratio: tuple[float, str]
-
-    @property
-    def empty(self) -> bool:
-        """Whether no pod on the node needs another place."""
-        return not self.pods
-
-
-@dataclass(frozen=True, slots=True)
-class Policies:
-    """What decisions have to respect: settings, pools, PodDisruptionBudgets, and nodes that are spoken for."""
-
-    pools: Mapping[str, NodePool]
-    pdbs: PdbLimits
-    settings: DisruptionSettings = field(default_factory=DisruptionSettings)
-    in_command: frozenset[str] = frozenset()
-    """Nodes of commands that are under way."""
-    nominated: frozenset[str] = frozenset()
-    """Nodes that pods are expected on."""
-    destinations: Mapping[str, str] = field(default_factory=dict)
-    """By key of a pod that leaves a node of such a command: the node that it is going to."""
-    stops: Stops = NO_STOPS
-    """What brakes hold: pools whose nodes are not disrupted now."""
-    rates: Rates = NO_RATES
-    """How many more nodes may be disrupted and pods evicted now."""
-
-
-class Memo:
-    """What decisions keep from pass to pass. Without it they come out the same, only later; but for a global search."""
-
-    def __init__(self, engine: Engine, policies: Policies) -> None:
-        self.engine = engine
-        self.settings = policies.settings
-        self.pools = policies.pools
-        self.limited = any(pool.spec.limits for pool in policies.pools.values())
-        """Whether a pool has limits, so that a refusal may end with what other nodes take of them."""
-        complete = policies.settings.complete_catalog
-        self.nodes = NodeFactsCache(engine.snapshot.nodes, policies.pools, engine.catalog, complete=complete)
-        self.candidates: dict[int, tuple[int, Candidate]] = {}
-        self.candidate_pods = CandidatePods()
-        self.enlisted: dict[int, Candidate] = {}
-        self.consolidatable: dict[int, tuple[Candidate, bool]] = {}
-        self.refusals = RefusalCache()
-        self.global_search: GlobalSearch | None = None
-        """The target that a plan of a global search follows, if there is one."""
-        self.living_search: LivingSearch | None = None
-        """What a global search keeps in a cluster that lives; it outlasts engines and pools."""
-        self._diff = SnapshotDiff()
-
-    def fits(self, engine: Engine, policies: Policies) -> bool:
-        """Whether this was worked out with the same engine, pools and settings."""
-        return self.engine is engine and self.settings == policies.settings and self.pools == policies.pools
-
-    def forget_refusals(self, closed: Array) -> None:
-        """Drop the refusals of earlier passes that changes of the snapshot may have made wrong."""
-        change = self._diff.change(self.engine.snapshot, closed, limited=self.limited)
-        if change is None:
-            self.refusals = RefusalCache()
-        else:
-            self.refusals.forget(self.engine.snapshot, change)
 
 
 class DecisionContext:
@@ -141,15 +49,8 @@ class DecisionContext:
             before, memo = memo, Memo(engine, policies)
             memo.living_search = None if before is None else before.living_search
         self.memo = memo
-        self.pending: set[str] = set()
-        """Keys of pods that wait and are bound to the node where they would find room."""
-        self.leaving: set[str] = set()
-        """Keys of pods of nodes that are being removed, bound to the node where they would find room."""
-        self.unplaced: list[int] = []
-        """Rows of pods that wait and find no room."""
-        self._restricted: Array = np.full(0, _UNKNOWN, dtype=np.int8)
-        """By label set: whether a PodDisruptionBudget keeps some pods with these labels."""
-        self._block_of: dict[int, tuple[Pod, Reason | None]] = {}
+        self._room = ExpectedPods(policies.destinations)
+        self._blocks = BlockingPods(engine.snapshot, policies.pdbs, now, self._room.__contains__)
         self._version = -1
         self._forget()
 
@@ -198,6 +99,21 @@ class DecisionContext:
     ) -> None:
         self.close()
 
+    @property
+    def pending(self) -> set[str]:
+        """Keys of pods that wait and are bound to the node where they would find room."""
+        return self._room.pending
+
+    @property
+    def leaving(self) -> set[str]:
+        """Keys of pods of nodes that are being removed, bound to the node where they would find room."""
+        return self._room.leaving
+
+    @property
+    def unplaced(self) -> list[int]:
+        """Rows of pods that wait and find no room."""
+        return self._room.unplaced
+
     def open(self) -> Self:
         """Bind pods that expect room to the nodes where they would find it."""
         pods = self.snapshot.pods
@@ -214,10 +130,7 @@ class DecisionContext:
 
     def close(self) -> None:
         """Put every pod back where it was."""
-        rows = self.snapshot.pods.rows
-        for key in sorted(self.pending | self.leaving):
-            if key in rows:
-                self.snapshot.restore(rows[key])
+        self._room.release(self.snapshot)
 
     def _nodes_being_removed(self) -> list[int]:
         rows = self.snapshot.nodes.rows
@@ -227,36 +140,11 @@ class DecisionContext:
 
     def bind_waiting(self, waiting: list[int], moving: Collection[int] = ()) -> None:
         """Bind pods to existing nodes with room for them; those that wait and find none are unplaced."""
-        pods, nodes = self.snapshot.pods, self.snapshot.nodes
-        rows = [*waiting, *moving]
-        if not rows:
-            return
-        with self.engine.what_if() as trial:
-            trial.uncount(list(moving))
-            directions = self._decided(moving)
-            placement = trial.place(rows, exempt=[True] * len(rows), existing_only=True, directions=directions)
-            targets = dict(zip(placement.pods, placement.targets, strict=True))
-        self.unplaced += [row for row in waiting if targets[row] == UNPLACED]
-        for listed, expected in ((waiting, self.pending), (moving, self.leaving)):
-            for row in listed:
-                if targets[row] != UNPLACED:
-                    expected.add(pods.get(row).key)
-                    self.snapshot.move(row, nodes.get(targets[row]).name)
-
-    def _decided(self, moving: Collection[int]) -> Directions | None:
-        """Where pods that leave are sent, as far as it is known."""
-        decided, pods, nodes = self.policies.destinations, self.snapshot.pods, self.snapshot.nodes.rows
-        if not decided:
-            return None
-        names = {row: decided[key] for row in moving if (key := pods.get(row).key) in decided}
-        return Directions((), {row: nodes[name] for row, name in names.items() if name in nodes}, every_level=True)
+        self._room.bind(self.engine, waiting, moving)
 
     def expected(self, pod: Pod) -> bool:
         """Whether a pod is not on its node yet: it is only expected there."""
-        if not self.pending and not self.leaving:
-            return False
-        key = pod.key
-        return key in self.pending or key in self.leaving
+        return pod in self._room
 
     # -- facts that hold until the snapshot changes --------------------------------------------------------------
 
@@ -266,7 +154,7 @@ class DecisionContext:
         self._worth: dict[str, Worth] | None = None
         self._census: dict[str, tuple[int, int]] | None = None
         self._allowances: dict[tuple[str, Cause], Allowance] = {}
-        self._blocked: dict[int, list[tuple[Pod, Reason]]] | None = None
+        self._blocks.forget()
         self._sealed: Mapping[int, Reason] | None = None
 
     def _catch_up(self) -> None:
@@ -369,7 +257,7 @@ class DecisionContext:
         permitted[list(self._seals())] = False
         permitted[self._rows_over_rate()] = False
         blocked = np.zeros_like(permitted)
-        blocked[list(self._blocking())] = True
+        blocked[list(self._blocks.by_node())] = True
         permitted &= (blocked & (self.memo.nodes.limited() != 0)) if eventual else ~blocked
         if open_only:
             permitted &= self.memo.nodes.settled(self.now)
@@ -422,38 +310,7 @@ class DecisionContext:
     def blocking_pods(self, row: int) -> list[tuple[Pod, Reason]]:
         """The pods on a node that must not be disrupted now, and why; those only expected there do not block."""
         self._catch_up()
-        return self._blocking().get(row, [])
-
-    def _blocking(self) -> dict[int, list[tuple[Pod, Reason]]]:
-        if self._blocked is None:
-            self._blocked = {}
-            pods = self.snapshot.pods
-            for row in self._suspects():
-                pod = pods.get(row)
-                reason = None if self.expected(pod) else self._block(row, pod)
-                if reason is not None:
-                    self._blocked.setdefault(int(pods.node_of[row]), []).append((pod, reason))
-        return self._blocked
-
-    def _block(self, row: int, pod: Pod) -> Reason | None:
-        known = self._block_of.get(row)
-        if known is None or known[0] is not pod:
-            reason = blocks_until(pod, self.now) or self.pdbs.eviction_blocked(pod, self.now)
-            known = self._block_of[row] = (pod, reason)
-        return known[1]
-
-    def _suspects(self) -> list[int]:
-        """Rows of bound pods that may block: do-not-disrupt, or labels that some budget does not let go."""
-        pods = self.snapshot.pods
-        size = len(pods.objects)
-        bound, labels = pods.node_of[:size] >= 0, pods.labels_of[:size]
-        examples: Array = np.full(len(self.snapshot.topology.label_sets), -1, dtype=np.int64)
-        rows = np.flatnonzero(bound)
-        examples[labels[rows]] = rows
-        restricted = self._restricted = grown(self._restricted, (len(examples),), _UNKNOWN)
-        for number in np.flatnonzero((examples >= 0) & (restricted[: len(examples)] == _UNKNOWN)).tolist():
-            restricted[number] = not self.pdbs.open_to_all(pods.get(int(examples[number])))
-        return np.flatnonzero(bound & ((restricted[labels] == 1) | (pods.protected[:size] != 0))).tolist()
+        return self._blocks.by_node().get(row, [])
 
     def drifted_rows(self) -> Array:
         """Which nodes have drifted from their pools."""
@@ -531,8 +388,3 @@ class DecisionContext:
                 known = self._worth.get(node.pool_name, Worth(0.0, 0.0))
                 self._worth[node.pool_name] = Worth(known.price + (node.price or 0.0), known.disruption + node.cost)
         return self._worth.get(pool, Worth(0.0, 0.0))
-
-
-def price_of(candidates: Sequence[Candidate]) -> float:
-    """What nodes cost together, as far as that is known."""
-    return sum(candidate.price or 0.0 for candidate in candidates)

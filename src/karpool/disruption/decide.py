@@ -11,7 +11,7 @@ from typing import Final
 
 from karpool.disruption.brakes.stop import NO_STOPS, Stops
 from karpool.disruption.command import Command
-from karpool.disruption.context import DecisionContext, Memo, Policies
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass, DisruptionMethod
 from karpool.disruption.drift import drift, static_drift
 from karpool.disruption.emptiness import emptiness
@@ -19,7 +19,9 @@ from karpool.disruption.fleet_search.bounded_problem import bounded_problem
 from karpool.disruption.fleet_search.fleet import fleet_of
 from karpool.disruption.fleet_search.living_search import LivingSearch, TargetEnd
 from karpool.disruption.fleet_search.target import SearchRequest
+from karpool.disruption.memo import Memo
 from karpool.disruption.multi_node import multi_node
+from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import GLOBAL
 from karpool.disruption.single_node import single_node

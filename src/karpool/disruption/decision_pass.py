@@ -5,9 +5,10 @@ from typing import Protocol
 
 import numpy as np
 
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.candidates import consolidation_refusal, refusal
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.costs import eviction_weight
 from karpool.disruption.drift_detection import Drift
 from karpool.disruption.evaluate import Evaluator

@@ -1,7 +1,7 @@
 """Drift: a node that is no longer what its pool asks for is replaced, at any price."""
 
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.static_drift import static_outcome, static_replacements
 from karpool.model.reasons import Reason

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.candidates import node_rules
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.drift import replaced
 from karpool.disruption.evaluate import Outcome

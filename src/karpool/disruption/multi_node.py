@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass, lasting
 from karpool.disruption.evaluate import footprint_of
 from karpool.disruption.fleet_search.global_search import GlobalSearch

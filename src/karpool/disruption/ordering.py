@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from operator import attrgetter
 
-from karpool.disruption.context import Candidate
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.costs import lifetime_cost
 from karpool.disruption.settings import Order
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
-from karpool.disruption.context import Candidate
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.settings import Partition
 from karpool.model.labels import ARCH
 from karpool.model.nodepool import NodePool, as_requirements

@@ -12,8 +12,9 @@ from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.brakes.rates import rates_left
 from karpool.disruption.brakes.stops_of import stops_of
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate, DecisionContext, Policies
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.decide import first_commands
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.global_search import search_eviction_price
@@ -21,6 +22,7 @@ from karpool.disruption.fleet_search.plan_summary import CurvePoint, LowerBound,
 from karpool.disruption.fleet_search.straight_way import has_detours, search_for_end
 from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.policies import HAIR
+from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.predict import apply
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.settings import GLOBAL, DisruptionSettings

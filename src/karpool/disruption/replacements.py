@@ -6,8 +6,9 @@ from typing import Final
 import numpy as np
 
 from karpool.cluster.arrays import Array
+from karpool.disruption.candidate import Candidate, price_of
 from karpool.disruption.command import Replacement
-from karpool.disruption.context import Candidate, DecisionContext, price_of
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.policies import HAIR
 from karpool.disruption.reasons import ReasonCode
 from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT

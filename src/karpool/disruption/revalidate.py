@@ -6,9 +6,10 @@ else that happens in the meantime makes a drifted node what its pool asks for.
 
 from dataclasses import replace
 
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal, stopped
 from karpool.disruption.command import Command, Method
-from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.evaluate import Evaluator
 from karpool.disruption.reasons import ReasonCode
 from karpool.model.reasons import Reason

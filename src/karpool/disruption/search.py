@@ -7,8 +7,8 @@ it gets ordered candidates and a judge, and returns the command of the best set 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Command
-from karpool.disruption.context import Candidate
 from karpool.disruption.settings import GLOBAL, PREFIX
 from karpool.wire.problems import suggestion
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass, lasting
 from karpool.disruption.ordering import in_turns
 from karpool.model.reasons import Reason

@@ -7,8 +7,9 @@ from itertools import islice
 import numpy as np
 
 from karpool.disruption.budgets import UNLIMITED
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command, Method, Move
-from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.replacements import ReplacementFinder
 from karpool.model.nodepool import NodePool

@@ -1,8 +1,9 @@
 """Why nodes stay and pods stay pending: what each method says."""
 
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal
 from karpool.disruption.command import Cause
-from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.drift import replaced
 from karpool.disruption.reasons import ReasonCode

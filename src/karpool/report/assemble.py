@@ -8,8 +8,9 @@ from msgspec import convert
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.budgets import UNLIMITED, calendar
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate, DecisionContext
+from karpool.disruption.context import DecisionContext
 from karpool.disruption.explain import NodeExplanation
 from karpool.disruption.fleet_search.plan_summary import LowerBound
 from karpool.disruption.plan import ClusterTotals, NodeOutcome, Plan, PlanStep

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from karpool.cluster.arrays import Array
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
-from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.evaluate import Outcome
 from karpool.disruption.fleet_search.fleet import fleet_of

@@ -7,9 +7,9 @@ else keeps may go.
 from collections.abc import Iterator
 from typing import Final
 
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.candidates import node_rules
 from karpool.disruption.command import Cause
-from karpool.disruption.context import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.bounded_problem import bounded_problem
 from karpool.disruption.fleet_search.fleet import fleet_of

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.disruption.context import Candidate
+from karpool.disruption.candidate import Candidate
 from karpool.disruption.fleet_search.fleet import Fleet
 from karpool.disruption.fleet_search.lots import Place, lots_of
 from karpool.disruption.policies import HAIR

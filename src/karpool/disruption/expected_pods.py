@@ -1,0 +1,66 @@
+"""The room that pods without a node expect.
+
+Pods that wait for a node, and pods of nodes that are being removed, will take room somewhere. While a context is open
+they are bound to the nodes where they would find room today; those that find none are left out of all decisions. On
+leaving the context they are where they were.
+"""
+
+from collections.abc import Collection, Mapping
+
+from karpool.cluster.snapshot import Snapshot
+from karpool.model.pod import Pod
+from karpool.packing.directions import Directions
+from karpool.packing.engine import Engine
+from karpool.packing.kernels.columns import UNPLACED
+
+
+class ExpectedPods:
+    """Pods that are bound to a node only as long as somebody decides; `destinations` says where some of them go."""
+
+    def __init__(self, destinations: Mapping[str, str]) -> None:
+        self._destinations = destinations
+        self.pending: set[str] = set()
+        """Keys of pods that wait and are bound to the node where they would find room."""
+        self.leaving: set[str] = set()
+        """Keys of pods of nodes that are being removed, bound to the node where they would find room."""
+        self.unplaced: list[int] = []
+        """Rows of pods that wait and find no room."""
+
+    def __contains__(self, pod: Pod) -> bool:
+        """Whether a pod is not on its node yet: it is only expected there."""
+        if not self.pending and not self.leaving:
+            return False
+        key = pod.key
+        return key in self.pending or key in self.leaving
+
+    def bind(self, engine: Engine, waiting: list[int], moving: Collection[int] = ()) -> None:
+        """Bind pods to existing nodes with room for them; those that wait and find none are unplaced."""
+        pods, nodes = engine.snapshot.pods, engine.snapshot.nodes
+        rows = [*waiting, *moving]
+        if not rows:
+            return
+        with engine.what_if() as trial:
+            trial.uncount(list(moving))
+            directions = self._decided(engine, moving)
+            placement = trial.place(rows, exempt=[True] * len(rows), existing_only=True, directions=directions)
+            targets = dict(zip(placement.pods, placement.targets, strict=True))
+        self.unplaced += [row for row in waiting if targets[row] == UNPLACED]
+        for listed, expected in ((waiting, self.pending), (moving, self.leaving)):
+            for row in listed:
+                if targets[row] != UNPLACED:
+                    expected.add(pods.get(row).key)
+                    engine.snapshot.move(row, nodes.get(targets[row]).name)
+
+    def release(self, snapshot: Snapshot) -> None:
+        """Put every pod back where it was."""
+        for key in sorted(self.pending | self.leaving):
+            if key in snapshot.pods.rows:
+                snapshot.restore(snapshot.pods.rows[key])
+
+    def _decided(self, engine: Engine, moving: Collection[int]) -> Directions | None:
+        """Where pods that leave are sent, as far as it is known."""
+        decided, pods, nodes = self._destinations, engine.snapshot.pods, engine.snapshot.nodes.rows
+        if not decided:
+            return None
+        names = {row: decided[key] for row in moving if (key := pods.get(row).key) in decided}
+        return Directions((), {row: nodes[name] for row, name in names.items() if name in nodes}, every_level=True)
