@@ -169,11 +169,15 @@ NODE_REFUSALS = [
     (Write("create a node", "POST", "/api/v1/nodes", node("new")), "may change nodes, and not create"),
     (removal("delete a node", "/api/v1/nodes/plain"), "may change nodes, and not create"),
     (change("status", "/api/v1/nodes/plain/status", status={"phase": "x"}), "may change nodes, and not create"),
-    (on_node("a label", metadata={"labels": {"a": "b"}}), "may not change labels, finalizers or owners"),
-    (on_node("no finalizers", metadata={"finalizers": None}), "may not change labels, finalizers or owners"),
-    (on_node("change an annotation", metadata={"annotations": {"others": "2"}}), "may change no annotation"),
-    (on_node("remove an annotation", metadata={"annotations": {"others": None}}), "may change no annotation"),
-    (on_node("add an annotation", metadata={"annotations": {"more": "1"}}), "may change no annotation"),
+    (on_node("a label", metadata={"labels": {"a": "b"}}), "may not change labels"),
+    (on_node("no finalizers", metadata={"finalizers": None}), "finalizers or owners of a node"),
+]
+ANNOTATION_REFUSALS = [
+    on_node("change an annotation", metadata={"annotations": {"others": "2"}}),
+    on_node("remove an annotation", metadata={"annotations": {"others": None}}),
+    on_node("add an annotation", metadata={"annotations": {"more": "1"}}),
+    on_node("an annotation of Karpool", metadata={"annotations": {"karpool.sh/anything": "1"}}),
+    on_node("a protection", metadata={"annotations": {"karpenter.sh/do-not-disrupt": "true"}}),
 ]
 
 
@@ -193,6 +197,7 @@ def test_beside_karpenter_karpool_may_change_its_own_taint_and_annotations_and_t
         await trial.make(node("plain", taints=[others]), node("leaving", taints=[others, own]), pod("web", "leaving"))
         for write, said in [
             *NODE_REFUSALS,
+            *((write, "may not change labels, annotations") for write in ANNOTATION_REFUSALS),
             (on_node("another taint", spec={"taints": [others, taint("mine")]}), "no taint but karpool.sh/disrupted"),
             (on_node("without taints", spec={"taints": []}), "no taint but karpool.sh/disrupted"),
             (on_node("a cordon", spec={"unschedulable": True}), "nothing in the spec of a node but its taint"),
@@ -206,7 +211,6 @@ def test_beside_karpenter_karpool_may_change_its_own_taint_and_annotations_and_t
         for write in (
             on_node("its taint", spec={"taints": [others, own]}),
             on_node("without its taint", "leaving", spec={"taints": [others]}),
-            on_node("its annotation", metadata={"annotations": {"karpool.sh/anything": "1"}}),
         ):
             await trial.expect_allowed(write)
 
@@ -265,26 +269,122 @@ def test_beside_karpenter_karpool_deletes_only_nodeclaims_of_its_commands_and_ch
             (creation("for no command", plain), "only as replacements of a command"),
             (change("label", f"{CLAIMS}/ours", metadata={"labels": {"a": "b"}}), "but its own annotations"),
             (change("finalizer", f"{CLAIMS}/ours", metadata={"finalizers": ["a/b"]}), "but its own annotations"),
-            (change("annotation", f"{CLAIMS}/theirs", metadata={"annotations": {"others": "2"}}), "no annotation of a"),
+            *(
+                (
+                    change(f"annotation {key}", f"{CLAIMS}/theirs", metadata={"annotations": {key: "2"}}),
+                    "no annotations",
+                )
+                for key in ("others", "karpool.sh/anything", "karpool.sh/launched-for", "karpenter.sh/do-not-disrupt")
+            ),
             (change("provider id", status, status={"providerID": "x"}), "but the condition DisruptionReason"),
             (
                 change("condition", status, status={"conditions": [{"type": "Launched", **condition}]}),
                 "but the condition DisruptionReason",
             ),
             (change("limits", pools, spec={"limits": {"cpu": "1"}}), "nothing of a NodePool but its own annotations"),
-            (change("annotation", pools, metadata={"annotations": {"a": "b"}}), "no annotation of a NodePool"),
             (removal("delete a pool", pools), "nothing of a NodePool but its own annotations"),
         ):
             await trial.expect_refused(write, said)
         for write in (
             removal("delete its own claim", f"{CLAIMS}/ours"),
-            change("ticket", f"{CLAIMS}/theirs", metadata={"annotations": {"karpool.sh/command": "{}"}}),
+            *(
+                change(key, f"{CLAIMS}/theirs", metadata={"annotations": {f"karpool.sh/{key}": "{}"}})
+                for key in ("command", "replacement-for", "failed-command", "failed-launch")
+            ),
             change("reason", status, status={"conditions": [{"type": "DisruptionReason", **condition}]}),
-            change("its annotation", pools, metadata={"annotations": {"karpool.sh/anything": "1"}}),
         ):
             await trial.expect_allowed(write)
 
     play(running_cluster, "controller/policy.yaml", CONTROLLER, story)
+
+
+@pytest.mark.parametrize("file", ["controller/policy.yaml", "controller/policy-kwok.yaml"])
+def test_karpool_writes_on_a_pool_what_it_remembers_and_leaves_alone_what_people_say(
+    running_cluster: ControlPlane, file: str
+) -> None:
+    async def story(trial: PolicyTrial) -> None:
+        said = {"karpool.sh/paused": "upgrade", "karpool.sh/disruptions": "[]", "others": "1"}
+        await trial.make(pool() | {"metadata": {"name": "default", "annotations": said}})
+        path = r.NODE_POOLS.path(name="default")
+
+        def noted(key: str, value: str | None) -> Write:
+            return change(f"{key}: {value}", path, metadata={"annotations": {key: value}})
+
+        for write in (
+            noted("karpool.sh/paused", None),
+            noted("karpool.sh/paused", "x"),
+            noted("karpool.sh/budgets", '[{"nodes":"100%"}]'),
+            noted("karpool.sh/minimum-savings", "0"),
+            noted("karpool.sh/disruptions2", "[]"),
+            noted("others", "2"),
+            noted("others", None),
+        ):
+            await trial.expect_refused(write, "no annotations of a NodePool but karpool.sh/disruptions")
+            await trial.expect_others_go_free(write)
+        for write in (
+            change("limits", path, spec={"limits": {"cpu": "1"}}),
+            change("a label", path, metadata={"labels": {"a": "b"}}),
+            change("a finalizer", path, metadata={"finalizers": ["a/b"]}),
+            removal("delete it", path),
+        ):
+            await trial.expect_refused(write, "nothing of a NodePool but its own annotations")
+        for key in ("karpool.sh/disruptions", "karpool.sh/harm"):
+            await trial.expect_allowed(noted(key, "[1]"))
+            await trial.expect_allowed(noted(key, None))
+        hashed, status = (
+            noted("karpenter.sh/nodepool-hash", "1"),
+            change("nodes", f"{path}/status", status={"nodes": 1}),
+        )
+        if "kwok" in file:
+            await trial.expect_allowed(hashed)
+            await trial.expect_allowed(status)
+        else:
+            await trial.expect_refused(hashed, "no annotations of a NodePool but karpool.sh/disruptions")
+            await trial.expect_refused(status, "nothing of a NodePool but its own annotations")
+
+    play(running_cluster, file, CONTROLLER, story)
+
+
+def test_with_kwok_karpool_changes_of_nodeclaims_and_nodes_no_annotation_that_people_set(
+    running_cluster: ControlPlane,
+) -> None:
+    async def story(trial: PolicyTrial) -> None:
+        protected = node("plain", providerID="kwok://plain")
+        protected["metadata"]["annotations"] |= {"karpenter.sh/do-not-disrupt": "true"}
+        await trial.make(pool(), protected)
+        uid = (await trial.client.get(r.NODE_POOLS, "default")).metadata.uid
+        theirs = claim("theirs", "default", uid)
+        theirs["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+        await trial.make(theirs)
+
+        def on_claim(key: str, value: str | None) -> Write:
+            return change(f"{key}: {value}", f"{CLAIMS}/theirs", metadata={"annotations": {key: value}})
+
+        def noted(key: str, value: str | None) -> Write:
+            return on_node(f"{key}: {value}", metadata={"annotations": {key: value}})
+
+        for write, said in (
+            (on_claim("karpenter.sh/do-not-disrupt", None), "no annotations of a NodeClaim"),
+            (on_claim("karpool.sh/anything", "1"), "no annotations of a NodeClaim"),
+            (noted("karpenter.sh/do-not-disrupt", None), "may remove no annotation of a node"),
+            (noted("karpenter.sh/do-not-disrupt", "false"), "not change karpenter.sh/do-not-disrupt"),
+            (noted("karpool.sh/anything", "1"), "or those under karpool.sh/"),
+            (noted("others", None), "may remove no annotation of a node"),
+        ):
+            await trial.expect_refused(write, said)
+            await trial.expect_others_go_free(write)
+        for key in (
+            "karpool.sh/command",
+            "karpool.sh/replacement-for",
+            "karpool.sh/failed-command",
+            "karpool.sh/failed-launch",
+            "karpenter.sh/nodeclaim-termination-timestamp",
+        ):
+            await trial.expect_allowed(on_claim(key, "1"))
+        await trial.expect_allowed(noted("karpenter.sh/nodepool-hash", "1"))
+        await trial.expect_allowed(noted("others", "2"))
+
+    play(running_cluster, "controller/policy-kwok.yaml", CONTROLLER, story)
 
 
 def test_with_kwok_karpool_evicts_only_pods_of_nodes_with_its_taint_and_touches_only_nodes_of_kwok(
@@ -342,6 +442,7 @@ def test_the_compactor_evicts_only_pods_of_nodes_that_it_cordoned_and_changes_on
         await _expect_pods_are_safe(trial, "it has cordoned and marked")
         refusals = [
             *NODE_REFUSALS,
+            *((write, "may change no annotation") for write in ANNOTATION_REFUSALS),
             (removal("delete a pod", f"{PODS}/goes"), "may evict pods, and do nothing else"),
             (eviction("cordoned by others", "kept", "cordoned"), "only pods of nodes that it has cordoned and marked"),
             (on_node("a taint", spec={"taints": [taint("mine")]}), "nothing in the spec of a node but whether"),
