@@ -60,14 +60,23 @@ def test_what_all_pools_did_within_the_hour_counts_and_when_there_is_room_again_
     (stop,) = stops_of(Objects(node_pools=pools), BrakeSettings(most_nodes_per_hour=3), NOW)
     assert (stop.code, stop.pool, stop.until) == ("RateReached", None, ago(minutes=50) + COUNTED)
     assert stop.message == (
-        "3 nodes were disrupted in the last hour, and --max-nodes-per-hour is 3: there is room at 12:11 UTC"
+        "3 nodes were disrupted in the last hour, and the limit is 3 (--max-nodes-per-hour): there is room at 12:11 UTC"
     )
     assert not stops_of(Objects(node_pools=pools), BrakeSettings(most_nodes_per_hour=4), NOW)
 
 
+def test_where_more_has_gone_than_the_limit_allows_there_is_room_only_when_enough_of_it_is_old() -> None:
+    pools = (pool_with(entry("c1", ago(minutes=50), 5), entry("c2", ago(minutes=20), 5)),)
+    (stop,) = stops_of(Objects(node_pools=pools), BrakeSettings(most_nodes_per_hour=3), NOW)
+    assert stop.until == ago(minutes=20) + COUNTED
+    left = rates_left(Objects(node_pools=pools), BrakeSettings(most_nodes_per_hour=12), NOW).nodes
+    assert left is not None
+    assert (left.room_at(2, NOW), left.room_at(3, NOW)) == (NOW, ago(minutes=50) + COUNTED)
+
+
 def test_a_limit_of_zero_stops_everything_and_says_that_time_does_not_help() -> None:
     (stop,) = stops_of(Objects(node_pools=(pool_of(),)), BrakeSettings(most_evictions_per_hour=0), NOW)
-    assert (stop.until, stop.message.partition(": ")[2]) == (None, "that never fits; the limit has to be raised")
+    assert (stop.until, stop.message.partition(": ")[2]) == (None, "that never fits, raise the limit")
 
 
 def test_empty_nodes_go_as_far_as_the_rate_allows_whatever_their_pools() -> None:
@@ -101,7 +110,8 @@ def test_a_node_with_more_pods_than_are_left_stays_and_says_so() -> None:
     assert reasons(made) == {"a": ["RateReached"], "b": ["RateReached"]}
     fate = next(fate for fate in made.plan().fates if fate.candidate.name == "a")
     assert fate.reasons[0].message == (
-        "3 more pods evicted would pass --max-evictions-per-hour 9 (8 in the last hour): there is room at 12:31 UTC"
+        "3 more pods would pass the limit of 9 pods an hour (--max-evictions-per-hour; 8 in the last hour): "
+        "there is room at 12:31 UTC"
     )
 
 
@@ -117,7 +127,10 @@ def test_pods_of_a_namespace_have_a_limit_of_their_own() -> None:
     assert plan.steps[0].command.nodes == ("b",)
     fate = next(fate for fate in plan.fates if fate.candidate.name == "a")
     assert (fate.reasons[0].code, fate.reasons[0].object) == ("RateReached", "Namespace shop")
-    assert "would pass karpool.sh/max-evictions-per-hour 4 (3 in the last hour)" in fate.reasons[0].message
+    assert fate.reasons[0].message == (
+        "2 more pods would pass the limit of 4 pods an hour (annotation karpool.sh/max-evictions-per-hour of the "
+        "Namespace; 3 in the last hour): there is room at 12:56 UTC"
+    )
 
 
 @pytest.mark.parametrize("text", ["ten", "-1", "1.5", "", "1e3", "٣", "9" * 10])

@@ -17,30 +17,49 @@ from karpool.model.reasons import Reason
 
 _NODES: Final = "--max-nodes-per-hour"
 _EVICTIONS: Final = "--max-evictions-per-hour"
+_OF_NAMESPACE: Final = f"annotation {MAX_EVICTIONS} of the Namespace"
 
 
 class Left(NamedTuple):
-    """How much a limit still allows now, and what of it was used when; `said`: where the limit is written."""
+    """How much a limit still allows now, and what of it was used when; `setting`: where the limit is set."""
 
     limit: int
-    said: str
+    setting: str
     used: tuple[tuple[datetime, int], ...] = ()
+
+    @property
+    def total(self) -> int:
+        """How much has happened within the hour."""
+        return sum(amount for _, amount in self.used)
 
     @property
     def remaining(self) -> int:
         """How much more may happen now."""
-        return max(0, self.limit - sum(amount for _, amount in self.used))
+        return max(0, self.limit - self.total)
 
-    def room_at(self, amount: int) -> datetime | None:
-        """When so much more may happen; None if it never may."""
-        if amount > self.limit:
-            return None
-        left = self.remaining
+    def room_at(self, amount: int, now: datetime) -> datetime | None:
+        """When so much more may happen; None if it never may, because the limit is smaller."""
+        # More than the limit may have happened: it may have been another one then.
+        left = self.limit - self.total
+        if left >= amount:
+            return now
         for moment, released in sorted(self.used):
             left += released
             if left >= amount:
                 return moment + COUNTED
         return None
+
+    def refuses(self, more: int, what: str, now: datetime) -> str:
+        """Why so many more cannot go now: the limit, where it is set, what has used it, and when there is room."""
+        return (
+            f"{more} more {what}{'' if more == 1 else 's'} would pass the limit of {self.limit} {what}s an hour "
+            f"({self.setting}; {self.total} in the last hour): {self.room(more, now)}"
+        )
+
+    def room(self, amount: int, now: datetime) -> str:
+        """When there is room for so many more."""
+        moment = self.room_at(amount, now)
+        return "that never fits, raise the limit" if moment is None else f"there is room at {clock(moment, now)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +86,13 @@ class Rates:
         for name in sorted(pods.keys() & self.unreadable.keys()):
             message = f"{self.unreadable[name]}; none of its pods is evicted until that is mended"
             return Reason(ReasonCode.RATE_INVALID, message, f"Namespace {name}")
-        evicted = sum(pods.values())
-        if self.nodes is not None and nodes > self.nodes.remaining:
-            return Reason(ReasonCode.RATE_REACHED, self._too_many(self.nodes, nodes, "nodes disrupted"), "Cluster")
-        if self.evictions is not None and evicted > self.evictions.remaining:
-            return Reason(ReasonCode.RATE_REACHED, self._too_many(self.evictions, evicted, "pods evicted"), "Cluster")
+        limits = [(self.nodes, nodes, "node", "Cluster")]
+        limits.append((self.evictions, sum(pods.values()), "pod", "Cluster"))
         for name in sorted(pods.keys() & self.namespaces.keys()):
-            left = self.namespaces[name]
-            if pods[name] > left.remaining:
-                message = self._too_many(left, pods[name], "pods evicted")
-                return Reason(ReasonCode.RATE_REACHED, message, f"Namespace {name}")
+            limits.append((self.namespaces[name], pods[name], "pod", f"Namespace {name}"))
+        for left, wanted, what, where in limits:
+            if left is not None and self.now is not None and wanted > left.remaining:
+                return Reason(ReasonCode.RATE_REACHED, left.refuses(wanted, what, self.now), where)
         return None
 
     def after(self, nodes: int, pods: Mapping[str, int]) -> "Rates":
@@ -93,25 +109,12 @@ class Rates:
             self.unreadable,
         )
 
-    def _too_many(self, left: Left, wanted: int, what: str) -> str:
-        used = left.limit - left.remaining
-        return (
-            f"{wanted} more {what} would pass {left.said} {left.limit} ({used} in the last hour): "
-            f"{_when(left.room_at(wanted), self.now)}"
-        )
-
 
 NO_RATES: Final = Rates()
 
 
 def _more(left: Left, now: datetime, amount: int) -> Left:
     return left if not amount else left._replace(used=(*left.used, (now, amount)))
-
-
-def _when(moment: datetime | None, now: datetime | None) -> str:
-    if moment is None or now is None:
-        return "that never fits; the limit has to be raised"
-    return f"there is room at {clock(moment, now)}"
 
 
 def rates_left(objects: Objects, settings: BrakeSettings, now: datetime) -> Rates:
@@ -137,15 +140,15 @@ def rates_left(objects: Objects, settings: BrakeSettings, now: datetime) -> Rate
         _left(settings.most_nodes_per_hour, _NODES, ((entry.at, entry.nodes) for entry in entries)),
         _left(settings.most_evictions_per_hour, _EVICTIONS, ((entry.at, entry.evictions) for entry in entries)),
         {
-            name: Left(limit, MAX_EVICTIONS, _summed((entry.at, entry.pods.get(name, 0)) for entry in entries))
+            name: Left(limit, _OF_NAMESPACE, _summed((entry.at, entry.pods.get(name, 0)) for entry in entries))
             for name, limit in limits.items()
         },
         unreadable,
     )
 
 
-def _left(limit: int | None, said: str, used: Iterable[tuple[datetime, int]]) -> Left | None:
-    return None if limit is None else Left(limit, said, _summed(used))
+def _left(limit: int | None, setting: str, used: Iterable[tuple[datetime, int]]) -> Left | None:
+    return None if limit is None else Left(limit, setting, _summed(used))
 
 
 def _summed(used: Iterable[tuple[datetime, int]]) -> tuple[tuple[datetime, int], ...]:
@@ -176,7 +179,8 @@ def rate_stops(objects: Objects, settings: BrakeSettings, now: datetime) -> Iter
             yield Stop(ReasonCode.RATE_INVALID, message, f"NodePool {pool.name}", None if rates else pool.name)
     for left, what in ((rates.nodes, "nodes were disrupted"), (rates.evictions, "pods were evicted")):
         if left is not None and not left.remaining:
-            until = left.room_at(1)
-            used = sum(amount for _, amount in left.used)
-            message = f"{used} {what} in the last hour, and {left.said} is {left.limit}: {_when(until, now)}"
-            yield Stop(ReasonCode.RATE_REACHED, message, "Cluster", until=until)
+            message = (
+                f"{left.total} {what} in the last hour, and the limit is {left.limit} ({left.setting}): "
+                f"{left.room(1, now)}"
+            )
+            yield Stop(ReasonCode.RATE_REACHED, message, "Cluster", until=left.room_at(1, now))
