@@ -158,6 +158,45 @@ def test_a_pod_that_nobody_may_evict_from_a_node_that_drains_is_harmed() -> None
     ]
 
 
+def _last_event(world: World, name: str, moment: datetime) -> None:
+    claim = world.claims[name]
+    world.claims[name] = replace(claim, status=replace(claim.status, last_pod_event_time=moment))
+
+
+def test_a_drain_that_a_budget_makes_slow_is_orderly_as_long_as_pods_leave() -> None:
+    """One pod leaves every eight minutes; the others are refused meanwhile."""
+    world = _draining()
+    world.pods = {f"default/db-{number}": pod(f"db-{number}", node="a", grace_seconds=30) for number in range(4)}
+    for minutes in (8, 16, 24):
+        world.pods.popitem()
+        _last_event(world, "a", START + timedelta(minutes=minutes))
+        assert refused(world, START + timedelta(minutes=minutes + 8)) == []
+    assert refused(world, START + timedelta(minutes=34)) == []
+    assert refused(world, START + timedelta(minutes=34, seconds=30)) == [
+        ("default", "default/db-0", "is not let go from node a, which no pod left since 12:24 UTC")
+    ]
+
+
+def test_one_node_that_is_stuck_is_found_while_others_of_its_command_drain() -> None:
+    world = _draining()
+    world.pods = {f"default/db-{at}": pod(f"db-{at}", node=at) for at in "ab"}
+    _last_event(world, "b", START + timedelta(minutes=8))
+    assert [name for _, name, _ in refused(world, START + AFTER)] == ["default/db-a"]
+
+
+def test_pods_wait_for_one_that_takes_long_to_leave() -> None:
+    world = _draining()
+    hour = timedelta(hours=1)
+    leaves = pod("db-1", node="a", deleted=START + hour)
+    waits = pod("db-2", node="a", grace_seconds=3600)
+    world.pods = {each.key: each for each in (leaves, waits)}
+    _last_event(world, "a", START + timedelta(seconds=1))
+    assert refused(world, START + timedelta(minutes=59)) == []
+    del world.pods[leaves.key]
+    assert refused(world, START + hour + timedelta(minutes=9)) == []
+    assert len(refused(world, START + hour + timedelta(minutes=11))) == 1
+
+
 def test_pods_that_leave_or_may_stay_or_whose_turn_has_not_come_are_not() -> None:
     world = _draining()
     protected = {"karpenter.sh/do-not-disrupt": "true"}

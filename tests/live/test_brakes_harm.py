@@ -9,7 +9,7 @@ from typing import Any
 
 from click.testing import CliRunner
 from tests.live.control_plane import ControlPlane
-from tests.live.trial import SETTINGS, Trial, deployment, journal, machines, play, pool, with_journal
+from tests.live.trial import SETTINGS, Trial, budget, deployment, journal, machines, play, pool, with_journal
 
 from karpool.cli.main import cli
 from karpool.disruption.brakes.ledger import ledger_of
@@ -62,7 +62,7 @@ def test_one_node_an_hour_goes_and_a_new_controller_keeps_to_it(running_cluster:
         await trial.scale("web", 0)
         await trial.change("NodePool", "default", LATER)
         (node,) = await trial.until_nodes(1)
-        sentence = "1 nodes were disrupted in the last hour, and --max-nodes-per-hour is 1: there is room at"
+        sentence = "1 nodes were disrupted in the last hour, and the limit is 1 (--max-nodes-per-hour): there is room"
         await told(trial, "RateReached", "default", sentence)
         await trial.stop(task)
         trial.start()
@@ -151,4 +151,43 @@ def test_a_pool_whose_moved_pods_are_not_ready_stops_and_goes_on_when_they_are(
         assert DISRUPTIONS in annotations
 
     settings = braked(path, harmed_pods=1, harm_after=SECOND, harm_cool_down=2 * SECOND)
+    play(running_cluster, scenario, settings)
+
+
+def test_a_pool_stops_when_a_budget_refuses_evictions_for_long_and_goes_on_when_they_are_allowed(
+    running_cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """A drifted node with a termination grace period goes whatever PodDisruptionBudgets say, and hangs in its drain."""
+    path = tmp_path / "journal"
+    spec = {"requirements": machines("c-2x"), "terminationGracePeriod": "1h"}
+    one_at_a_time = {"consolidateAfter": "1s", "budgets": [{"nodes": "1"}]}
+
+    async def scenario(trial: Trial) -> None:
+        await trial.make(pool(template={"spec": spec}, disruption=one_at_a_time))
+        await trial.make(deployment("web", 2), budget("web", maxUnavailable=0))
+        trial.start()
+        pods = {pod.spec.node_name: pod for pod in await trial.until_running(2)}
+        await trial.until_nodes(2)
+        await trial.until_initialized()
+        await trial.change("NodePool", "default", {"spec": {"template": {"metadata": {"labels": {"team": "new"}}}}})
+
+        async def drains() -> bool:
+            return any(node.metadata.deletion_timestamp for node in await trial.nodes())
+
+        await trial.until("a drifted node drains", drains)
+        (begun,) = journal(path, "Begun")
+        (old,) = begun["nodes"]
+        (other,) = pods.keys() - {old}
+        sentence = (
+            f"is stopped: command {begun['id']} (Drift of {old}) has done harm: {pods[old].key} is not let go from "
+            f"node {old}, which drains since "
+        )
+        await told(trial, "HarmDone", "default", sentence)
+        assert sentence in await asyncio.to_thread(explained, trial, other)
+        assert {pod.key for pod in await trial.running()} == {pod.key for pod in pods.values()}
+        await trial.delete("PodDisruptionBudget", "web")
+        await told(trial, "HarmDoneEnded", "default", "no longer:")
+        assert HARM not in (await the_pool(trial)).metadata.annotations
+
+    settings = braked(path, harmed_pods=1, harm_after=3 * SECOND, harm_cool_down=2 * SECOND)
     play(running_cluster, scenario, settings)

@@ -90,10 +90,11 @@ class ContainerState(Wire):
 
 
 class ContainerStatus(Wire):
-    """What a container waits for, and what it was given, while it is being resized in place."""
+    """What a container waits for, how often it restarted, and what it was given, while it is being resized in place."""
 
     name: str = ""
     state: ContainerState = ContainerState()
+    restart_count: int = 0
     allocated_resources: Amounts = {}
     resources: Resources = Resources()
 

@@ -47,8 +47,9 @@ def new(number: int, minutes: float = 19, **rest: object) -> Pod:
     return web(number, **{"node": None, "created": ago(minutes=minutes), **rest})
 
 
-def crashing(made: Pod) -> Pod:
-    status = ContainerStatus(name="main", state=ContainerState(waiting=Waiting(reason="CrashLoopBackOff")))
+def crashing(made: Pod, restarts: int = 5) -> Pod:
+    waiting = ContainerState(waiting=Waiting(reason="CrashLoopBackOff"))
+    status = ContainerStatus(name="main", state=waiting, restart_count=restarts)
     return replace(made, status=replace(made.status, container_statuses=(status,)))
 
 
@@ -119,11 +120,22 @@ def test_a_pod_is_held_against_one_command_only() -> None:
     assert len(told(entries, new(3), new(4))) == 2
 
 
+def since(made: Pod, moment: datetime) -> Pod:
+    """A pod that has not been ready since a moment."""
+    conditions = tuple(replace(each, status="False", last_transition_time=moment) for each in made.status.conditions)
+    return replace(made, status=replace(made.status, conditions=conditions))
+
+
+def test_a_single_crash_counts_when_it_lasts_and_a_loop_counts_however_often_it_was_ready_between() -> None:
+    successor = new(2, node="b")
+    assert told([moved(web(1))], since(crashing(successor, restarts=1), ago(minutes=1))) == []
+    assert told([moved(web(1))], since(crashing(successor, restarts=1), ago(minutes=11))) != []
+    assert told([moved(web(1))], since(crashing(successor, restarts=3), ago(minutes=1))) != []
+    assert told([moved(web(1))], since(crashing(new(2, 9, node="b"), restarts=3), ago(minutes=1))) == []
+
+
 def test_what_ran_and_stopped_to_be_ready_long_after_counts_from_then() -> None:
-    late = new(2, node="b", ready=False)
-    (ready,) = late.status.conditions
-    since = replace(ready, last_transition_time=ago(minutes=3))
-    assert told([moved(web(1))], replace(late, status=replace(late.status, conditions=(since,)))) == []
+    assert told([moved(web(1))], since(new(2, node="b"), ago(minutes=3))) == []
 
 
 def test_moves_are_looked_after_for_an_hour_and_longer_only_if_they_did_harm() -> None:

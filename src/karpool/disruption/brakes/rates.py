@@ -86,10 +86,12 @@ class Rates:
         for name in sorted(pods.keys() & self.unreadable.keys()):
             message = f"{self.unreadable[name]}; none of its pods is evicted until that is mended"
             return Reason(ReasonCode.RATE_INVALID, message, f"Namespace {name}")
-        limits = [(self.nodes, nodes, "node", "Cluster")]
-        limits.append((self.evictions, sum(pods.values()), "pod", "Cluster"))
-        for name in sorted(pods.keys() & self.namespaces.keys()):
-            limits.append((self.namespaces[name], pods[name], "pod", f"Namespace {name}"))
+        spaces = sorted(pods.keys() & self.namespaces.keys())
+        limits = (
+            (self.nodes, nodes, "node", "Cluster"),
+            (self.evictions, sum(pods.values()), "pod", "Cluster"),
+            *((self.namespaces[name], pods[name], "pod", f"Namespace {name}") for name in spaces),
+        )
         for left, wanted, what, where in limits:
             if left is not None and self.now is not None and wanted > left.remaining:
                 return Reason(ReasonCode.RATE_REACHED, left.refuses(wanted, what, self.now), where)

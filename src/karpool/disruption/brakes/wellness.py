@@ -7,6 +7,8 @@ from karpool.model.pod import ContainerStatus, Pod
 from karpool.wire.objects import condition
 
 _CRASHING: Final = "CrashLoopBackOff"
+_AGAIN_AND_AGAIN: Final = 3
+"""From so many restarts on a container that crashes has done so all the time; a single crash may be anything."""
 
 
 def unwell(pod: Pod) -> str | None:
@@ -22,10 +24,13 @@ def unwell(pod: Pod) -> str | None:
 
 
 def unwell_since(pod: Pod) -> datetime | None:
-    """Since when a pod that is not well is so; for one that crashes again and again: since it was created."""
+    """Since when a pod that is not well is so; for one that crashes again and again: since it was created.
+
+    Such a pod is ready for a moment after each restart, so that its condition does not tell.
+    """
     created = pod.metadata.creation_timestamp
     ready = condition(pod.status.conditions, "Ready")
-    crashes = any(status.waits_for == _CRASHING for status in _statuses(pod))
+    crashes = any(s.waits_for == _CRASHING and s.restart_count >= _AGAIN_AND_AGAIN for s in _statuses(pod))
     if crashes or pod.status.phase in ("Pending", "") or ready is None or ready.last_transition_time is None:
         return created
     return ready.last_transition_time
