@@ -11,6 +11,7 @@ from karpool.execution.actions import (
     Action,
     AddFinalizer,
     AddTaint,
+    Annotate,
     ClearClaimCondition,
     DeleteClaim,
     RemoveTaint,
@@ -20,7 +21,14 @@ from karpool.execution.actions import (
 )
 from karpool.execution.conditions import TERMINATED
 from karpool.execution.lifecycle import lifecycle
-from karpool.model.labels import INITIALIZED, REGISTERED, TERMINATION_FINALIZER, UNREGISTERED_TAINT
+from karpool.model.labels import (
+    INITIALIZED,
+    NODEPOOL_HASH,
+    NODEPOOL_HASH_VERSION,
+    REGISTERED,
+    TERMINATION_FINALIZER,
+    UNREGISTERED_TAINT,
+)
 from karpool.model.node import Node
 from karpool.model.nodepool import ClaimResources, NodeClaim
 from karpool.model.objects import Objects
@@ -219,3 +227,34 @@ def test_a_claim_without_a_machine_has_not_drifted() -> None:
         node_pools=(node_pool(requirements=[("node.kubernetes.io/instance-type", "In", "m5.large")]),),
     )
     assert note(list(lifecycle(objects, START, SETTINGS).actions), "Drifted") is None
+
+
+def _hashed(text: str, version: str = "v3") -> dict[str, str]:
+    return {NODEPOOL_HASH: text, NODEPOOL_HASH_VERSION: version}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "drifted", "expected"),
+    [
+        (_hashed("1", "v2"), _hashed("2"), False, _hashed("2")),
+        (_hashed("1", "v2"), _hashed("2"), True, {NODEPOOL_HASH_VERSION: "v3"}),
+        (_hashed("karpool-1"), _hashed("2"), False, {NODEPOOL_HASH: "2"}),
+        (_hashed("karpool-1"), _hashed("2"), True, {NODEPOOL_HASH: "1"}),
+        (_hashed("1", "v2"), _hashed("2", "v2"), False, {}),
+        (_hashed("1"), _hashed("1"), False, {}),
+        ({}, _hashed("2"), False, {}),
+    ],
+)
+def test_a_hash_of_another_version_is_renewed_and_means_no_drift(
+    ours: dict[str, str], theirs: dict[str, str], *, drifted: bool, expected: dict[str, str]
+) -> None:
+    claim = claim_for(node("n1"), annotations=ours)
+    if drifted:
+        condition = Condition("Drifted", "True", "NodePoolDrifted", last_transition_time=START)
+        claim = replace(claim, status=replace(claim.status, conditions=(*claim.status.conditions, condition)))
+    objects = Objects(nodes=(node("n1"),), node_claims=(claim,), node_pools=(node_pool(annotations=theirs),))
+    actions = lifecycle(objects, START, SETTINGS).actions
+    assert {a.key: a.value for a in actions if isinstance(a, Annotate)} == expected
+    if expected:
+        assert not any(isinstance(a, ClearClaimCondition) for a in actions)
+        assert note(list(actions), "Drifted") is None

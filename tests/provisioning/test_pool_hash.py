@@ -1,10 +1,15 @@
+from typing import Any
+
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.factories import node_pool
 
+from karpool.live.resources import NODE_POOLS
 from karpool.model.labels import NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from karpool.model.nodepool import Disruption, NodeClassRef, NodePool
 from karpool.provisioning.pool_hash import hash_annotations, pool_hash
+from karpool.wire.objects import encode_value
 
 BASE = node_pool(labels={"a": "1", "b": "2"}, taints=["x=1", "y=2"], startup_taints=["s"], expire_after="24h")
 
@@ -72,6 +77,52 @@ def test_our_own_pools_are_stamped_and_stamped_again_when_they_change() -> None:
     assert hash_annotations(changed) == {NODEPOOL_HASH: pool_hash(changed)}
 
 
-def test_another_tools_hash_is_never_touched() -> None:
-    theirs = replace(BASE, metadata=replace(BASE.metadata, annotations={NODEPOOL_HASH: "1234567"}))
-    assert hash_annotations(theirs) == {}
+CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+OTHER_CLASS = {"group": "g", "kind": "K", "name": "n"}
+TAINTS = [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "value": "c", "effect": "NoExecute"}]
+STARTUP_TAINTS = [{"key": "s", "effect": "NoSchedule", "value": "é"}]
+
+
+# What `NodePool.Hash()` of sigs.k8s.io/karpenter v1.15.0 says of these templates.
+@pytest.mark.parametrize(
+    ("spec", "metadata", "expected"),
+    [
+        ({"nodeClassRef": CLASS, "expireAfter": "720h"}, {}, "12745407319442031341"),
+        ({"nodeClassRef": CLASS, "expireAfter": "Never"}, {}, "7428780003907761376"),
+        ({"nodeClassRef": CLASS, "expireAfter": "0s"}, {}, "13546070544088512816"),
+        (
+            {"nodeClassRef": CLASS, "expireAfter": "1h30m10s", "terminationGracePeriod": "30s"},
+            {},
+            "2494718810002992054",
+        ),
+        ({"nodeClassRef": CLASS, "expireAfter": "720h", "terminationGracePeriod": "0s"}, {}, "16848824146983765585"),
+        (
+            {"nodeClassRef": CLASS, "expireAfter": "720h"},
+            {"labels": {"team": "a", "tier": "web", "emp": ""}, "annotations": {"note": "x y"}},
+            "10486745094530891549",
+        ),
+        (
+            {"taints": TAINTS, "startupTaints": STARTUP_TAINTS, "nodeClassRef": OTHER_CLASS, "expireAfter": "720h"},
+            {"labels": {"team": "a"}},
+            "7510780968428802565",
+        ),
+        ({"taints": [TAINTS[0], TAINTS[0]], "expireAfter": "720h"}, {}, "2251796471377694400"),
+        ({"taints": [], "expireAfter": "720h"}, {}, "2251796471377694400"),
+        ({"expireAfter": "720h"}, {}, "14193706301438959238"),
+    ],
+)
+def test_hashes_are_those_of_karpenter(spec: dict[str, Any], metadata: dict[str, Any], expected: str) -> None:
+    written = {"metadata": {"name": "p"}, "spec": {"template": {"metadata": metadata, "spec": spec}}}
+    pool = NODE_POOLS.read(msgspec.Raw(msgspec.json.encode(written)))
+    assert isinstance(pool, NodePool)
+    assert pool_hash(pool) == expected
+    again = NODE_POOLS.read(msgspec.Raw(msgspec.json.encode(pool, enc_hook=encode_value)))
+    assert isinstance(again, NodePool)
+    assert pool_hash(again) == expected
+
+
+def test_a_hash_of_another_version_is_replaced() -> None:
+    theirs = replace(
+        BASE, metadata=replace(BASE.metadata, annotations={NODEPOOL_HASH: "1", NODEPOOL_HASH_VERSION: "v2"})
+    )
+    assert hash_annotations(theirs) == {NODEPOOL_HASH: pool_hash(BASE), NODEPOOL_HASH_VERSION: "v3"}

@@ -1,5 +1,6 @@
 """Whether a node is still what its pool asks for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -22,6 +23,8 @@ from karpool.model.reasons import Reason
 from karpool.model.requirements import Requirements, one_of
 from karpool.wire.objects import condition
 
+FORMER_HASH: Final = "karpool-"
+"""What hashes of earlier versions of Karpool begin with, which counted something else."""
 TYPE_CHECKED_AFTER: Final = timedelta(hours=1)
 
 
@@ -56,11 +59,17 @@ def drift_of(claim: NodeClaim, pool: NodePool | None, catalog: Catalog | None, n
 def _template(claim: NodeClaim, pool: NodePool) -> Reason | None:
     """The template has changed: only stored hashes of one version can be compared."""
     ours, theirs = claim.metadata.annotations, pool.metadata.annotations
-    version, hashed = ours.get(NODEPOOL_HASH_VERSION), ours.get(NODEPOOL_HASH)
-    wanted = theirs.get(NODEPOOL_HASH)
-    if version is None or version != theirs.get(NODEPOOL_HASH_VERSION) or None in (hashed, wanted) or hashed == wanted:
+    hashed, wanted = ours.get(NODEPOOL_HASH), theirs.get(NODEPOOL_HASH)
+    version = hash_version(ours)
+    if None in (hashed, wanted, version) or hashed == wanted or version != hash_version(theirs):
         return None
     return _reason(ReasonCode.NODE_POOL_DRIFTED, f"the template of NodePool {pool.name} has changed since", claim)
+
+
+def hash_version(annotations: Mapping[str, str]) -> str | None:
+    """The version of a hash; those that an earlier Karpool wrote are of a version of their own."""
+    former = annotations.get(NODEPOOL_HASH, "").startswith(FORMER_HASH)
+    return FORMER_HASH if former else annotations.get(NODEPOOL_HASH_VERSION)
 
 
 def _requirements(claim: NodeClaim, pool: NodePool) -> Reason | None:

@@ -4,12 +4,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpool.disruption.drift_detection import drift_of
+from karpool.disruption.drift_detection import FORMER_HASH, drift_of, hash_version
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.windows import reference_time
-from karpool.execution.actions import ClearClaimCondition
+from karpool.execution.actions import Annotate, ClearClaimCondition
 from karpool.execution.conditions import DRIFTED, INITIALIZED, LAUNCHED
 from karpool.execution.reconcile_context import ReconcileContext
+from karpool.model.labels import HASH_VERSION, NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from karpool.model.nodepool import CONSOLIDATABLE, NodeClaim, NodePool
 from karpool.wire.objects import condition
 
@@ -48,6 +49,24 @@ def set_drifted(context: ReconcileContext, claim: NodeClaim, pool: NodePool | No
         _clear(context, claim, DRIFTED)
     else:
         context.set_condition(claim, DRIFTED, "True", drift.reason.code, drift.reason.message)
+
+
+def renew_hash(context: ReconcileContext, claim: NodeClaim, pool: NodePool | None) -> bool:
+    """Give a claim whose hash is of another version that of its pool; whether it had to be done.
+
+    One that has drifted keeps a hash that differs.
+    """
+    ours, theirs = claim.metadata.annotations, {} if pool is None else pool.metadata.annotations
+    version = hash_version(ours)
+    if version is None or version == HASH_VERSION or hash_version(theirs) != HASH_VERSION:
+        return False
+    hashed = theirs.get(NODEPOOL_HASH, "")
+    if claim.is_true(DRIFTED):
+        hashed = ours.get(NODEPOOL_HASH, "").removeprefix(FORMER_HASH)
+    for key, value in ((NODEPOOL_HASH, hashed), (NODEPOOL_HASH_VERSION, HASH_VERSION)):
+        if ours.get(key) != value:
+            context.do(Annotate("NodeClaim", claim.name, key, value))
+    return True
 
 
 def _clear(context: ReconcileContext, claim: NodeClaim, kind: str) -> None:

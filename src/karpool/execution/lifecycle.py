@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from karpool.execution.actions import Action
-from karpool.execution.disruption_conditions import set_consolidatable, set_drifted
+from karpool.execution.disruption_conditions import renew_hash, set_consolidatable, set_drifted
 from karpool.execution.expiry import delete_expired
 from karpool.execution.holds import claim_held
 from karpool.execution.reconcile_context import ReconcileContext
@@ -34,5 +34,6 @@ def lifecycle(objects: Objects, now: datetime, settings: ExecutionSettings) -> L
             continue
         reconcile_registration(context, claim)
         set_consolidatable(context, claim, pool)
-        set_drifted(context, claim, pool)
+        if not renew_hash(context, claim, pool):
+            set_drifted(context, claim, pool)
     return LifecycleResult(context.actions, context.next_run)

@@ -34,10 +34,19 @@ class NodeClassRef(Wire):
     name: str = ""
 
 
+class Unwritten(tuple[Taint, ...]):
+    """The taints of an object that says nothing of them: to a hash, an empty list is something else."""
+
+    __slots__ = ()
+
+
+UNWRITTEN: Final = Unwritten()
+
+
 class TemplateSpec(Wire):
     requirements: tuple[PoolRequirement, ...] = ()
-    taints: tuple[Taint, ...] = ()
-    startup_taints: tuple[Taint, ...] = ()
+    taints: tuple[Taint, ...] = UNWRITTEN
+    startup_taints: tuple[Taint, ...] = UNWRITTEN
     node_class_ref: NodeClassRef = NodeClassRef()
     expire_after: Duration = THIRTY_DAYS
     termination_grace_period: Duration | None = None
