@@ -79,15 +79,18 @@ async def machine(trial: Trial, name: str, size: str = "c-2x", *, ready: bool = 
             "status": {"capacity": room, "allocatable": room, "conditions": [_ready(ready=ready)]},
         },
     )
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     conditions = [
-        {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": now}
+        {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": _now()}
         for kind in ("Launched", "Registered", "Initialized", "Ready")
     ]
     status = {"providerID": provider, "nodeName": name, "capacity": room, "allocatable": room, "conditions": conditions}
     await trial.change("NodeClaim", name, {"status": status}, subresource="status")
     for number in range(pods):
         await running_pod(trial, f"{name}-{number}", name)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _ready(*, ready: bool) -> dict[str, str]:
@@ -304,9 +307,10 @@ def test_what_the_api_server_refuses_is_told_once_and_the_pool_cools_down(contro
     story(control_plane, scenario, braked(after_failure=timedelta(hours=1)))
 
 
-def test_a_pool_cools_down_after_a_failed_launch(control_plane: ControlPlane) -> None:
+def test_a_pool_cools_down_after_a_failed_launch_and_only_its_empty_nodes_go(control_plane: ControlPlane) -> None:
     async def scenario(trial: Trial) -> None:
         await trial.make(pools({**ASKS, names.PAUSED: ""}))
+        await machine(trial, "large", "c-16x", pods=1)
         await machine(trial, "empty")
         ref = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
         lost = {
@@ -318,12 +322,16 @@ def test_a_pool_cools_down_after_a_failed_launch(control_plane: ControlPlane) ->
         await trial.make(lost)
         trial.start()
         await holds(trial, "Paused")
-        await trial.delete("NodeClaim", "lost")  # as Karpenter does where nothing can be had
-        said = "the launch of NodeClaim lost failed (it was deleted before it was launched)"
+        failed = {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "message": "bad subnet"}
+        status = {"status": {"conditions": [{**failed, "lastTransitionTime": _now()}]}}
+        await trial.change("NodeClaim", "lost", status, subresource="status")
+        said = "the launch of NodeClaim lost failed (bad subnet)"
         await told(trial, "CoolingDown", "default", said)
+        await trial.delete("NodeClaim", "lost")
         await trial.change("NodePool", "default", {"metadata": {"annotations": {names.PAUSED: None}}})
-        await kept_for(trial, "empty", "CoolingDown", said)
-        assert [claim.name for claim in await trial.claims()] == ["empty"]
+        await claim_goes(trial, "empty")
+        await kept_for(trial, "large", "CoolingDown", said)
+        assert [claim.name for claim in await _staying(trial)] == ["large"]
 
     story(control_plane, scenario, braked(after_failed_launch=timedelta(hours=1)))
 

@@ -12,7 +12,7 @@ from karpool.controller.session import Session
 from karpool.disruption.brakes.ledger import evictions_by_namespace
 from karpool.disruption.brakes.rates import rates_left
 from karpool.disruption.brakes.stop import Stop
-from karpool.disruption.command import Cause, Command
+from karpool.disruption.command import Cause, Command, Method
 from karpool.disruption.decide import Decision, decide, decide_again
 from karpool.disruption.fleet_search.target import Answer, SearchRequest
 from karpool.disruption.memo import Memo
@@ -213,10 +213,12 @@ class DisruptionController:
     def _refuse_news(self, command: Command, facts: FreshFacts, now: datetime) -> None:
         """Refuse a command whose nodes are not what it was decided on, or when that cannot be known."""
         snapshot, stops = self.session.cluster_state.snapshot, self.session.stops(now)
+        kept_up = command.method is Method.DRIFT and command.replacements
+        sources = set(command.nodes) if kept_up else {move.source for move in command.moves}
         for name in command.nodes:
             row = snapshot.nodes.rows.get(name)
             state = None if row is None else snapshot.nodes.get(row)
-            stop = stops.of("" if state is None else state.pool, name)
+            stop = stops.of("" if state is None else state.pool, name, empty=name not in sources)
             if stop is not None:
                 raise NotStartedError(stop.reason)
             claim = None if state is None else state.claim

@@ -13,7 +13,7 @@ import msgspec
 from karpool.cluster.changes import pool_changed
 from karpool.controller.session import Session
 from karpool.disruption.brakes.failures import Failure, FailureCause, after_failure, pool_of
-from karpool.disruption.brakes.launch_failures import claims_to_tell, launch_failure, remembered_launch
+from karpool.disruption.brakes.launch_failures import LaunchTimes, claims_to_tell, launch_failure, remembered_launch
 from karpool.execution.actions import Action, Annotate, CreateClaim
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
@@ -90,7 +90,9 @@ class LifecycleController:
         self._reconcile_soon()
         if new is None:
             self._completed(claim)
-        failure = launch_failure(old, new)
+        execution = self.session.execution
+        times = LaunchTimes(execution.launch_timeout, execution.registration_timeout)
+        failure = launch_failure(old, new, times, self.clock.moment)
         # The failure of a replacement is that of its command.
         if failure is not None and LAUNCHED_FOR not in claim.metadata.annotations:
             self._launch_failed(claim, failure)
@@ -315,10 +317,9 @@ class LifecycleController:
 
     def _launch_failed(self, failed: NodeClaim, message: str) -> None:
         """Have the pool remember a failed launch."""
-        now = self.clock.moment
-        known = remembered_launch(failed.name, message, now).written()
-        names = claims_to_tell(self._claims_of(pool_of(failed)), failed.name, now)
-        notes = [Annotate("NodeClaim", name, FAILED_LAUNCH, known) for name in names]
+        pool = self._claims_of(pool_of(failed))
+        known = remembered_launch(failed.name, message, pool, self.session.settings.brakes, self.clock.moment)
+        notes = [Annotate("NodeClaim", name, FAILED_LAUNCH, known.written()) for name in claims_to_tell(pool, known)]
         if notes:
             self.clock.after(0.0, partial(self._stamp, notes))
 

@@ -32,6 +32,11 @@ class Candidate(NamedTuple):
         """Whether no pod on the node needs another place."""
         return not self.pods
 
+    @property
+    def leaves_nothing(self) -> bool:
+        """Whether nothing has to come in its place: no pod needs another one, and its pool does not keep a number."""
+        return self.empty and (self.pool is None or not self.pool.static)
+
 
 def price_of(candidates: Sequence[Candidate]) -> float:
     """What nodes cost together, as far as that is known."""

@@ -36,7 +36,7 @@ def _in_command(context: DecisionContext, candidate: Candidate) -> Reason | None
 
 def stopped(context: DecisionContext, candidate: Candidate) -> Reason | None:
     """The brake that keeps a node, if one does."""
-    stop = context.policies.stops.of(candidate.pool_name, candidate.name)
+    stop = context.policies.stops.of(candidate.pool_name, candidate.name, empty=candidate.leaves_nothing)
     return None if stop is None else stop.reason
 
 

@@ -266,7 +266,15 @@ class DecisionContext:
     def _stopped_rows(self) -> list[int]:
         """Rows of nodes that a brake keeps."""
         nodes, stops = self.snapshot.nodes, self.policies.stops
-        return [row for name, row in nodes.rows.items() if stops.of(nodes.get(row).pool, name)] if stops else []
+        if not stops:
+            return []
+        held = [(row, stop) for name, row in nodes.rows.items() if (stop := stops.of(nodes.get(row).pool, name))]
+        return [row for row, stop in held if not stop.spares_empty or self._stopped_though_empty(row)]
+
+    def _stopped_though_empty(self, row: int) -> bool:
+        """Whether what stops a node does so though others like it, which leave nothing behind, may go."""
+        node = self.candidate(row)
+        return self.policies.stops.of(node.pool_name, node.name, empty=node.leaves_nothing) is not None
 
     def seal(self, row: int) -> Reason | None:
         """What bears on a node and cannot be read, if anything."""

@@ -134,6 +134,8 @@ class InstanceLauncher:
 
     async def _give_up(self, claim: NodeClaim, message: str) -> bool:
         self._record(a.RecordEvent("NodeClaim", claim.name, "InsufficientCapacityError", message, "Warning"))
+        # Whoever sees the deletion is to know that it was for this, and not a person's.
+        await self._write_failure(claim, message)
         try:
             await self._writer.apply(a.DeleteClaim(claim.name, claim.metadata.uid))
         except ApiError as error:

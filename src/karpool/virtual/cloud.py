@@ -75,6 +75,11 @@ class VirtualCloud:
         choice = self._choose(requirements)
         if choice is None:
             self.failed_launches += 1
+            message = "no instance that it accepts is available"
+            failed = with_condition(
+                claim, "Launched", "Unknown", self.world.queue.moment, reason="LaunchFailed", message=message
+            )
+            self.world.store.claims.put(failed)
             self.api.delete(self.world.store.claims, name, uid)
             return
         entry, offering = choice

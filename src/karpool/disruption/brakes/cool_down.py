@@ -36,7 +36,11 @@ def after_scale_up(objects: Objects, settings: BrakeSettings, now: datetime) -> 
 
 
 def after_failed_launch(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
-    """A stop for each pool of which a launch failed lately: what a command would launch may fail as well."""
+    """A stop for each pool of which a launch failed lately: what a command would launch may fail as well.
+
+    Empty nodes may go: nothing is launched for them. Failures that do not end, as for a pod that nobody can sell a node
+    for, do not stop a pool for ever: after a while commands try, and what they cannot launch is their own failure.
+    """
     if settings.after_failed_launch <= _OFF:
         return
     latest: dict[str, FailedLaunch] = {}
@@ -46,15 +50,19 @@ def after_failed_launch(objects: Objects, settings: BrakeSettings, now: datetime
         try:
             failed = failed_launch(claim)
         except AnnotationError as problem:
-            message = f"{problem}; its pool is left alone until the annotation is removed"
-            yield Stop(ReasonCode.COOLING_DOWN, message, f"NodeClaim {claim.name}", pool_of(claim))
+            message = f"{problem}; only empty nodes of its pool go until the annotation is removed"
+            yield _unsure_of_launches(message, f"NodeClaim {claim.name}", pool_of(claim), None)
             continue
         known = latest.get(pool_of(claim))
         if failed is not None and (known is None or failed.at > known.at):
             latest[pool_of(claim)] = failed
     for pool, failed in sorted(latest.items()):
-        until = failed.at + settings.after_failed_launch
+        until = settings.after_failed_launches(failed.at, failed.row_since)
         if now < until:
             failure = f"the launch of NodeClaim {failed.claim} failed ({failed.message})"
             message = f"cools down until {clock(until, now)}: {failure}"
-            yield Stop(ReasonCode.COOLING_DOWN, message, f"NodePool {pool}", pool, until)
+            yield _unsure_of_launches(message, f"NodePool {pool}", pool, until)
+
+
+def _unsure_of_launches(message: str, about: str, pool: str, until: datetime | None) -> Stop:
+    return Stop(ReasonCode.COOLING_DOWN, message, about, pool, until, spares_empty=True)

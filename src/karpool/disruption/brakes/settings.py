@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 _MOST_DOUBLINGS: Final = 20
+_LAUNCHES_IN_A_ROW: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class BrakeSettings:
     after_scale_up: timedelta = timedelta(0)
     """How long a pool is left alone after it grew for pods that waited; `consolidateAfter` is that for single nodes."""
     after_failed_launch: timedelta = timedelta(minutes=3)
-    """How long a pool is left alone after a launch of it failed."""
+    """How long a pool is left alone after a launch of it failed; five times as long while launches go on failing."""
 
     @property
     def opted_in_only(self) -> bool:
@@ -53,3 +54,12 @@ class BrakeSettings:
         """Until when to wait after so many failures in a row, the last of them at a moment."""
         doubled = self.after_failure * (1 << min(max(tries - 1, 0), _MOST_DOUBLINGS))
         return last + min(self.longest_after_failure, doubled)
+
+    @property
+    def failed_launches_apart(self) -> timedelta:
+        """Failed launches that are less than this apart are one row."""
+        return max(timedelta(hours=1), 2 * self.after_failed_launch)
+
+    def after_failed_launches(self, last: datetime, since: datetime) -> datetime:
+        """Until when to wait after launches that failed in a row, since a moment."""
+        return min(last + self.after_failed_launch, since + _LAUNCHES_IN_A_ROW * self.after_failed_launch)

@@ -21,6 +21,8 @@ class Stop(NamedTuple):
     """The one node that it keeps; None: all nodes of the pool."""
     halts: bool = False
     """Whether commands that are under way are rolled back, unless they have begun to delete their nodes."""
+    spares_empty: bool = False
+    """Whether nodes may go that leave nothing behind: no pod needs another place, and no node comes instead."""
 
     @property
     def reason(self) -> Reason:
@@ -33,16 +35,16 @@ class Stops:
 
     def __init__(self, stops: Iterable[Stop] = ()) -> None:
         self._stops = tuple(stops)
-        self._everywhere: Stop | None = None
-        self._of_pools: dict[str, Stop] = {}
-        self._of_nodes: dict[str, Stop] = {}
+        self._everywhere: list[Stop] = []
+        self._of_pools: dict[str, list[Stop]] = {}
+        self._of_nodes: dict[str, list[Stop]] = {}
         for stop in self._stops:
             if stop.node is not None:
-                self._of_nodes.setdefault(stop.node, stop)
+                self._of_nodes.setdefault(stop.node, []).append(stop)
             elif stop.pool is not None:
-                self._of_pools.setdefault(stop.pool, stop)
+                self._of_pools.setdefault(stop.pool, []).append(stop)
             else:
-                self._everywhere = self._everywhere or stop
+                self._everywhere.append(stop)
 
     def __iter__(self) -> Iterator[Stop]:
         return iter(self._stops)
@@ -50,9 +52,13 @@ class Stops:
     def __bool__(self) -> bool:
         return bool(self._stops)
 
-    def of(self, pool: str, node: str = "") -> Stop | None:
-        """What stops a pool, and perhaps one of its nodes, what stops most first; None if nothing does."""
-        return self._everywhere or self._of_pools.get(pool) or self._of_nodes.get(node)
+    def of(self, pool: str, node: str = "", *, empty: bool = False) -> Stop | None:
+        """What stops a pool, and perhaps one of its nodes, what stops most first; None if nothing does.
+
+        `empty`: the node would leave nothing behind.
+        """
+        held = (*self._everywhere, *self._of_pools.get(pool, ()), *self._of_nodes.get(node, ()))
+        return next((stop for stop in held if not (empty and stop.spares_empty)), None)
 
     def halting(self, pool: str) -> Stop | None:
         """What rolls commands of a pool back, if anything does."""
