@@ -4,6 +4,7 @@
 # make test    every check there is; its last lines say what it skipped
 # make test-nightly   property tests with new examples, sixty times as many, and a month of Jobs; over half an hour
 # make robustness     10,000 random fault schedules on virtual clusters, every history checked; about half an hour
+# make conformance    Karpenter's own end-to-end suites, against Karpool; hours. Writes docs/conformance.md
 # make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has
 # make bench   the benchmarks, at small sizes
 # make bench-live   the controller on a control plane with 1,000 nodes and 20,000 pods
@@ -25,7 +26,7 @@ WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
 
 BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' simulation
 
-.PHONY: setup demo quick test test-nightly robustness test-matrix bench bench-live clean
+.PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -80,6 +81,11 @@ robustness: setup
 	@$(COMPILE_KERNELS)
 	@echo "Seed: $(SEED). To repeat this run: make robustness SEED=$(SEED) COUNT=$(COUNT)"
 	$(BIN)/python scripts/robustness --seed $(SEED) --count $(COUNT)
+
+# ARGS are those of scripts/conformance: make conformance ARGS='--suite disruption --focus Drift'
+conformance: setup
+	@$(COMPILE_KERNELS)
+	$(BIN)/python scripts/conformance $(ARGS)
 
 test-matrix: setup
 	@$(BIN)/python scripts/test-matrix

@@ -110,7 +110,7 @@ class ControlPlane:
             *flags,
         )
 
-    def start_scheduler(self) -> None:
+    def start_scheduler(self, *flags: str) -> None:
         port = free_port()
         kubeconfig = self.user_kubeconfig("system:kube-scheduler")
         self._start_other(
@@ -122,16 +122,17 @@ class ControlPlane:
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
             "--authentication-tolerate-lookup-failure",
+            *flags,
         )
 
-    def start_kwok(self, *flags: str) -> None:
+    def start_kwok(self, *flags: str, stages: Path = STAGES) -> None:
         """From now on every node gets ready and renews its lease, and its pods run; see kwok.yaml."""
         address = f"127.0.0.1:{free_port()}"
         self._start_other(
             "kwok",
             f"http://{address}/healthz",
             f"--kubeconfig={self.kubeconfig()}",
-            f"--config={STAGES}",
+            f"--config={stages}",
             f"--server-address={address}",
             "--manage-all-nodes=true",
             "--node-lease-duration-seconds=40",

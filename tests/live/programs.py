@@ -9,7 +9,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 LOG_TAIL = 2_000
@@ -27,7 +27,10 @@ class ProgramError(Exception):
 class Program:
     """One program, which may be started and stopped many times; its log grows."""
 
-    def __init__(self, command: Sequence[str | Path], log: Path) -> None:
+    def __init__(
+        self, command: Sequence[str | Path], log: Path, *, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.environment = environment
         self.command = [str(part) for part in command]
         self.name = Path(self.command[0]).name
         self.log = log
@@ -42,7 +45,12 @@ class Program:
         self.stop()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - a program of our own choice
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                self.command,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         self._pdb_source = _pdb_source(self._process.pid)
 

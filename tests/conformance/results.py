@@ -1,0 +1,99 @@
+"""Results of runs, kept beside the list of what is expected, and the page that shows them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.conformance.expected import Expected
+from tests.conformance.suites import Outcome, Result, Spec
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "conformance.md"
+FOLDER = Path(__file__).parent / "results"
+KARPOOL, KARPENTER = "karpool", "karpenter"
+SUITE_TITLES = {
+    "regression": "Provisioning, claims, buffers, static capacity (`regression`)",
+    "disruption": "Drift, expiration, repair, termination (`disruption`)",
+    "performance": "Performance (`performance`)",
+    "dra": "Dynamic resource allocation (`dra`)",
+}
+
+
+@dataclass(frozen=True)
+class Kept:
+    outcome: Outcome
+    seconds: float
+    day: str
+
+
+def read_kept(controller: str, folder: Path = FOLDER) -> dict[str, Kept]:
+    """The last result of each spec, by its name."""
+    path = folder / f"{controller}.json"
+    data = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {
+        name: Kept(Outcome(entry["outcome"]), float(entry["seconds"]), entry["day"]) for name, entry in data.items()
+    }
+
+
+def keep(controller: str, results: Iterable[Result], day: str, folder: Path = FOLDER) -> dict[str, Kept]:
+    """Puts new results in the place of old ones of the same specs."""
+    kept = read_kept(controller, folder)
+    kept |= {result.spec.name: Kept(result.outcome, round(result.seconds), day) for result in results}
+    data = {
+        name: {"outcome": entry.outcome.value, "seconds": entry.seconds, "day": entry.day}
+        for name, entry in sorted(kept.items())
+    }
+    folder.mkdir(exist_ok=True)
+    (folder / f"{controller}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    return kept
+
+
+def page(specs: Sequence[Spec], kept: Mapping[str, Mapping[str, Kept]], expected: Expected, versions: str) -> str:
+    """The whole page: how it came about, sums, and a table for each suite."""
+    ours, theirs = kept[KARPOOL], kept[KARPENTER]
+    parts = [_head(specs, ours, theirs, versions)]
+    for suite in dict.fromkeys(spec.suite for spec in specs):
+        rows = [_row(spec, ours, theirs, expected) for spec in specs if spec.suite == suite]
+        table = ["| spec | Karpool | s | Karpenter | s | why not |", "|---|---|---:|---|---:|---|", *rows]
+        parts.append(f"## {SUITE_TITLES[suite]}\n\n" + "\n".join(table))
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(specs: Sequence[Spec], ours: Mapping[str, Kept], theirs: Mapping[str, Kept], versions: str) -> str:
+    days = sorted({kept.day for kept in ours.values()})
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    sums = [
+        "| suite | specs | Karpool passed | not passed | Karpenter passed | not passed |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for suite in dict.fromkeys(spec.suite for spec in specs):
+        names = [spec.name for spec in specs if spec.suite == suite]
+        counts = [f"{_passed(names, kept)} | {_others(names, kept)}" for kept in (ours, theirs)]
+        sums.append(f"| {suite} | {len(names)} | {' | '.join(counts)} |")
+    return f"""# Conformance
+
+The end-to-end suites of Karpenter, run against `karpool run --act --all-pools --provider kwok` in the place of
+Karpenter, each spec alone. `make conformance` runs them and writes this page; `scripts/conformance --peer` runs the
+same specs with Karpenter itself. [expected.toml](../tests/conformance/expected.toml) lists every spec that is not
+expected to pass, with the reason, and a result that differs from it fails the run. The control plane is real, without
+kubelets: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and kwok with the stages of Karpenter's tests.
+
+Versions: {versions}. Run {when}. Seconds are those of one spec with its cleaning up, on a machine with other work.
+
+{chr(10).join(sums)}"""
+
+
+def _passed(names: Iterable[str], kept: Mapping[str, Kept]) -> int:
+    return sum(name in kept and kept[name].outcome is Outcome.PASSED for name in names)
+
+
+def _others(names: Iterable[str], kept: Mapping[str, Kept]) -> int:
+    return sum(name in kept and kept[name].outcome is not Outcome.PASSED for name in names)
+
+
+def _row(spec: Spec, ours: Mapping[str, Kept], theirs: Mapping[str, Kept], expected: Expected) -> str:
+    cells = [spec.text.replace("|", "\\|")]
+    for kept in (ours.get(spec.name), theirs.get(spec.name)):
+        cells += ["", ""] if kept is None else [kept.outcome.value, f"{kept.seconds:.0f}"]
+    return f"| {' | '.join([*cells, expected.reason(spec)])} |"

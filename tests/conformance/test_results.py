@@ -1,0 +1,29 @@
+from pathlib import Path
+
+from tests.conformance.expected import Expected
+from tests.conformance.results import KARPENTER, KARPOOL, keep, page, read_kept
+from tests.conformance.suites import Outcome, Result, Spec
+
+ONE, TWO = (Spec("disruption", "Disruption", text) for text in ("Drift one", "Drift two"))
+EXPECTED = Expected({TWO.name: (Outcome.FAILED, "no such thing")}, (), frozenset())
+
+
+def test_a_new_result_takes_the_place_of_the_old_one_and_others_stay(tmp_path: Path) -> None:
+    keep(KARPOOL, [Result(ONE, Outcome.PASSED, 1.4), Result(TWO, Outcome.PASSED, 2.0)], "2026-11-15", tmp_path)
+    keep(KARPOOL, [Result(TWO, Outcome.FAILED, 3.0)], "2026-11-16", tmp_path)
+    kept = read_kept(KARPOOL, tmp_path)
+    assert [(kept[spec.name].outcome, kept[spec.name].day) for spec in (ONE, TWO)] == [
+        (Outcome.PASSED, "2026-11-15"),
+        (Outcome.FAILED, "2026-11-16"),
+    ]
+    assert read_kept(KARPENTER, tmp_path) == {}
+
+
+def test_the_page_shows_both_controllers_sums_and_the_reason(tmp_path: Path) -> None:
+    ours = keep(KARPOOL, [Result(ONE, Outcome.PASSED, 1.4), Result(TWO, Outcome.FAILED, 30.0)], "2026-11-15", tmp_path)
+    theirs = keep(KARPENTER, [Result(ONE, Outcome.PASSED, 2.0)], "2026-11-16", tmp_path)
+    text = page([ONE, TWO], {KARPOOL: ours, KARPENTER: theirs}, EXPECTED, "Karpenter v0")
+    assert "| disruption | 2 | 1 | 1 | 1 | 0 |" in text
+    assert "| Drift one | passed | 1 | passed | 2 |  |" in text
+    assert "| Drift two | failed | 30 |  |  | no such thing |" in text
+    assert "Versions: Karpenter v0. Run 2026-11-15." in text
