@@ -74,10 +74,11 @@ def decided(
     *nodes: tuple[Node, tuple[Pod, ...]],
     given: Config | None = None,
     settings: CompactionSettings = DEFAULTS,
+    uncertainty: timedelta = timedelta(0),
     **others: Any,
 ) -> CompactionDecision:
     """What is decided about nodes."""
-    return decide(cluster(nodes, **others), given or config(), NOW, settings)
+    return decide(cluster(nodes, **others), given or config(), NOW, settings, uncertainty=uncertainty)
 
 
 def names(decision: CompactionDecision) -> list[str]:

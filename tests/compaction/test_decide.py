@@ -164,6 +164,19 @@ def test_scale_downs_begin_only_in_windows_but_marks_are_set_at_any_time(schedul
         assert "20:00 UTC" in decision.nodes[1].reasons[0].message
 
 
+@pytest.mark.parametrize(("seconds", "opened"), [(0, True), (9, True), (10, False), (60, False)])
+def test_no_scale_down_begins_when_the_window_may_have_closed_already(seconds: int, *, opened: bool) -> None:
+    windows = (TimeWindow(schedule="0 11 * * *", duration=parse_duration("1h10s")),)
+    decision = decided(
+        pool_node("n1", pods=["1"]),
+        pool_node("n2", pods=["1"]),
+        given=config(main=pool_config(windows=windows)),
+        uncertainty=timedelta(seconds=seconds),
+    )
+    assert bool(names(decision)) is opened
+    assert opened or codes(decision)["n1"] == ["OutsideWindow"]
+
+
 def test_nodes_are_counted_by_reason_and_each_once_for_every_code() -> None:
     kept = pool_node("a", pods=[pod("one", node="a", owner=None), pod("two", node="a", owner=None)])
     decision = decided(kept, pool_node("b", pods=["3500m"]), pool_node("c", pods=["3600m"]), ROOMY)

@@ -53,6 +53,10 @@ class Idle:
     def earliest(self) -> datetime:
         return self.moment
 
+    @property
+    def latest(self) -> datetime:
+        return self.moment
+
     def after(self, delay: float, task: Callable[[], object]) -> None:
         """Nothing happens by itself."""
 

@@ -108,6 +108,22 @@ def test_a_budget_with_hours_binds_only_in_them(schedule: str, duration: str, no
     assert limit(budget(0, schedule=schedule, duration=duration), now=now) == expected
 
 
+@table(
+    row(now="08:59:40", seconds=19, expected=UNLIMITED),
+    row(now="08:59:40", seconds=20, expected=0),
+    row(now="08:59:59", seconds=2, expected=0),
+    row(now="16:59:59", seconds=2, expected=0),
+    row(now="17:00:00", seconds=9, expected=UNLIMITED),
+    row(now="08:59:00", seconds=9 * 3600, expected=0),
+)
+def test_a_budget_binds_when_its_window_may_have_begun_and_until_it_has_certainly_ended(
+    now: str, seconds: int, expected: int
+) -> None:
+    pool, moment = node_pool(budgets=(budget(0, schedule=OFFICE, duration="8h"),)), f"2026-11-16 {now}+00:00"
+    later = timedelta(seconds=seconds)
+    assert allowed(pool, "Empty", 10, 0, datetime.fromisoformat(moment), uncertainty=later).allowed == expected
+
+
 @pytest.mark.parametrize(
     ("bad", "said"),
     [

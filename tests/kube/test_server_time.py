@@ -40,7 +40,8 @@ class Clocks:
     def expect_true(self, tolerance: timedelta = 1.1 * SECOND) -> None:
         assert not self.time.doubt
         assert abs(self.time() - self.truth) <= tolerance
-        assert self.truth - 2 * tolerance <= self.time.earliest <= self.time()
+        assert self.truth - 2 * tolerance <= self.time.earliest <= self.time() <= self.time.latest
+        assert self.truth <= self.time.latest <= self.truth + 2 * tolerance + SECOND
 
 
 def settled(*, ahead: timedelta = timedelta()) -> Clocks:
@@ -85,6 +86,15 @@ def test_a_local_clock_that_is_behind_gives_way_only_after_a_long_while() -> Non
     assert clocks.time.doubt
     assert clocks.time.earliest <= NOON - HOUR
     clocks.answers(20, timedelta())
+    clocks.expect_true()
+
+
+def test_a_local_clock_that_is_put_right_lets_the_servers_be_believed_soon() -> None:
+    clocks = Clocks(ahead=-HOUR)
+    clocks.answers(30, timedelta())
+    assert clocks.time.doubt
+    clocks.ahead = timedelta()
+    clocks.answers(2, timedelta())
     clocks.expect_true()
 
 
@@ -157,34 +167,52 @@ def test_servers_that_are_seconds_apart_neither_put_the_time_in_doubt_nor_make_i
         assert 0.9 * SECOND <= clocks.time() - last <= 1.1 * SECOND
         assert clocks.truth - SECOND <= clocks.time.earliest <= clocks.time()
         assert clocks.time() <= clocks.truth + 8 * SECOND
+        assert clocks.truth + 8 * SECOND <= clocks.time.latest <= clocks.truth + 9 * SECOND
         last = clocks.time()
 
 
-def test_a_server_whose_clock_is_set_back_is_followed_after_a_while() -> None:
+@pytest.mark.parametrize("ahead", [14, 5, 0, -5])
+def test_a_server_that_agrees_and_is_ahead_or_behind_is_between_the_earliest_and_the_latest_time(ahead: int) -> None:
     clocks = settled()
-    clocks.answers(CORROBORATED + 4, -HOUR)
-    assert not clocks.time.doubt
-    assert abs(clocks.time() - (clocks.truth - HOUR)) <= SECOND
+    for _ in range(20):
+        clocks.answers(4, timedelta(), ahead * SECOND)
+        said = (clocks.truth, clocks.truth + ahead * SECOND)
+        assert not clocks.time.doubt
+        assert clocks.time.earliest - SECOND <= min(said)
+        assert max(said) <= clocks.time.latest <= clocks.truth + 16 * SECOND
 
 
-def test_a_later_time_that_the_local_clock_has_too_is_believed_after_a_while() -> None:
+@pytest.mark.parametrize("ahead", [10, -10])
+def test_a_server_that_is_outvoted_within_a_second_still_may_have_the_time(ahead: int) -> None:
     clocks = settled()
-    clocks.ahead = 3 * HOUR
-    clocks.answers(CORROBORATED - 4, 3 * HOUR)
+    for _ in range(5):
+        clocks.passed += 2
+        for off in (0, ahead, 0, 0, 0):
+            clocks.answer(off=off * SECOND)
+    slow, fast = sorted((clocks.truth, clocks.truth + ahead * SECOND))
+    assert clocks.time.earliest - SECOND <= slow < fast <= clocks.time.latest
+
+
+@pytest.mark.parametrize("off", [3 * HOUR, -3 * HOUR])
+def test_another_time_that_the_local_clock_has_too_is_believed_after_a_while(off: timedelta) -> None:
+    clocks = settled()
+    clocks.ahead = off
+    clocks.answers(CORROBORATED - 4, off)
     assert clocks.time.doubt
-    clocks.answers(8, 3 * HOUR)
+    clocks.answers(8, off)
     assert not clocks.time.doubt
-    assert abs(clocks.time() - (clocks.truth + 3 * HOUR)) <= SECOND
+    assert abs(clocks.time() - (clocks.truth + off)) <= SECOND
 
 
-def test_a_later_time_that_the_local_clock_contradicts_takes_long_to_be_believed() -> None:
+@pytest.mark.parametrize("off", [HOUR, -HOUR])
+def test_another_time_that_the_local_clock_contradicts_takes_long_to_be_believed(off: timedelta) -> None:
     clocks = settled()
-    clocks.answers(CONTRADICTED - 10, HOUR)
+    clocks.answers(CONTRADICTED - 10, off)
     assert clocks.time.doubt
     assert abs(clocks.time() - clocks.truth) <= SECOND
-    clocks.answers(20, HOUR)
+    clocks.answers(20, off)
     assert not clocks.time.doubt
-    assert abs(clocks.time() - (clocks.truth + HOUR)) <= SECOND
+    assert abs(clocks.time() - (clocks.truth + off)) <= SECOND
 
 
 def test_answers_that_do_not_agree_with_each_other_are_never_believed() -> None:

@@ -169,6 +169,10 @@ class Replica:
         return self._clock.earliest
 
     @property
+    def latest(self) -> datetime:
+        return self._clock.latest
+
+    @property
     def doubt(self) -> str:
         return self._clock.doubt
 

@@ -26,6 +26,10 @@ class TrueClock:
         return self._queue.moment
 
     @property
+    def latest(self) -> datetime:
+        return self._queue.moment
+
+    @property
     def doubt(self) -> str:
         return ""
 
@@ -63,6 +67,10 @@ class DoubtfulClock(TrueClock):
     @property
     def earliest(self) -> datetime:
         return self._time.earliest
+
+    @property
+    def latest(self) -> datetime:
+        return self._time.latest
 
     @property
     def doubt(self) -> str:

@@ -1,4 +1,4 @@
-"""A clock of the virtual cluster whose time is in doubt from one moment to another."""
+"""Clocks of the virtual cluster: one whose time is in doubt for a while, one of servers that are seconds apart."""
 
 from datetime import datetime, timedelta
 
@@ -30,8 +30,24 @@ class DoubtfulClock:
         begun = self._queue.start + timedelta(seconds=self._begins)
         return begun - self._back if self.doubt else self._queue.moment
 
+    @property
+    def latest(self) -> datetime:
+        return self._queue.moment
+
     def after(self, delay: float, task: Task) -> None:
         self._queue.after(delay, task)
 
     def when(self, moment: datetime, task: Task) -> None:
         self._queue.after(seconds_until(moment, self.earliest, in_doubt=bool(self.doubt)), task)
+
+
+class UncertainClock(DoubtfulClock):
+    """A clock that cannot tell how much of the last seconds has passed; the fastest server has the time."""
+
+    def __init__(self, queue: EventQueue, *, seconds: float) -> None:
+        super().__init__(queue, begins=0.0, ends=0.0)
+        self._behind = timedelta(seconds=seconds)
+
+    @property
+    def earliest(self) -> datetime:
+        return self._queue.moment - self._behind

@@ -1,6 +1,6 @@
 """While the time is in doubt, nothing that passing time would allow happens."""
 
-from tests.virtual.doubt import DoubtfulClock
+from tests.virtual.doubt import DoubtfulClock, UncertainClock
 from tests.virtual.worlds import CATALOG, HOUR, POOL, scenario
 
 from karpool.execution import actions as a
@@ -67,3 +67,20 @@ def test_a_drain_goes_on_soon_after_a_doubt_in_which_it_may_have_been_an_hour_ea
     cluster.controller.clock = DoubtfulClock(cluster.queue, begins=601.0, ends=660.0, back=HOUR)
     cluster.run(0.25 * HOUR)
     assert [node.name for node in cluster.store.nodes if node.terminating] == []
+
+
+def test_no_node_is_marked_once_a_window_that_forbids_it_has_begun_by_any_clock() -> None:
+    text = SHRINKS.replace("12}, {after: 20m", "40}, {after: 20m")
+    every_other_minute = '{nodes: "0", schedule: "*/2 * * * *", duration: 1m}'
+    pools = POOL.replace('budgets: [{nodes: "2"}]', f"budgets: [{every_other_minute}]")
+    cluster = VirtualCluster(scenario(text, pools=pools), CATALOG, seed=0)
+    cluster.controller.clock = UncertainClock(cluster.queue, seconds=15.0)
+    marked: list[float] = []
+    cluster.actuator.observers.append(
+        lambda action: marked.append(cluster.queue.time) if isinstance(action, a.AddTaint) else None
+    )
+    cluster.run(0.75 * HOUR)
+    begun = cluster.queue.start
+    seconds = [(begun.minute * 60 + begun.second + time) % 120 for time in marked]
+    assert seconds
+    assert min(seconds) >= 60.0

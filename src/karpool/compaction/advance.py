@@ -6,7 +6,7 @@ repeated at any time; nothing happens twice.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from karpool.compaction.actions import CompactionAction, SetNodeState
@@ -36,9 +36,16 @@ class CompactionStep:
     requeue_at: datetime | None
 
 
-def advance(objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> CompactionStep:
+def advance(
+    objects: Objects,
+    config: Config,
+    now: datetime,
+    settings: CompactionSettings,
+    *,
+    uncertainty: timedelta = timedelta(0),
+) -> CompactionStep:
     """The next step; the objects must show the effect of all earlier actions."""
-    decision = decide(objects, config, now, settings)
+    decision = decide(objects, config, now, settings, uncertainty=uncertainty)
     # Nothing is written on a node that cannot be read: nobody knows what is there.
     views = [verdict.view for verdict in decision.nodes if not verdict.view.node.unreadable]
     # The autoscaler removes these already.

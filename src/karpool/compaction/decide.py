@@ -7,7 +7,7 @@ names, each on the cluster as the earlier choices leave it.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from karpool.compaction.config import Config, PoolConfig
@@ -77,8 +77,16 @@ class CompactionDecision:
     """The brake that keeps every node, if one holds."""
 
 
-def decide(objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> CompactionDecision:
-    return _Decider(objects, config, now, settings).decide()
+def decide(
+    objects: Objects,
+    config: Config,
+    now: datetime,
+    settings: CompactionSettings,
+    *,
+    uncertainty: timedelta = timedelta(0),
+) -> CompactionDecision:
+    """What to do now; it may be later than that by as much as the uncertainty."""
+    return _Decider(objects, config, now, settings, uncertainty).decide()
 
 
 def nodes_by_reason(decision: CompactionDecision) -> dict[str, int]:
@@ -96,8 +104,10 @@ def _pods_by_node(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
 
 
 class _Decider:
-    def __init__(self, objects: Objects, config: Config, now: datetime, settings: CompactionSettings) -> None:
-        self.objects, self.now, self.settings = objects, now, settings
+    def __init__(
+        self, objects: Objects, config: Config, now: datetime, settings: CompactionSettings, uncertainty: timedelta
+    ) -> None:
+        self.objects, self.now, self.settings, self.uncertainty = objects, now, settings, uncertainty
         self.pdbs = EvictionBudgets(objects.pod_disruption_budgets)
         pods = _pods_by_node(objects.pods)
         nodes = sorted(objects.nodes, key=lambda node: node.name)
@@ -125,7 +135,7 @@ class _Decider:
         return CompactionDecision(self.now, counts, verdicts, tuple(self.chosen), self.stop)
 
     def _choose(self, views: Sequence[NodeView], count: PoolCount) -> None:
-        by_pool = pool_blockers(views[0].config, count, self.now, self.stop)
+        by_pool = pool_blockers(views[0].config, count, self.now, self.stop, self.uncertainty)
         first: NodeView | None = None
         for view in sorted((view for view in views if view.underutilized), key=lambda view: view.order):
             reasons = (*blockers(view, self.pdbs, self.now, self.settings), *by_pool)
@@ -177,14 +187,18 @@ def required_underutilized(config: PoolConfig, count: PoolCount) -> int:
     return config.required_count + count.in_progress
 
 
-def next_window(config: PoolConfig, now: datetime) -> datetime | None:
-    """When the pool's next window opens; None: one is open, or it has none."""
-    if not config.windows or any(window.open(now) for window in config.windows):
+def next_window(config: PoolConfig, now: datetime, uncertainty: timedelta = timedelta(0)) -> datetime | None:
+    """When the pool's next window opens; None: one is certainly open, or it has none."""
+    moments = (now, now + uncertainty)
+    if not config.windows or all(any(window.open(moment) for window in config.windows) for moment in moments):
         return None
     return min(parse_schedule(window.schedule).next_after(now) for window in config.windows)
 
 
-def pool_blockers(config: PoolConfig, count: PoolCount, now: datetime, stop: Reason | None) -> tuple[Reason, ...]:
+def pool_blockers(
+    config: PoolConfig, count: PoolCount, now: datetime, stop: Reason | None, uncertainty: timedelta = timedelta(0)
+) -> tuple[Reason, ...]:
+    """Why no node of a pool is drained now, as far as the pool is concerned."""
     reasons, about = [] if stop is None else [stop], f"NodePool {count.name}"
     needed = required_underutilized(config, count)
     if count.underutilized < needed:
@@ -197,7 +211,7 @@ def pool_blockers(config: PoolConfig, count: PoolCount, now: datetime, stop: Rea
         scale_downs = "1 scale-down" if count.in_progress == 1 else f"{count.in_progress} scale-downs"
         message = f"{scale_downs} of pool {count.name} {_are(count.in_progress)} in progress; no more may be at once"
         reasons.append(Reason(Code.TOO_MANY_IN_PROGRESS, message, about))
-    opens = next_window(config, now)
+    opens = next_window(config, now, uncertainty)
     if opens is not None:
         message = f"scale-downs of pool {count.name} begin only in its windows; the next opens at {clock(opens, now)}"
         reasons.append(Reason(Code.OUTSIDE_WINDOW, message, about))

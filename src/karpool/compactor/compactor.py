@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -177,10 +178,12 @@ class Compactor:
 
     async def _decide(self, config: Config) -> CompactionStep:
         now, settings = self._time.earliest, self._compaction
+        uncertainty = max(self._time.latest - now, timedelta(0))
         self._pauses = self.caches.store.pauses.listed()
         objects = self._actuator.with_marks(self.caches.store.objects())
         loop = asyncio.get_running_loop()
-        step = await loop.run_in_executor(self._thread, advance, objects, config, now, settings)
+        work = partial(advance, objects, config, now, settings, uncertainty=uncertainty)
+        step = await loop.run_in_executor(self._thread, work)
         self._made_progress()
         self.metrics.decided(step.decision, now)
         self._log_brake(step.decision.stop)

@@ -138,6 +138,7 @@ class DisruptionController:
             destinations=self._destinations.by_pod() if searched else {},
             stops=session.stops(now),
             rates=rates_left(self.store.but_pods(), session.settings.brakes, now),
+            uncertainty=max(self.clock.latest - now, timedelta(0)),
         )
 
     # -- searches ------------------------------------------------------------------------------------------------

@@ -26,6 +26,10 @@ class Clock(Protocol):
         """The earliest time that it can be: for what becomes allowed by passing time; it stands still in doubt."""
 
     @property
+    def latest(self) -> datetime:
+        """The latest time that it can be: for what becomes forbidden by passing time."""
+
+    @property
     def doubt(self) -> str:
         """Why the time cannot be trusted; empty if it can."""
 

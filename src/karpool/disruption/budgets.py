@@ -56,8 +56,9 @@ class _Entry:
     schedule: Schedule | None
     duration: timedelta
 
-    def active(self, now: datetime) -> bool:
-        return self.schedule is None or self.schedule.active(now, self.duration)
+    def active(self, now: datetime, uncertainty: timedelta) -> bool:
+        """Whether it is active at any of the times that it may be."""
+        return self.schedule is None or self.schedule.active(now + uncertainty, self.duration + uncertainty)
 
     def applies(self, reason: str) -> bool:
         return self.budget.reasons is None or reason in self.budget.reasons
@@ -77,11 +78,21 @@ class BudgetError(ValueError):
     """A budget that cannot be read: which one, and what is wrong with it."""
 
 
-def allowed(pool: NodePool, reason: str, nodes: int, busy: int, now: datetime, *, annotated: bool = False) -> Allowance:
+def allowed(
+    pool: NodePool,
+    reason: str,
+    nodes: int,
+    busy: int,
+    now: datetime,
+    *,
+    uncertainty: timedelta = timedelta(0),
+    annotated: bool = False,
+) -> Allowance:
     """How many of a pool's nodes may be disrupted for a reason (`Empty`, `Drifted`, `Underutilized`).
 
     Busy nodes, those not ready or on their way out, count against it. With `annotated`, budgets in the pool's
-    annotation replace those in its spec.
+    annotation replace those in its spec. It may be later than now by as much as the uncertainty: a budget whose window
+    may have begun binds, and so does one whose window may not have ended.
     """
     if pool.unreadable:
         return Allowance(0, 0, unreadable_reason("NodePool", pool))
@@ -89,7 +100,7 @@ def allowed(pool: NodePool, reason: str, nodes: int, busy: int, now: datetime, *
         entries = _read(pool, annotated=annotated)
     except BudgetError as problem:
         return Allowance(0, 0, _unreadable(pool, problem))
-    return _allowance(pool, [entry for entry in entries if entry.active(now)], reason, nodes, busy)
+    return _allowance(pool, [entry for entry in entries if entry.active(now, uncertainty)], reason, nodes, busy)
 
 
 def calendar(

@@ -372,7 +372,8 @@ class DecisionContext:
         key = (pool.name, cause)
         if key not in self._allowances:
             annotated = self.settings.annotated_budgets
-            self._allowances[key] = allowed(pool, cause, nodes, busy, self.now, annotated=annotated)
+            later = self.policies.uncertainty
+            self._allowances[key] = allowed(pool, cause, nodes, busy, self.now, uncertainty=later, annotated=annotated)
         return self._allowances[key]
 
     def pool_size(self, pool: str) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from karpool.disruption.brakes.rates import NO_RATES, Rates
 from karpool.disruption.brakes.stop import NO_STOPS, Stops
@@ -27,3 +28,5 @@ class Policies:
     """What brakes hold: pools whose nodes are not disrupted now."""
     rates: Rates = NO_RATES
     """How many more nodes may be disrupted and pods evicted now."""
+    uncertainty: timedelta = timedelta(0)
+    """By how much later it may be than the moment that is decided for."""

@@ -4,7 +4,8 @@ Ages and timeouts compare the time now with timestamps that servers wrote. No si
 local one, which may be wrong or be set, nor one `Date` of one response. The time counts steadily from a moment on which
 clocks agreed; the median of the last responses draws it along slowly, and only a lasting majority makes it jump.
 
-While responses disagree, the time is in doubt: `doubt` says why, and `earliest` stands still, so that whatever becomes
+Clocks that agree are seconds apart all the same: `earliest` and `latest` are the ends of what the time may be. While
+responses disagree, the time is in doubt: `doubt` says why, and `earliest` stands still, so that whatever becomes
 allowed by passing time does not.
 """
 
@@ -28,15 +29,17 @@ SLEW: Final = 0.01
 MEMORY: Final = 120.0
 """How long a response counts, in seconds before the newest one."""
 CORROBORATED: Final = 10.0
-"""For how many seconds all responses must say the same before an earlier time is believed, or a later one that the
-local clock has as well."""
+"""For how many seconds all responses must say the same before another time is believed that the local clock has too."""
 CONTRADICTED: Final = 600.0
-"""The same for a later time that both the local clock and the steady one contradict."""
+"""The same for a time that the local clock contradicts, later or earlier: by an earlier one, windows that forbid begin
+late."""
 _MOST_TURNS: Final = 15
 _FEWEST_TURNS: Final = 5
 _TURN: Final = 1.0
 """Responses within so many seconds count as one, so that a burst from one server does not outvote the others."""
 _MOST_IN_A_TURN: Final = 31
+_FRACTION: Final = 1.0
+"""By how many seconds a clock may be ahead of the `Date` that it tells, which has whole seconds."""
 _LONGEST_SLEW: Final = 60.0
 _FORMAT: Final = "%Y-%m-%d %H:%M:%S"
 
@@ -80,6 +83,8 @@ class _Belief:
     offset: float
     behind: float = 0.0
     """By how many seconds the slowest server that agrees is behind."""
+    ahead: float = _FRACTION
+    """By how many seconds the fastest server that agrees may be ahead."""
     doubt: str = ""
     sure: float | None = None
     """While in doubt: the latest time that was certain."""
@@ -87,7 +92,7 @@ class _Belief:
 
 @dataclass(eq=False)
 class ServerTime:
-    """The time now, when called; `earliest` is for what becomes allowed by passing time."""
+    """The time now, when called; `earliest` is for what passing time allows, `latest` for what it forbids."""
 
     wall: Callable[[], datetime]
     steady: Callable[[], float] = steady_seconds
@@ -112,6 +117,12 @@ class ServerTime:
         """The earliest time that it can be; it stands still while the time is in doubt."""
         belief = self._belief
         return _moment(belief.offset - belief.behind + self.steady() if belief.sure is None else belief.sure)
+
+    @property
+    def latest(self) -> datetime:
+        """The latest time that it can be, by the servers that agree."""
+        belief = self._belief
+        return _moment(belief.offset + belief.ahead + self.steady())
 
     @property
     def doubt(self) -> str:
@@ -170,10 +181,13 @@ class ServerTime:
             self._doubted(doubt, answers, now)
             return
         offset = self._slew(offset, agreeing, now)
-        behind = -min(answer.differs(offset) for answer in agreeing)
+        # The middle of a second speaks for it, but each server of it may be the one that has the time.
+        heard = [answer for turn in self._turns if now - turn.at <= MEMORY for answer in turn.answers]
+        agreeing = [answer for answer in heard if _agrees(answer, offset)]
+        behind = -min((answer.differs(offset) for answer in agreeing), default=0.0)
         if self._belief.doubt:
             _log.info("the time is certain again", now=str(_moment(offset + now)))
-        self._belief = _Belief(offset, behind=max(0.0, behind))
+        self._belief = _Belief(offset, behind=max(0.0, behind), ahead=_ahead(agreeing, offset))
 
     def _doubt(self, answers: Sequence[_Answer], agreeing: Sequence[_Answer]) -> str:
         """Why the time is in doubt: no server ever agreed, the last two do not, or more than a third does not."""
@@ -195,7 +209,8 @@ class ServerTime:
         if not before.doubt:
             _log.warning("the time is in doubt", why=doubt)
         slowest = min(answer.differs(before.offset) for answer in answers)
-        self._belief = _Belief(before.offset, doubt=doubt, sure=min(sure, before.offset + slowest + now))
+        sure = min(sure, before.offset + slowest + now)
+        self._belief = _Belief(before.offset, ahead=before.ahead, doubt=doubt, sure=sure)
 
     def _corroborated(self) -> float | None:
         """What servers have said with one voice for so long that it is believed."""
@@ -203,8 +218,10 @@ class ServerTime:
             return None
         first, last = self._dissent[0], self._dissent[-1]
         offset = _middle(self._dissent)
-        earlier = offset < self._belief.offset
-        needed = CORROBORATED if earlier or abs(self._wall_offset() - offset) <= TOLERANCE else CONTRADICTED
+        # At the start only the local clock speaks against the servers, and an earlier time lets nothing expire.
+        first_time = not self._agreed and offset < self._belief.offset
+        alike = abs(self._wall_offset() - offset) <= TOLERANCE
+        needed = CORROBORATED if alike or first_time else CONTRADICTED
         return offset if last.at - first.at >= needed else None
 
     def _slew(self, offset: float, agreeing: Sequence[_Answer], now: float) -> float:
@@ -220,6 +237,11 @@ class ServerTime:
 
 def _agrees(answer: _Answer, offset: float) -> bool:
     return abs(answer.differs(offset)) <= TOLERANCE
+
+
+def _ahead(answers: Sequence[_Answer], offset: float) -> float:
+    """By how many seconds the fastest of the servers may be ahead of an offset."""
+    return max((answer.low - offset for answer in answers if answer.low > offset), default=0.0) + _FRACTION
 
 
 def _unanimous(answers: Sequence[_Answer]) -> bool:

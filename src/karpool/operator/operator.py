@@ -89,7 +89,7 @@ class Operator:
             on_unreadable=self._unreadable,
         )
         now = self._now
-        self.queue = TaskQueue(now, earliest=lambda: now.earliest, doubt=lambda: now.doubt)
+        self.queue = TaskQueue(now, earliest=lambda: now.earliest, latest=lambda: now.latest, doubt=lambda: now.doubt)
         self.caches = OperatorCaches(self.client, self.metrics, pause_namespace=settings.lease.namespace)
         self.provider = provider_maker(settings.provider)(
             ProviderContext(

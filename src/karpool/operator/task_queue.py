@@ -34,11 +34,13 @@ class TaskQueue:
         steady: Callable[[], float] = time.monotonic,
         *,
         earliest: Callable[[], datetime] | None = None,
+        latest: Callable[[], datetime] | None = None,
         doubt: Callable[[], str] = lambda: "",
     ) -> None:
-        """`earliest` is the earliest time that it can be, if that differs; `doubt` says why the time is not certain."""
+        """`earliest` and `latest`: what the time may be, if that differs; `doubt` says why it is not certain."""
         self._wall = wall
         self._earliest = earliest or wall
+        self._latest = latest or wall
         self._doubt = doubt
         self._steady = steady
         self._heap: list[tuple[float, int, Task]] = []
@@ -53,6 +55,10 @@ class TaskQueue:
     @property
     def earliest(self) -> datetime:
         return self._earliest()
+
+    @property
+    def latest(self) -> datetime:
+        return self._latest()
 
     @property
     def doubt(self) -> str:

@@ -37,6 +37,10 @@ class EventQueue:
         return self.moment
 
     @property
+    def latest(self) -> datetime:
+        return self.moment
+
+    @property
     def doubt(self) -> str:
         return ""
 
