@@ -1,5 +1,7 @@
 """Which nodes may be disrupted at all, and by which method: every rule with its reason, the first failure wins."""
 
+from typing import Final
+
 from karpool.disruption.candidate import Candidate
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.node_checks import NODE_CHECKS, about_node, node_refusal
@@ -8,6 +10,8 @@ from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.windows import in_grace, source_closed
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpool.model.reasons import Reason
+
+_OF_RATES: Final = (ReasonCode.RATE_REACHED, ReasonCode.RATE_INVALID)
 
 
 def refusal(context: DecisionContext, candidate: Candidate, *, eventual: bool = False) -> Reason | None:
@@ -48,12 +52,18 @@ def _nominated(context: DecisionContext, candidate: Candidate) -> Reason | None:
 
 def node_rules(context: DecisionContext, candidate: Candidate) -> list[tuple[str, Reason | None]]:
     """Every rule about the node itself, with what it says."""
+    brake, rates = stopped(context, candidate), list[tuple[str, Reason | None]]()
+    if context.policies.rates:
+        # A rate that is used up stops everything; it is told under the rule of rates, and only there.
+        paced = brake is not None and brake.code in _OF_RATES
+        rates = [("within the rates", brake if paced else context.over_rate((candidate.row,)))]
+        brake = None if paced else brake
     return [
         ("in no other command", _in_command(context, candidate)),
         ("all that bears on it can be read", context.seal(candidate.row)),
         *((rule, check(candidate, context.catalog)) for rule, check in NODE_CHECKS),
-        ("no brake holds its pool", stopped(context, candidate)),
-        *([("within the rates", context.over_rate((candidate.row,)))] if context.policies.rates else ()),
+        ("no brake holds its pool", brake),
+        *rates,
         ("not expected by a waiting pod", _nominated(context, candidate)),
     ]
 

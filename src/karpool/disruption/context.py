@@ -359,13 +359,14 @@ class DecisionContext:
     # -- pools ---------------------------------------------------------------------------------------------------
 
     def allowance(self, pool: NodePool, cause: Cause) -> Allowance:
-        """How many nodes of a pool may go for a cause now."""
-        allowance, most = self._budgeted(pool, cause), self.policies.rates.most_nodes
+        """How many nodes of a pool may go for a cause now, as its budgets and rates have it."""
+        allowance, most = self.budgeted(pool, cause), self.policies.rates.most_nodes
         if most is None or most >= allowance.remaining:
             return allowance
         return Allowance(allowance.allowed, most, self.policies.rates.refusal(most + 1, {}))
 
-    def _budgeted(self, pool: NodePool, cause: Cause) -> Allowance:
+    def budgeted(self, pool: NodePool, cause: Cause) -> Allowance:
+        """How many nodes of a pool its budgets let go for a cause now."""
         if self.settings.ignore_budgets:
             return Allowance(UNLIMITED, UNLIMITED)
         nodes, busy = self._counts(pool.name)

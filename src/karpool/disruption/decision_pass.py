@@ -126,14 +126,19 @@ class DecisionPass:
     # -- worth ---------------------------------------------------------------------------------------------------
 
     def not_worth_it(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
-        """Why a command that would work is not worth its disruption, at all or to one of the pools, if it is not."""
+        """Why a command that would work is not worth its disruption now, at all or to one of the pools, if so."""
         return self._evictions_cost_more(command, candidates) or self.unwanted(command, candidates)
 
     def unwanted(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
         """Why rates or one of the pools do not want a command that would work, if they do not."""
         too_fast = self.context.over_rate([candidate.row for candidate in candidates])
-        if too_fast is not None:
-            return too_fast
+        return too_fast or self._saves_too_little(command, candidates)
+
+    def worthless(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
+        """Why a command that would work is not worth its disruption, whatever rates say."""
+        return self._evictions_cost_more(command, candidates) or self._saves_too_little(command, candidates)
+
+    def _saves_too_little(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
         prices: dict[str, float] = {}
         costs: dict[str, float] = {}
         pools = {node.pool.name: node.pool for node in candidates if node.pool is not None}

@@ -1,6 +1,6 @@
 """Everything about one node: every rule with its answer, where each pod would go, and what would let the node go."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from karpool.disruption.candidate import Candidate
@@ -12,7 +12,9 @@ from karpool.disruption.evaluate import Outcome
 from karpool.disruption.multi_node import multi_node
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.unblocking import otherwise
 from karpool.disruption.windows import in_grace, source_closed
+from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.packing.kernels.columns import UNPLACED
@@ -72,7 +74,7 @@ def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExpla
     together, grouped = None, list[RuleOutcome]()
     if all(rule.passed for rule in (*blocking, *policy)) and not all(rule.passed for rule in money):
         together, grouped = _group_outcomes(decision_pass, candidate)
-    failed = [rule for rule in (*blocking, *policy, *money, *drifting) if not rule.passed]
+    failed = _distinct(rule for rule in (*blocking, *policy, *money, *drifting) if not rule.passed)
     return NodeExplanation(
         candidate=candidate,
         outcomes=(*blocking, *policy, *money, *grouped, *drifting),
@@ -82,6 +84,12 @@ def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExpla
         together=together,
         alternatives=() if drift or together else _alternatives(decision_pass, candidate, outcome, failed),
     )
+
+
+def _distinct(outcomes: Iterable[RuleOutcome]) -> list[RuleOutcome]:
+    """Outcomes with different reasons: what two rules refuse for the same reason is one thing to change."""
+    by_reason = {outcome.reason or outcome.rule: outcome for outcome in reversed(list(outcomes))}
+    return list(reversed(by_reason.values()))
 
 
 def _pod_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> list[RuleOutcome]:
@@ -99,11 +107,17 @@ def _policy_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> list[
     questions: list[tuple[str, Reason | None]] = [
         ("quiet for as long as consolidateAfter asks", source_closed(claim, pool, now)),
         ("outside its consolidationGracePeriod", in_grace(claim, pool, now)),
-        (f"a budget for {cause} is left", decision_pass.over_budget(candidate, cause)),
+        (f"a budget for {cause} is left", _over_budget(decision_pass, pool, cause)),
     ]
     if not candidate.empty:
         questions.insert(0, ("its pool's policy looks at nodes with pods", keeps_used_nodes(pool)))
     return [RuleOutcome(rule, why, why is None) for rule, why in questions]
+
+
+def _over_budget(decision_pass: DecisionPass, pool: NodePool, cause: Cause) -> Reason | None:
+    """Why the budgets of a pool keep a node, if they do; rates have a rule of their own."""
+    allowance = decision_pass.context.budgeted(pool, cause)
+    return None if allowance.remaining > 0 else allowance.exhausted(pool)
 
 
 def _drift_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Command | None, list[RuleOutcome]]:
@@ -113,7 +127,7 @@ def _drift_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> tuple[
         return None, []
     outcome = replaced(decision_pass, candidate)
     unplaced = outcome if isinstance(outcome, Reason) else None
-    budget = decision_pass.over_budget(candidate, Cause.DRIFTED)
+    budget = _over_budget(decision_pass, candidate.pool, Cause.DRIFTED)
     refused = decision_pass.refusal(candidate, eventual=True)
     outcomes = [
         RuleOutcome("drifted from its pool", drifted.reason, passed=True),
@@ -132,7 +146,7 @@ def _money_outcomes(decision_pass: DecisionPass, candidate: Candidate, outcome: 
         return []
     if outcome.command is None:
         return [RuleOutcome("its pods have a cheaper place to be", outcome.reason, passed=False)]
-    refused = decision_pass.not_worth_it(outcome.command, [candidate])
+    refused = decision_pass.worthless(outcome.command, [candidate])
     return [
         RuleOutcome("its pods have a cheaper place to be", None, passed=True),
         RuleOutcome("the saving is worth the disruption", refused, refused is None),
@@ -194,7 +208,7 @@ def _alternatives(
         return _alternatives_without_a_pod(decision_pass, candidate, failed)
     if not failed or savings <= 0:
         return ()
-    conditions = [_otherwise(rule) for rule in failed]
+    conditions = [otherwise(rule.rule, rule.reason) for rule in failed]
     return (Alternative(" and ".join(dict.fromkeys(conditions)), savings),)
 
 
@@ -211,28 +225,6 @@ def _alternatives_without_a_pod(
             [candidate], decision_pass.context.settings.most_new_nodes, pods=rest
         )
         if outcome.command is not None and outcome.command.savings > 0:
-            also = "".join(f" and {_otherwise(rule)}" for rule in others)
+            also = "".join(f" and {otherwise(rule.rule, rule.reason)}" for rule in others)
             alternatives.append(Alternative(f"Pod {pods(row).key} were not there{also}", outcome.command.savings))
     return tuple(sorted(alternatives, key=lambda entry: (-entry.savings, entry.condition))[:5])
-
-
-def _otherwise(rule: RuleOutcome) -> str:
-    reason = rule.reason
-    about = reason.object if reason else "the node"
-    match reason.code if reason else "":
-        case ReasonCode.POD_DO_NOT_DISRUPT | ReasonCode.NODE_DO_NOT_DISRUPT:
-            return f"{about} were not marked do-not-disrupt"
-        case ReasonCode.POD_DISRUPTION_BUDGET | ReasonCode.MULTIPLE_POD_DISRUPTION_BUDGETS:
-            return f"the PodDisruptionBudget let {about} go"
-        case ReasonCode.CONSOLIDATE_AFTER_WINDOW | ReasonCode.GRACE_PERIOD:
-            return "its time of quiet had passed"
-        case ReasonCode.BUDGET_EXHAUSTED | ReasonCode.BUDGET_INVALID:
-            return f"{about} had a budget left"
-        case ReasonCode.PAUSED:
-            return f"{about} were not {'there' if about.startswith('ConfigMap ') else 'paused'}"
-        case ReasonCode.EVICTIONS_COST_MORE:
-            return "evictions were priced lower (--eviction-price)"
-        case ReasonCode.POLICY_WHEN_EMPTY:
-            return f"{about} had another consolidationPolicy"
-        case _:
-            return f"this were so: {rule.rule}"

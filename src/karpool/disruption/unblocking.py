@@ -1,0 +1,44 @@
+"""What would have to be otherwise for a rule to let a node go, in words."""
+
+from typing import Final
+
+from karpool.disruption.reasons import ReasonCode
+from karpool.model.labels import BUDGETS
+from karpool.model.reasons import Reason
+
+_UNREADABLE: Final = "what {about} says of Karpool could be read"
+_OTHERWISE: Final[dict[str, str]] = {
+    ReasonCode.POD_DO_NOT_DISRUPT: "{about} were not marked do-not-disrupt",
+    ReasonCode.NODE_DO_NOT_DISRUPT: "{about} were not marked do-not-disrupt",
+    ReasonCode.POD_DISRUPTION_BUDGET: "the PodDisruptionBudget let {about} go",
+    ReasonCode.MULTIPLE_POD_DISRUPTION_BUDGETS: "the PodDisruptionBudget let {about} go",
+    ReasonCode.CONSOLIDATE_AFTER_WINDOW: "its time of quiet had passed",
+    ReasonCode.GRACE_PERIOD: "its time of quiet had passed",
+    ReasonCode.BUDGET_EXHAUSTED: "{about} had a budget left",
+    ReasonCode.BUDGET_INVALID: "{about} had a budget left",
+    ReasonCode.PAUSED: "{about} were not paused",
+    ReasonCode.NOT_OPTED_IN: f"{{about}} had the annotation {BUDGETS}",
+    ReasonCode.RATE_REACHED: "rates let more go in an hour",
+    ReasonCode.RATE_INVALID: _UNREADABLE,
+    ReasonCode.HARM_INVALID: _UNREADABLE,
+    ReasonCode.HARM_DONE: "all pods that commands moved ran",
+    ReasonCode.CLUSTER_UNHEALTHY: "more nodes of the cluster were ready",
+    ReasonCode.COOLING_DOWN: "{about} had cooled down",
+    ReasonCode.COMMAND_FAILED: "{about} had cooled down",
+    ReasonCode.EVICTIONS_COST_MORE: "evictions were priced lower (--eviction-price)",
+    ReasonCode.POLICY_WHEN_EMPTY: "{about} had another consolidationPolicy",
+}
+_OF_KIND: Final[dict[tuple[str, str], str]] = {
+    (ReasonCode.PAUSED, "ConfigMap"): "{about} were not there",
+    (ReasonCode.RATE_REACHED, "Namespace"): "{about} let more of its pods go in an hour",
+}
+"""By code and kind of the object that is to blame, where that makes a difference."""
+
+
+def otherwise(rule: str, reason: Reason | None) -> str:
+    """What would have to be so for a rule that has refused a node for a reason."""
+    if reason is None:
+        return f"this were so: {rule}"
+    kind = reason.object.partition(" ")[0]
+    template = _OF_KIND.get((reason.code, kind)) or _OTHERWISE.get(reason.code)
+    return f"this were so: {rule}" if template is None else template.format(about=reason.object)
