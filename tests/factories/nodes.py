@@ -18,7 +18,7 @@ from karpool.model.labels import (
     TERMINATION_FINALIZER,
     ZONE,
 )
-from karpool.model.node import Node, NodeSpec, NodeStatus
+from karpool.model.node import Node, NodeInfo, NodeSpec, NodeStatus
 from karpool.model.nodepool import (
     Budget,
     Disruption,
@@ -65,6 +65,8 @@ def node(
     cordoned: bool = False,
     created: datetime = LONG_AGO,
     deleted: datetime | None = None,
+    conditions: Sequence[Condition] = (),
+    boot_id: str = "",
 ) -> Node:
     """A node; `pool=None` makes it one that nobody manages. Capacity equals allocatable unless told otherwise."""
     managed = pool is not None
@@ -95,7 +97,11 @@ def node(
         status=NodeStatus(
             capacity={**size, **amounts(capacity or {})},
             allocatable=size,
-            conditions=(Condition(type="Ready", status="True" if ready else "False", last_transition_time=created),),
+            conditions=(
+                Condition(type="Ready", status="True" if ready else "False", last_transition_time=created),
+                *conditions,
+            ),
+            node_info=NodeInfo(boot_id=boot_id),
         ),
     )
 

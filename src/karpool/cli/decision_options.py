@@ -12,6 +12,13 @@ import click
 from karpool.cli.brake_options import BRAKE_OPTIONS, PAUSE_OPTION, take_brakes
 from karpool.cli.input_options import with_options
 from karpool.cli.option_types import EvictionPrice, OneOf, Seed, StrategyName
+from karpool.cli.repair_options import (
+    NODE_REPAIR,
+    REPAIR_OPTION,
+    TERMINATE_FIRST_DRIFT,
+    TERMINATE_FIRST_REPAIR,
+    chosen_policies,
+)
 from karpool.cluster.constraints import Preferences
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.settings import MOST_EFFORT, DisruptionSettings, Order, Partition, Weights
@@ -26,7 +33,9 @@ RESERVED_CAPACITY: Final = "ReservedCapacity"
 GATES: Final = {
     SPOT_TO_SPOT: False,
     RESERVED_CAPACITY: True,
-    "NodeRepair": False,
+    NODE_REPAIR: False,
+    TERMINATE_FIRST_REPAIR: False,
+    TERMINATE_FIRST_DRIFT: False,
     "NodeOverlay": False,
     "StaticCapacity": False,
     "CapacityBuffer": False,
@@ -106,6 +115,7 @@ _RULES: Final = (
         show_default=False,
         help=f"Switch features by Karpenter's names, such as {SPOT_TO_SPOT}=true.",
     ),
+    REPAIR_OPTION,
     click.option(
         "--spot-floor",
         metavar="N",
@@ -140,6 +150,8 @@ class Choices:
     settings: DisruptionSettings
     options: Options
     now: datetime
+    own_repair_policies: bool = False
+    """Whether the user said which policies repair follows."""
 
 
 def decision_options(command: Callable[..., R]) -> Callable[..., R]:
@@ -183,6 +195,7 @@ def _choices(
     partition: str,
     order: str,
     feature_gates: str,
+    repair_file: str | None,
     spot_floor: int,
     preference_policy: str,
     min_values_policy: str,
@@ -206,6 +219,9 @@ def _choices(
             spot_floor=spot_floor,
             ignore_budgets=ignore_budgets,
             annotated_budgets=annotated_budgets,
+            repair=chosen_policies(gates, repair_file),
+            terminate_first_repair=gates[TERMINATE_FIRST_REPAIR],
+            terminate_first_drift=gates[TERMINATE_FIRST_DRIFT],
             brakes=brakes,
         ),
         options=Options(
@@ -216,6 +232,7 @@ def _choices(
             supply_annotation=BUDGETS if brakes.opted_in_only else None,
         ),
         now=read_time(at),
+        own_repair_policies=repair_file is not None,
     )
 
 

@@ -138,8 +138,10 @@ def _conditions_differ(old: tuple[Condition, ...], new: tuple[Condition, ...]) -
     return old is not new and old != new and _read_of(old) != _read_of(new)
 
 
-def _read_of(conditions: tuple[Condition, ...]) -> list[tuple[str, str, str]]:
-    return [(entry.type, entry.status, entry.reason) for entry in conditions_read(conditions)]
+def _read_of(conditions: tuple[Condition, ...]) -> list[tuple[object, ...]]:
+    return [
+        (entry.type, entry.status, entry.reason, entry.last_transition_time) for entry in conditions_read(conditions)
+    ]
 
 
 def conditions_read(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from karpool.model import labels as names
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim
+from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.model.scheduling import Taint
 from karpool.wire.quantity import ZERO, Quantity
 
@@ -76,6 +76,11 @@ class StateNode:
         return self.claim.metadata.deletion_timestamp is not None or self.claim.is_true("InstanceTerminating")
 
     @cached_property
+    def rebooting(self) -> bool:
+        """Whether the machine is being rebooted, and comes back."""
+        return self.claim is not None and self.claim.is_true(REBOOTING)
+
+    @cached_property
     def labels(self) -> Mapping[str, str]:
         """Labels under their current names, the hostname always among them."""
         own = self.node.metadata.labels if self.registered and self.node else self._early_labels()
@@ -96,13 +101,15 @@ class StateNode:
 
     @cached_property
     def taints(self) -> tuple[Taint, ...]:
-        """Taints that count for scheduling: those of a starting machine that will go away do not."""
-        if self.initialized and self.node is not None:
+        """Taints that count for scheduling: those of a machine that starts, and will go away, do not."""
+        if self.initialized and self.node is not None and not self.rebooting:
             return _with_cordon(self.node)
         claim = self._claim
         taints = _with_cordon(self.node) if self.registered and self.node else claim.spec.taints
-        startup = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
-        return tuple(t for t in taints if (t.key, t.effect) not in startup and not is_ephemeral(t))
+        passing = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
+        if self.rebooting:
+            passing.add((names.REBOOTING_TAINT, "NoSchedule"))
+        return tuple(t for t in taints if (t.key, t.effect) not in passing and not is_ephemeral(t))
 
     @cached_property
     def capacity(self) -> Mapping[str, Quantity]:

@@ -88,7 +88,7 @@ def allowed(
     uncertainty: timedelta = timedelta(0),
     annotated: bool = False,
 ) -> Allowance:
-    """How many of a pool's nodes may be disrupted for a reason (`Empty`, `Drifted`, `Underutilized`).
+    """How many of a pool's nodes may be disrupted for a reason (`Empty`, `Drifted`, `Underutilized`, `Unhealthy`).
 
     Busy nodes, those not ready or on their way out, count against it. With `annotated`, budgets in the pool's
     annotation replace those in its spec. It may be later than now by as much as the uncertainty: a budget whose window

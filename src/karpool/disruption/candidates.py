@@ -17,12 +17,12 @@ _OF_RATES: Final = (ReasonCode.RATE_REACHED, ReasonCode.RATE_INVALID)
 def refusal(context: DecisionContext, candidate: Candidate, *, eventual: bool = False) -> Reason | None:
     """Why a node may not be disrupted; `eventual`: its termination grace period may overrule its pods."""
     reason = (
-        _in_command(context, candidate)
+        in_command(context, candidate)
         or context.seal(candidate.row)
         or node_refusal(candidate, context.catalog)
         or stopped(context, candidate)
         or context.over_rate((candidate.row,))
-        or _nominated(context, candidate)
+        or nominated(context, candidate)
     )
     if reason is not None:
         return reason
@@ -32,7 +32,8 @@ def refusal(context: DecisionContext, candidate: Candidate, *, eventual: bool = 
     return pod_refusal(context, candidate)
 
 
-def _in_command(context: DecisionContext, candidate: Candidate) -> Reason | None:
+def in_command(context: DecisionContext, candidate: Candidate) -> Reason | None:
+    """Why a node of a command that is under way is left alone."""
     if candidate.name not in context.policies.in_command:
         return None
     return about_node(candidate, ReasonCode.IN_COMMAND, "is part of a command that is under way")
@@ -44,7 +45,8 @@ def stopped(context: DecisionContext, candidate: Candidate) -> Reason | None:
     return None if stop is None else stop.reason
 
 
-def _nominated(context: DecisionContext, candidate: Candidate) -> Reason | None:
+def nominated(context: DecisionContext, candidate: Candidate) -> Reason | None:
+    """Why a node that a pod waits for stays."""
     if candidate.name not in context.policies.nominated:
         return None
     return about_node(candidate, ReasonCode.NODE_NOMINATED, "is expected by a pod that waits for it")
@@ -59,12 +61,12 @@ def node_rules(context: DecisionContext, candidate: Candidate) -> list[tuple[str
         rates = [("within the rates", brake if paced else context.over_rate((candidate.row,)))]
         brake = None if paced else brake
     return [
-        ("in no other command", _in_command(context, candidate)),
+        ("in no other command", in_command(context, candidate)),
         ("all that bears on it can be read", context.seal(candidate.row)),
         *((rule, check(candidate, context.catalog)) for rule, check in NODE_CHECKS),
         ("no brake holds its pool", brake),
         *rates,
-        ("not expected by a waiting pod", _nominated(context, candidate)),
+        ("not expected by a waiting pod", nominated(context, candidate)),
     ]
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 
 from karpool.disruption.pdbs import Waves
@@ -12,6 +13,7 @@ from karpool.model.requirements import Requirements
 class Method(StrEnum):
     """How a command was found."""
 
+    REPAIR = "Repair"
     EMPTINESS = "Emptiness"
     DRIFT = "Drift"
     MULTI_NODE = "MultiNodeConsolidation"
@@ -24,6 +26,14 @@ class Cause(StrEnum):
     EMPTY = "Empty"
     DRIFTED = "Drifted"
     UNDERUTILIZED = "Underutilized"
+    UNHEALTHY = "Unhealthy"
+
+
+class TerminateFirst(StrEnum):
+    """Why nodes go before what replaces them can be launched."""
+
+    NO_RESERVED_CAPACITY = "no-reserved-capacity"
+    STATIC_AT_LIMIT = "static-at-limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Nodes to remove together, what replaces them, and where their pods go.
+    """Nodes to remove together, what replaces them, and where their pods go; or one to reboot.
 
     Pods that are `ended` must not be disturbed, and are all the same when the node's termination grace period is over.
     """
@@ -65,10 +75,20 @@ class Command:
     disruption_cost: float = 0.0
     waves: Mapping[str, Waves] = field(default_factory=dict)
     ended: tuple[str, ...] = ()
+    drain_bound: timedelta | None = None
+    """How long pods may take to leave; None: as the NodeClaims say."""
+    reboot: str = ""
+    """Why its node is rebooted, and stays; empty for a command that removes nodes."""
+    terminate_first: TerminateFirst | None = None
+    """Why nothing can be launched before its nodes are gone, if that is so."""
 
     @property
     def decision(self) -> str:
-        """Whether nodes are only deleted, or replaced."""
+        """Whether nodes are only deleted, replaced before or after they go, or rebooted."""
+        if self.reboot:
+            return "reboot"
+        if self.terminate_first is not None:
+            return "terminate-first"
         return "replace" if self.replacements else "delete"
 
     @property

@@ -25,9 +25,12 @@ from karpool.disruption.costs import eviction_cost, reschedule_cost, savings_rat
 from karpool.disruption.drift_detection import Drift
 from karpool.disruption.expected_pods import ExpectedPods
 from karpool.disruption.memo import Memo
+from karpool.disruption.node_facts import PoolCensus
 from karpool.disruption.pdbs import PdbLimits, currently_reschedulable
 from karpool.disruption.policies import HAIR, Worth
 from karpool.disruption.policies_in_force import Policies
+from karpool.disruption.repair.breaker import PoolHealth
+from karpool.disruption.repair.diagnosis import Finding
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import CAPACITY_TYPE, SPOT
 from karpool.model.nodepool import NodePool
@@ -152,7 +155,8 @@ class DecisionContext:
         self._closed: Array | None = None
         self._unready: Array | None = None
         self._worth: dict[str, Worth] | None = None
-        self._census: dict[str, tuple[int, int]] | None = None
+        self._census: dict[str, PoolCensus] | None = None
+        self._health: dict[str, PoolHealth] | None = None
         self._allowances: dict[tuple[str, Cause], Allowance] = {}
         self._blocks.forget()
         self._sealed: Mapping[int, Reason] | None = None
@@ -182,9 +186,11 @@ class DecisionContext:
         return self._unready
 
     def next_opening(self) -> datetime | None:
-        """When the next node whose window is closed may take part again."""
+        """When the next node whose window is closed may take part again, or one is no longer tolerated as it is."""
         self._catch_up()
-        return self.memo.nodes.next_opening(self.now)
+        nodes = self.memo.nodes
+        due = [finding.due for row in nodes.sick() for finding in nodes.findings(row) if finding.due > self.now]
+        return min((moment for moment in (nodes.next_opening(self.now), *due) if moment is not None), default=None)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
@@ -331,6 +337,25 @@ class DecisionContext:
         self._catch_up()
         return self.memo.nodes.drift(candidate.row)
 
+    # -- unhealthy nodes -----------------------------------------------------------------------------------------
+
+    def sick(self) -> list[Candidate]:
+        """Nodes with a condition that repair policies name, by name."""
+        self._catch_up()
+        return sorted(self.candidates(self.memo.nodes.sick()), key=lambda node: node.name)
+
+    def findings(self, candidate: Candidate) -> tuple[Finding, ...]:
+        """What repair policies say of a node."""
+        self._catch_up()
+        return self.memo.nodes.findings(candidate.row)
+
+    def health(self, pool: str) -> PoolHealth:
+        """How much of a pool is unhealthy."""
+        self._catch_up()
+        if self._health is None:
+            self._health = self.memo.nodes.health()
+        return self._health.get(pool, PoolHealth())
+
     # -- scans ---------------------------------------------------------------------------------------------------
 
     def candidate_pods(self, candidates: Sequence[Candidate]) -> CandidatePods:
@@ -369,24 +394,27 @@ class DecisionContext:
         """How many nodes of a pool its budgets let go for a cause now."""
         if self.settings.ignore_budgets:
             return Allowance(UNLIMITED, UNLIMITED)
-        nodes, busy = self._counts(pool.name)
+        counts = self._counts(pool.name)
         key = (pool.name, cause)
         if key not in self._allowances:
             annotated = self.settings.annotated_budgets
+            # A node that is not ready is what repair is for, so it does not stand in the way of repair.
+            busy = counts.leaving if cause is Cause.UNHEALTHY else counts.busy
             later = self.policies.uncertainty
-            self._allowances[key] = allowed(pool, cause, nodes, busy, self.now, uncertainty=later, annotated=annotated)
+            self._allowances[key] = allowed(
+                pool, cause, counts.nodes, busy, self.now, uncertainty=later, annotated=annotated
+            )
         return self._allowances[key]
 
     def pool_size(self, pool: str) -> int:
         """How many nodes of a pool budgets count."""
-        return self._counts(pool)[0]
+        return self._counts(pool).nodes
 
-    def _counts(self, pool: str) -> tuple[int, int]:
-        """How many nodes a pool has, and how many of them are not ready or being removed."""
+    def _counts(self, pool: str) -> PoolCensus:
         self._catch_up()
         if self._census is None:
             self._census = self.memo.nodes.census(self.policies.in_command)
-        return self._census.get(pool, (0, 0))
+        return self._census.get(pool, PoolCensus())
 
     def worth(self, pool: str) -> Worth:
         """What all nodes of a pool cost, in money and in disruption."""

@@ -22,6 +22,7 @@ from karpool.disruption.fleet_search.target import SearchRequest
 from karpool.disruption.memo import Memo
 from karpool.disruption.multi_node import multi_node
 from karpool.disruption.policies_in_force import Policies
+from karpool.disruption.repair.method import repair
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import GLOBAL
 from karpool.disruption.single_node import single_node
@@ -30,7 +31,7 @@ from karpool.model.reasons import Reason
 from karpool.optimization.problem import FleetProblem
 from karpool.packing.engine import Engine
 
-METHODS: Final[tuple[DisruptionMethod, ...]] = (emptiness, static_drift, drift, multi_node, single_node)
+METHODS: Final[tuple[DisruptionMethod, ...]] = (repair, emptiness, static_drift, drift, multi_node, single_node)
 """In the order in which they get their chance."""
 
 

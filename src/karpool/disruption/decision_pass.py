@@ -24,6 +24,7 @@ from karpool.disruption.policies import (
 )
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import RefusalCache
+from karpool.disruption.repair.method import UnhealthyNode, unhealthy_nodes
 from karpool.disruption.replacements import about
 from karpool.model.reasons import Reason
 
@@ -52,6 +53,7 @@ class DecisionPass:
         self._open: list[Candidate] | None = None
         self._consolidatable: list[Candidate] | None = None
         self._drifted: list[tuple[Candidate, Drift]] | None = None
+        self._unhealthy: list[UnhealthyNode] | None = None
 
     def searching(self, done: int, moves: int, price: float) -> None:
         """Tell that a search has made so many of its moves, and the price of the best fleet so far."""
@@ -88,6 +90,12 @@ class DecisionPass:
             drifts = [(node, drift) for node in nodes if (drift := context.drift(node)) is not None]
             self._drifted = sorted(drifts, key=lambda entry: entry[0].name)
         return self._drifted
+
+    def repairs(self) -> list[UnhealthyNode]:
+        """Nodes with a condition that a repair policy names, in the order in which they are repaired."""
+        if self._unhealthy is None:
+            self._unhealthy = unhealthy_nodes(self.context)
+        return self._unhealthy
 
     def refusal(self, candidate: Candidate, *, eventual: bool = False) -> Reason | None:
         """Why a node may not be disrupted at all."""

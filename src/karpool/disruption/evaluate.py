@@ -86,8 +86,15 @@ class Evaluator:
             return Outcome(command, None, footprint, tuple(placement.directed_claims))
 
     def drift(self, candidate: Candidate) -> Outcome:
-        """What removing a drifted node takes: as many new nodes as its pods need, at any price."""
-        moving = self.context.movers(candidate)
+        """What removing a drifted node takes; pods that may not be moved yet get no room."""
+        return self._at_any_price(candidate, self.context.movers(candidate), Method.DRIFT, Cause.DRIFTED)
+
+    def repair(self, candidate: Candidate) -> Outcome:
+        """What removing an unhealthy node takes; there is room for all its pods, also for those that block."""
+        return self._at_any_price(candidate, candidate.pods, Method.REPAIR, Cause.UNHEALTHY)
+
+    def _at_any_price(self, candidate: Candidate, moving: Sequence[int], method: Method, cause: Cause) -> Outcome:
+        """What removing a node takes: as many new nodes as its pods need, at any price."""
         with self._without([candidate], moving, windows=False) as placement:
             footprint = self._footprint([candidate], placement)
             reason = self._unplaced(placement)
@@ -98,7 +105,7 @@ class Evaluator:
             if len(replacements) < len(made):
                 message = "the types that a NodeClaim can name are too few for its pool's minValues"
                 return Outcome(None, about([candidate], ReasonCode.MIN_VALUES_BROKEN, message), footprint)
-            command = self._command(Method.DRIFT, Cause.DRIFTED, [candidate], placement, replacements)
+            command = self._command(method, cause, [candidate], placement, replacements)
             ended = {self.context.snapshot.pods.get(row).key for row in set(candidate.pods).difference(moving)}
             return Outcome(replace(command, ended=tuple(sorted(ended))), None, footprint)
 

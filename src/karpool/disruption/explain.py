@@ -12,6 +12,7 @@ from karpool.disruption.evaluate import Outcome
 from karpool.disruption.multi_node import multi_node
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.repair.method import repair_rules, repaired
 from karpool.disruption.unblocking import otherwise
 from karpool.disruption.windows import in_grace, source_closed
 from karpool.model.nodepool import NodePool
@@ -53,9 +54,12 @@ class NodeExplanation:
 
     candidate: Candidate
     outcomes: tuple[RuleOutcome, ...]
+    repairs: tuple[RuleOutcome, ...]
+    """What the rules of repair say, if it is unhealthy; they keep no other method from removing it."""
     destinations: tuple[Destination, ...]
     command: Command | None
-    drift: Command | None
+    alone: Command | None
+    """A command that repairs it, or replaces it because it has drifted, whatever that costs."""
     together: Command | None
     """A command that removes it with others, if it may go but not alone."""
     alternatives: tuple[Alternative, ...]
@@ -69,7 +73,9 @@ def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExpla
     policy = _policy_outcomes(decision_pass, candidate)
     most = context.settings.most_new_nodes
     outcome = decision_pass.evaluator.consolidate([candidate], most) if candidate.pool is not None else None
+    fix, repairing = _repair_outcomes(decision_pass, candidate)
     drift, drifting = _drift_outcomes(decision_pass, candidate)
+    alone = fix or drift
     money = _money_outcomes(decision_pass, candidate, outcome)
     together, grouped = None, list[RuleOutcome]()
     if all(rule.passed for rule in (*blocking, *policy)) and not all(rule.passed for rule in money):
@@ -78,11 +84,12 @@ def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExpla
     return NodeExplanation(
         candidate=candidate,
         outcomes=(*blocking, *policy, *money, *grouped, *drifting),
+        repairs=tuple(repairing),
         destinations=_destinations(decision_pass, candidate) if together is None else _moves(together, candidate),
         command=outcome.command if outcome else None,
-        drift=drift,
+        alone=alone,
         together=together,
-        alternatives=() if drift or together else _alternatives(decision_pass, candidate, outcome, failed),
+        alternatives=() if alone or together else _alternatives(decision_pass, candidate, outcome, failed),
     )
 
 
@@ -118,6 +125,23 @@ def _over_budget(decision_pass: DecisionPass, pool: NodePool, cause: Cause) -> R
     """Why the budgets of a pool keep a node, if they do; rates have a rule of their own."""
     allowance = decision_pass.context.budgeted(pool, cause)
     return None if allowance.remaining > 0 else allowance.exhausted(pool)
+
+
+def _repair_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Command | None, list[RuleOutcome]]:
+    """The command that repairs an unhealthy node, if it may be repaired now; and what each rule of repair says."""
+    node = next((entry for entry in decision_pass.repairs() if entry.candidate.row == candidate.row), None)
+    if node is None:
+        return None, []
+    outcome = repaired(decision_pass, node) if node.diagnosis is not None and candidate.pool is not None else None
+    why = None if node.diagnosis is None else node.diagnosis.reason(candidate.name, decision_pass.context.now)
+    outcomes = [
+        *([] if why is None else [RuleOutcome("unhealthy", why, passed=True)]),
+        *(RuleOutcome(rule, reason, reason is None) for rule, reason in repair_rules(decision_pass, node)),
+    ]
+    if isinstance(outcome, Reason):
+        outcomes.append(RuleOutcome("its pods have a place to be while it is repaired", outcome, passed=False))
+    goes = isinstance(outcome, Command) and all(rule.passed for rule in outcomes)
+    return (outcome if goes and isinstance(outcome, Command) else None), outcomes
 
 
 def _drift_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Command | None, list[RuleOutcome]]:

@@ -25,8 +25,14 @@ class Memo:
         self.pools = policies.pools
         self.limited = any(pool.spec.limits for pool in policies.pools.values())
         """Whether a pool has limits, so that a refusal may end with what other nodes take of them."""
-        complete = policies.settings.complete_catalog
-        self.nodes = NodeFactsCache(engine.snapshot.nodes, policies.pools, engine.catalog, complete=complete)
+        settings = policies.settings
+        self.nodes = NodeFactsCache(
+            engine.snapshot.nodes,
+            policies.pools,
+            engine.catalog,
+            complete=settings.complete_catalog,
+            repair=settings.repair,
+        )
         self.candidates: dict[int, tuple[int, Candidate]] = {}
         self.candidate_pods = CandidatePods()
         self.enlisted: dict[int, Candidate] = {}

@@ -40,16 +40,23 @@ def about_node(node: NodeInfo, code: ReasonCode, message: str) -> Reason:
     return Reason(code, message, f"Node {node.name}")
 
 
-def _unmanaged(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+def unmanaged(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    """Why a node without a NodeClaim stays."""
     if node.state.managed:
         return None
     return about_node(node, ReasonCode.NOT_MANAGED, "has no NodeClaim: nobody who could remove it manages it")
 
 
-def _without_node(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+def without_node(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    """Why a NodeClaim without a Node stays."""
     if node.state.node is not None:
         return None
     return Reason(ReasonCode.NO_NODE, "its NodeClaim has no Node yet", f"NodeClaim {node.name}")
+
+
+def rebooting(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    """Why a node that is being rebooted stays."""
+    return about_node(node, ReasonCode.NODE_REBOOTING, "is being rebooted") if node.state.rebooting else None
 
 
 def _uninitialized(node: NodeInfo, _catalog: Catalog) -> Reason | None:
@@ -58,7 +65,8 @@ def _uninitialized(node: NodeInfo, _catalog: Catalog) -> Reason | None:
     return about_node(node, ReasonCode.NODE_NOT_INITIALIZED, "is not initialized")
 
 
-def _deleting(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+def deleting(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    """Why a node that is being deleted is left alone."""
     return about_node(node, ReasonCode.NODE_DELETING, "is being deleted already") if node.state.deleting else None
 
 
@@ -68,7 +76,8 @@ def _protected(node: NodeInfo, _catalog: Catalog) -> Reason | None:
     return about_node(node, ReasonCode.NODE_DO_NOT_DISRUPT, f"has the annotation {DO_NOT_DISRUPT}")
 
 
-def _without_pool(node: NodeInfo, catalog: Catalog) -> Reason | None:
+def without_pool(node: NodeInfo, catalog: Catalog) -> Reason | None:
+    """Why a node stays whose pool nobody knows, or of which nobody knows what could replace it."""
     if not node.state.pool:
         return about_node(node, ReasonCode.MISSING_NODE_POOL_LABEL, f"has no label {NODEPOOL}")
     if node.pool is None:
@@ -79,10 +88,11 @@ def _without_pool(node: NodeInfo, catalog: Catalog) -> Reason | None:
 
 
 NODE_CHECKS: Final[tuple[tuple[str, NodeCheck], ...]] = (
-    ("managed by a NodeClaim", _unmanaged),
-    ("has a Node", _without_node),
+    ("managed by a NodeClaim", unmanaged),
+    ("has a Node", without_node),
+    ("not being rebooted", rebooting),
+    ("not being deleted", deleting),
     ("initialized", _uninitialized),
-    ("not being deleted", _deleting),
     ("not marked do-not-disrupt", _protected),
-    ("its NodePool is known", _without_pool),
+    ("its NodePool is known", without_pool),
 )

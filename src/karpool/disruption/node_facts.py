@@ -18,8 +18,11 @@ from karpool.cluster.node_table import NodeTable
 from karpool.cluster.nodes import StateNode
 from karpool.disruption.drift_detection import Drift, drift_of
 from karpool.disruption.node_checks import node_refusal
+from karpool.disruption.repair.breaker import PoolHealth
+from karpool.disruption.repair.diagnosis import Finding, findings
+from karpool.disruption.repair.policies import RepairPolicies
 from karpool.disruption.windows import closed_until, settled_at
-from karpool.model.labels import INSTANCE_TYPE
+from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.wire.objects import condition
 
@@ -38,6 +41,14 @@ class NodeFacts(NamedTuple):
     price: float | None
 
 
+class PoolCensus(NamedTuple):
+    """How many nodes a pool has, how many of them are not ready or on their way out, and how many are on their way."""
+
+    nodes: int = 0
+    busy: int = 0
+    leaving: int = 0
+
+
 class _Columns:
     """One value a node, by row."""
 
@@ -47,6 +58,8 @@ class _Columns:
         self.unready: Array = np.zeros(0, dtype=np.uint8)
         self.pool: Array = np.zeros(0, dtype=np.int32)
         self.busy: Array = np.zeros(0, dtype=np.uint8)
+        self.leaving: Array = np.zeros(0, dtype=np.uint8)
+        self.sick: Array = np.zeros(0, dtype=np.uint8)
         self.refused: Array = np.zeros(0, dtype=np.uint8)
         self.drifted: Array = np.zeros(0, dtype=np.uint8)
         self.limited: Array = np.zeros(0, dtype=np.uint8)
@@ -66,8 +79,18 @@ class _Columns:
 class NodeFactsCache:
     """The facts of all nodes of a snapshot, as of the moment of the last `refresh`."""
 
-    def __init__(self, nodes: NodeTable, pools: Mapping[str, NodePool], catalog: Catalog, *, complete: bool) -> None:
+    def __init__(
+        self,
+        nodes: NodeTable,
+        pools: Mapping[str, NodePool],
+        catalog: Catalog,
+        *,
+        complete: bool,
+        repair: RepairPolicies | None = None,
+    ) -> None:
         """`complete`: whether the catalogue lists every type of the provider, so that a missing one has gone."""
+        self._repair = repair
+        self._findings: dict[int, tuple[Finding, ...]] = {}
         self._nodes = nodes
         self._pools = pools
         self._catalog = catalog
@@ -144,19 +167,42 @@ class NodeFactsCache:
         """How a node has drifted from its pool, if it has; moving pods does not change that."""
         return self._drifts[row]
 
-    def census(self, leaving: Collection[str]) -> dict[str, tuple[int, int]]:
-        """How many nodes each pool has, and how many of them are not ready or being removed."""
-        busy, pool = self._columns.busy.copy(), self._columns.pool - 1
-        busy[[self._nodes.rows[name] for name in leaving if name in self._nodes.rows]] = 1
-        counted, most = pool >= 0, len(self._pool_numbers)
-        nodes = np.bincount(pool[counted], minlength=most).tolist()
-        gone = np.bincount(pool[counted & (busy != 0)], minlength=most).tolist()
-        return {name: (nodes[number], gone[number]) for name, number in self._pool_numbers.items()}
+    def sick(self) -> list[int]:
+        """Rows of nodes with a condition that repair policies name."""
+        return np.flatnonzero(self._columns.sick).tolist()
+
+    def findings(self, row: int) -> tuple[Finding, ...]:
+        """What repair policies say of a node."""
+        return self._findings.get(row, ())
+
+    def health(self) -> dict[str, PoolHealth]:
+        """How many Nodes have the label of each pool, and how many of them a condition that repair policies name."""
+        health: dict[str, PoolHealth] = {}
+        for row in self._nodes.rows.values():
+            node = self._nodes.get(row).node
+            if node is not None:
+                known = health.get(pool := node.metadata.labels.get(NODEPOOL, ""), PoolHealth())
+                health[pool] = PoolHealth(known.nodes + 1, known.unhealthy + int(self._columns.sick[row]))
+        return health
+
+    def census(self, in_command: Collection[str]) -> dict[str, PoolCensus]:
+        """How many nodes each pool has, and what they are up to."""
+        pool, counted, most = self._columns.pool - 1, self._columns.pool > 0, len(self._pool_numbers)
+        going = [self._nodes.rows[name] for name in in_command if name in self._nodes.rows]
+        nodes, busy, leaving = (
+            np.bincount(pool[counted & (column != 0)], minlength=most).tolist()
+            for column in (self._columns.pool, _with(self._columns.busy, going), _with(self._columns.leaving, going))
+        )
+        return {
+            name: PoolCensus(nodes[number], busy[number], leaving[number])
+            for name, number in self._pool_numbers.items()
+        }
 
     def _write(self, row: int, state: StateNode | None, now: datetime) -> None:
         if state is None:
             self._columns.write(row, refused=1)
             self._basis.pop(row, None)
+            self._findings.pop(row, None)
             return
         known = self._facts.get(row)
         if known is not None and known.state is state and row in self._basis:
@@ -177,14 +223,19 @@ class NodeFactsCache:
 
     def _write_all(self, row: int, facts: NodeFacts, now: datetime) -> None:
         state, claim = facts.state, facts.state.claim
-        counts = claim is not None and state.initialized and not claim.is_true("InstanceTerminating")
+        up = state.initialized or state.rebooting
+        counts = claim is not None and up and not claim.is_true("InstanceTerminating")
         number = self._pool_numbers.setdefault(state.pool, len(self._pool_numbers)) if counts else -1
         self._drifts[row] = self._detect_drift(facts, now)
+        self._findings[row] = () if self._repair is None else findings(self._repair, state)
+        leaving = state.deleting or state.rebooting
         self._columns.write(
             row,
             unready=not state.initialized,
             pool=number + 1,
-            busy=state.deleting or not _ready(state),
+            busy=leaving or not _ready(state),
+            leaving=leaving,
+            sick=bool(self._findings[row]),
             refused=node_refusal(facts, self._catalog) is not None,
             drifted=self._drifts[row] is not None,
             limited=claim is not None and claim.spec.termination_grace_period is not None,
@@ -197,6 +248,13 @@ class NodeFactsCache:
             return None
         with_labels = claim if node is None else _with_node_labels(claim, node.metadata.labels)
         return drift_of(with_labels, facts.pool, self._drift_catalog, now)
+
+
+def _with(column: Array, rows: list[int]) -> Array:
+    """A column in which these rows are set as well."""
+    changed: Array = column.copy()
+    changed[rows] = 1
+    return changed
 
 
 def _with_node_labels(claim: NodeClaim, labels: Mapping[str, str]) -> NodeClaim:

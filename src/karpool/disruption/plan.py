@@ -138,6 +138,7 @@ class Planner:
         self._bound = self._lower_bound() if bound else None
         today = [context.candidate(row) for row in context.rows()]
         drifts = {node.name: context.drift(node) for node in today}
+        faults = {node.candidate.name: node.diagnosis for node in self._pass().repairs() if node.diagnosis}
         pods_today = self._pods_today()
         requested = {node.name: self._requested(node.row) for node in today}
         unschedulable = why_unschedulable(context)
@@ -153,8 +154,12 @@ class Planner:
             self._say("Asking why nodes stay", done, len(today))
             step = removed.get(node.name)
             if step is not None:
-                how = drifts[node.name] if step.command.cause is Cause.DRIFTED else None
-                reasons: tuple[Reason, ...] = (_why_it_goes(step, node.name), *([how.reason] if how else []))
+                reasons: tuple[Reason, ...] = (_why_it_goes(step, node.name),)
+                how, fault = drifts[node.name], faults.get(node.name)
+                if how is not None and step.command.cause is Cause.DRIFTED:
+                    reasons = (*reasons, how.reason)
+                if fault is not None and step.command.cause is Cause.UNHEALTHY:
+                    reasons = (*reasons, fault.reason(node.name, context.now))
             else:
                 reasons = why_it_stays(last, self.context.candidate(self._row(node.name)))
             fates.append(NodeOutcome(node, pods_today[node.name], requested[node.name], step, reasons))
@@ -273,7 +278,11 @@ class Planner:
 
 def _why_it_goes(step: PlanStep, name: str) -> Reason:
     command = step.command
-    if command.cause == "Empty":
+    if command.reboot:
+        message = "is rebooted"
+    elif command.terminate_first is not None:
+        message = "goes before anything can replace it"
+    elif command.cause == "Empty":
         message = "has no pod that needs another place"
     elif command.replacements:
         message = f"is replaced by {command.launched}"

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Final
 
 import numpy as np
+from msgspec import structs
 
 from karpool.catalog.instance_types import InstanceType, Offering
 from karpool.catalog.pricing import cheapest_launch
@@ -28,6 +29,8 @@ LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def apply(context: DecisionContext, command: Command, replacement_names: Sequence[str]) -> SnapshotChange:
     """Carry out a command on the snapshot; what that changed."""
     snapshot = context.snapshot
+    if command.reboot:
+        return _reboot(context, command)
     known = snapshot.topology.nodes_seen > 0
     for replacement, name in zip(command.replacements, replacement_names, strict=True):
         snapshot.put_node(predicted_node(context, replacement, name))
@@ -52,6 +55,20 @@ def apply(context: DecisionContext, command: Command, replacement_names: Sequenc
     touched.update(_groups_with_other_domains(context, known))
     changed = frozenset(gone) | frozenset(fuller)
     return SnapshotChange(changed, frozenset(new), frozenset(touched), limits=context.memo.limited or reserved)
+
+
+def _reboot(context: DecisionContext, command: Command) -> SnapshotChange:
+    """Let nodes come back from a reboot without what they were rebooted for; pods are where they were."""
+    snapshot, policies = context.snapshot, context.settings.repair
+    rows = [snapshot.nodes.rows[name] for name in command.nodes]
+    for state in map(snapshot.nodes.get, rows):
+        if state.node is not None and policies is not None:
+            status = state.node.status
+            kept = tuple(entry for entry in status.conditions if (entry.type, entry.status) not in policies.covered)
+            snapshot.put_node(
+                StateNode(structs.replace(state.node, status=structs.replace(status, conditions=kept)), state.claim)
+            )
+    return SnapshotChange(frozenset(rows), frozenset(rows), frozenset(), limits=False)
 
 
 def _use_reservations(context: DecisionContext, new: Sequence[StateNode]) -> bool:

@@ -13,6 +13,8 @@ class ReasonCode(StrEnum):
     NOT_MANAGED = "NotManaged"
     NO_NODE = "NoNode"
     NODE_NOT_INITIALIZED = "NodeNotInitialized"
+    NODE_NOT_REGISTERED = "NodeNotRegistered"
+    NODE_REBOOTING = "NodeRebooting"
     NODE_DELETING = "NodeDeleting"
     NODE_NOMINATED = "NodeNominated"
     NODE_DO_NOT_DISRUPT = "NodeDoNotDisrupt"
@@ -38,6 +40,13 @@ class ReasonCode(StrEnum):
     MISSING_CAPACITY_TYPE = "MissingCapacityType"
     SCALE_DOWN_FIRST = "ScaleDownFirst"
     NODE_LIMIT_REACHED = "NodeLimitReached"
+
+    # What repair accepts
+    UNHEALTHY = "Unhealthy"
+    REPAIR_TOLERATED = "RepairTolerated"
+    NODE_DO_NOT_REPAIR = "NodeDoNotRepair"
+    DRAIN_BOUND_REQUIRED = "DrainBoundRequired"
+    TOO_MANY_UNHEALTHY = "TooManyUnhealthy"
 
     # Why a node is drifted
     DRIFTED = "Drifted"

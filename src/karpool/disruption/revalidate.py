@@ -1,7 +1,8 @@
 """A command judged again some seconds later, before anything is changed.
 
 Prices, spot rules and scores are not checked again. Drift is carried out as decided, unless a brake took hold: nothing
-else that happens in the meantime makes a drifted node what its pool asks for.
+else that happens in the meantime makes a drifted node what its pool asks for. A node may get well, so repair asks its
+rules again, but not where pods go.
 """
 
 from dataclasses import replace
@@ -10,8 +11,10 @@ from karpool.disruption.candidate import Candidate
 from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal, stopped
 from karpool.disruption.command import Command, Method
 from karpool.disruption.context import DecisionContext
+from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.evaluate import Evaluator
 from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.repair.method import repair_refusal
 from karpool.model.reasons import Reason
 
 
@@ -19,6 +22,8 @@ def revalidate(command: Command, context: DecisionContext) -> Command | Reason:
     """The command as it can be carried out now, or why it cannot; its nodes must not be in a command."""
     if command.method is Method.DRIFT:
         return _stop(command, context) or command
+    if command.method is Method.REPAIR:
+        return _healed(command, context) or command
     candidates, refused = _still_there(command, context)
     if command.method is Method.EMPTINESS:
         return _without(command, candidates) if candidates else refused[0]
@@ -31,6 +36,19 @@ def _stop(command: Command, context: DecisionContext) -> Reason | None:
     """The first brake that keeps a node of the command."""
     rows = [row for name in command.nodes if (row := context.snapshot.nodes.rows.get(name)) is not None]
     return next((reason for row in rows if (reason := stopped(context, context.candidate(row))) is not None), None)
+
+
+def _healed(command: Command, context: DecisionContext) -> Reason | None:
+    """Why a node is not repaired after all."""
+    decision_pass = DecisionPass(context)
+    unhealthy = {node.candidate.name: node for node in decision_pass.repairs()}
+    for name in command.nodes:
+        if name not in unhealthy:
+            return Reason(ReasonCode.CANDIDATE_CHANGED, "is gone, or is healthy again", f"Node {name}")
+        reason = repair_refusal(decision_pass, unhealthy[name])
+        if reason is not None:
+            return reason
+    return None
 
 
 def _still_there(command: Command, context: DecisionContext) -> tuple[list[Candidate], list[Reason]]:

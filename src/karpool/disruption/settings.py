@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.repair.policies import RepairPolicies
 
 GLOBAL: Final = "global"
 """The search for the cheapest fleet that the rules allow."""
@@ -60,6 +61,12 @@ class DisruptionSettings:
     ignore_budgets: bool = False
     annotated_budgets: bool = False
     complete_catalog: bool = False
+    repair: RepairPolicies | None = None
+    """Which nodes are unhealthy, and what is done about them; None: nothing."""
+    terminate_first_repair: bool = False
+    """Whether an unhealthy node may go before its replacement can be launched, where nothing else is possible."""
+    terminate_first_drift: bool = False
+    """The same for a drifted node."""
     brakes: BrakeSettings = field(default_factory=BrakeSettings)
 
     @property

@@ -58,8 +58,10 @@ def room_for(context: DecisionContext, pool: NodePool) -> int | Reason:
     return UNLIMITED if limit is None else limit.units - len(mine)
 
 
-def static_outcome(context: DecisionContext, candidate: Candidate) -> Command | Reason:
-    """What replaces a drifted node of a static pool, or why nothing does; budgets aside."""
+def static_outcome(
+    context: DecisionContext, candidate: Candidate, method: Method = Method.DRIFT, cause: Cause = Cause.DRIFTED
+) -> Command | Reason:
+    """What replaces a node of a static pool, or why nothing does; budgets aside."""
     pool = candidate.pool
     if pool is None:
         return Reason(ReasonCode.NODE_POOL_NOT_FOUND, "its NodePool does not exist", f"Node {candidate.name}")
@@ -68,11 +70,17 @@ def static_outcome(context: DecisionContext, candidate: Candidate) -> Command | 
         return room
     message = f"no type of NodePool {pool.name} would hold what it holds"
     refused = Reason(ReasonCode.PODS_WOULD_NOT_FIT, message, f"Node {candidate.name}")
-    return replacement_for(context, candidate, pool) or refused
+    return replacement_for(context, candidate, pool, method, cause) or refused
 
 
-def replacement_for(context: DecisionContext, candidate: Candidate, pool: NodePool) -> Command | None:
-    """A new node of the pool that holds everything the drifted one holds; None if no type does."""
+def replacement_for(
+    context: DecisionContext,
+    candidate: Candidate,
+    pool: NodePool,
+    method: Method = Method.DRIFT,
+    cause: Cause = Cause.DRIFTED,
+) -> Command | None:
+    """A new node of the pool that holds everything the old one holds; None if no type does."""
     snapshot, finder = context.snapshot, ReplacementFinder(context)
     width = len(snapshot.resources)
     room, _ = finder.table.rooms(snapshot.resources)
@@ -80,11 +88,12 @@ def replacement_for(context: DecisionContext, candidate: Candidate, pool: NodePo
     made = finder.of_pool(pool.name, template_of(pool).requirements, fits)
     if made is None:
         return None
-    pods = sorted((snapshot.pods.get(row) for row in context.movers(candidate)), key=lambda pod: pod.key)
+    moving = candidate.pods if cause is Cause.UNHEALTHY else context.movers(candidate)
+    pods = sorted((snapshot.pods.get(row) for row in moving), key=lambda pod: pod.key)
     evicted = [pod for pod in pods if not context.expected(pod)]
     return Command(
-        method=Method.DRIFT,
-        cause=Cause.DRIFTED,
+        method=method,
+        cause=cause,
         nodes=(candidate.name,),
         replacements=(made,),
         moves=tuple(Move(pod=pod.key, source=candidate.name, target=0) for pod in evicted),

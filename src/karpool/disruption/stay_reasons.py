@@ -7,6 +7,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.drift import replaced
 from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.repair.method import repair_refusal, repaired
 from karpool.disruption.single_node import single_refusal
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -16,7 +17,7 @@ from karpool.packing.refusals import why_unplaced
 
 def why_it_stays(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Reason, ...]:
     """Every reason that keeps a node; at least one."""
-    reasons = [*_drift_reasons(decision_pass, candidate)]
+    reasons = [*_repair_reasons(decision_pass, candidate), *_drift_reasons(decision_pass, candidate)]
     refused = decision_pass.refusal(candidate)
     if refused is not None:
         reasons.append(refused)
@@ -29,6 +30,15 @@ def why_it_stays(decision_pass: DecisionPass, candidate: Candidate) -> tuple[Rea
     else:
         reasons += _consolidation_reasons(decision_pass, candidate)
     return tuple(dict.fromkeys(reasons))
+
+
+def _repair_reasons(decision_pass: DecisionPass, candidate: Candidate) -> list[Reason]:
+    node = next((entry for entry in decision_pass.repairs() if entry.candidate.row == candidate.row), None)
+    if node is None:
+        return []
+    outcome = repair_refusal(decision_pass, node) or repaired(decision_pass, node)
+    later = Reason(ReasonCode.NOT_THIS_STEP, "is unhealthy, and could go in a later step", f"Node {candidate.name}")
+    return [outcome if isinstance(outcome, Reason) else later]
 
 
 def _drift_reasons(decision_pass: DecisionPass, candidate: Candidate) -> list[Reason]:

@@ -10,6 +10,7 @@ _UNREADABLE: Final = "what {about} says of Karpool could be read"
 _OTHERWISE: Final[dict[str, str]] = {
     ReasonCode.POD_DO_NOT_DISRUPT: "{about} were not marked do-not-disrupt",
     ReasonCode.NODE_DO_NOT_DISRUPT: "{about} were not marked do-not-disrupt",
+    ReasonCode.NODE_DO_NOT_REPAIR: "{about} were not marked do-not-repair",
     ReasonCode.POD_DISRUPTION_BUDGET: "the PodDisruptionBudget let {about} go",
     ReasonCode.MULTIPLE_POD_DISRUPTION_BUDGETS: "the PodDisruptionBudget let {about} go",
     ReasonCode.CONSOLIDATE_AFTER_WINDOW: "its time of quiet had passed",

@@ -13,10 +13,16 @@ class NodeSpec(Wire):
     unschedulable: bool = False
 
 
+class NodeInfo(Wire):
+    boot_id: str = field(name="bootID", default="")
+    """Another one after each boot."""
+
+
 class NodeStatus(Wire):
     capacity: Amounts = {}
     allocatable: Amounts = {}
     conditions: tuple[Condition, ...] = ()
+    node_info: NodeInfo = NodeInfo()
 
 
 class Node(Object):

@@ -16,6 +16,9 @@ THIRTY_DAYS: Final = Duration(720 * 3600 * 10**9)
 CONSOLIDATABLE: Final = "Consolidatable"
 """The condition of a NodeClaim that has been quiet for long enough; written for people, not read by decisions."""
 
+REBOOTING: Final = "Rebooting"
+"""The condition of a NodeClaim whose node is being rebooted."""
+
 
 class PoolRequirement(Wire):
     key: str

@@ -13,6 +13,7 @@ import structlog
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
 from karpool.controller.observer import DecisionObserver
+from karpool.disruption.repair.policies import RepairAction
 from karpool.execution.actions import RecordEvent
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
@@ -47,7 +48,7 @@ from karpool.operator.pool_nodes import PoolNodes
 from karpool.operator.pool_statistics import PoolStatistics
 from karpool.operator.pool_status_controller import PoolStatusController
 from karpool.operator.providers import provider_maker
-from karpool.operator.providers.protocol import ProviderContext
+from karpool.operator.providers.protocol import Provider, ProviderContext
 from karpool.operator.settings import RunSettings
 from karpool.operator.side_work import SideWork
 from karpool.operator.task_queue import TaskQueue
@@ -55,6 +56,7 @@ from karpool.operator.unreadable_meter import UnreadableMeter
 from karpool.operator.upkeep import Upkeep
 from karpool.optimization.warmup import warm_up
 from karpool.provisioning.inflight import as_launched
+from karpool.wire.problems import InputError
 
 _log = structlog.get_logger()
 Record = Callable[[RecordEvent], None]
@@ -100,6 +102,7 @@ class Operator:
                 clock=self._now,
             )
         )
+        _refuse_reboots(settings, self.provider)
         self.loop: Loop | None = None
         self.controller: Controller | None = None
         self._elector: LeaderElector | None = None
@@ -307,3 +310,11 @@ class Operator:
     def _unreadable(self, unreadable: Unreadable) -> None:
         log_unreadable(unreadable)
         self._pools.unreadable(unreadable)
+
+
+def _refuse_reboots(settings: RunSettings, provider: Provider) -> None:
+    """Refuse policies that nobody here could follow."""
+    policies = settings.decisions.repair
+    if policies is not None and not provider.reboots and any(policy.reboots for policy in policies.listed):
+        message = f"says {RepairAction.REBOOT.value}, and the provider {settings.provider} cannot reboot nodes"
+        raise InputError.at("--repair-policies", message)

@@ -72,7 +72,7 @@ def _command(step: PlanStep) -> document.PlannedCommand:
         step=step.number,
         method=command.method.value,
         reason=command.cause.value,
-        decision="replace" if command.replacements else "delete",
+        decision=_decision(command),
         nodes=command.nodes,
         replacements=replacement_parts(command, step.replacement_names),
         placements=placement_parts(command, step.replacement_names),
@@ -137,9 +137,12 @@ def _facts(candidate: Candidate) -> dict[str, Any]:
 
 
 def _word(command: Command | None) -> document.Verdict:
-    if command is None:
-        return "keep"
-    return "replace" if command.replacements else "delete"
+    return "keep" if command is None else _decision(command)
+
+
+def _decision(command: Command) -> document.Decision:
+    decision: document.Decision = convert(command.decision, document.Decision)
+    return decision
 
 
 def explanation(context: DecisionContext, explained: NodeExplanation) -> document.ExplanationDocument:
@@ -147,8 +150,8 @@ def explanation(context: DecisionContext, explained: NodeExplanation) -> documen
     created = node.metadata.creation_timestamp if node else None
     pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
     together = explained.together
-    replacements = _alternatives(explained.drift or together or explained.command)
-    goes = explained.drift is not None or together is not None or all(rule.passed for rule in explained.outcomes)
+    replacements = _alternatives(explained.alone or together or explained.command)
+    goes = explained.alone is not None or together is not None or all(rule.passed for rule in explained.outcomes)
     return document.ExplanationDocument(
         time=context.now,
         node=document.ExplainedNodePart(
@@ -158,7 +161,7 @@ def explanation(context: DecisionContext, explained: NodeExplanation) -> documen
         ),
         verdict=_verdict_of(explained) if goes else "keep",
         utilisation=_utilisation(context.snapshot, candidate),
-        rules=convert(explained.outcomes, tuple[document.RuleResult, ...], from_attributes=True),
+        rules=convert((*explained.outcomes, *explained.repairs), tuple[document.RuleResult, ...], from_attributes=True),
         pods=convert(explained.destinations, tuple[document.PodDestination, ...], from_attributes=True),
         alternative=next(iter(replacements), None),
         unblock=tuple(
@@ -196,8 +199,8 @@ def _calendar(context: DecisionContext, candidate: Candidate) -> tuple[document.
 
 
 def _verdict_of(explained: NodeExplanation) -> document.Verdict:
-    if explained.drift is not None or explained.together is not None:
-        return _word(explained.drift or explained.together)
+    if explained.alone is not None or explained.together is not None:
+        return _word(explained.alone or explained.together)
     return "delete" if explained.candidate.empty else _word(explained.command)
 
 

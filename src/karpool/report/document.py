@@ -15,10 +15,10 @@ from karpool.wire.quantity import Quantity
 
 API_VERSION: Final = "karpool.sh/v1"
 
-Method = Literal["Emptiness", "Drift", "MultiNodeConsolidation", "SingleNodeConsolidation"]
-DisruptionReason = Literal["Empty", "Drifted", "Underutilized"]
-Decision = Literal["delete", "replace"]
-Verdict = Literal["keep", "delete", "replace"]
+Method = Literal["Repair", "Emptiness", "Drift", "MultiNodeConsolidation", "SingleNodeConsolidation"]
+DisruptionReason = Literal["Empty", "Drifted", "Underutilized", "Unhealthy"]
+Decision = Literal["delete", "replace", "terminate-first", "reboot"]
+Verdict = Literal["keep", "delete", "replace", "terminate-first", "reboot"]
 Amounts = dict[str, Quantity]
 
 

@@ -122,6 +122,8 @@ class _Builder:
         }
         movable.update(self._lifted)
         movable |= {node.row for node, _ in decision_pass.drifted() if node.pool_name not in spent[Cause.DRIFTED]}
+        # Repair asks for less than other methods, and its budget may be another.
+        movable |= {node.candidate.row for node in decision_pass.repairs() if node.diagnosis is not None}
         priced = [context.candidate(int(row)).price is not None for row in rows]
         return np.isin(rows, sorted(movable)) & np.array(priced, dtype=np.bool_)
 

@@ -13,7 +13,7 @@ _NODES: Final = re.compile(r"(100|[0-9]{1,2})%|[0-9]{1,9}")
 _CRON: Final = re.compile(r"@(annually|yearly|monthly|weekly|daily|midnight|hourly)|\S+(\s+\S+){4}")
 _SPAN: Final = re.compile(r"([0-9]+[smh])+|Never")
 _WINDOW: Final = re.compile(r"([0-9]+h([0-9]+m)?|[0-9]+m)(0s)?")
-REASONS: Final = ("Underutilized", "Empty", "Drifted")
+REASONS: Final = ("Underutilized", "Empty", "Drifted", "Unhealthy")
 
 
 def span_flaws(written: Any, path: str, *, never: bool = True) -> Iterator[Flaw]:

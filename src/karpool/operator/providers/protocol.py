@@ -66,6 +66,8 @@ class Provider:
     instances: Instances | None = None
     duties: Duties = field(default_factory=Duties)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    reboots: bool = False
+    """Whether instances can be rebooted."""
     annotated_budgets: bool = False
     """Whether budgets are read from the pool's annotation, because another controller reads its spec."""
     node_class_ready: Callable[[NodePool], bool | None] = lambda _pool: None
