@@ -139,12 +139,13 @@ def test_what_becomes_of_a_command_is_told(tmp_path: Path) -> None:
     journal = Journal(JournalSettings(path=path))
     ticket = Ticket("x", NOW, "Drift", "Drifted", ("a",))
     journal.started(NOW, REPLACE, "c1")
-    journal.dropped(NOW, DELETE, DEAR)
+    journal.dropped(NOW, DELETE, DEAR, 2)
     failed = FailedCommand(command="x", cause="ReplacementGone", at=NOW, message="never registered", tries=2)
     journal.rolled_back(NOW, ticket, failed)
     started, dropped, back = lines(path)
     assert (started["kind"], started["id"], started["nodes"]) == ("Begun", "c1", ["a"])
     assert (dropped["kind"], dropped["nodes"], dropped["reasons"][0]["code"]) == ("Dropped", ["d", "e"], "NotCheaper")
+    assert dropped["inARow"] == 2
     assert (back["kind"], back["id"], back["message"]) == ("RolledBack", "x", "never registered")
 
 

@@ -26,8 +26,7 @@ class Heard(DecisionObserver):
         self.started: list[Command] = []
         self.told: list[RecordEvent] = []
 
-    def command_dropped(self, command: Command, reason: Reason) -> None:
-        del command
+    def command_dropped(self, _command: Command, reason: Reason, _in_a_row: int) -> None:
         self.dropped.append(reason)
 
     def command_started(self, command: Command, _identity: str) -> None:

@@ -1,6 +1,7 @@
 """A quota or a webhook refuses every new NodeClaim of commands: what failed is not repeated as if it had not."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -102,3 +103,16 @@ def test_a_new_controller_goes_on_counting() -> None:
         cluster.run(cluster.queue.time + 10)
     assert heard.failed[1].failure.pool_tries == 2
     assert cluster.now - failed >= timedelta(minutes=2, seconds=30)
+
+
+def test_a_back_off_of_hours_goes_on_counting() -> None:
+    cluster, _ = checked_cluster(STORY)
+    settings, hours = cluster.controller.settings, timedelta(hours=3)
+    brakes = replace(settings.brakes, after_failure=hours, longest_after_failure=2 * hours)
+    cluster.controller.settings = replace(settings, brakes=brakes)
+    heard = Heard()
+    cluster.controller.observers.append(heard)
+    cluster.run(1000)
+    cluster.actuator.admission = _replacement
+    cluster.run(4 * HOUR)
+    assert [entry.failure.pool_tries for entry in heard.failed] == [1, 2]

@@ -3,6 +3,8 @@
 It can be stopped and started at any moment. A stop loses what is in memory; the objects stay as they are.
 """
 
+from dataclasses import replace
+
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.disruption_controller import DisruptionController
 from karpool.controller.harm_controller import HarmController
@@ -103,7 +105,7 @@ class Controller:
             pdb_source=self.pdb_source,
             settings=self.settings,
             options=self.options,
-            execution=self.execution,
+            execution=replace(self.execution, failures_forgotten_after=self.settings.brakes.failures_forgotten_after),
             intervals=self.intervals,
             facts=self.facts,
             beside=self.beside,

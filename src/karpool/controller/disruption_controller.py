@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from karpool.controller.destinations import Destinations
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
+from karpool.disruption.brakes.dropped_commands import after_drop
 from karpool.disruption.brakes.ledger import evictions_by_namespace
 from karpool.disruption.brakes.rates import rates_left
 from karpool.disruption.brakes.stop import Stop
@@ -178,51 +179,61 @@ class DisruptionController:
             nodes = sorted({name for command in commands for name in command.nodes})
             self.session.facts.read(nodes, partial(self._start, commands))
         else:
-            self._started(())
+            self._started(any_command=False)
 
     def _start(self, commands: tuple[Command, ...], facts: FreshFacts) -> None:
         session = self.session
         if not session.alive:
             return
         rates = rates_left(self.store.but_pods(), session.settings.brakes, self.clock.earliest)
+        started = False
         for command in commands:
             now = self.clock.earliest
             evicted = evictions_by_namespace(pod for name in command.nodes for pod in facts[name].pods)
-            too_fast = rates.refusal(len(command.nodes), evicted)
-            if too_fast is not None:
-                self._drop(command, too_fast)
+            held = self._stopped(command, now) or rates.refusal(len(command.nodes), evicted)
+            if held is not None:
+                self._drop(command, held)
                 continue
             try:
                 self._refuse_news(command, facts, now)
                 daemons = session.cluster_state.snapshot.daemons
                 actions = start_command(command, self._around(command, facts), now, session.execution, daemons)
             except NotStartedError as error:
-                self._drop(command, error.reason)
+                self._back_off(command, error.reason, now)
                 continue
+            started = True
             rates = rates.after(len(command.nodes), evicted)
+            session.dropped = {name: known for name, known in session.dropped.items() if name not in command.nodes}
             for observer in session.observers:
                 observer.command_started(command, command_id(command, now))
             self._destinations.started(command, actions)
             session.execute(actions, in_order=True)
             session.state = nominate(session.state, sorted(destinations(command)), now, session.execution)
-        self._started(commands)
+        self._started(any_command=started)
 
-    def _started(self, commands: tuple[Command, ...]) -> None:
+    def _started(self, *, any_command: bool) -> None:
         self._backoff = self._poll / 2
-        self._pass_after(_AFTER_A_COMMAND if commands else self._poll)
+        self._pass_after(_AFTER_A_COMMAND if any_command else self._poll)
 
-    def _refuse_news(self, command: Command, facts: FreshFacts, now: datetime) -> None:
-        """Refuse a command whose nodes are not what it was decided on, or when that cannot be known."""
+    def _stopped(self, command: Command, now: datetime) -> Reason | None:
+        """The brake that has taken hold of a command since it was decided."""
         snapshot, stops = self.session.cluster_state.snapshot, self.session.stops(now)
         kept_up = command.method is Method.DRIFT and command.replacements
         sources = set(command.nodes) if kept_up else {move.source for move in command.moves}
         for name in command.nodes:
             row = snapshot.nodes.rows.get(name)
-            state = None if row is None else snapshot.nodes.get(row)
-            stop = stops.of("" if state is None else state.pool, name, empty=name not in sources)
+            pool = "" if row is None else snapshot.nodes.get(row).pool
+            stop = stops.of(pool, name, empty=name not in sources)
             if stop is not None:
-                raise NotStartedError(stop.reason)
-            claim = None if state is None else state.claim
+                return stop.reason
+        return None
+
+    def _refuse_news(self, command: Command, facts: FreshFacts, now: datetime) -> None:
+        """Refuse a command whose nodes are not what it was decided on, or when that cannot be known."""
+        snapshot = self.session.cluster_state.snapshot
+        for name in command.nodes:
+            row = snapshot.nodes.rows.get(name)
+            claim = None if row is None else snapshot.nodes.get(row).claim
             anyway = claim is not None and drains_anyway(command.cause, claim)
             reason = changed_since(name, self.session.pods_on(name), facts[name], now, drains_anyway=anyway)
             if reason is not None:
@@ -245,6 +256,12 @@ class DisruptionController:
             node_claims=tuple(state.claim for state in states if state.claim is not None),
         )
 
-    def _drop(self, command: Command, reason: Reason) -> None:
+    def _back_off(self, command: Command, reason: Reason, now: datetime) -> None:
+        """Drop a command that cannot start, and leave its nodes alone for a while: it would be decided again."""
+        session = self.session
+        session.dropped = after_drop(session.dropped, command.nodes, reason, session.settings.brakes, now)
+        self._drop(command, reason, session.dropped[command.nodes[0]].tries)
+
+    def _drop(self, command: Command, reason: Reason, in_a_row: int = 1) -> None:
         for observer in self.session.observers:
-            observer.command_dropped(command, reason)
+            observer.command_dropped(command, reason, in_a_row)

@@ -34,8 +34,8 @@ class DecisionObserver:
     def search_finished(self, answer: Answer | None, seconds: float) -> None:
         """A global search has ended after so many seconds; None if it failed."""
 
-    def command_dropped(self, command: Command, reason: Reason) -> None:
-        """A command was no longer valid when it was to start."""
+    def command_dropped(self, command: Command, reason: Reason, in_a_row: int) -> None:
+        """A command was no longer valid when it was to start; how often in a row that was so for its nodes."""
 
     def command_started(self, command: Command, identity: str) -> None:
         """A command starts, with this id on its NodeClaims."""

@@ -21,6 +21,7 @@ from karpool.controller.ports import (
 )
 from karpool.controller.store import ClusterStore
 from karpool.disruption.brakes.doubt import doubts
+from karpool.disruption.brakes.dropped_commands import Dropped, dropped_lately
 from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.brakes.stop import Stop, Stops
 from karpool.disruption.brakes.stops_of import stops_of
@@ -61,6 +62,8 @@ class Session:
     alive: bool = True
     unwritten: dict[str, FailedCommand] = field(default_factory=dict)
     """By name of a claim: a failed command that could not be written on it, because the API server refuses that too."""
+    dropped: Dropped = field(default_factory=dict)
+    """Commands that were dropped when they were to start."""
     _engine: Engine | None = None
     _rests_on: tuple[Any, ...] = ()
     _most_remembered: int = 0
@@ -91,7 +94,13 @@ class Session:
         if self.unwritten:
             claims = tuple(_remembering(claim, self.unwritten.get(claim.name)) for claim in objects.node_claims)
             objects = replace(objects, node_claims=claims)
-        return Stops((*self.doubts(), *stops_of(objects, self.settings.brakes, now)))
+        brakes = self.settings.brakes
+        dropped = dropped_lately(self.dropped, self._pool_of, brakes, now)
+        return Stops((*self.doubts(), *stops_of(objects, brakes, now), *dropped))
+
+    def _pool_of(self, node: str) -> str:
+        nodes = self.cluster_state.snapshot.nodes
+        return nodes.get(nodes.rows[node]).pool if node in nodes.rows else ""
 
     def execute(self, actions: Sequence[Action], *, in_order: bool = False) -> None:
         """Execute actions while the session lasts."""

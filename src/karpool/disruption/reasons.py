@@ -88,6 +88,7 @@ class ReasonCode(StrEnum):
     PAUSED = "Paused"
     COOLING_DOWN = "CoolingDown"
     COMMAND_FAILED = "CommandFailed"
+    COMMAND_DROPPED = "CommandDropped"
     CLUSTER_UNHEALTHY = "ClusterUnhealthy"
     RATE_REACHED = "RateReached"
     RATE_INVALID = "RateInvalid"

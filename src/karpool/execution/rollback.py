@@ -5,6 +5,8 @@ Tickets stay until every replacement is being deleted, so that an interrupted ro
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from karpool.disruption.brakes.failures import FailedCommand, Failure, after_failure, failed_command, pool_of
 from karpool.execution.actions import Annotate, ClearClaimCondition, DeleteClaim, RemoveTaint
 from karpool.execution.conditions import DISRUPTION_REASON
@@ -24,7 +26,7 @@ ROLLED_BACK: Final = "DisruptionRolledBack"
 def roll_back(context: ReconcileContext, command: CommandInProgress, failure: Failure) -> None:
     ticket = command.ticket
     known = _remembered(command)
-    why = _remember(context, command, failure) if known is None else known.message
+    why = _remember(context, command, failure) if known is None else known
     for claim in command.waiting:
         context.record_event("NodeClaim", claim.name, ROLLED_BACK, f"command {ticket.id} is rolled back: {why}")
     replacements = _open_replacements(context, ticket)
@@ -42,15 +44,16 @@ def roll_back(context: ReconcileContext, command: CommandInProgress, failure: Fa
     forget(context, command)
 
 
-def _remembered(command: CommandInProgress) -> FailedCommand | None:
-    """The failure of this command, if it was written down before."""
+def _remembered(command: CommandInProgress) -> str | None:
+    """Why this command failed, if that was written down before."""
     for claim in command.members:
         try:
             known = failed_command(claim)
         except AnnotationError:
             continue
-        if known is not None and known.command == command.ticket.id:
-            return known
+        told = None if known is None else known.told_of(command.ticket.id)
+        if told is not None:
+            return told
     return None
 
 
@@ -69,7 +72,8 @@ def _remember(context: ReconcileContext, command: CommandInProgress, failure: Fa
         context.do(Annotate("NodeClaim", claim.name, FAILED_COMMAND, known.written()))
         worst = known if worst is None or known.tries > worst.tries else worst
     if worst is not None:
-        context.rolled_back.append(RolledBack(command.ticket, worst))
+        told = replace(worst, command=command.ticket.id, cause=str(failure.cause), message=failure.line, at=context.now)
+        context.rolled_back.append(RolledBack(command.ticket, told))
     return failure.message
 
 

@@ -34,7 +34,7 @@ class ExecutionSettings:
     instance_retry: timedelta = timedelta(seconds=5)
     """How often the provider is asked whether a terminating instance is gone."""
     failures_forgotten_after: timedelta = timedelta(hours=2)
-    """When a failed command no longer counts, so that the next one is the first of a row."""
+    """When a failed command no longer counts, so that the next one is the first of a row; as the brakes have it."""
 
     @property
     def taint(self) -> Taint:

@@ -29,7 +29,8 @@ COUNTERS: Final = {
     ),
     "voluntary_disruption_decisions_total": Series("Commands started.", ("decision", "reason", "consolidation_type")),
     "voluntary_disruption_failed_validations_total": Series(
-        "Commands dropped because their validation failed.", ("consolidation_type",)
+        "Commands dropped before they started: they were no longer valid, or could not be checked again.",
+        ("consolidation_type",),
     ),
     "voluntary_disruption_queue_failures_total": Series(
         "Commands started and rolled back.", ("decision", "reason", "consolidation_type")

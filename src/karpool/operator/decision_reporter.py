@@ -157,10 +157,11 @@ class DecisionReporter(DecisionObserver):
         for name, reasons in changed[:MOST_EVENTS]:
             self._record(RecordEvent("Node", name, "Unconsolidatable", _event_message(name, reasons[0])))
 
-    def command_dropped(self, command: Command, reason: Reason) -> None:
+    def command_dropped(self, command: Command, reason: Reason, in_a_row: int) -> None:
         self._metrics.command_invalidated(str(command.method))
-        self._journal.dropped(self._clock(), command, reason)
-        _log.info("command dropped", **_summary(command), code=reason.code, why=reason.message, about=reason.object)
+        self._journal.dropped(self._clock(), command, reason, in_a_row)
+        why = {"code": reason.code, "why": reason.message, "about": reason.object, "in_a_row": in_a_row}
+        _log.info("command dropped", **_summary(command), **why)
 
     def command_started(self, command: Command, identity: str) -> None:
         """Report a command that starts; in a dry run none does."""

@@ -96,9 +96,17 @@ class Journal:
             )
         )
 
-    def dropped(self, time: datetime, command: Command, reason: Reason) -> None:
-        method, cause = command.method.value, command.cause.value
-        self.write(DroppedRecord(time=time, method=method, reason=cause, nodes=command.nodes, reasons=(reason,)))
+    def dropped(self, time: datetime, command: Command, reason: Reason, in_a_row: int) -> None:
+        self.write(
+            DroppedRecord(
+                time=time,
+                method=command.method.value,
+                reason=command.cause.value,
+                nodes=command.nodes,
+                reasons=(reason,),
+                in_a_row=in_a_row,
+            )
+        )
 
     def braked(self, time: datetime, stop: Stop, *, holds: bool) -> None:
         """A brake took hold, or let go."""

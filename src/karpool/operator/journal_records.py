@@ -77,6 +77,8 @@ class DroppedRecord(JournalRecord, frozen=True, kw_only=True, tag="Dropped"):
     reason: str
     nodes: tuple[str, ...]
     reasons: tuple[Reason, ...]
+    in_a_row: int
+    """How often in a row a command with one of these nodes was dropped when it was to start."""
 
 
 class RolledBackRecord(JournalRecord, frozen=True, kw_only=True, tag="RolledBack"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.disruption.scenarios import NOW, Scenario, ago, node
 from tests.factories import node_claim
 
-from karpool.disruption.brakes.failures import FailedCommand, Failure, FailureCause, after_failure
+from karpool.disruption.brakes.failures import HARMLESS, FailedCommand, Failure, FailureCause, after_failure
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stop import Stops
 from karpool.disruption.brakes.stops_of import stops_of
@@ -88,8 +88,43 @@ def test_failures_count_per_node_and_per_pool_and_cause_until_they_are_forgotten
     assert (other.tries, other.pool_tries) == (3, 1)
     late = after(known, now=NOW + timedelta(hours=2))
     assert (late.tries, late.pool_tries) == (1, 1)
-    harmless = after(known, cause=FailureCause.POD_ARRIVED)
-    assert (harmless.tries, harmless.pool_tries) == (2, 0)
+    harmless = after(claim("b"), known, cause=FailureCause.POD_ARRIVED)
+    assert (harmless.tries, harmless.pool_tries) == (0, 0)
+
+
+def remembering(name: str, known: FailedCommand) -> NodeClaim:
+    return claim(name, {FAILED_COMMAND: known.written()})
+
+
+@pytest.mark.parametrize("cause", sorted(HARMLESS))
+def test_a_command_given_up_for_no_fault_of_its_own_resets_nothing(cause: FailureCause) -> None:
+    known = claim("a", failed(ago(minutes=1), tries=4, pool_tries=5))
+    given_up = remembering("a", after(known, cause=cause))
+    held = stops(given_up).of("default", "a")
+    assert held is not None
+    assert held.until == stops(known).of("default", "a").until  # type: ignore[union-attr]
+    memory = after(given_up)
+    assert (memory.tries, memory.pool_tries) == (5, 6)
+
+
+def test_what_is_written_of_a_command_that_was_given_up_says_so() -> None:
+    known = after(claim("a", failed(ago(minutes=1))), cause=FailureCause.POD_ARRIVED)
+    assert (known.told_of("c0"), known.told_of("c1"), known.told_of("c2")) == ("quota", "again", None)
+
+
+def test_causes_that_take_turns_are_counted_each() -> None:
+    known, seen = claim("a"), []
+    for number in range(6):
+        cause = (REFUSED, FailureCause.TIMED_OUT)[number % 2]
+        memory = after(known, cause=cause, now=NOW + timedelta(minutes=number))
+        seen.append((memory.tries, memory.pool_tries))
+        known = remembering("a", memory)
+    assert seen == [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3)]
+
+
+@pytest.mark.parametrize(("longest", "hours"), [(timedelta(hours=1), 2), (timedelta(hours=3), 6)])
+def test_failures_are_remembered_for_longer_than_the_longest_wait(longest: timedelta, hours: int) -> None:
+    assert BrakeSettings(longest_after_failure=longest).failures_forgotten_after == timedelta(hours=hours)
 
 
 @given(st.text(max_size=60), st.integers(1, 10**6), st.integers(1, 10**6))

@@ -48,6 +48,18 @@ class Failure(NamedTuple):
     cause: FailureCause
     message: str
 
+    @property
+    def line(self) -> str:
+        """The message as it is written down: one line, not too long."""
+        return one_line(self.message[:_LONGEST_MESSAGE])
+
+
+class GivenUp(Wire):
+    """A command that was given up though nothing was wrong with it."""
+
+    command: str
+    message: str = ""
+
 
 class FailedCommand(Wire):
     """The last failed command of a node, how often in a row one failed, and how often in its pool for this cause."""
@@ -58,6 +70,22 @@ class FailedCommand(Wire):
     message: str = ""
     tries: int = 1
     pool_tries: int = 1
+    other_causes: dict[str, int] = {}
+    """How often in a row commands of the pool failed for other causes."""
+    given_up: GivenUp | None = None
+    """A later command about the node; what failed before it is not forgotten for that."""
+
+    def told_of(self, command: str) -> str | None:
+        """What is written down here of a command, if anything."""
+        if self.command == command:
+            return self.message
+        later = self.given_up
+        return later.message if later is not None and later.command == command else None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often in a row commands of the pool failed, by cause."""
+        return {**self.other_causes, self.cause: self.pool_tries}
 
     def written(self) -> str:
         """The value of the annotation."""
@@ -98,17 +126,21 @@ def after_failure(
 ) -> FailedCommand:
     """What a claim is to remember when a command about it has failed; `pool`: the claims of its pool."""
     known = remembered(claim, now, forgotten_after)
+    harmless = failure.cause in HARMLESS
+    if harmless and known is not None and known.cause not in HARMLESS:
+        return msgspec.structs.replace(known, given_up=GivenUp(command=command, message=failure.line))
     tries = 0 if known is None else known.tries
     alike = [entry for other in pool if (entry := remembered(other, now, forgotten_after)) is not None]
-    pool_tries = max((entry.pool_tries for entry in alike if entry.cause == failure.cause), default=0)
-    counts = failure.cause not in HARMLESS
+    pool_tries = max((entry.counts.get(failure.cause, 0) for entry in alike), default=0)
+    others = {} if known is None else known.counts
     return FailedCommand(
         command=command,
         cause=str(failure.cause),
         at=now.replace(microsecond=0),
-        message=one_line(failure.message[:_LONGEST_MESSAGE]),
-        tries=tries + counts,
-        pool_tries=pool_tries + counts,
+        message=failure.line,
+        tries=tries + (not harmless),
+        pool_tries=pool_tries + (not harmless),
+        other_causes={cause: count for cause, count in others.items() if count and cause != failure.cause},
     )
 
 

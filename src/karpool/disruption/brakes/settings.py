@@ -6,6 +6,7 @@ from typing import Final
 
 _MOST_DOUBLINGS: Final = 20
 _LAUNCHES_IN_A_ROW: Final = 5
+_AFTER_DROP: Final = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,21 @@ class BrakeSettings:
 
     def after_failures(self, last: datetime, tries: int) -> datetime:
         """Until when to wait after so many failures in a row, the last of them at a moment."""
-        doubled = self.after_failure * (1 << min(max(tries - 1, 0), _MOST_DOUBLINGS))
-        return last + min(self.longest_after_failure, doubled)
+        return last + min(self.longest_after_failure, _doubled(self.after_failure, tries))
+
+    @property
+    def failures_forgotten_after(self) -> timedelta:
+        """When a failed command no longer counts: not before its nodes have had a chance to do better."""
+        return max(timedelta(hours=2), 2 * self.longest_after_failure)
+
+    def after_drops(self, last: datetime, tries: int) -> datetime:
+        """Until when to wait after so many dropped commands in a row: they changed nothing, and wait no longer."""
+        return last + min(self.after_failure, _doubled(_AFTER_DROP, tries))
+
+    @property
+    def drops_forgotten_after(self) -> timedelta:
+        """When a dropped command no longer counts."""
+        return max(timedelta(minutes=10), 2 * self.after_failure)
 
     @property
     def failed_launches_apart(self) -> timedelta:
@@ -63,3 +77,7 @@ class BrakeSettings:
     def after_failed_launches(self, last: datetime, since: datetime) -> datetime:
         """Until when to wait after launches that failed in a row, since a moment."""
         return min(last + self.after_failed_launch, since + _LAUNCHES_IN_A_ROW * self.after_failed_launch)
+
+
+def _doubled(first: timedelta, tries: int) -> timedelta:
+    return first * (1 << min(max(tries - 1, 0), _MOST_DOUBLINGS))
