@@ -1,16 +1,23 @@
 """Nothing is disrupted while too many nodes of the cluster, or of a zone, are not ready."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.disruption.scenarios import NOW, Scenario, ago
 from tests.disruption.scenarios import node as with_pods
-from tests.factories import node
+from tests.factories import node, node_claim
+from tests.factories.unreadable import unreadable
 
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stops_of import stops_of
+from karpool.model.labels import ZONE
 from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
+from karpool.wire.objects import Condition
 
 
 def nodes(ready: int, unready: int, zone: str | None = None) -> list[Node]:
@@ -20,8 +27,11 @@ def nodes(ready: int, unready: int, zone: str | None = None) -> list[Node]:
     ]
 
 
-def told(listed: list[Node], settings: BrakeSettings | None = None) -> list[str]:
-    stops = stops_of(Objects(nodes=tuple(listed)), settings or BrakeSettings(), NOW)
+def told(
+    listed: list[Node], settings: BrakeSettings | None = None, claims: Sequence[NodeClaim] = (), now: datetime = NOW
+) -> list[str]:
+    objects = Objects(nodes=tuple(listed), node_claims=tuple(claims))
+    stops = stops_of(objects, settings or BrakeSettings(), now)
     assert all((stop.code, stop.pool) == ("ClusterUnhealthy", None) for stop in stops)
     return [stop.message for stop in stops]
 
@@ -41,9 +51,75 @@ def test_the_reason_has_the_figures() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("ready", "unready", "stops"),
+    [(1, 1, False), (0, 1, False), (0, 2, True), (1, 2, True), (2, 2, True), (3, 2, False)],
+)
+def test_a_zone_is_lost_when_over_45_percent_and_at_least_2_of_its_nodes_are_down(
+    *, ready: int, unready: int, stops: bool
+) -> None:
+    for least in (1, 2):
+        listed = [*nodes(9, 0, "a"), *nodes(ready, unready, "b")]
+        assert bool(told(listed, BrakeSettings(least_nodes_of_zone=least))) is stops
+
+
 def test_a_zone_with_too_few_nodes_is_not_looked_at_alone() -> None:
-    assert told([*nodes(9, 0, "a"), *nodes(0, 2, "b")]) == []
-    assert told([*nodes(9, 0, "a"), *nodes(0, 2, "b")], BrakeSettings(least_nodes_of_zone=2)) != []
+    listed = [*nodes(9, 0, "a"), *nodes(0, 2, "b")]
+    assert told(listed) == ["zone b is losing its nodes: 2 of 2 are not ready, more than 45%"]
+    assert told(listed, BrakeSettings(least_nodes_of_zone=3)) == []
+
+
+def test_nodes_that_are_gone_though_nobody_deletes_their_claims_count_in_their_zone() -> None:
+    def claim(number: int, **rest: Any) -> NodeClaim:
+        return node_claim(f"c{number}", node_name=f"gone-{number}", registered=True, labels={ZONE: "b"}, **rest)
+
+    left = [*nodes(9, 0, "a"), *nodes(2, 0, "b")]
+    assert told(left, claims=[claim(1), claim(2)]) == [
+        "zone b is losing its nodes: 2 of 4 are not ready (2 gone without being asked to), more than 45%"
+    ]
+    assert told(left, claims=[claim(1, deleted=NOW), claim(2)]) == []
+    assert told(left, claims=[node_claim(f"c{n}", registered=False, labels={ZONE: "b"}) for n in range(9)]) == []
+    assert told([*left, node("gone-1", zone="b")], claims=[claim(1), claim(2)]) == []
+
+
+def test_nodes_without_a_ready_condition_and_nodes_that_cannot_be_read_count_as_not_ready() -> None:
+    silent = [replace(each, status=replace(each.status, conditions=())) for each in nodes(4, 0)]
+    assert told([*nodes(4, 0, "a"), *silent]) == ["4 of 8 nodes are not ready, more than 45% and more than 3"]
+    hidden = [unreadable(each) for each in nodes(4, 0)]
+    assert told([*nodes(4, 0, "a"), *hidden]) == [
+        "4 of 8 nodes are not ready (4 cannot be read), more than 45% and more than 3"
+    ]
+
+
+def test_a_node_that_was_down_counts_until_it_has_been_ready_for_five_minutes() -> None:
+    def ready_since(each: Node, since: datetime) -> Node:
+        up = Condition(type="Ready", status="True", last_transition_time=since)
+        return replace(each, status=replace(each.status, conditions=(up,)))
+
+    back = [ready_since(each, NOW) for each in nodes(4, 0, "b")]
+    listed, minute = [*nodes(4, 0, "a"), *back], timedelta(minutes=1)
+    assert told(listed, now=NOW + 4 * minute) == [
+        "4 of 8 nodes are not ready (4 ready for less than 5m), more than 45% and more than 3"
+    ]
+    assert told(listed, now=NOW + 5 * minute) == []
+    new = [ready_since(node(f"new-{n}", zone="b", created=NOW - minute), NOW) for n in range(9)]
+    assert told([*nodes(4, 0, "a"), *new]) == []
+
+
+def test_a_node_that_goes_because_its_instance_is_gone_counts_and_one_that_is_removed_on_purpose_does_not() -> None:
+    def leaving(*, asked: bool) -> tuple[list[Node], list[NodeClaim]]:
+        went = [node(f"l{n}", zone="b", ready=False, deleted=NOW) for n in range(3)]
+        claims = [node_claim(each.name, node_name=each.name, registered=True, deleted=NOW) for each in went]
+        why = (Condition(type="DisruptionReason", status="True"),) if asked else ()
+        return went, [replace(c, status=replace(c.status, conditions=(*c.status.conditions, *why))) for c in claims]
+
+    went, claims = leaving(asked=True)
+    assert told([*nodes(9, 0, "a"), *went], claims=claims) == []
+    went, claims = leaving(asked=False)
+    assert told([*nodes(9, 0, "a"), *went], claims=claims) == [
+        "zone b is losing its nodes: 3 of 3 are not ready, more than 45%"
+    ]
+    assert told([*nodes(9, 0, "a"), *went]) == []
 
 
 def test_limits_are_settings() -> None:

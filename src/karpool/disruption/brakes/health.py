@@ -1,64 +1,135 @@
-"""The cluster is unhealthy: too many of its nodes, or of those of one zone, are not ready."""
+"""The cluster is unhealthy: too many of its nodes, or of those of one zone, are not ready or gone."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from enum import Enum
+from typing import Final, NamedTuple
 
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.reasons import ReasonCode
 from karpool.model.labels import INITIALIZED, ZONE
 from karpool.model.node import Node
+from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
-from karpool.wire.objects import condition
+from karpool.wire.objects import condition, is_true
 
 _STARTUP: Final = timedelta(minutes=15)
 """How long a new node may take to become ready, as Cluster Autoscaler has it."""
+_CALM: Final = timedelta(minutes=5)
+"""How long a node that was down must have been ready before it counts as ready, so that the brake does not flap."""
+_LEAST_OF_ZONE: Final = 2
+"""So many nodes of a zone must be down: one alone is the failure of a machine, whatever its part of the zone is."""
+_ASKED_FOR: Final = "DisruptionReason"
+"""The condition of a NodeClaim that a controller removes on purpose."""
+
+
+class _State(Enum):
+    WELL = ""
+    DOWN = "not ready"
+    UNKNOWN = "cannot be read"
+    GONE = "gone without being asked to"
+    RECENT = "ready for less than 5m"
+
+
+class _Member(NamedTuple):
+    zone: str
+    state: _State
 
 
 def unhealthy(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
     """A stop of everything while too much of the cluster is unready: what looks unused may only be unreachable."""
-    nodes = [node for node in objects.nodes if not _starting(node, now)]
-    message = _whole_cluster(nodes, settings) or _one_zone(nodes, settings)
+    members = [*_nodes(objects, now), *_gone(objects)]
+    message = _whole_cluster(members, settings) or _one_zone(members, settings)
     if message is not None:
         yield Stop(ReasonCode.CLUSTER_UNHEALTHY, message, "Cluster", halts=True)
 
 
-def _whole_cluster(nodes: Sequence[Node], settings: BrakeSettings) -> str | None:
-    unready = sum(map(_unready, nodes))
-    if unready <= settings.unready_nodes_allowed or not _too_many(unready, len(nodes), settings):
+def _whole_cluster(members: Sequence[_Member], settings: BrakeSettings) -> str | None:
+    unready = _unready(members)
+    if unready <= settings.unready_nodes_allowed or not _too_many(unready, len(members), settings):
         return None
     return (
-        f"{unready} of {len(nodes)} nodes are not ready, more than {settings.most_unready_percent:g}% "
-        f"and more than {settings.unready_nodes_allowed}"
+        f"{unready} of {len(members)} nodes are not ready{_details(members)}, "
+        f"more than {settings.most_unready_percent:g}% and more than {settings.unready_nodes_allowed}"
     )
 
 
-def _one_zone(nodes: Sequence[Node], settings: BrakeSettings) -> str | None:
-    zones: dict[str, list[Node]] = {}
-    for node in nodes:
-        zones.setdefault(node.metadata.labels.get(ZONE, ""), []).append(node)
+def _one_zone(members: Sequence[_Member], settings: BrakeSettings) -> str | None:
+    zones: dict[str, list[_Member]] = {}
+    for member in members:
+        zones.setdefault(member.zone, []).append(member)
     zones.pop("", None)
-    for zone, members in sorted(zones.items()):
-        unready = sum(map(_unready, members))
-        if len(members) >= settings.least_nodes_of_zone and _too_many(unready, len(members), settings):
+    for zone, here in sorted(zones.items()):
+        unready = _unready(here)
+        looked_at = len(here) >= settings.least_nodes_of_zone and unready >= _LEAST_OF_ZONE
+        if looked_at and _too_many(unready, len(here), settings):
             most = f"{settings.most_unready_percent:g}%"
-            return f"zone {zone} is losing its nodes: {unready} of {len(members)} are not ready, more than {most}"
+            told = f"{unready} of {len(here)} are not ready{_details(here)}"
+            return f"zone {zone} is losing its nodes: {told}, more than {most}"
     return None
+
+
+def _unready(members: Sequence[_Member]) -> int:
+    return sum(member.state is not _State.WELL for member in members)
+
+
+def _details(members: Sequence[_Member]) -> str:
+    """What else than being down is the matter, and with how many."""
+    counts = Counter(member.state for member in members if member.state not in (_State.WELL, _State.DOWN))
+    listed = ", ".join(f"{number} {state.value}" for state, number in sorted(counts.items(), key=lambda e: e[0].value))
+    return f" ({listed})" if listed else ""
 
 
 def _too_many(unready: int, nodes: int, settings: BrakeSettings) -> bool:
     return unready * 100 > nodes * settings.most_unready_percent
 
 
-def _unready(node: Node) -> bool:
-    """Whether a node that is to stay is not ready; one that is being deleted is expected to go."""
+def _nodes(objects: Objects, now: datetime) -> Iterator[_Member]:
+    """Nodes that have been up; those that are removed on purpose count as well, until they are gone."""
+    asked_for = {
+        claim.status.node_name for claim in objects.node_claims if is_true(claim.status.conditions, _ASKED_FOR)
+    }
+    claimed = {claim.status.node_name for claim in objects.node_claims}
+    for node in objects.nodes:
+        state = _state(node, now)
+        if state is not _State.WELL:
+            if _starting(node, state, now):
+                continue
+            # Somebody removes it: on purpose, unless a NodeClaim goes without a reason, as when its instance is gone.
+            if node.terminating and (node.name in asked_for or node.name not in claimed):
+                state = _State.WELL
+        yield _Member(node.metadata.labels.get(ZONE, ""), state)
+
+
+def _gone(objects: Objects) -> Iterator[_Member]:
+    """Nodes that had registered and are not there any more, though nobody deletes their NodeClaims."""
+    names = {node.name for node in objects.nodes}
+    for claim in objects.node_claims:
+        if not claim.terminating and _had_node(claim) and claim.status.node_name not in names:
+            yield _Member(claim.metadata.labels.get(ZONE, ""), _State.GONE)
+
+
+def _had_node(claim: NodeClaim) -> bool:
+    return bool(claim.status.node_name) and claim.is_true("Registered")
+
+
+def _state(node: Node, now: datetime) -> _State:
+    """How a node is: one without a Ready condition is not known to be ready."""
+    if node.unreadable:
+        return _State.UNKNOWN
     ready = condition(node.status.conditions, "Ready")
-    return ready is not None and ready.status != "True" and node.metadata.deletion_timestamp is None
+    if ready is None or ready.status != "True":
+        return _State.DOWN
+    since, created = ready.last_transition_time, node.metadata.creation_timestamp
+    if since is None or now - since >= _CALM or (created is not None and since - created <= _STARTUP):
+        return _State.WELL
+    return _State.RECENT
 
 
-def _starting(node: Node, now: datetime) -> bool:
+def _starting(node: Node, state: _State, now: datetime) -> bool:
     """Whether a node is so new that it may not have been ready yet."""
     created = node.metadata.creation_timestamp
     young = created is not None and now - created < _STARTUP
-    return young and _unready(node) and node.metadata.labels.get(INITIALIZED) != "true"
+    return young and state is _State.DOWN and node.metadata.labels.get(INITIALIZED) != "true"

@@ -23,7 +23,7 @@ class BrakeSettings:
     """Of all nodes, and of those of a zone: when more are unready, nothing is disrupted."""
     unready_nodes_allowed: int = 3
     """So many nodes may be unready whatever their part of all nodes is."""
-    least_nodes_of_zone: int = 3
+    least_nodes_of_zone: int = 2
     """A zone with fewer nodes is not looked at alone."""
     after_failure: timedelta = timedelta(minutes=3)
     """How long the nodes and the pool of a failed command are left alone; twice as long after each further failure."""
