@@ -30,6 +30,7 @@ def test_the_options_of_brakes_arrive(options: Any) -> None:
         "--harm-pods-everywhere": "9",
         "--harm-after": "11m",
         "--harm-cool-down": "12m",
+        "--longest-harm": "13h",
     }
     words = [word for pair in given.items() for word in pair]
     assert choices_of(options, "--all-pools", *words).settings.brakes == BrakeSettings(
@@ -47,6 +48,7 @@ def test_the_options_of_brakes_arrive(options: Any) -> None:
         harmed_pods_everywhere=9,
         harm_after=timedelta(minutes=11),
         harm_cool_down=timedelta(minutes=12),
+        longest_harm=timedelta(hours=13),
     )
 
 

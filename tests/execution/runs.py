@@ -52,7 +52,16 @@ def advanced(
         on_node[each.spec.node_name].append(each)
     pdbs = PdbLimits(objects.pod_disruption_budgets)
     facts = {node.name: FreshNode(node, tuple(on_node[node.name])) for node in objects.nodes}
-    return advance(objects, state, now, settings=settings, pods_on=on_node.__getitem__, pdbs=pdbs, facts=facts)
+    return advance(
+        objects,
+        state,
+        now,
+        settings=settings,
+        pods_on=on_node.__getitem__,
+        pdbs=pdbs,
+        everywhere=lambda: objects.pods,
+        facts=facts,
+    )
 
 
 class Run:

@@ -9,8 +9,9 @@ from tests.execution.world import START, World
 from tests.factories import node_pool, pod
 
 from karpool.disruption.brakes.harm import Harm, HarmedPod, harm_of
-from karpool.disruption.brakes.ledger import Blame, LedgerEntry, ledger_of, with_entry
+from karpool.disruption.brakes.ledger import COUNTED, Blame, LedgerEntry, ledger_of
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.short_ledgers import with_entry
 from karpool.execution.actions import Action, Annotate, NoteDisruption
 from karpool.execution.harm_check import judge_pools
 from karpool.execution.refused_evictions import refused_evictions
@@ -40,9 +41,15 @@ class Pool:
         """What a person does: kubectl annotate nodepool default karpool.sh/harm-."""
         self._set(HARM, None)
 
-    def check(self, harmed: tuple[HarmedPod, ...], now: datetime = START, under_way: tuple[str, ...] = ()) -> int:
+    def check(
+        self,
+        harmed: tuple[HarmedPod, ...],
+        now: datetime = START,
+        under_way: tuple[str, ...] = (),
+        settings: BrakeSettings = SETTINGS,
+    ) -> int:
         """One look; how much was written."""
-        actions = list(judge_pools((self.pool,), {"default": harmed}, under_way, SETTINGS, now))
+        actions = list(judge_pools((self.pool,), {"default": harmed}, under_way, settings, now))
         for action in actions:
             self._apply(action, now)
         return len(actions)
@@ -109,6 +116,61 @@ def test_a_person_who_removes_the_annotation_is_not_contradicted() -> None:
     pool.check((*THREE, *others), START + AFTER)
     assert pool.harm is not None
     assert pool.harm.commands == ("c2",)
+
+
+def test_a_pool_whose_pods_never_run_goes_on_after_a_day_and_is_not_stopped_for_them_again() -> None:
+    pool = Pool()
+    pool.check(THREE)
+    almost = START + SETTINGS.longest_harm - timedelta(minutes=1)
+    pool.check(THREE, almost)
+    assert pool.harm is not None
+    assert pool.blame == ["blamed"]
+    others = tuple(pod._replace(command="c2") for pod in THREE)
+    day = START + SETTINGS.longest_harm
+    pool.check((*THREE, *others), day)
+    assert pool.harm is None
+    assert pool.blame == ["forgiven", "forgiven"]
+    pool.check((*THREE, *others), day + timedelta(minutes=1))
+    assert pool.harm is None
+
+
+def test_entries_go_when_neither_rates_nor_the_harm_check_need_them() -> None:
+    slow = BrakeSettings(harm_after=timedelta(hours=2))
+    for settings, lasts in ((SETTINGS, COUNTED), (slow, timedelta(hours=4)), (BrakeSettings(harmed_pods=0), COUNTED)):
+        pool = Pool()
+        assert pool.check((), START + lasts - timedelta(seconds=1), settings=settings) == 0
+        assert pool.check((), START + lasts, under_way=("c1",), settings=settings) == 0
+        pool.check((), START + lasts, settings=settings)
+        assert ledger_of(pool.pool) == ()
+
+
+def test_an_entry_that_is_blamed_stays_as_long_as_its_pool_is_stopped() -> None:
+    pool = Pool()
+    pool.check(THREE)
+    pool.check(THREE, START + timedelta(hours=5))
+    assert pool.blame == ["blamed"]
+    pool.check((), START + timedelta(hours=6))
+    pool.check((), START + timedelta(hours=7))
+    assert (pool.harm, pool.blame) == (None, ["forgiven"])
+    pool.check((), START + timedelta(hours=7, minutes=1))
+    assert pool.blame == []
+
+
+def test_when_the_check_is_switched_off_nothing_of_it_is_left() -> None:
+    off = BrakeSettings(harmed_pods=0)
+    pool = Pool()
+    pool.check(THREE)
+    pool.check((), START + timedelta(minutes=1), settings=off)
+    assert (pool.harm, pool.blame) == (None, ["blamed"])
+    pool.check((), START + COUNTED, settings=off)
+    assert pool.blame == []
+
+
+def test_a_harm_that_cannot_be_read_does_not_keep_old_entries() -> None:
+    pool = Pool()
+    pool._set(HARM, "?")
+    pool.check((), START + COUNTED)
+    assert pool.pool.metadata.annotations == {HARM: "?"}
 
 
 def test_an_entry_of_a_command_that_never_began_is_taken_out() -> None:

@@ -2,13 +2,16 @@
 
 from datetime import timedelta
 
+import pytest
 from msgspec.structs import replace
-from tests.execution.runs import delete_command
+from tests.execution.runs import delete_command, leftovers, small_world, start
 from tests.execution.test_commands import kinds, reconcile, started
 from tests.execution.world import START, World
 from tests.factories import pod
 
-from karpool.disruption.brakes.ledger import LedgerEntry, ledger_of, with_entry
+from karpool.disruption.brakes.ledger import LedgerEntry, ledger_of
+from karpool.disruption.brakes.short_ledgers import with_entry
+from karpool.execution.start import NotStartedError
 
 SECOND = timedelta(seconds=1)
 
@@ -46,7 +49,15 @@ def test_whether_pods_were_well_is_judged_when_they_go() -> None:
     bad = replace(chosen.status, conditions=(replace(ready, status="False"),))
     world.pods[key] = replace(chosen, status=bad)
     run.reconcile()
-    assert sum(ill for _, ill in entries(world)[0].owners.values()) == 1
+    assert [unwell for _, unwell in entries(world)[0].owners.values()] == [1]
+
+
+def test_pods_of_the_same_controller_on_other_nodes_are_part_of_how_it_was_before() -> None:
+    world, run = started(delete_command)
+    world.pods["default/web-c1"] = pod("web-c1", node="c", ready=False)
+    world.pods["default/web-c2"] = pod("web-c2", node="c")
+    run.reconcile()
+    assert list(entries(world)[0].owners.values()) == [(4, 1)]
 
 
 def test_nothing_goes_that_the_ledger_does_not_know() -> None:
@@ -56,6 +67,23 @@ def test_nothing_goes_that_the_ledger_does_not_know() -> None:
     run.reconcile()
     assert entries(world)
     assert kinds(reconcile(world)) == ["NoteDisruption", "Annotate", "Annotate"]
+
+
+def test_a_command_of_a_pool_that_is_gone_is_rolled_back_because_it_can_be_noted_nowhere() -> None:
+    world, run = started(delete_command)
+    world.others = replace(world.others, node_pools=())
+    run.reconcile()
+    assert leftovers(world) == []
+    assert not any(claim.metadata.deletion_timestamp for claim in world.claims.values())
+    (told,) = run.state.rolled_back
+    assert (told.failure.cause, told.failure.message) == ("Stopped", "NodePool default is gone")
+
+
+def test_a_command_of_a_pool_that_is_gone_does_not_start() -> None:
+    world = small_world()
+    world.others = replace(world.others, node_pools=())
+    with pytest.raises(NotStartedError, match="its NodePool default does not exist, so that nothing"):
+        start(world, delete_command(world))
 
 
 def test_a_command_that_is_rolled_back_counts_nothing() -> None:

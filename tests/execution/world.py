@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 from tests.factories import amounts
 
-from karpool.disruption.brakes.ledger import with_entry
+from karpool.disruption.brakes.short_ledgers import with_entry
 from karpool.execution import actions as do
 from karpool.execution.conditions import INSTANCE_TERMINATING, LAUNCHED, TERMINATED, TERMINATING
 from karpool.model.labels import DISRUPTIONS, HOSTNAME, UNREGISTERED_TAINT

@@ -1,12 +1,16 @@
 """A pool whose moved pods do not run stops by itself, over restarts, and goes on when they run again."""
 
+from dataclasses import replace
+
 import pytest
 from tests.virtual.worlds import HOUR, checked_cluster
 
 from karpool.controller.observer import DecisionObserver
 from karpool.disruption.brakes.harm import harm_of
+from karpool.disruption.brakes.ledger import ledger_of
 from karpool.disruption.decide import Decision
 from karpool.execution.tickets import Ticket
+from karpool.model.labels import DISRUPTIONS
 from karpool.virtual.changes import with_annotation
 from karpool.virtual.cluster import VirtualCluster
 
@@ -75,3 +79,20 @@ def test_a_person_lets_go_at_once() -> None:
     cluster.store.pools.put(with_annotation(pool, "karpool.sh/harm", None))
     cluster.run(cluster.queue.time + 3 * MINUTE)
     assert heard.stops == []
+
+
+def test_ledgers_are_tidied_with_the_check_switched_off_too() -> None:
+    cluster, _ = checked_cluster(SLOW)
+    off = replace(cluster.controller.settings.brakes, harmed_pods=0)
+    cluster.controller.settings = replace(cluster.controller.settings, brakes=off)
+    heard = Heard(cluster)
+    while not heard.completed:
+        assert cluster.queue.time < 3 * HOUR
+        cluster.run(cluster.queue.time + 30)
+    pool = cluster.store.pools.get("general")
+    assert pool is not None
+    assert ledger_of(pool)
+    cluster.run(cluster.queue.time + 2 * HOUR)
+    pool = cluster.store.pools.get("general")
+    assert pool is not None
+    assert DISRUPTIONS not in pool.metadata.annotations

@@ -97,6 +97,7 @@ BRAKE_OPTIONS: Final = (
         "--harm-after", _DEFAULTS.harm_after, "How long a moved pod may take to run, and an eviction to be allowed."
     ),
     _duration("--harm-cool-down", _DEFAULTS.harm_cool_down, "How long all pods have to run before a pool goes on."),
+    _duration("--longest-harm", _DEFAULTS.longest_harm, "When a stopped pool goes on though its pods do not run."),
     _duration(
         "--cool-down-after-scale-up",
         _DEFAULTS.after_scale_up,
@@ -138,6 +139,7 @@ def _settings(
     harm_pods_everywhere: int,
     harm_after: timedelta,
     harm_cool_down: timedelta,
+    longest_harm: timedelta,
     cool_down_after_scale_up: timedelta,
     cool_down_after_failed_launch: timedelta,
     pause_namespace: str = _DEFAULTS.pause_namespace,
@@ -156,6 +158,7 @@ def _settings(
         harmed_pods_everywhere=harm_pods_everywhere,
         harm_after=harm_after,
         harm_cool_down=harm_cool_down,
+        longest_harm=longest_harm,
         after_scale_up=cool_down_after_scale_up,
         after_failed_launch=cool_down_after_failed_launch,
     )

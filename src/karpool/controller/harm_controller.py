@@ -31,20 +31,23 @@ class HarmController:
         self.clock.after(session.intervals.refresh, self._look)
         pools = [pool for pool in session.store.pools if pool.metadata.annotations.keys() & {DISRUPTIONS, HARM}]
         # What is in doubt is not held against anybody, nor is anybody let off.
-        if not pools or not session.settings.brakes.harmed_pods or session.doubts():
+        if not pools or session.doubts():
             return
         claims = session.store.claims.listed()
         under_way = {ticket.id for claim in claims if (ticket := ticket_of(claim)) is not None}
         now = self.clock.earliest
-        session.execute(tuple(judge_pools(pools, self._harmed(pools), under_way, session.settings.brakes, now)))
+        settings = session.settings.brakes
+        # Ledgers are tidied whether or not the check is on.
+        harmed = self._harmed(pools) if settings.harmed_pods else {}
+        session.execute(tuple(judge_pools(pools, harmed, under_way, settings, now)))
 
     def _harmed(self, pools: list[NodePool]) -> dict[str, list[HarmedPod]]:
         session, now = self.session, self.clock.earliest
         after = session.settings.brakes.harm_after
         harmed = defaultdict[str, list[HarmedPod]](list)
-        pods = session.store.pods.listed() if any(watched(e, now) for pool in pools for e in _entries(pool)) else ()
-        for pool in pools:
-            harmed[pool.name] += harmed_by_moves(_entries(pool), pods, after, now)
+        entries = [(pool.name, entry) for pool in pools for entry in _entries(pool) if watched(entry, after, now)]
+        for name, pod in harmed_by_moves(entries, session.store.pods.listed() if entries else (), after, now):
+            harmed[name].append(pod)
         for name, pod in refused_evictions(session.store.claims, session.pods_on, after, now):
             harmed[name].append(pod)
         return harmed

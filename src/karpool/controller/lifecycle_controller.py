@@ -264,6 +264,7 @@ class LifecycleController:
             settings=session.execution,
             pods_on=session.pods_on,
             pdbs=session.pdb_source.pdbs(),
+            everywhere=session.store.pods.listed,
             claims_of=self._claims_of,
             halting=lambda pool: stops().halting(pool),
             facts=facts,

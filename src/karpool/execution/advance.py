@@ -8,7 +8,7 @@ from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.commands import advance_commands
 from karpool.execution.fresh_facts import FreshFacts
-from karpool.execution.reconcile_context import ClaimsOf, Halting, PodsOn, ReconcileContext
+from karpool.execution.reconcile_context import ClaimsOf, Everywhere, Halting, PodsOn, ReconcileContext
 from karpool.execution.rollback import remove_leftovers
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.state import ExecutionState
@@ -25,6 +25,7 @@ def advance(
     settings: ExecutionSettings,
     pods_on: PodsOn,
     pdbs: PdbLimits,
+    everywhere: Everywhere = tuple,
     claims_of: ClaimsOf = lambda _: (),
     halting: Halting = lambda _: None,
     facts: FreshFacts | None = None,
@@ -33,9 +34,9 @@ def advance(
     """The next safe actions for every command in progress and every node that is being deleted.
 
     The objects must show the effect of all earlier actions. A part of the cluster is enough: claims and nodes that have
-    a ticket or are being deleted, and all that their tickets name. `claims_of` gives all claims of a pool, `halting`
-    the brake that rolls its commands back. `facts` are the nodes that an earlier run wanted to have read
-    (`ExecutionState.unread`), and count for this run only.
+    a ticket or are being deleted, and all that their tickets name. `everywhere` gives all pods, `claims_of` all claims
+    of a pool, `halting` the brake that rolls its commands back. `facts` are the nodes that an earlier run wanted to
+    have read (`ExecutionState.unread`), and count for this run only.
     """
     context = ReconcileContext(
         objects,
@@ -44,6 +45,7 @@ def advance(
         settings,
         pods_on=pods_on,
         pdbs=pdbs,
+        everywhere=everywhere,
         claims_of=claims_of,
         halting=halting,
         facts=facts or {},

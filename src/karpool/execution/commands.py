@@ -16,7 +16,7 @@ from karpool.execution.actions import AddTaint, DeleteClaim
 from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED
 from karpool.execution.fresh_facts import node_protected
 from karpool.execution.holds import claim_held, tell
-from karpool.execution.ledgers import note_deletion, renew
+from karpool.execution.ledgers import note_deletion, pool_gone, renew
 from karpool.execution.pod_events import bound_at
 from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
 from karpool.execution.rollback import release, roll_back
@@ -47,6 +47,7 @@ def advance_commands(context: ReconcileContext, commands: list[CommandInProgress
 def _advance(context: ReconcileContext, command: CommandInProgress, deadline: datetime) -> None:
     failure = (
         _stopped(context, command)
+        or pool_gone(context, command)
         or _not_marked(context, command)
         or _unreadable(context, command)
         or _replacement_gone(context, command)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from karpool.disruption.brakes.failures import pool_of
+from karpool.disruption.brakes.failures import Failure, FailureCause, pool_of
 from karpool.disruption.brakes.ledger import RENEWED, LedgerEntry, disruption, entry_of
 from karpool.execution.actions import NoteDisruption
 from karpool.execution.reconcile_context import ReconcileContext
@@ -20,13 +20,15 @@ def announced(
     pools: Iterable[NodePool],
     pods_on: Callable[[str], Sequence[Pod]],
     now: datetime,
+    *,
+    everywhere: Iterable[Pod],
 ) -> Iterator[NoteDisruption]:
-    """Entries for nodes that are about to go, by pool; `claims`: by name of a node."""
+    """Entries for nodes that are about to go, by pool; `claims`: by name of a node; `everywhere`: all pods."""
     for pool in pools:
         nodes = [name for name, claim in claims.items() if pool_of(claim) == pool.name]
         if nodes:
             pods = [pod for name in nodes for pod in pods_on(name)]
-            entry = disruption(ticket.id, ticket.method, nodes, pods, now)
+            entry = disruption(ticket.id, ticket.method, nodes, pods, now, everywhere=everywhere)
             yield NoteDisruption(pool.name, ticket.id, entry)
 
 
@@ -35,9 +37,20 @@ def note_deletion(context: ReconcileContext, command: CommandInProgress) -> bool
     claims = {node.name: claim for claim in command.waiting for node in context.nodes_of.get(claim.name, ())}
     pools = {pool_of(claim) for claim in command.waiting}
     listed = [pool for pool in context.objects.node_pools if pool.name in pools]
-    for note in announced(command.ticket, claims, listed, context.pods_on, context.now):
+    everywhere = context.everywhere()
+    for note in announced(command.ticket, claims, listed, context.pods_on, context.now, everywhere=everywhere):
         context.do(replace(note, entry=None if note.entry is None else replace(note.entry, committed=True)))
-    return all(entry_of(pool, command.ticket.id) is not None for pool in listed)
+    return pool_gone(context, command) is None and all(entry_of(pool, command.ticket.id) for pool in listed)
+
+
+def pool_gone(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
+    """A NodePool that is gone, and its ledger with it: what is written down nowhere is not disrupted.
+
+    Nodes without a pool are no candidates either; those of a pool that was deleted go with it, by other hands.
+    """
+    listed = {pool.name for pool in context.objects.node_pools}
+    gone = next((name for claim in command.waiting if (name := pool_of(claim)) not in listed), None)
+    return None if gone is None else Failure(FailureCause.STOPPED, f"NodePool {gone} is gone")
 
 
 def renew(context: ReconcileContext, command: CommandInProgress) -> None:

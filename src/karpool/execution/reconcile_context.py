@@ -1,6 +1,6 @@
 """One pass over the objects: indexes to read them by, the actions to take, and when to run again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -25,6 +25,8 @@ FACTS_RETRY: Final = timedelta(seconds=5)
 """When to try again what waits for facts: nodes that could not be read, or caches and a time to be trusted."""
 PodsOn = Callable[[str], Sequence[Pod]]
 """The pods of a node, by its name."""
+Everywhere = Callable[[], Iterable[Pod]]
+"""All pods of the cluster."""
 ClaimsOf = Callable[[str], Sequence[NodeClaim]]
 """The claims of a pool, by its name."""
 Halting = Callable[[str], Stop | None]
@@ -38,6 +40,7 @@ class ReconcileContext:
     now: datetime
     settings: ExecutionSettings
     pods_on: PodsOn = lambda _: ()
+    everywhere: Everywhere = tuple
     pdbs: PdbLimits = field(default_factory=lambda: PdbLimits(()))
     claims_of: ClaimsOf = lambda _: ()
     halting: Halting = lambda _: None

@@ -11,7 +11,9 @@ from datetime import datetime
 from karpool.cluster.daemons import Daemon
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pairing import join
+from karpool.disruption.brakes.failures import pool_of
 from karpool.disruption.command import Cause, Command
+from karpool.disruption.reasons import ReasonCode
 from karpool.execution.actions import Action, AddTaint, CreateClaim, SetClaimCondition
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.ledgers import announced
@@ -57,7 +59,7 @@ def start_command(
     going = {state.name: state.claim for state in candidates if state.claim is not None}
     on_node = {name: [pod for pod in objects.pods if pod.spec.node_name == name] for name in going}
     return (
-        *announced(ticket, going, objects.node_pools, on_node.__getitem__, now),
+        *announced(ticket, going, objects.node_pools, on_node.__getitem__, now, everywhere=objects.pods),
         *(ticket.on(claim.name) for claim in claims),
         *(AddTaint(state.name, settings.taint) for state in candidates),
         *(SetClaimCondition(claim.name, DISRUPTION_REASON, "True", cause, cause) for claim in claims),
@@ -71,6 +73,7 @@ def destinations(command: Command) -> frozenset[str]:
 
 def _candidates(command: Command, objects: Objects) -> list[StateNode]:
     by_name = {state.name: state for state in join(objects.nodes, objects.node_claims)}
+    pools = {pool.name for pool in objects.node_pools}
     candidates = []
     for name in command.nodes:
         state = by_name.get(name)
@@ -80,6 +83,9 @@ def _candidates(command: Command, objects: Objects) -> list[StateNode]:
             raise NotStartedError(Reason("NodeDeleting", "is being deleted already", f"Node {name}"))
         if COMMAND in state.claim.metadata.annotations:
             raise NotStartedError(Reason("NodeInCommand", "is in another command already", f"Node {name}"))
+        if pool_of(state.claim) not in pools:
+            message = f"its NodePool {pool_of(state.claim)} does not exist, so that nothing can be noted in its ledger"
+            raise NotStartedError(Reason(ReasonCode.NODE_POOL_NOT_FOUND, message, f"Node {name}"))
         candidates.append(state)
     return candidates
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from karpool.disruption.brakes.ledger import with_entry
+from karpool.disruption.brakes.short_ledgers import with_entry
 from karpool.execution import actions as a
 from karpool.model.labels import DISRUPTIONS
 

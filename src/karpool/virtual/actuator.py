@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from karpool.disruption.brakes.ledger import with_entry
+from karpool.disruption.brakes.short_ledgers import with_entry
 from karpool.execution import actions as a
 from karpool.kube.store import Store
 from karpool.model.labels import DISRUPTIONS

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.disruption.scenarios import NOW, Scenario, ago, node, pool_of
 from tests.factories import pod
 
-from karpool.disruption.brakes.harm import Harm, found, harmed_by_moves
+from karpool.disruption.brakes.harm import Harm, HarmedPod, found, harmed_by_moves
 from karpool.disruption.brakes.ledger import Blame, LedgerEntry, disruption
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stops_of import stops_of
@@ -32,9 +32,10 @@ HARMED = Harm(
 )
 
 
-def moved(*pods: Pod, at: datetime = MOVED, command: str = "c1") -> LedgerEntry:
+def moved(*pods: Pod, at: datetime = MOVED, command: str = "c1", everywhere: tuple[Pod, ...] = ()) -> LedgerEntry:
     """A command that moved pods."""
-    return replace(disruption(command, "SingleNodeConsolidation", ["a"], pods, at), committed=True)
+    made = disruption(command, "SingleNodeConsolidation", ["a"], pods, at, everywhere=everywhere)
+    return replace(made, committed=True)
 
 
 def web(number: int, **rest: object) -> Pod:
@@ -53,8 +54,12 @@ def crashing(made: Pod, restarts: int = 5) -> Pod:
     return replace(made, status=replace(made.status, container_statuses=(status,)))
 
 
+def harmed(entries: list[LedgerEntry], *pods: Pod, after: timedelta = AFTER, now: datetime = NOW) -> list[HarmedPod]:
+    return [one for _, one in harmed_by_moves([("default", entry) for entry in entries], pods, after, now)]
+
+
 def told(entries: list[LedgerEntry], *pods: Pod, now: datetime = NOW) -> list[tuple[str, str]]:
-    return [(one.pod, one.why) for one in harmed_by_moves(entries, pods, AFTER, now)]
+    return [(one.pod, one.why) for one in harmed(entries, *pods, now=now)]
 
 
 @pytest.mark.parametrize(
@@ -138,6 +143,57 @@ def test_what_ran_and_stopped_to_be_ready_long_after_counts_from_then() -> None:
     assert told([moved(web(1))], since(new(2, node="b"), ago(minutes=3))) == []
 
 
+def test_of_an_active_and_a_passive_replica_one_is_never_ready_and_that_is_no_harm() -> None:
+    """The active one moves, the passive one takes over, and the one that comes is passive from now on."""
+    active, passive = web(1), web(2, node="b", ready=False)
+    took_over, came = web(2, node="b"), new(3, node="c", ready=False)
+    assert told([moved(active, everywhere=(active, passive))], took_over, came) == []
+    assert told([moved(active, everywhere=(active, passive))], passive, came) != []
+    assert told([moved(passive, everywhere=(active, passive))], active, new(3, node="c", ready=False)) == []
+
+
+def test_several_moves_of_a_controller_are_compared_with_how_it_was_before_the_first() -> None:
+    """At the second move nothing was well or unwell for good: the passive one had taken over, the new one started."""
+    active, passive = web(1), web(2, node="b", ready=False)
+    first = moved(active, everywhere=(active, passive))
+    second = moved(web(2), at=ago(minutes=15), command="c2", everywhere=(web(2),))
+    assert told([first, second], new(3, node="c", ready=False), new(4, 14, node="d")) == []
+    assert len(told([first, second], new(3, node="c", ready=False), new(4, 14, node="d", ready=False))) == 1
+
+
+def test_pods_that_had_just_been_made_excuse_nothing_and_those_that_waited_for_long_do() -> None:
+    def entry(minutes: float) -> LedgerEntry:
+        siblings = [web(number, node=None, created=MOVED - timedelta(minutes=minutes)) for number in range(3, 6)]
+        return moved(web(1), everywhere=(*siblings, pod("other-1", ready=False), pod("web-1", namespace="elsewhere")))
+
+    assert [list(entry(minutes).owners.values()) for minutes in (1, 11)] == [[(1, 0)], [(1, 3)]]
+    assert len(told([entry(1)], new(6))) == 1
+    assert told([entry(11)], new(6)) == []
+
+
+def test_a_pod_that_a_command_moved_in_two_pools_counts_in_one() -> None:
+    entries = [("one", moved(web(1))), ("two", moved(web(2)))]
+    counted = [
+        [(pool, one.pod) for pool, one in harmed_by_moves(entries, pods, AFTER, NOW)]
+        for pods in ((new(3), web(4)), (new(3), new(4)))
+    ]
+    assert counted == [[("one", "default/web-3")], [("one", "default/web-3"), ("two", "default/web-4")]]
+
+
+def test_pods_that_left_late_in_a_slow_drain_are_looked_after() -> None:
+    slow = replace(moved(web(1), web(2), at=ago(hours=2)), at=ago(minutes=20))
+    assert [name for name, _ in told([slow], new(3, 110, node="b"), new(4, 19))] == ["default/web-4"]
+
+
+@pytest.mark.parametrize("hours", [1, 3])
+def test_pods_that_may_take_hours_are_looked_after_for_twice_as_long(hours: int) -> None:
+    after = timedelta(hours=hours)
+    entry = moved(web(1), at=NOW - after - timedelta(minutes=2))
+    successor = new(2, 60 * hours + 1)
+    assert len(harmed([entry], successor, after=after)) == 1
+    assert harmed([entry], successor, after=after, now=NOW + 2 * after) == []
+
+
 def test_moves_are_looked_after_for_an_hour_and_longer_only_if_they_did_harm() -> None:
     old = moved(web(1), at=ago(minutes=61))
     waits = new(2, 60)
@@ -159,8 +215,8 @@ def test_a_pool_that_did_harm_is_stopped_and_says_which_command_did_it_and_what_
     assert (code, pool) == ("HarmDone", "p0")
     assert message == (
         "is stopped: command c1 (SingleNodeConsolidation of a) has done harm: default/web-4 is Pending without a node "
-        "since 11:41 UTC and 2 more. It goes on when all of them have run for 15m, or when the annotation "
-        "karpool.sh/harm is removed"
+        "since 11:41 UTC and 2 more. It goes on when all of them have run for 15m, when the annotation "
+        "karpool.sh/harm is removed, or at 2026-06-16 12:00 UTC"
     )
     assert stopped(HARMED, settings=BrakeSettings(harmed_pods=0)) == []
 
@@ -174,10 +230,10 @@ def test_several_pools_or_many_pods_stop_everything() -> None:
 
 def test_what_was_found_is_written_with_the_worst_command() -> None:
     entries = [moved(web(1)), moved(web(2), web(3), at=ago(minutes=19, seconds=30), command="c2")]
-    harmed = harmed_by_moves(entries, (new(4, 19.9), new(5), new(6)), AFTER, NOW)
-    harm = found(entries, harmed, None, NOW)
+    bad = harmed(entries, new(4, 19.9), new(5), new(6))
+    harm = found(entries, bad, None, NOW)
     assert (harm.command, harm.pods, harm.commands, harm.nodes) == ("c2", 3, ("c1", "c2"), "a")
-    assert found(entries, harmed[:1], harm, NOW + AFTER).at == NOW
+    assert found(entries, bad[:1], harm, NOW + AFTER).at == NOW
 
 
 def test_what_cannot_be_read_keeps_its_pool() -> None:

@@ -5,9 +5,10 @@ the annotation of a NodePool that says what was found. It outlives a restart, an
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -26,8 +27,8 @@ from karpool.wire.duration import Duration
 from karpool.wire.objects import Timestamp, Wire
 from karpool.wire.problems import Flaw, one_line
 
-WATCHED: Final = timedelta(hours=1)
-"""How long after a move its pods are looked at."""
+_WATCHED: Final = timedelta(hours=1)
+"""How long after the last pod of a move left its pods are looked after, at least."""
 _SEVERAL_POOLS: Final = 2
 _SHOWN: Final = 3
 
@@ -76,39 +77,64 @@ def _read(text: str) -> Harm:
 # -- what is seen of pods ----------------------------------------------------------------------------------------------
 
 
-def watched(entry: LedgerEntry, now: datetime) -> bool:
-    """Whether pods of a command are still looked at."""
+def watched_for(after: timedelta) -> timedelta:
+    """How long pods are looked after from when they moved, if they may take so long to run."""
+    return max(_WATCHED, 2 * after)
+
+
+def watched(entry: LedgerEntry, after: timedelta, now: datetime) -> bool:
+    """Whether pods of a command are still looked after; those that left last moved when it was last seen going."""
     if not entry.committed or entry.blame == Blame.FORGIVEN:
         return False
-    return entry.blame == Blame.BLAMED or now - entry.since < WATCHED
+    return entry.blame == Blame.BLAMED or now - entry.at < watched_for(after)
 
 
 def harmed_by_moves(
-    entries: Iterable[LedgerEntry], pods: Iterable[Pod], after: timedelta, now: datetime
-) -> list[HarmedPod]:
-    """Pods that took the place of moved ones and have not been well for long; as many as were well before the move.
+    entries: Iterable[tuple[str, LedgerEntry]], pods: Iterable[Pod], after: timedelta, now: datetime
+) -> Iterator[tuple[str, HarmedPod]]:
+    """By pool: pods that took the place of moved ones and have not been well for long.
 
-    The first pods that a controller makes after a move take the place of those that moved.
+    The first pods that a controller makes after a move take the place of those that moved. They count as far as more
+    pods of their controller are unwell than before the first of its moves: one of two replicas may never be ready by
+    design, and whichever it is, that is not the doing of a move.
     """
-    entries = [entry for entry in entries if entry.owners and watched(entry, now)]
-    wanted = {key for entry in entries for key in entry.owners}
-    if not wanted:
-        return []
-    made = defaultdict[str, list[tuple[datetime, Pod]]](list)
-    for pod in pods:
-        created, key = pod.metadata.creation_timestamp, owner_key(pod)
-        if key in wanted and created is not None and not _passes_by(pod):
-            made[key].append((created, pod))
+    kept = sorted(((pool, one) for pool, one in entries if one.owners and watched(one, after, now)), key=_since)
+    before: dict[str, int] = {}
+    for _, entry in kept:
+        for key, (_, unwell_then) in entry.owners.items():
+            before.setdefault(key, unwell_then)
+    made = _by_owner(pods, before.keys())
+    bad = {pod.key for own in made.values() for pod in own if _long_unwell(pod, after, now)}
+    more = {key: sum(pod.key in bad for pod in own) - before[key] for key, own in made.items()}
+    taken: set[str] = set()
+    for pool, entry in kept:
+        for key, (moved, _) in entry.owners.items():
+            after_move = (pod for pod in made.get(key, ()) if _created(pod) >= entry.since and pod.key not in taken)
+            for pod in list(islice(after_move, moved)):
+                taken.add(pod.key)
+                if pod.key in bad and more[key] > 0:
+                    more[key] -= 1
+                    yield pool, HarmedPod(entry.command, pod.key, _said(pod, now))
+
+
+def _since(one: tuple[str, LedgerEntry]) -> datetime:
+    return one[1].since
+
+
+def _by_owner(pods: Iterable[Pod], wanted: Collection[str]) -> dict[str, list[Pod]]:
+    """Pods of some controllers, oldest first."""
+    made = defaultdict[str, list[Pod]](list)
+    for pod in pods if wanted else ():
+        key = owner_key(pod)
+        if key is not None and key in wanted and pod.metadata.creation_timestamp is not None and not _passes_by(pod):
+            made[key].append(pod)
     for successors in made.values():
-        successors.sort(key=lambda one: (one[0], one[1].key))
-    harmed: dict[str, HarmedPod] = {}
-    for entry in sorted(entries, key=lambda one: one.since):
-        for key, (well, ill) in entry.owners.items():
-            after_move = [pod for created, pod in made.get(key, ()) if created >= entry.since and pod.key not in harmed]
-            bad = [pod for pod in after_move[: well + ill] if _long_unwell(pod, after, now)]
-            for pod in bad[ill:]:
-                harmed[pod.key] = HarmedPod(entry.command, pod.key, _said(pod, now))
-    return list(harmed.values())
+        successors.sort(key=lambda pod: (_created(pod), pod.key))
+    return made
+
+
+def _created(pod: Pod) -> datetime:
+    return pod.metadata.creation_timestamp or datetime.max.replace(tzinfo=UTC)
 
 
 def _passes_by(pod: Pod) -> bool:
@@ -165,16 +191,18 @@ def harms(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[
     pods = sum(harm.pods for harm in known.values())
     if len(known) >= _SEVERAL_POOLS or pods >= settings.harmed_pods_everywhere:
         told = "; ".join(f"NodePool {name}: {_sentence(harm, now)}" for name, harm in sorted(known.items())[:_SHOWN])
-        message = f"{pods} pods do not run since they were moved: {told}. {_release(settings)}"
+        latest = max(harm.at for harm in known.values())
+        message = f"{pods} pods do not run since they were moved: {told}. {_release(latest, settings, now)}"
         yield Stop(ReasonCode.HARM_DONE, message, "Cluster", halts=True)
     for name, harm in sorted(known.items()):
-        message = f"is stopped: {_sentence(harm, now)}. {_release(settings)}"
+        message = f"is stopped: {_sentence(harm, now)}. {_release(harm.at, settings, now)}"
         yield Stop(ReasonCode.HARM_DONE, message, f"NodePool {name}", name, _until(harm, settings), halts=True)
     yield from unreadable
 
 
-def _until(harm: Harm, settings: BrakeSettings) -> datetime | None:
-    return None if harm.well_since is None else harm.well_since + settings.harm_cool_down
+def _until(harm: Harm, settings: BrakeSettings) -> datetime:
+    last = harm.at + settings.longest_harm
+    return last if harm.well_since is None else min(last, harm.well_since + settings.harm_cool_down)
 
 
 def _sentence(harm: Harm, now: datetime) -> str:
@@ -184,6 +212,7 @@ def _sentence(harm: Harm, now: datetime) -> str:
     return f"command {harm.command}{whose} has done harm: {', '.join(harm.examples)}{more}{well}"
 
 
-def _release(settings: BrakeSettings) -> str:
+def _release(at: datetime, settings: BrakeSettings, now: datetime) -> str:
     length = Duration(settings.harm_cool_down // timedelta(microseconds=1) * 1000)
-    return f"It goes on when all of them have run for {length}, or when the annotation {HARM} is removed"
+    last = clock(at + settings.longest_harm, now)
+    return f"It goes on when all of them have run for {length}, when the annotation {HARM} is removed, or at {last}"

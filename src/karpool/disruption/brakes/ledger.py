@@ -2,6 +2,7 @@
 
 An entry is written before a command marks anything, and again when it begins to delete its nodes; one that is rolled
 back is taken out. Rates are counted from the ledgers of all pools, and the harm check knows from them which pods moved.
+What is old is taken out from time to time, and what is too long becomes shorter (`short_ledgers`).
 """
 
 import hashlib
@@ -10,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
-from karpool.disruption.brakes.wellness import unwell
+from karpool.disruption.brakes.wellness import unwell_already
 from karpool.disruption.pods import tolerates_disruption
 from karpool.model.annotations import AnnotationError, annotation_path
 from karpool.model.labels import DISRUPTIONS
@@ -28,8 +29,6 @@ RENEWED: Final = timedelta(minutes=1)
 """How often the time of an entry is written anew while its command drains nodes."""
 COUNTED: Final = timedelta(hours=1) + RENEWED
 """How long an entry counts."""
-_LARGEST: Final = 96 * 1024
-"""How long the text may become; all annotations of an object together may have 256 KiB."""
 _NAMED: Final = 3
 _DIGITS: Final = 12
 
@@ -45,8 +44,9 @@ class Blame(StrEnum):
 class LedgerEntry(Wire):
     """What one command disrupts of one pool.
 
-    `pods` are the pods to evict, by namespace; `owners` those that will come back, by what stands for their controller:
-    how many of them were well, and how many were not.
+    `pods` are the pods to evict, by namespace, and `others` those of namespaces that are too many to be named. `owners`
+    are those that will come back, by what stands for their controller: how many of its pods move, and how many of all
+    its pods, wherever they are, were not well before.
     """
 
     command: str
@@ -60,13 +60,18 @@ class LedgerEntry(Wire):
     nodes: int = 0
     names: str = ""
     pods: dict[str, int] = {}
+    others: int = 0
     owners: dict[str, tuple[int, int]] = {}
     blame: Blame = Blame.NONE
 
     @property
     def evictions(self) -> int:
         """How many pods are evicted."""
-        return sum(self.pods.values())
+        return sum(self.pods.values()) + self.others
+
+    def evictions_of(self, namespace: str) -> int:
+        """How many pods of a namespace are evicted, at most: those of namespaces without a name may be its own."""
+        return self.pods.get(namespace, 0) + self.others
 
 
 _READER: Final = msgspec.json.Decoder(tuple[LedgerEntry, ...])
@@ -97,45 +102,16 @@ def entry_of(pool: NodePool | None, command: str) -> LedgerEntry | None:
     return next((entry for entry in entries if entry.command == command), None)
 
 
-def with_entry(text: str | None, command: str, entry: LedgerEntry | None, now: datetime) -> str | None:
-    """A ledger with another entry for a command, None for none; what is old is left out.
-
-    One that cannot be read stays as it is: it stops everything until a person has looked at it.
-    """
-    try:
-        before = read_ledger(text)
-    except AnnotationError:
-        return text
-    kept = [other for other in before if other.command != command and _lasts(other, now)]
-    entries = kept if entry is None else [*kept, entry]
-    return _written(sorted(entries, key=lambda one: (one.at, one.command))) if entries else None
-
-
-def _lasts(entry: LedgerEntry, now: datetime) -> bool:
-    return entry.blame == Blame.BLAMED or now - entry.at < COUNTED
-
-
-def _written(entries: list[LedgerEntry]) -> str:
-    """The entries as text; if that is too long the oldest become one, which the harm check does not look after."""
-    text = _text(entries)
-    while len(text) > _LARGEST and len(entries) > 1:
-        entries[:2] = [_together(*entries[:2])]
-        text = _text(entries)
-    return text
-
-
-def _text(entries: Sequence[LedgerEntry]) -> str:
-    return msgspec.json.encode(entries).decode()
-
-
-def _together(older: LedgerEntry, newer: LedgerEntry) -> LedgerEntry:
-    """Two entries as one that counts as long as the newer; what happened to whose pods is lost."""
-    pods = dict(Counter(older.pods) + Counter(newer.pods))
-    return replace(newer, nodes=older.nodes + newer.nodes, pods=pods, owners={})
-
-
-def disruption(command: str, method: str, nodes: Sequence[str], pods: Iterable[Pod], now: datetime) -> LedgerEntry:
-    """The entry of a command that removes nodes of a pool with these pods on them."""
+def disruption(
+    command: str,
+    method: str,
+    nodes: Sequence[str],
+    pods: Iterable[Pod],
+    now: datetime,
+    *,
+    everywhere: Iterable[Pod] = (),
+) -> LedgerEntry:
+    """The entry of a command that removes nodes of a pool with these pods on them; `everywhere`: all pods there are."""
     moving, now = [pod for pod in pods if evicted_with_node(pod)], now.replace(microsecond=0)
     more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
     return LedgerEntry(
@@ -146,7 +122,7 @@ def disruption(command: str, method: str, nodes: Sequence[str], pods: Iterable[P
         nodes=len(nodes),
         names=", ".join(sorted(nodes)[:_NAMED]) + more,
         pods=evictions_by_namespace(moving),
-        owners=_owners(pod for pod in moving if not pod.is_daemon),
+        owners=_owners([pod for pod in moving if not pod.is_daemon], everywhere, now),
     )
 
 
@@ -162,18 +138,21 @@ def evictions_by_namespace(pods: Iterable[Pod]) -> dict[str, int]:
 
 def owner_key(pod: Pod) -> str | None:
     """A few characters that stand for a pod's controller; None for a pod that nobody makes again."""
-    owner = next((entry for entry in pod.metadata.owner_references if entry.controller), None)
-    if owner is None:
-        return None
-    whole = f"{pod.metadata.namespace}/{owner.kind}/{owner.name}/{owner.uid}"
-    return hashlib.sha256(whole.encode()).hexdigest()[:_DIGITS]
+    for owner in pod.metadata.owner_references:
+        if owner.controller:
+            return _key(pod.metadata.namespace, owner.kind, owner.name, owner.uid)
+    return None
 
 
-def _owners(pods: Iterable[Pod]) -> dict[str, tuple[int, int]]:
-    owners: dict[str, tuple[int, int]] = {}
-    for pod in pods:
-        key = owner_key(pod)
-        if key is not None:
-            well, ill = owners.get(key, (0, 0))
-            owners[key] = (well, ill + 1) if unwell(pod) else (well + 1, ill)
-    return owners
+@lru_cache(maxsize=1 << 16)
+def _key(namespace: str, kind: str, name: str, uid: str) -> str:
+    return hashlib.sha256(f"{namespace}/{kind}/{name}/{uid}".encode()).hexdigest()[:_DIGITS]
+
+
+def _owners(moving: Sequence[Pod], everywhere: Iterable[Pod], now: datetime) -> dict[str, tuple[int, int]]:
+    moved = Counter(key for pod in moving if (key := owner_key(pod)) is not None)
+    # What was read of the pods that move counts more than what is known of all.
+    keys, spaces = {pod.key for pod in moving}, {pod.metadata.namespace for pod in moving}
+    elsewhere = (pod for pod in everywhere if pod.metadata.namespace in spaces and pod.key not in keys)
+    unwell = Counter(owner_key(pod) for pod in chain(moving, elsewhere) if unwell_already(pod, now))
+    return {key: (count, unwell[key]) for key, count in moved.items()}

@@ -142,7 +142,7 @@ def rates_left(objects: Objects, settings: BrakeSettings, now: datetime) -> Rate
         _left(settings.most_nodes_per_hour, _NODES, ((entry.at, entry.nodes) for entry in entries)),
         _left(settings.most_evictions_per_hour, _EVICTIONS, ((entry.at, entry.evictions) for entry in entries)),
         {
-            name: Left(limit, _OF_NAMESPACE, _summed((entry.at, entry.pods.get(name, 0)) for entry in entries))
+            name: Left(limit, _OF_NAMESPACE, _summed((entry.at, entry.evictions_of(name)) for entry in entries))
             for name, limit in limits.items()
         },
         unreadable,

@@ -41,6 +41,8 @@ class BrakeSettings:
     """So many harmed pods in all stop everything, and so do two pools that are stopped."""
     harm_cool_down: timedelta = timedelta(minutes=15)
     """How long all pods have to be well before a pool goes on."""
+    longest_harm: timedelta = timedelta(hours=24)
+    """When a pool goes on though harmed pods are not well: people have had their time to look."""
     after_scale_up: timedelta = timedelta(0)
     """How long a pool is left alone after it grew for pods that waited; `consolidateAfter` is that for single nodes."""
     after_failed_launch: timedelta = timedelta(minutes=3)

@@ -1,6 +1,6 @@
 """Whether a pod does its work: it is bound, its containers run, and it is ready."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from karpool.model.pod import ContainerStatus, Pod
@@ -9,6 +9,9 @@ from karpool.wire.objects import condition
 _CRASHING: Final = "CrashLoopBackOff"
 _AGAIN_AND_AGAIN: Final = 3
 """From so many restarts on a container that crashes has done so all the time; a single crash may be anything."""
+
+_STARTS_WITHIN: Final = timedelta(minutes=10)
+"""How long a new pod that is Pending may be on its way to be well."""
 
 
 def unwell(pod: Pod) -> str | None:
@@ -21,6 +24,15 @@ def unwell(pod: Pod) -> str | None:
         return "is Pending" if pod.bound else "is Pending without a node"
     ready = condition(pod.status.conditions, "Ready")
     return "is not ready" if ready is not None and ready.status != "True" else None
+
+
+def unwell_already(pod: Pod, now: datetime) -> bool:
+    """Whether a pod is unwell before anything is done to it; one that has just been made and starts is not."""
+    if not pod.active or pod.unreadable or unwell(pod) is None:
+        return False
+    created = pod.metadata.creation_timestamp
+    starts = pod.status.phase in ("Pending", "") and created is not None and now - created < _STARTS_WITHIN
+    return not starts
 
 
 def unwell_since(pod: Pod) -> datetime | None:
