@@ -151,6 +151,18 @@ def test_the_page_stands_alone() -> None:
     assert not re.search(r"(src|href)=.(?!#)", result.stdout)
 
 
+def test_what_brakes_hold_stands_at_the_top_of_a_plan(tmp_path: Path) -> None:
+    pool = node_pool(annotations={"karpool.sh/paused": "upgrade"})
+    file = written(tmp_path, node("n1"), pool)
+    document = json.loads(run("plan", "-f", file, "--at", NOON, "--output", "json").stdout)
+    message = "is paused by its annotation karpool.sh/paused: upgrade"
+    assert document["stops"] == [
+        {"code": "Paused", "message": message, "object": "NodePool default", "nodePool": "default", "until": None}
+    ]
+    lines = run("plan", "-f", file, "--at", NOON).stdout.splitlines()
+    assert lines[1].startswith("Nothing of NodePool default is disrupted at this time. Paused: NodePool default: is")
+
+
 def test_explain_says_what_would_let_a_node_go() -> None:
     result = run("explain", "general-7", "-f", EXAMPLES, "--at", NOON, "--output", "json")
     explanation = json.loads(result.stdout)

@@ -1,7 +1,7 @@
 """Plans as clusters give them: a dozen nodes told by hand, and as many as asked for by rule."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from karpool.report.document import (
     ReplacementPart,
     RuleResult,
     Savings,
+    StopPart,
     TotalsPart,
     Unblock,
     Unschedulable,
@@ -429,3 +430,20 @@ def explanation_with_several() -> ExplanationDocument:
     parts = (_alternative("new-1", "m6i.large"), _alternative("new-2", "c6i.xlarge"))
     pods = (PodDestination(pod="shop/web-0", target="new-1"), PodDestination(pod="shop/web-1", target="new-2"))
     return replace(explanation(), verdict="replace", pods=pods, alternative=parts[0], replacements=parts, unblock=())
+
+
+def stopped(plan: PlanDocument) -> PlanDocument:
+    """The same plan while a person has paused a pool, and too few nodes are ready."""
+    paused = StopPart(
+        code="Paused", message="is paused by its annotation", object="NodePool spot", node_pool="spot", until=None
+    )
+    unhealthy = StopPart(
+        code="ClusterUnhealthy", message="5 of 9 nodes are not ready", object="Cluster", node_pool=None, until=None
+    )
+    return replace(plan, stops=(paused, unhealthy))
+
+
+def paced(plan: PlanDocument) -> PlanDocument:
+    """The same plan under rates that let a step go every hour."""
+    commands = [replace(command, begins=NOW + timedelta(hours=command.step - 1)) for command in plan.commands]
+    return replace(plan, commands=tuple(commands))

@@ -47,6 +47,29 @@ def test_a_name_cannot_leave_the_data() -> None:
     assert embedded(page)["nodes"][0]["name"] == HOSTILE
 
 
+def test_what_brakes_hold_stands_above_the_totals() -> None:
+    plan, drawing = samples.small()
+    page = plan_page(samples.stopped(plan), drawing)
+    order = [page.index(text) for text in ("Nothing is disrupted", "Nothing of NodePool spot", 'id="totals"')]
+    assert order == sorted(order)
+    assert 'class="card brakes"' not in plan_page(plan, drawing)
+
+
+def test_what_brakes_say_is_text() -> None:
+    plan, drawing = samples.small()
+    stopped = samples.stopped(plan)
+    page = plan_page(replace(stopped, stops=(replace(stopped.stops[0], message=HOSTILE),)), drawing)
+    assert "alert(1)</script>" not in page
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in page
+
+
+def test_steps_say_when_rates_let_them_begin() -> None:
+    plan, drawing = samples.small()
+    page = plan_page(samples.paced(plan), drawing)
+    assert [command["begins"] for command in embedded(page)["commands"]] == ["09:30 UTC", "10:30 UTC", "11:30 UTC"]
+    assert "Rates spread the steps over 2h" in page
+
+
 def test_the_page_needs_no_network() -> None:
     page = plan_page(*samples.small())
     elements = Elements()

@@ -84,6 +84,36 @@ def test_every_node_is_listed_when_asked_for() -> None:
     assert "m6i.xlarge, ? $/h" in text
 
 
+def test_what_brakes_hold_stands_above_all_numbers_that_of_everything_first() -> None:
+    lines = plan_text(samples.stopped(samples.small()[0])).splitlines()
+    assert lines[1:3] == [
+        "Nothing is disrupted at this time. ClusterUnhealthy: 5 of 9 nodes are not ready",
+        "Nothing of NodePool spot is disrupted at this time. Paused: NodePool spot: is paused by its annotation",
+    ]
+
+
+def test_many_brakes_are_counted() -> None:
+    plan = samples.stopped(samples.small()[0])
+    text = plan_text(replace(plan, stops=plan.stops * 10))
+    assert text.count("is disrupted at this time") == 5
+    assert "And 15 more of the kind; each node says which." in text
+
+
+def test_under_rates_every_step_says_when_it_can_begin_and_the_plan_how_long_it_takes() -> None:
+    text = plan_text(samples.paced(samples.small()[0]))
+    assert "Rates spread the steps over 2h: the last can begin at 11:30 UTC." in text
+    assert "can begin" in text
+    assert [time in text for time in ("09:30 UTC", "10:30 UTC", "11:30 UTC")] == [True] * 3
+    assert "can begin" not in plan_text(samples.small()[0])
+
+
+def test_why_nodes_stay_is_about_the_cluster_after_the_steps() -> None:
+    plan, _ = samples.small()
+    for every_node in (False, True):
+        assert "after the steps above" in plan_text(plan, every_node=every_node)
+        assert "after the steps above" not in plan_text(replace(plan, commands=()), every_node=every_node)
+
+
 def test_nothing_to_do_is_said_in_words() -> None:
     assert "Nothing to do" in plan_text(replace(samples.small()[0], commands=()))
 

@@ -10,7 +10,9 @@ from typing import Final
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.brakes.pace import Pace
 from karpool.disruption.brakes.rates import rates_left
+from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
@@ -49,6 +51,8 @@ class PlanStep:
     number: int
     command: Command
     replacement_names: tuple[str, ...]
+    begins: datetime | None = None
+    """When rates let it begin at the earliest, after the steps before it; None without rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ class Plan:
     unschedulable: tuple[tuple[str, Reason], ...]
     curve: tuple[CurvePoint, ...] = ()
     """The price before the first step and after each of them, against the evictions so far."""
+    stops: tuple[Stop, ...] = ()
+    """What brakes hold: everything, or whole pools."""
     lower_bound: LowerBound | None = None
     """For the cluster before the first step; None if nobody asked."""
 
@@ -128,6 +134,7 @@ class Planner:
         self.steps: list[PlanStep] = []
         self._say = progress or (lambda _what, _done, _all: None)
         self._bound: LowerBound | None = None
+        self._pace = Pace(context.policies.rates)
         self._names = set(context.snapshot.nodes.rows)
         self._named = 0
 
@@ -171,6 +178,7 @@ class Planner:
             fates=tuple(fates),
             unschedulable=unschedulable,
             curve=curve_of(before.price, (step.command for step in self.steps)),
+            stops=tuple(stop for stop in context.policies.stops if stop.node is None),
             lower_bound=self._bound,
         )
 
@@ -236,7 +244,9 @@ class Planner:
 
     def _take(self, command: Command) -> None:
         named = tuple(self._new_name() for _ in command.replacements)
-        step = PlanStep(len(self.steps) + 1, command, named)
+        evicted = self.context.evictions([self._row(name) for name in command.nodes])
+        begins = self._pace.begin(len(command.nodes), evicted)
+        step = PlanStep(len(self.steps) + 1, command, named, begins)
         self.steps.append(step)
         change = apply(self.context, command, named)
         if self.context.memo.global_search is not None:

@@ -40,6 +40,12 @@ def plan_document(plan: Plan) -> document.PlanDocument:
             document.CurvePart(step=step, evictions=point.evictions, price_per_hour=point.price)
             for step, point in enumerate(plan.curve)
         ),
+        stops=tuple(
+            document.StopPart(
+                code=stop.code, message=stop.message, object=stop.object, node_pool=stop.pool, until=stop.until
+            )
+            for stop in plan.stops
+        ),
     )
 
 
@@ -80,6 +86,7 @@ def _command(step: PlanStep) -> document.PlannedCommand:
         disruption_cost=command.disruption_cost,
         waves={name: waves.waves for name, waves in command.waves.items() if waves.waves is not None},
         ended=command.ended,
+        begins=step.begins,
     )
 
 

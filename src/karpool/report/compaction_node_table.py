@@ -6,8 +6,7 @@ from datetime import datetime
 from karpool.compaction.reasons import CompactionReasonCode
 from karpool.disruption.reasons import clock
 from karpool.report.compaction_node_document import CompactionNode, ExplainedPart, PodPart, UsePart, WaitsPart
-from karpool.report.formatting import age, count, ratio, resource
-from karpool.report.reason_table import sentence
+from karpool.report.formatting import age, count, ratio, resource, sentence
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
 

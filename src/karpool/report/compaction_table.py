@@ -1,8 +1,8 @@
 """The compactor's plan in a terminal: pools, nodes that would be drained, and why the others stay."""
 
 from karpool.report.compaction_document import ChosenPart, Compaction, NodePart
-from karpool.report.formatting import count, ratio
-from karpool.report.reason_table import print_reasons, reason_lines, sentence
+from karpool.report.formatting import count, ratio, sentence
+from karpool.report.reason_table import print_reasons, reason_lines
 from karpool.report.terminal import Screen, right, wrapped
 
 

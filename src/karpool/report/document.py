@@ -63,7 +63,7 @@ class PlannedCommand(DocumentPart, frozen=True, kw_only=True):
     """One step of a plan.
 
     `waves` says for each PDB in how many turns its pods can leave; `ended` lists pods without a place to go to, which
-    the node's termination grace period ends.
+    the node's termination grace period ends. `begins`: when rates let it begin at the earliest; None without rates.
     """
 
     step: int
@@ -77,6 +77,7 @@ class PlannedCommand(DocumentPart, frozen=True, kw_only=True):
     disruption_cost: float
     waves: dict[str, int] = {}
     ended: tuple[str, ...] = ()
+    begins: datetime | None = None
 
 
 class NodeVerdict(DocumentPart, frozen=True, kw_only=True):
@@ -127,6 +128,16 @@ class CurvePart(DocumentPart, frozen=True, kw_only=True):
     price_per_hour: float
 
 
+class StopPart(DocumentPart, frozen=True, kw_only=True):
+    """A brake that holds a pool, or everything (`node_pool` is None); `until`: when time alone lets go, if it does."""
+
+    code: str
+    message: str
+    object: str
+    node_pool: str | None
+    until: datetime | None
+
+
 class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     """What Karpool would do, step by step, and why the other nodes stay."""
 
@@ -141,6 +152,7 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     unschedulable: tuple[Unschedulable, ...]
     lower_bound: LowerBoundPart | None = None
     curve: tuple[CurvePart, ...] = ()
+    stops: tuple[StopPart, ...] = ()
 
 
 class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from karpool.report.document import AllowedUntil, ExplanationDocument, PodDestination, RuleResult, Unblock
-from karpool.report.formatting import age, amount, count, names_of, per_hour, ratio, resource
-from karpool.report.reason_table import sentence
+from karpool.report.formatting import age, amount, count, names_of, per_hour, ratio, resource, sentence
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
 _VERDICTS: Final = {"keep": "stays", "delete": "can go", "replace": "can be replaced"}

@@ -1,8 +1,9 @@
-"""Numbers as people read them: with units, and `?` for what is not known."""
+"""Numbers as people read them, with units and `?` for what is not known; and reasons as sentences."""
 
 from collections.abc import Sequence
 from typing import Final
 
+from karpool.model.reasons import Reason
 from karpool.wire.quantity import Quantity
 
 UNKNOWN: Final = "?"
@@ -80,3 +81,10 @@ def _bytes(value: float) -> str:
     while abs(value) >= _KIBI and unit < len(_BINARY) - 1:
         value, unit = value / _KIBI, unit + 1
     return f"{value:.4g} {_BINARY[unit]}"
+
+
+def sentence(reason: Reason, node: str = "") -> str:
+    """The reason's message, led by the object it is about unless that is the node, named already or the cluster."""
+    kind, _, name = reason.object.rpartition(" ")
+    named = not kind or name in reason.message or reason.object == f"Node {node}"
+    return reason.message if named else f"{reason.object}: {reason.message}"

@@ -4,18 +4,26 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
+from karpool.disruption.reasons import clock
 from karpool.model.reasons import Reason
 from karpool.report.curve_plot import curve_plot
 from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument, PlannedCommand
 from karpool.report.html import render_page
-from karpool.report.plan_words import plan_words
+from karpool.report.plan_words import plan_words, stop_words
 
 _SCRIPTS: Final = ("words.js", "model.js", "tooltip.js", "bars.js", "steps.js", "reasons.js", "page.js")
 _MIB: Final = 2**20
 
 
 def plan_page(plan: PlanDocument, drawing: Drawing) -> str:
-    return render_page("page.html", "page.css", _SCRIPTS, _PageData(plan, drawing).build(), summary=_summary(plan))
+    data = _PageData(plan, drawing).build()
+    return render_page("page.html", "page.css", _SCRIPTS, data, brakes=_brakes(plan), summary=_summary(plan))
+
+
+def _brakes(plan: PlanDocument) -> str:
+    """What brakes hold, above all else; nothing if they hold nothing."""
+    words = "".join(f"<p>{escape(text)}</p>" for text in stop_words(plan))
+    return f'<section class="card brakes" role="alert" aria-label="Brakes">{words}</section>' if words else ""
 
 
 def _summary(plan: PlanDocument) -> str:
@@ -125,6 +133,7 @@ class _PageData:
             "decision": command.decision,
             "saved": command.savings_per_hour,
             "cost": command.disruption_cost,
+            "begins": None if command.begins is None else clock(command.begins, self._plan.time),
             "waves": command.waves,
             "nodes": [self._node_id(name) for name in command.nodes],
             "replacements": [

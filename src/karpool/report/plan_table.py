@@ -1,16 +1,18 @@
 """A plan in a terminal: what it saves, its steps, and why the other nodes stay."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import groupby
 from typing import Final
 
 from msgspec.structs import replace
 
+from karpool.disruption.reasons import clock
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
-from karpool.report.formatting import amount, count, names_of, per_hour, per_month, percent, ratio
-from karpool.report.plan_words import plan_words
-from karpool.report.reason_table import print_reasons, reason_lines, sentence
-from karpool.report.terminal import Cell, Screen, right, wrapped
+from karpool.report.formatting import amount, count, names_of, per_hour, per_month, percent, ratio, sentence
+from karpool.report.plan_words import plan_words, stop_words
+from karpool.report.reason_table import print_reasons, reason_lines
+from karpool.report.terminal import Cell, Screen, TableColumn, right, wrapped
 
 _PODS_SHOWN: Final = 20
 
@@ -18,18 +20,20 @@ _PODS_SHOWN: Final = 20
 def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
     """The whole plan, top down: totals, steps, nodes that stay, pods that no node can take."""
     _summary(plan, screen)
-    _steps(plan.commands, screen)
+    _steps(plan, screen)
     staying = [node for node in plan.nodes if node.verdict == "keep"]
     if every_node:
-        _each_node(plan.nodes, screen)
+        _each_node(plan.nodes, screen, after="; those that stay: why, after the steps above" if plan.commands else "")
     elif staying:
-        print_reasons(staying, screen, _total)
+        print_reasons(staying, screen, _total, after=" after the steps above" if plan.commands else "")
     _unschedulable(plan, screen, every_pod=every_node)
 
 
 def _summary(plan: PlanDocument, screen: Screen) -> None:
     before, after, arrow = plan.before, plan.after, screen.arrow
     screen.line(screen.text("Plan", "bold"), f" as of {plan.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage")
+    for text in stop_words(plan):
+        screen.line(screen.text(text, "bold red"))
     columns = ("", right("before"), "", right("after"), right("saved"))
     saved = f"{per_hour(plan.savings.price_per_hour)} ({percent(plan.savings.percent)})"
     screen.table(
@@ -52,16 +56,27 @@ def _price(totals: TotalsPart) -> str:
     return per_hour(totals.price_per_hour) + (" + ?" if totals.unpriced_nodes and totals.price_per_hour else "")
 
 
-def _steps(commands: tuple[PlannedCommand, ...], screen: Screen) -> None:
+def _steps(plan: PlanDocument, screen: Screen) -> None:
+    commands = plan.commands
     if not commands:
         screen.heading("Nothing to do at this time; below is why each node stays.")
         return
     screen.heading(count(len(commands), "step"))
-    columns = (right("step"), "method", right("pods moved"), right("saved $/h"), wrapped("what happens"))
-    screen.table(columns, (_step(command, screen) for command in commands))
+    now = plan.time if any(command.begins for command in commands) else None
+    columns: list[str | TableColumn] = [
+        right("step"),
+        "method",
+        right("pods moved"),
+        right("saved $/h"),
+        wrapped("what happens"),
+    ]
+    if now is not None:
+        columns.insert(2, "can begin")
+    screen.table(columns, (_step(command, screen, now) for command in commands))
 
 
-def _step(command: PlannedCommand, screen: Screen) -> tuple[Cell, ...]:
+def _step(command: PlannedCommand, screen: Screen, now: datetime | None) -> tuple[Cell, ...]:
+    """One line of steps; `now`: say when it can begin."""
     lines = [f"{command.decision} {names_of(command.nodes)}"]
     lines += [f"with {text}" for text in _replacements(command.replacements)]
     lines += [f"pods under PDB {pdb} leave in {turns} waves" for pdb, turns in command.waves.items() if turns > 1]
@@ -69,7 +84,8 @@ def _step(command: PlannedCommand, screen: Screen) -> tuple[Cell, ...]:
         lines.append(f"{count(len(command.ended), 'pod')} with no other node, ended by the termination grace period:")
         lines.append(f"  {names_of(command.ended)}")
     saved = screen.text(amount(command.savings_per_hour), "green")
-    return str(command.step), command.method, f"{len(command.placements):,}", saved, screen.lines(lines)
+    times = [] if now is None else ["?" if command.begins is None else clock(command.begins, now)]
+    return str(command.step), command.method, *times, f"{len(command.placements):,}", saved, screen.lines(lines)
 
 
 def _replacements(new: tuple[ReplacementPart, ...]) -> Iterator[str]:
@@ -92,8 +108,8 @@ def _total(nodes: list[NodeVerdict]) -> float | None:
     return sum(prices) if len(prices) == len(nodes) else None
 
 
-def _each_node(nodes: tuple[NodeVerdict, ...], screen: Screen) -> None:
-    screen.heading(f"All {count(len(nodes), 'node')}")
+def _each_node(nodes: tuple[NodeVerdict, ...], screen: Screen, after: str) -> None:
+    screen.heading(f"All {count(len(nodes), 'node')}" + after)
     columns = ("node", "verdict", wrapped("why"))
     screen.table(columns, (_node(node, screen) for node in nodes))
 

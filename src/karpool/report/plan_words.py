@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from karpool.disruption.reasons import ReasonCode
-from karpool.report.document import BlockerPart, LowerBoundPart, PlanDocument
-from karpool.report.formatting import per_hour, percent
+from karpool.disruption.reasons import ReasonCode, clock
+from karpool.model.reasons import Reason
+from karpool.report.document import BlockerPart, LowerBoundPart, PlanDocument, StopPart
+from karpool.report.formatting import per_hour, percent, sentence
+from karpool.wire.duration import Duration
 
 _BLOCKERS: Final[dict[str, str]] = {
     ReasonCode.POD_DO_NOT_DISRUPT: "pods marked do-not-disrupt",
@@ -20,11 +22,35 @@ _BLOCKERS: Final[dict[str, str]] = {
 }
 _BLOCKERS_SHOWN: Final = 3
 _LEAST_SHARE: Final = 0.01
+_STOPS_SHOWN: Final = 5
 
 
 def plan_words(plan: PlanDocument) -> tuple[str, ...]:
-    """One sentence about the bound, one about the curve; none where there is nothing to say."""
-    return tuple(text for text in (bound_words(plan.lower_bound), curve_words(plan)) if text)
+    """One sentence about the bound, one about the curve, one about rates; none where there is nothing to say."""
+    return tuple(text for text in (bound_words(plan.lower_bound), curve_words(plan), pace_words(plan)) if text)
+
+
+def stop_words(plan: PlanDocument) -> tuple[str, ...]:
+    """A sentence for each brake that holds everything or a pool, those of everything first."""
+    ordered = sorted(plan.stops, key=lambda stop: stop.node_pool is not None)
+    shown = [_stopped(stop) for stop in ordered[:_STOPS_SHOWN]]
+    more = len(ordered) - len(shown)
+    return (*shown, f"And {more:,} more of the kind; each node says which.") if more else tuple(shown)
+
+
+def _stopped(stop: StopPart) -> str:
+    what = "Nothing" if stop.node_pool is None else f"Nothing of NodePool {stop.node_pool}"
+    reason = sentence(Reason(stop.code, stop.message, stop.object))
+    return f"{what} is disrupted at this time. {stop.code}: {reason}"
+
+
+def pace_words(plan: PlanDocument) -> str:
+    """How long rates make a plan take, if they make it wait."""
+    last = max((command.begins for command in plan.commands if command.begins is not None), default=plan.time)
+    if last <= plan.time:
+        return ""
+    waits = Duration(round((last - plan.time).total_seconds()) * 10**9)
+    return f"Rates spread the steps over {waits}: the last can begin at {clock(last, plan.time)}."
 
 
 def bound_words(bound: LowerBoundPart | None) -> str:

@@ -1,10 +1,10 @@
-"""Reasons in a terminal: as sentences, and as a table of reasons with their nodes."""
+"""Reasons in a terminal: a table of reasons with their nodes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from karpool.model.reasons import Reason
-from karpool.report.formatting import amount, count
+from karpool.report.formatting import amount, count, sentence
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
 _EXAMPLES: Final = 2
@@ -21,13 +21,6 @@ class NodeWithReasons(Protocol):
 N = TypeVar("N", bound=NodeWithReasons)
 
 
-def sentence(reason: Reason, node: str = "") -> str:
-    """The reason's message, led by the object it is about unless that is the node itself or named already."""
-    name = reason.object.rpartition(" ")[2]
-    named = not name or name in reason.message or reason.object == f"Node {node}"
-    return reason.message if named else f"{reason.object}: {reason.message}"
-
-
 def reason_lines(node: NodeWithReasons, screen: Screen) -> Cell:
     return screen.lines(f"{reason.code}: {sentence(reason, node.name)}" for reason in node.reasons)
 
@@ -41,9 +34,14 @@ def group_by_code(nodes: Iterable[N]) -> list[tuple[str, list[N]]]:
     return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
 
 
-def print_reasons(staying: Sequence[N], screen: Screen, price: Callable[[list[N]], float | None] | None = None) -> None:
-    """Why nodes stay: each reason with its number of nodes, their price if `price` adds it up, and examples."""
-    screen.heading(f"Why {count(len(staying), 'node')} stay" + ("s" if len(staying) == 1 else ""))
+def print_reasons(
+    staying: Sequence[N], screen: Screen, price: Callable[[list[N]], float | None] | None = None, *, after: str = ""
+) -> None:
+    """Why nodes stay: each reason with its number of nodes, their price if `price` adds it up, and examples.
+
+    `after`: which cluster the reasons are about, if not that of today.
+    """
+    screen.heading(f"Why {count(len(staying), 'node')} stay{'s' if len(staying) == 1 else ''}{after}")
     if any(len({reason.code for reason in node.reasons}) > 1 for node in staying):
         screen.line("A node with several reasons is counted under each.")
     prices = [] if price is None else [right("$/h")]

@@ -16,7 +16,8 @@ function makeReasons(model, open) {
     }
   }
   const ordered = [...groups].sort((a, b) => b[1].length - a[1].length);
-  byId("reasons-title").textContent = staying.length === 1 ? "Why 1 node stays" : `Why ${plural(staying.length, "node")} stay`;
+  const stay = staying.length === 1 ? "Why 1 node stays" : `Why ${plural(staying.length, "node")} stay`;
+  byId("reasons-title").textContent = stay + (model.commands.length ? " after the steps above" : "");
   byId("reasons-note").textContent = several ? "A node with several reasons is counted under each." : "";
   byId("reasons").replaceChildren(...ordered.map(([code, nodes]) => group(code, nodes)));
 
@@ -71,7 +72,7 @@ function total(nodes) {
 
 function sentence(reason, node) {
   const name = reason.object.slice(reason.object.lastIndexOf(" ") + 1);
-  const named = !name || reason.message.includes(name) || (node && reason.object === "Node " + node.name);
+  const named = name === reason.object || reason.message.includes(name) || (node && reason.object === "Node " + node.name);
   return named ? reason.message : `${reason.object}: ${reason.message}`;
 }
 

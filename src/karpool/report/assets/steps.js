@@ -101,7 +101,8 @@ function title(command) {
 
 function subtitle(command) {
   const moved = command.moves.length ? `${plural(command.moves.length, "pod")} move${command.moves.length === 1 ? "s" : ""}` : "no pod moves";
-  return `${spaced(command.method)} · ${moved}`;
+  const begins = command.begins ? ` · can begin at ${command.begins}` : "";
+  return `${spaced(command.method)} · ${moved}${begins}`;
 }
 
 function saving(value) {
