@@ -29,7 +29,7 @@ from karpool.model.workloads import (
     DaemonSet,
     Namespace,
     PodDisruptionBudget,
-    PodTemplate,
+    PodTemplateSpec,
     WorkloadSpec,
 )
 from karpool.wire.objects import Condition, Metadata, OwnerReference
@@ -258,7 +258,7 @@ def daemon_set(name: str = "agent", *, namespace: str = "kube-system", **templat
     return DaemonSet(
         metadata=Metadata(name=name, namespace=namespace, uid=f"daemon-set-{name}", creation_timestamp=LONG_AGO),
         spec=WorkloadSpec(
-            selector=selecting(made.metadata.labels), template=PodTemplate(metadata=metadata, spec=made.spec)
+            selector=selecting(made.metadata.labels), template=PodTemplateSpec(metadata=metadata, spec=made.spec)
         ),
     )
 

@@ -35,7 +35,7 @@ def resource_of(struct: type[T]) -> Resource[T]:
     kind = KINDS[struct.__name__]
     return Resource(
         kind.groups[0],
-        "v1",
+        kind.version,
         kind.collection.replace("_", ""),
         kind.name,
         namespaced=kind.namespaced,

@@ -6,20 +6,22 @@ from typing import Any, Final
 
 import msgspec
 
-from karpool.model import node, nodepool, pod, storage, workloads
+from karpool.model import capacity_buffer, node, nodepool, pod, storage, workloads
 from karpool.wire.objects import Object, decode_value
 
 KARPENTER: Final = "karpenter.sh"
+AUTOSCALING: Final = "autoscaling.x-k8s.io"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of object: its struct, the field of `Objects` that collects it, its API groups."""
+    """A kind of object: its struct, the field of `Objects` that collects it, its API groups, the version to ask for."""
 
     struct: type[Object]
     collection: str
     groups: tuple[str, ...] = ("",)
     namespaced: bool = False
+    version: str = "v1"
 
     @property
     def name(self) -> str:
@@ -51,6 +53,8 @@ _LISTED: Final = (
     Kind(node.CSINode, "csi_nodes", _STORAGE),
     Kind(storage.VolumeAttachment, "volume_attachments", _STORAGE),
     Kind(workloads.Namespace, "namespaces"),
+    Kind(capacity_buffer.CapacityBuffer, "capacity_buffers", (AUTOSCALING,), namespaced=True, version="v1beta1"),
+    Kind(workloads.PodTemplate, "pod_templates", namespaced=True),
     Kind(workloads.PriorityClass, "priority_classes", ("scheduling.k8s.io",)),
 )
 KINDS: Final = {kind.name: kind for kind in _LISTED}

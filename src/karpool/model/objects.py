@@ -2,6 +2,7 @@
 
 import msgspec
 
+from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
@@ -14,6 +15,7 @@ from karpool.model.workloads import (
     Job,
     Namespace,
     PodDisruptionBudget,
+    PodTemplate,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
@@ -43,5 +45,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[Namespace, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
+    capacity_buffers: tuple[CapacityBuffer, ...] = ()
+    pod_templates: tuple[PodTemplate, ...] = ()
     pauses: tuple[ConfigMap, ...] = ()
     """ConfigMaps that pause everything; files have none."""

@@ -142,6 +142,11 @@ class Pod(Object):
         return self.owned_by("Node")
 
     @property
+    def is_headroom(self) -> bool:
+        """Whether the pod only stands for room that a CapacityBuffer keeps."""
+        return False
+
+    @property
     def reschedulable(self) -> bool:
         """Whether the pod needs another node when its own goes."""
         stays = self.active or (self.terminating and not self.terminal and self.owned_by("StatefulSet"))

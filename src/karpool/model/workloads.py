@@ -5,15 +5,21 @@ from karpool.model.selectors import LabelSelector
 from karpool.wire.objects import Metadata, Object, Wire, condition
 
 
-class PodTemplate(Wire):
+class PodTemplateSpec(Wire):
     metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
+
+
+class PodTemplate(Object):
+    """A template that stands alone."""
+
+    template: PodTemplateSpec = PodTemplateSpec()
 
 
 class WorkloadSpec(Wire):
     replicas: int | None = None
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
+    template: PodTemplateSpec = PodTemplateSpec()
 
 
 class WorkloadObject(Object):

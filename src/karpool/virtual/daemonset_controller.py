@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from karpool.cluster.daemons import Daemon, daemons
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.model.workloads import DaemonSet, PodTemplate, WorkloadSpec
+from karpool.model.workloads import DaemonSet, PodTemplateSpec, WorkloadSpec
 from karpool.virtual.workload_controller import WorkloadController, reference
 from karpool.wire.objects import Metadata
 
@@ -24,7 +24,7 @@ class DaemonSetController(WorkloadController):
 
     def create_daemon_set(self) -> None:
         """Put the DaemonSet into the store, so that decisions reserve room for its pods."""
-        template = PodTemplate(metadata=Metadata(labels=self.labels), spec=self.spec)
+        template = PodTemplateSpec(metadata=Metadata(labels=self.labels), spec=self.spec)
         meta = Metadata(name=self.workload.name, namespace=self.workload.namespace)
         daemon_set = self.world.store.daemon_sets.put(DaemonSet(metadata=meta, spec=WorkloadSpec(template=template)))
         self.daemon = daemons((daemon_set,), ())[0]

@@ -8,7 +8,7 @@ from karpool.model.pod import Pod, PodSpec
 from karpool.model.rules.requirements import unknown_operator
 from karpool.model.scheduling import NodeExpression, NodeSelector, NodeTerm, PodAffinity, SpreadConstraint
 from karpool.model.storage import PersistentVolume
-from karpool.model.workloads import PodDisruptionBudget, WorkloadObject
+from karpool.model.workloads import PodDisruptionBudget, PodTemplate, WorkloadObject
 from karpool.wire.problems import Flaw
 
 _NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -25,6 +25,10 @@ def refused_owner(owner: WorkloadObject) -> Iterator[Flaw]:
     if owner.spec.replicas is not None and owner.spec.replicas < 0:
         yield Flaw("spec.replicas", "ReplicasRange", f"{owner.spec.replicas} is negative; write 0 or more")
     yield from _spec_flaws(owner.spec.template.spec, "spec.template.spec")
+
+
+def refused_template(template: PodTemplate) -> Iterator[Flaw]:
+    return _spec_flaws(template.template.spec, "template.spec")
 
 
 def refused_volume(volume: PersistentVolume) -> Iterator[Flaw]:
