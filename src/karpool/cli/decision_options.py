@@ -29,6 +29,7 @@ from karpool.wire.problems import InputError
 R = TypeVar("R")
 SPOT_TO_SPOT: Final = "SpotToSpotConsolidation"
 RESERVED_CAPACITY: Final = "ReservedCapacity"
+CAPACITY_BUFFER: Final = "CapacityBuffer"
 # Karpenter's feature gates; those without a meaning for Karpool are accepted, so that one flag serves both.
 GATES: Final = {
     SPOT_TO_SPOT: False,
@@ -38,7 +39,7 @@ GATES: Final = {
     TERMINATE_FIRST_DRIFT: False,
     "NodeOverlay": False,
     "StaticCapacity": False,
-    "CapacityBuffer": False,
+    CAPACITY_BUFFER: True,
 }
 
 # For questions only.
@@ -217,6 +218,7 @@ def _choices(
             seed=seed,
             spot_to_spot=gates[SPOT_TO_SPOT],
             spot_floor=spot_floor,
+            capacity_buffers=gates[CAPACITY_BUFFER],
             ignore_budgets=ignore_budgets,
             annotated_budgets=annotated_budgets,
             repair=chosen_policies(gates, repair_file),

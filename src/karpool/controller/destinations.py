@@ -25,7 +25,7 @@ class Destinations:
         self._forget()
         claims = [action.claim.name for action in actions if isinstance(action, CreateClaim)]
         for move in command.moves:
-            if move.source is not None:
+            if move.source is not None and not move.headroom:
                 target = move.target if isinstance(move.target, str) else claims[move.target]
                 self._moves[move.pod] = _Move(move.source, target)
 

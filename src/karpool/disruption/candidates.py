@@ -86,10 +86,17 @@ def emptiness_refusal(context: DecisionContext, candidate: Candidate) -> Reason 
     if pool.static or pool.spec.disruption.consolidate_after.never:
         return source_closed(claim, pool, context.now)
     if not candidate.empty:
-        count = len(candidate.pods)
-        message = f"has {count} pod{'s' if count > 1 else ''} that would need another place"
-        return about_node(candidate, ReasonCode.NOT_EMPTY, message)
+        return _not_empty(context, candidate)
     return source_closed(claim, pool, context.now) or in_grace(claim, pool, context.now)
+
+
+def _not_empty(context: DecisionContext, candidate: Candidate) -> Reason:
+    pods = [context.snapshot.pods.get(row) for row in candidate.pods]
+    if all(pod.is_headroom for pod in pods):
+        return about_node(candidate, ReasonCode.HOLDS_HEADROOM, "has room that a CapacityBuffer keeps")
+    count = sum(not pod.is_headroom for pod in pods)
+    message = f"has {count} pod{'s' if count > 1 else ''} that would need another place"
+    return about_node(candidate, ReasonCode.NOT_EMPTY, message)
 
 
 def consolidation_refusal(context: DecisionContext, candidate: Candidate) -> Reason | None:

@@ -56,6 +56,8 @@ class Move:
     source: str | None
     target: str | int
     leaving: bool = False
+    headroom: bool = False
+    """Whether the pod only stands for room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,8 @@ class Command:
     @property
     def evicted(self) -> tuple[str, ...]:
         """The pods that the command evicts from a node so that they start on another."""
-        return tuple(move.pod for move in self.moves if move.source is not None and not move.leaving)
+        real = (move for move in self.moves if not move.headroom)
+        return tuple(move.pod for move in real if move.source is not None and not move.leaving)
 
     @property
     def savings(self) -> float:

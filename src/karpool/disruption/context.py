@@ -214,7 +214,7 @@ class DecisionContext:
     def _candidate(self, row: int) -> Candidate:
         node, pods = self.memo.nodes.of(row), self.snapshot.pods
         here = [(at, pods.get(at)) for at in sorted(self.snapshot.pods_on(row))]
-        costs = [eviction_cost(pod) for _, pod in here]
+        costs = [0.0 if pod.is_headroom else eviction_cost(pod) for _, pod in here]
         moving = [(at, cost) for (at, pod), cost in zip(here, costs, strict=True) if pod.reschedulable]
         cost = reschedule_cost([cost for _, cost in moving])
         return Candidate(

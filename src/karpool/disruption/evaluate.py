@@ -243,8 +243,9 @@ class Evaluator:
         pods, nodes = context.snapshot.pods, context.snapshot.nodes
         moves = []
         for row, target in zip(placement.pods, placement.targets, strict=True):
-            key = pods.get(row).key
-            source = None if key in context.pending else nodes.get(int(pods.node_of[row])).name
+            pod = pods.get(row)
+            key, headroom = pod.key, pod.is_headroom
+            source = None if key in context.pending and not headroom else nodes.get(int(pods.node_of[row])).name
             place = nodes.get(target).name if target >= 0 else numbers[-2 - target]
-            moves.append(Move(pod=key, source=source, target=place, leaving=key in context.leaving))
+            moves.append(Move(pod=key, source=source, target=place, leaving=key in context.leaving, headroom=headroom))
         return tuple(sorted(moves, key=lambda move: move.pod))

@@ -34,7 +34,16 @@ class ExpectedPods:
         return key in self.pending or key in self.leaving
 
     def bind(self, engine: Engine, waiting: list[int], moving: Collection[int] = ()) -> None:
-        """Bind pods to existing nodes with room for them; those that wait and find none are unplaced."""
+        """Bind pods to existing nodes with room for them; those that wait and find none are unplaced.
+
+        Headroom gets what the others leave.
+        """
+        pods = engine.snapshot.pods
+        headroom = [row for row in waiting if pods.get(row).is_headroom]
+        self._bind(engine, [row for row in waiting if not pods.get(row).is_headroom], moving)
+        self._bind(engine, headroom)
+
+    def _bind(self, engine: Engine, waiting: list[int], moving: Collection[int] = ()) -> None:
         pods, nodes = engine.snapshot.pods, engine.snapshot.nodes
         rows = [*waiting, *moving]
         if not rows:

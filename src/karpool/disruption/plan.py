@@ -14,6 +14,7 @@ from karpool.disruption.brakes.pace import Pace
 from karpool.disruption.brakes.rates import rates_left
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.brakes.stops_of import stops_of
+from karpool.disruption.buffer_shares import BufferShare, buffer_shares
 from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import DecisionContext
@@ -29,6 +30,7 @@ from karpool.disruption.predict import apply
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.disruption.stay_reasons import why_it_stays, why_unschedulable
+from karpool.model.headroom import with_headroom
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
@@ -100,6 +102,8 @@ class Plan:
     """The price before the first step and after each of them, against the evictions so far."""
     stops: tuple[Stop, ...] = ()
     """What brakes hold: everything, or whole pools."""
+    buffers: tuple[BufferShare, ...] = ()
+    """The room that CapacityBuffers have after the last step."""
     lower_bound: LowerBound | None = None
     """For the cluster before the first step; None if nobody asked."""
 
@@ -108,7 +112,9 @@ def context_of(
     objects: Objects, catalog: Catalog, *, now: datetime, settings: DisruptionSettings, options: Options
 ) -> DecisionContext:
     """A context built from objects, on a snapshot of its own in which waiting pods have their room."""
-    snapshot = Snapshot(objects, preferences=options.preferences)
+    snapshot = Snapshot(
+        with_headroom(objects) if settings.capacity_buffers else objects, preferences=options.preferences
+    )
     pools = {pool.name: pool for pool in objects.node_pools}
     stops = stops_of(objects, settings.brakes, now)
     rates = rates_left(objects, settings.brakes, now)
@@ -177,6 +183,7 @@ class Planner:
             steps=tuple(self.steps),
             fates=tuple(fates),
             unschedulable=unschedulable,
+            buffers=buffer_shares(self.context),
             curve=curve_of(before.price, (step.command for step in self.steps)),
             stops=tuple(stop for stop in context.policies.stops if stop.node is None),
             lower_bound=self._bound,

@@ -29,6 +29,7 @@ class ReasonCode(StrEnum):
     STATIC_POOL = "StaticPool"
     NOT_EMPTY = "NotEmpty"
     EMPTY = "Empty"
+    HOLDS_HEADROOM = "HoldsHeadroom"
     CONSOLIDATE_AFTER_NEVER = "ConsolidateAfterNever"
     CONSOLIDATE_AFTER_WINDOW = "ConsolidateAfterWindow"
     GRACE_PERIOD = "GracePeriod"

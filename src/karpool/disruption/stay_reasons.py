@@ -77,11 +77,12 @@ def why_unschedulable(context: DecisionContext) -> tuple[tuple[str, Reason], ...
         for entry in context.snapshot.unreadable
         if isinstance(entry, Pod) and not entry.terminal and not entry.bound
     ]
-    if not context.unplaced:
+    unplaced = [row for row in context.unplaced if not pods.get(row).is_headroom]
+    if not unplaced:
         return tuple(sorted(reasons))
     with context.engine.what_if() as trial:
-        trial.place(context.unplaced, exempt=[True] * len(context.unplaced), existing_only=True)
-        for row in context.unplaced:
+        trial.place(unplaced, exempt=[True] * len(unplaced), existing_only=True)
+        for row in unplaced:
             key = pods.get(row).key
             why = why_unplaced(context.engine, row, exempt=True) or "there is none"
             reasons.append((key, Reason(ReasonCode.PODS_WOULD_NOT_FIT, f"no node can take it: {why}", f"Pod {key}")))

@@ -46,6 +46,18 @@ def plan_document(plan: Plan) -> document.PlanDocument:
             )
             for stop in plan.stops
         ),
+        buffers=tuple(
+            document.BufferPart(
+                name=share.buffer,
+                pods=share.pods,
+                placed=share.placed,
+                nodes=share.nodes,
+                price_per_hour=share.price,
+                reason=share.reason,
+                message=share.message,
+            )
+            for share in plan.buffers
+        ),
     )
 
 
@@ -112,7 +124,7 @@ def placement_parts(command: Command, names: Sequence[str]) -> tuple[document.Pl
             pod=move.pod, source=move.source, target=names[move.target] if isinstance(move.target, int) else move.target
         )
         for move in command.moves
-        if not move.leaving
+        if not move.leaving and not move.headroom
     )
 
 

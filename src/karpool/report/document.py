@@ -138,6 +138,21 @@ class StopPart(DocumentPart, frozen=True, kw_only=True):
     until: datetime | None
 
 
+class BufferPart(DocumentPart, frozen=True, kw_only=True):
+    """The room that a CapacityBuffer has after the plan.
+
+    For how many of its pods there is room, on which nodes, what share of their price that is, and why it asks for none.
+    """
+
+    name: str
+    pods: int
+    placed: int
+    nodes: tuple[str, ...]
+    price_per_hour: float | None
+    reason: str
+    message: str
+
+
 class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     """What Karpool would do, step by step, and why the other nodes stay."""
 
@@ -153,6 +168,7 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     lower_bound: LowerBoundPart | None = None
     curve: tuple[CurvePart, ...] = ()
     stops: tuple[StopPart, ...] = ()
+    buffers: tuple[BufferPart, ...] = ()
 
 
 class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from karpool.disruption.reasons import ReasonCode, clock
+from karpool.model.headroom import RESOLVED
 from karpool.model.reasons import Reason
-from karpool.report.document import BlockerPart, LowerBoundPart, PlanDocument, StopPart
-from karpool.report.formatting import per_hour, percent, sentence
+from karpool.report.document import BlockerPart, BufferPart, LowerBoundPart, PlanDocument, StopPart
+from karpool.report.formatting import count, per_hour, percent, sentence
 from karpool.wire.duration import Duration
 
 _BLOCKERS: Final[dict[str, str]] = {
@@ -26,8 +27,9 @@ _STOPS_SHOWN: Final = 5
 
 
 def plan_words(plan: PlanDocument) -> tuple[str, ...]:
-    """One sentence about the bound, one about the curve, one about rates; none where there is nothing to say."""
-    return tuple(text for text in (bound_words(plan.lower_bound), curve_words(plan), pace_words(plan)) if text)
+    """A sentence about the bound, the curve, rates, and each buffer; none where there is nothing to say."""
+    sentences = (bound_words(plan.lower_bound), curve_words(plan), pace_words(plan), *map(buffer_words, plan.buffers))
+    return tuple(text for text in sentences if text)
 
 
 def stop_words(plan: PlanDocument) -> tuple[str, ...]:
@@ -51,6 +53,19 @@ def pace_words(plan: PlanDocument) -> str:
         return ""
     waits = Duration(round((last - plan.time).total_seconds()) * 10**9)
     return f"Rates spread the steps over {waits}: the last can begin at {clock(last, plan.time)}."
+
+
+def buffer_words(buffer: BufferPart) -> str:
+    """What room a CapacityBuffer keeps, and what that costs."""
+    about = f"CapacityBuffer {buffer.name}"
+    if buffer.reason != RESOLVED:
+        return f"{about} keeps no room: {buffer.message}."
+    if not buffer.pods:
+        return f"{about} asks for no room."
+    missing = buffer.pods - buffer.placed
+    lacking = f"; {missing:,} more would need a new node" if missing else ""
+    cost = f", which costs {per_hour(buffer.price_per_hour)}" if buffer.placed else ""
+    return f"{about} keeps room for {count(buffer.placed, 'pod')} on {count(len(buffer.nodes), 'node')}{cost}{lacking}."
 
 
 def bound_words(bound: LowerBoundPart | None) -> str:
