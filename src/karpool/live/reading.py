@@ -11,9 +11,10 @@ from karpool.kube.errors import ApiError, ForbiddenError, NotFoundError, Unreada
 from karpool.kube.list_watch import Listed
 from karpool.kube.resources import Resource, Unreadable
 from karpool.live import resources as known
+from karpool.live.buffer_references import read_references
 from karpool.live.resources import collection_of
 from karpool.model import nodepool_v1beta1
-from karpool.model.kinds import KARPENTER, KINDS
+from karpool.model.kinds import AUTOSCALING, KARPENTER, KINDS
 from karpool.model.objects import Objects
 from karpool.model.unreadable import stand_in
 from karpool.model.workloads import ConfigMap
@@ -34,16 +35,19 @@ _LOSSES: Final[dict[Resource[Any], str]] = {
     known.STORAGE_CLASSES: "pods with unbound claims count as unable to move",
     known.CSI_NODES: "nobody knows how many volumes nodes can attach, and all nodes stay",
     known.NAMESPACES: "nobody knows whom affinities select, and all nodes stay",
+    known.CAPACITY_BUFFERS: "the room that they keep counts as free",
     known.STATEFUL_SETS: "a simulation gives them as many replicas as they have pods",
 }
 _UNKNOWN_WITHOUT: Final = (known.POD_DISRUPTION_BUDGETS, known.DAEMON_SETS, known.CSI_NODES, known.NAMESPACES)
 """Kinds of which an empty list would mean that something is allowed."""
 DECIDED_ON: Final[Kinds] = (*REQUIRED, *(resource for resource in _LOSSES if resource is not known.STATEFUL_SETS))
 """The kinds that `plan` and `explain` read."""
-COMPACTED: Final[Kinds] = tuple(resource for resource in DECIDED_ON if resource.group != KARPENTER)
+COMPACTED: Final[Kinds] = tuple(resource for resource in DECIDED_ON if resource.group not in (KARPENTER, AUTOSCALING))
 """The kinds that the compactor reads."""
 SIMULATED: Final[Kinds] = (*DECIDED_ON, known.STATEFUL_SETS)
-"""The kinds that a simulation of a cluster reads, and so those in a snapshot file."""
+"""The kinds that a simulation of a cluster reads."""
+KEPT: Final[Kinds] = (*SIMULATED, known.POD_TEMPLATES, known.DEPLOYMENTS, known.REPLICA_SETS)
+"""The kinds in a snapshot file; of the last ones only what CapacityBuffers refer to."""
 _MOST_NAMED: Final = 5
 
 
@@ -80,9 +84,12 @@ class ClusterReading:
     objects: Objects
     unreadable: tuple[Unreadable, ...] = ()
     unlisted: tuple[Unlisted, ...] = ()
+    problems: tuple[str, ...] = ()
+    """About single objects that could not be read."""
 
     def notes(self) -> Iterator[str]:
         yield from map(str, self.unlisted)
+        yield from self.problems
         for unreadable in self.unreadable[:_MOST_NAMED]:
             yield f"cannot be read, so nothing is decided that depends on it: {unreadable}"
         if len(self.unreadable) > _MOST_NAMED:
@@ -110,10 +117,15 @@ async def read_cluster(
             raise answer
     by_resource: dict[Resource[Any], Any] = dict(zip(resources, answers, strict=True))
     listed = [answer for answer in answers if isinstance(answer, Listed)]
+    collections = {collection_of(resource): _items(answer) for resource, answer in by_resource.items()}
+    references = await read_references(client, collections.get(collection_of(known.CAPACITY_BUFFERS), ()))
+    # A workload that is listed anyway is not there twice.
+    collections = {**references.found, **collections}
     return ClusterReading(
-        Objects(**{collection_of(resource): _items(answer) for resource, answer in by_resource.items()}),
+        Objects(**collections),
         tuple(entry for answer in listed for entry in answer.unreadable),
         tuple(answer for answer in answers if isinstance(answer, Unlisted)),
+        references.problems,
     )
 
 
@@ -137,8 +149,8 @@ async def _list(client: Client, resource: Resource[Any]) -> Listed[Any] | Unlist
     except (ForbiddenError, NotFoundError) as error:
         if resource in REQUIRED:
             raise CannotReadError(resource, error) from error
-        if resource.group == KARPENTER and isinstance(error, NotFoundError):
-            return Listed((), "")  # Karpenter's kinds are not installed everywhere
+        if resource.group in (KARPENTER, AUTOSCALING) and isinstance(error, NotFoundError):
+            return Listed((), "")  # these kinds are not installed everywhere
         return Unlisted(resource, error.message)
 
 

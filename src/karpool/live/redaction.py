@@ -4,7 +4,7 @@ Most is removed by decoding: the structs have no fields for environments, argume
 rest is removed here: above all, annotations that Karpool does not read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -13,16 +13,18 @@ from karpool.cluster.volumes import BIND_COMPLETED
 from karpool.compaction import marks, nodes, pods
 from karpool.execution.tickets import COMMAND, REPLACES
 from karpool.model import labels as names
+from karpool.model.capacity_buffer import CapacityBuffer, CapacityBufferStatus
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Container, HostPath, Pod, PodSpec, Volume
 from karpool.model.storage import LocalSource, PersistentVolume
-from karpool.model.workloads import DaemonSet, StatefulSet, WorkloadSpec
+from karpool.model.workloads import PodTemplate, PodTemplateSpec, StatefulSet, WorkloadObject, WorkloadSpec
 from karpool.provisioning.pool_hash import pool_hash
 from karpool.wire.objects import Metadata, Object
 
 T = TypeVar("T", bound=Object)
+W = TypeVar("W", bound=WorkloadObject)
 S = TypeVar("S", Pod, Node, NodeClaim, NodePool)
 
 ANNOTATIONS: Final = frozenset(
@@ -62,14 +64,23 @@ def redacted(objects: Objects) -> Objects:
     pools = tuple(map(_pool, objects.node_pools))
     # The hash of a template changes when annotations are removed.
     hashes = {pool_hash(old): pool_hash(new) for old, new in zip(objects.node_pools, pools, strict=True)}
+    scaled = {
+        f"{buffer.metadata.namespace}/{buffer.spec.scalable_ref.name}"
+        for buffer in objects.capacity_buffers
+        if buffer.spec.scalable_ref is not None
+    }
     return Objects(
         pods=tuple(map(_pod, objects.pods)),
         nodes=tuple(map(_with_status, objects.nodes)),
         node_pools=tuple(_rehashed(pool, hashes) for pool in pools),
         node_claims=tuple(_rehashed(_with_status(claim), hashes) for claim in objects.node_claims),
         pod_disruption_budgets=tuple(map(_with_metadata, objects.pod_disruption_budgets)),
-        daemon_sets=tuple(map(_daemon_set, objects.daemon_sets)),
-        stateful_sets=tuple(map(_stateful_set, objects.stateful_sets)),
+        daemon_sets=tuple(map(_workload, objects.daemon_sets)),
+        stateful_sets=tuple(_stateful_set(entry, scaled) for entry in objects.stateful_sets),
+        deployments=tuple(_workload(entry) for entry in objects.deployments if entry.key in scaled),
+        replica_sets=tuple(_workload(entry) for entry in objects.replica_sets if entry.key in scaled),
+        pod_templates=tuple(map(_pod_template, objects.pod_templates)),
+        capacity_buffers=tuple(map(_buffer, objects.capacity_buffers)),
         persistent_volume_claims=tuple(map(_with_metadata, objects.persistent_volume_claims)),
         persistent_volumes=tuple(map(_volume, objects.persistent_volumes)),
         storage_classes=tuple(map(_with_metadata, objects.storage_classes)),
@@ -125,14 +136,27 @@ def _pod_volume(volume: Volume) -> Volume:
     return volume if volume.host_path is None else replace(volume, host_path=HostPath())
 
 
-def _daemon_set(entry: DaemonSet) -> DaemonSet:
-    template = entry.spec.template
-    redacted_template = replace(template, metadata=_metadata(template.metadata), spec=_pod_spec(template.spec))
-    return replace(_with_metadata(entry), spec=replace(entry.spec, template=redacted_template))
+def _template(template: PodTemplateSpec) -> PodTemplateSpec:
+    return replace(template, metadata=_metadata(template.metadata), spec=_pod_spec(template.spec))
 
 
-def _stateful_set(entry: StatefulSet) -> StatefulSet:
+def _workload(entry: W) -> W:
+    return replace(_with_metadata(entry), spec=replace(entry.spec, template=_template(entry.spec.template)))
+
+
+def _stateful_set(entry: StatefulSet, scaled: Collection[str]) -> StatefulSet:
+    """A StatefulSet without its template, unless a CapacityBuffer may need it."""
+    if entry.key in scaled:
+        return _workload(entry)
     return replace(_with_metadata(entry), spec=WorkloadSpec(replicas=entry.spec.replicas))
+
+
+def _pod_template(entry: PodTemplate) -> PodTemplate:
+    return replace(_with_metadata(entry), template=_template(entry.template))
+
+
+def _buffer(buffer: CapacityBuffer) -> CapacityBuffer:
+    return replace(_with_metadata(buffer), status=CapacityBufferStatus())
 
 
 def _pool(pool: NodePool) -> NodePool:

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from karpool.kube.resources import Raw, Resource, Unreadable
-from karpool.model import node, nodepool, pod, storage, workloads
+from karpool.model import capacity_buffer, node, nodepool, pod, storage, workloads
 from karpool.model.decoding import read_object
 from karpool.model.kinds import KINDS
 from karpool.model.unreadable import stand_in
@@ -52,6 +52,10 @@ NODE_CLAIMS: Final = resource_of(nodepool.NodeClaim)
 POD_DISRUPTION_BUDGETS: Final = resource_of(workloads.PodDisruptionBudget)
 DAEMON_SETS: Final = resource_of(workloads.DaemonSet)
 STATEFUL_SETS: Final = resource_of(workloads.StatefulSet)
+DEPLOYMENTS: Final = resource_of(workloads.Deployment)
+REPLICA_SETS: Final = resource_of(workloads.ReplicaSet)
+POD_TEMPLATES: Final = resource_of(workloads.PodTemplate)
+CAPACITY_BUFFERS: Final = resource_of(capacity_buffer.CapacityBuffer)
 PERSISTENT_VOLUME_CLAIMS: Final = resource_of(storage.PersistentVolumeClaim)
 PERSISTENT_VOLUMES: Final = resource_of(storage.PersistentVolume)
 STORAGE_CLASSES: Final = resource_of(storage.StorageClass)

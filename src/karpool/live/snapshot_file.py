@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from karpool.live.reading import SIMULATED
+from karpool.live.reading import KEPT
 from karpool.live.redaction import redacted
 from karpool.live.resources import collection_of
 from karpool.model.objects import Objects
@@ -30,7 +30,7 @@ def encode_snapshot(objects: Objects) -> bytes:
     """The objects as JSON, one to a line; `-f` reads it back, and decisions are the same."""
     kept = redacted(objects)
     lines = []
-    for resource in SIMULATED:
+    for resource in KEPT:
         head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'.encode()
         lines += [head + _ENCODER.encode(obj)[1:] for obj in getattr(kept, collection_of(resource))]
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + b",\n".join(lines) + b"\n]}\n"
