@@ -4,7 +4,7 @@ Changes are written into the columns as they come. A snapshot that mostly holds 
 is next asked for: each time, at least as much has come and gone as there is, so that a change costs little on average.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from karpool.cluster.constraints import Preferences
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pairing import Pairing, PairingChange
 from karpool.cluster.snapshot import Snapshot
+from karpool.controller.headroom_index import HeadroomIndex
 from karpool.controller.store import ClusterStore
 from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -39,8 +40,11 @@ class ClusterState:
         expected_launch: ExpectedLaunch = lambda claim: claim,
         *,
         preferences: Preferences = Preferences.RESPECT,
+        capacity_buffers: bool = True,
     ) -> None:
+        """`capacity_buffers`: whether pods of headroom are in the columns."""
         self.store = store
+        self.headroom = HeadroomIndex(store) if capacity_buffers else None
         self._expected_launch = expected_launch
         self._preferences = preferences
         self._pairing = Pairing(store.nodes, map(self._expected, store.claims))
@@ -66,6 +70,8 @@ class ClusterState:
         store.volumes.watch(self._volume)
         store.storage_classes.watch(self._storage_class)
         store.csi_nodes.watch(self._csi_node)
+        if self.headroom is not None:
+            self.headroom.on_change = self._headroom
 
     # -- the whole -----------------------------------------------------------------------------------------------
 
@@ -92,7 +98,8 @@ class ClusterState:
     def _rebuild(self) -> None:
         objects = self.store.objects()
         claims = tuple(map(self._expected, objects.node_claims))
-        self.snapshot = Snapshot(replace(objects, node_claims=claims), preferences=self._preferences)
+        pods = objects.pods if self.headroom is None else (*objects.pods, *self.headroom.pods.values())
+        self.snapshot = Snapshot(replace(objects, node_claims=claims, pods=pods), preferences=self._preferences)
         self.snapshot.objects = objects
         self.snapshot.unreadable.on_change = self._readability_changed
         self._interned = self.snapshot.interned
@@ -159,6 +166,13 @@ class ClusterState:
             self.opportunities += 1
         if snapshot.daemons is not daemons:
             self.opportunities += 1
+
+    def _headroom(self, gone: Sequence[str], changed: Sequence[Pod]) -> None:
+        for key in gone:
+            self.snapshot.remove_pod(key)
+        for pod in changed:
+            self.snapshot.put_pod(pod)
+        self.opportunities += 1
 
     # -- machines ------------------------------------------------------------------------------------------------
 

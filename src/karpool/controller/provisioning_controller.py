@@ -29,12 +29,15 @@ class ProvisioningController:
         self.window = BatchWindow(timedelta(seconds=intervals.batch_idle), timedelta(seconds=intervals.batch_most))
         self._batch = Batch(self.window)
         self._waiting: dict[str, str] = {}
+        self._headroom = session.cluster_state.headroom
         self._closing: datetime | None = None
 
     def start(self) -> None:
         """Trigger for all pending pods, now and at every poll."""
         for pod in self.store.pods.listed():
             self.pod(None, pod)
+        if self._headroom is not None:
+            self._headroom.on_wanted = self._want_headroom
         self._retry()
 
     def _retry(self) -> None:
@@ -44,7 +47,14 @@ class ProvisioningController:
             self._trigger(uid)
         for name in sorted(self.lifecycle.marked):
             self._trigger(name)
+        self._want_headroom()
         self.clock.after(self.session.intervals.poll, self._retry)
+
+    def _want_headroom(self) -> None:
+        """See to it that headroom has nodes; pods may have taken them since."""
+        if self.session.alive and self._headroom is not None:
+            for pod in self._headroom.pods.values():
+                self._trigger(pod.metadata.uid)
 
     def pod(self, old: Pod | None, new: Pod | None) -> None:
         """Note a pod that needs a node, or no longer does."""
@@ -74,7 +84,7 @@ class ProvisioningController:
     def _provision(self, now: datetime) -> None:
         session = self.session
         objects = self.store.but_pods()
-        pods = {*self._waiting, *self._moving(now)}
+        pods = {*self._waiting, *self._moving(now), *(() if self._headroom is None else self._headroom.pods)}
         if not pods:
             return
         for observer in session.observers:
@@ -82,8 +92,7 @@ class ProvisioningController:
         engine = session.engine()
         engine.snapshot.objects = objects
         result = provision(engine, objects, pods, now)
-        expected = {*result.nominations, *(claim.name for claim in result.claims)}
-        session.state = nominate(session.state, sorted(expected), now, session.execution)
+        session.state = nominate(session.state, sorted(result.nominations), now, session.execution)
         for observer in session.observers:
             observer.pods_provisioned(result)
         session.execute([CreateClaim(claim) for claim in result.claims])

@@ -1,12 +1,23 @@
 """The objects of a cluster that decisions read: one store for each kind."""
 
 from karpool.kube.store import Store, Versions
+from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
-from karpool.model.workloads import ConfigMap, DaemonSet, Namespace, PodDisruptionBudget, PriorityClass
+from karpool.model.workloads import (
+    ConfigMap,
+    DaemonSet,
+    Deployment,
+    Namespace,
+    PodDisruptionBudget,
+    PodTemplate,
+    PriorityClass,
+    ReplicaSet,
+    StatefulSet,
+)
 
 
 class ClusterStore:
@@ -28,6 +39,12 @@ class ClusterStore:
         self.priority_classes: Store[PriorityClass] = Store(versions)
         self.volume_attachments: Store[VolumeAttachment] = Store(versions)
         self.pauses: Store[ConfigMap] = Store(versions)
+        self.buffers: Store[CapacityBuffer] = Store(versions)
+        self.pod_templates: Store[PodTemplate] = Store(versions)
+        # Only the workloads that buffers refer to.
+        self.deployments: Store[Deployment] = Store(versions)
+        self.stateful_sets: Store[StatefulSet] = Store(versions)
+        self.replica_sets: Store[ReplicaSet] = Store(versions)
         self._built: tuple[int, Objects] = (-1, Objects())
 
     @property
@@ -61,4 +78,9 @@ class ClusterStore:
             priority_classes=self.priority_classes.listed(),
             volume_attachments=self.volume_attachments.listed(),
             pauses=self.pauses.listed(),
+            capacity_buffers=self.buffers.listed(),
+            pod_templates=self.pod_templates.listed(),
+            deployments=self.deployments.listed(),
+            stateful_sets=self.stateful_sets.listed(),
+            replica_sets=self.replica_sets.listed(),
         )

@@ -30,6 +30,10 @@ class CapacityBufferSpec(Wire):
 
 
 class CapacityBufferStatus(Wire):
+    replicas: int | None = None
+    pod_template_ref: TemplateRef | None = None
+    pod_template_generation: int | None = None
+    provisioning_strategy: str = ""
     conditions: tuple[Condition, ...] = ()
 
 

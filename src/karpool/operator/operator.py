@@ -15,9 +15,11 @@ from karpool.controller.controller import Controller
 from karpool.controller.observer import DecisionObserver
 from karpool.disruption.repair.policies import RepairAction
 from karpool.execution.actions import RecordEvent
+from karpool.kube.backoff import Backoff
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
 from karpool.kube.election import ApiLeaseLock, LeaderElector, new_identity
+from karpool.kube.errors import ApiError
 from karpool.kube.resources import Unreadable
 from karpool.kube.server_time import ServerTime
 from karpool.kube.target import Target
@@ -35,6 +37,7 @@ from karpool.observability.reviews import TokenReviews
 from karpool.observability.serving import Page, metrics_page, probe_page, serving
 from karpool.operator.actuator import ApiActuator
 from karpool.operator.caches import OperatorCaches
+from karpool.operator.capacity_buffers import BufferReader, BufferStatusController
 from karpool.operator.decision_reporter import DecisionReporter
 from karpool.operator.disruption_meter import measure_disruptions
 from karpool.operator.fact_source import ApiFactSource
@@ -112,6 +115,8 @@ class Operator:
         self._pools = PoolStatusController(
             self.client, store, nodes, node_classes=self.provider.node_class_ready, clock=self._now
         )
+        self._buffers = BufferReader(self.client, store, self.caches.changes)
+        self._buffer_status: BufferStatusController | None = None
         self._pool_statistics = PoolStatistics(store, nodes, self.provider.execution.taint_key)
         self._engine_loaded = False
         self._always_leads = settings.lease.name is None or settings.dry_run
@@ -154,9 +159,25 @@ class Operator:
             stack.callback(self.journal.close)
             await stack.enter_async_context(background(self.caches.run()))
             await stack.enter_async_context(background(keep_time(self.client, self._now)))
-            synced = await finished_before(stop, self.caches.wait_for_sync())
+            synced = await finished_before(stop, self._read_all())
             if synced and await finished_before(stop, self._load_engine()):
                 await self._lead(stop)
+
+    async def _read_all(self) -> None:
+        """Wait for all that decisions depend on."""
+        await self.caches.wait_for_sync()
+        if not self.settings.decisions.capacity_buffers:
+            return
+        backoff = Backoff(first=1.0, most=30.0)
+        while True:
+            try:
+                await self._buffers.read()
+            except ApiError as error:
+                _log.warning("capacity buffers cannot be read; retrying", error=str(error))
+                await asyncio.sleep(backoff.next())
+            else:
+                self.caches.changes.apply()
+                return
 
     async def _load_engine(self) -> None:
         """Load the engine, or compile it the first time, so that a new leader decides at once."""
@@ -253,10 +274,16 @@ class Operator:
         def expected_launch(claim: NodeClaim) -> NodeClaim:
             return as_launched(claim, provider.catalog_source.catalog)
 
+        cluster_state = ClusterState(
+            store,
+            expected_launch,
+            preferences=settings.options.preferences,
+            capacity_buffers=settings.decisions.capacity_buffers,
+        )
         controller = Controller(
             store,
             self.queue,
-            ClusterState(store, expected_launch, preferences=settings.options.preferences),
+            cluster_state,
             actuator,
             catalog_source=provider.catalog_source,
             pdb_source=StorePdbSource(store),
@@ -279,6 +306,9 @@ class Operator:
             explain_every=settings.explain_every,
         )
         controller.observers += [reporter, *self._observers]
+        if cluster_state.headroom is not None and provider.duties.provisions:
+            self._buffer_status = BufferStatusController(self.client, cluster_state.headroom, self._now)
+            controller.observers.append(self._buffer_status)
         actuator.on_created = reporter.claim_created
         return controller
 
@@ -297,7 +327,18 @@ class Operator:
                 collected = time.monotonic()
                 await launcher.collect_garbage()
 
-        parts = {"gauges": self._update_gauges, "pool-status": pool_status, "garbage-collection": garbage_collection}
+        async def capacity_buffers() -> None:
+            if self.settings.decisions.capacity_buffers:
+                await self._buffers.read()
+            if self._buffer_status is not None and self._may_write():
+                await self._buffer_status.reconcile()
+
+        parts = {
+            "gauges": self._update_gauges,
+            "pool-status": pool_status,
+            "capacity-buffers": capacity_buffers,
+            "garbage-collection": garbage_collection,
+        }
         return Upkeep(parts, on_unexpected=self.metrics.unexpected_error)
 
     async def _update_gauges(self) -> None:

@@ -1,8 +1,8 @@
 """NodeClaims for pending pods, and for pods whose nodes go."""
 
 import itertools
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from karpool.catalog.instance_types import Catalog
@@ -18,11 +18,16 @@ from karpool.provisioning.claims import NodeRequest, claim_name, new_claim, with
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningResult:
-    """Claims to create, existing nodes that pods are nominated to, and pods without a place, with the reason."""
+    """Claims to create, nodes and new claims that pods are nominated to, and pods without a place, with the reason.
+
+    Headroom is no pod: nothing is nominated to it, and it is never without a place.
+    """
 
     claims: tuple[NodeClaim, ...] = ()
     nominations: frozenset[str] = frozenset()
     unschedulable: tuple[tuple[str, Reason], ...] = ()
+    headroom: Mapping[str, bool] = field(default_factory=dict)
+    """By key of a pod of headroom: whether a node that exists has room for it."""
 
 
 def provision(engine: Engine, objects: Objects, wanted: Collection[str], now: datetime) -> ProvisioningResult:
@@ -36,10 +41,16 @@ def provision(engine: Engine, objects: Objects, wanted: Collection[str], now: da
         trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) >= 0])
         placed = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).result()
         reasons = _reasons(engine, placed)
+    headroom = {pod.key for row in rows if (pod := snapshot.pods.get(row)).is_headroom}
+    claims = _claims(objects, snapshot, engine.catalog, placed, now)
+    made = zip(claims, placed.new_nodes, strict=True)
+    named = (claim.name for claim, new in made if not headroom.issuperset(new.pods))
+    there = {key: target for key, target in placed.placed.items() if isinstance(target, str)}
     return ProvisioningResult(
-        claims=_claims(objects, snapshot, engine.catalog, placed, now),
-        nominations=frozenset(target for target in placed.placed.values() if isinstance(target, str)),
-        unschedulable=reasons,
+        claims=claims,
+        nominations=frozenset((*named, *(target for key, target in there.items() if key not in headroom))),
+        unschedulable=tuple(entry for entry in reasons if entry[0] not in headroom),
+        headroom={key: key in there for key in sorted(headroom)},
     )
 
 

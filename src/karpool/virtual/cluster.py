@@ -18,6 +18,7 @@ from karpool.provisioning.inflight import as_launched
 from karpool.virtual.actuator import VirtualActuator
 from karpool.virtual.api import Api
 from karpool.virtual.autoscaler import Autoscaler
+from karpool.virtual.changes import with_metadata
 from karpool.virtual.cloud import VirtualCloud
 from karpool.virtual.compactor import VirtualCompactor
 from karpool.virtual.controller_manager import ControllerManager, budget_of
@@ -62,6 +63,8 @@ class VirtualCluster:
             load_static_objects(self.store, initial)
         manager = self.controller_manager = ControllerManager(world, scenario.workloads)
         self._put_budgets()
+        for buffer in scenario.buffers:
+            self.store.buffers.put(with_metadata(buffer, namespace=buffer.metadata.namespace or "default"))
         self.pdb_controller = PdbController(self.store, manager.scale_target, manager.desired_replicas)
         self.api = Api(world, self.pdb_controller)
         manager.install(self.api)

@@ -51,11 +51,12 @@ def with_cluster(scenario: Scenario, objects: Objects) -> Scenario:
         pools=(*scenario.pools, *(pool for pool in objects.node_pools if pool.name not in pools)),
         workloads=(*scenario.workloads, *added),
         budgets=(*scenario.budgets, *objects.pod_disruption_budgets),
+        buffers=(*scenario.buffers, *objects.capacity_buffers),
     )
 
 
 def load_static_objects(store: ClusterStore, objects: Objects) -> None:
-    """Load what never changes: volumes, namespaces and priority classes."""
+    """Load what never changes: volumes, namespaces, priority classes and templates."""
     contents: tuple[tuple[Store[Any], tuple[Object, ...]], ...] = (
         (store.volume_claims, objects.persistent_volume_claims),
         (store.volumes, objects.persistent_volumes),
@@ -63,6 +64,7 @@ def load_static_objects(store: ClusterStore, objects: Objects) -> None:
         (store.csi_nodes, objects.csi_nodes),
         (store.namespaces, objects.namespaces),
         (store.priority_classes, objects.priority_classes),
+        (store.pod_templates, objects.pod_templates),
     )
     for kind, listed in contents:
         for obj in listed:

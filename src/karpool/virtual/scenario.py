@@ -7,6 +7,7 @@ import msgspec
 
 from karpool.compaction.config import Config
 from karpool.disruption.settings import MOST_EFFORT, MOST_SEED, DisruptionSettings
+from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import PodSpec
 from karpool.model.scheduling import Taint
@@ -172,6 +173,8 @@ class Scenario(ScenarioPart):
     pools: tuple[NodePool, ...] = ()
     workloads: tuple[Workload, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()
+    buffers: tuple[CapacityBuffer, ...] = ()
+    """Room to keep for pods of the scenario's Deployments and StatefulSets."""
     node_groups: tuple[NodeGroup, ...] = ()
     faults: tuple[Fault, ...] = ()
     policies: dict[str, Policy] = {}

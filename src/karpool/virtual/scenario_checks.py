@@ -12,8 +12,10 @@ from karpool.catalog.instance_types import Catalog
 from karpool.compaction.config import parse_config
 from karpool.disruption.search import STRATEGIES
 from karpool.disruption.settings import MOST_EVICTION_PRICE, is_eviction_price
+from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.labels import CAPACITY_TYPES
 from karpool.model.nodepool import NodePool
+from karpool.model.rules.capacity_buffers import refused_buffer
 from karpool.model.rules.names import is_domain
 from karpool.model.rules.pools import controller_flaws, weight_flaws
 from karpool.model.rules.workloads import refused_budget
@@ -97,6 +99,8 @@ def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
         yield from _workload_flaws(workload, f"workloads[{number}]")
     for number, budget in enumerate(scenario.budgets):
         yield from _budget_flaws(budget, f"budgets[{number}].spec")
+    for number, buffer in enumerate(scenario.buffers):
+        yield from _buffer_flaws(buffer, scenario, f"buffers[{number}]")
     for number, pool in enumerate(scenario.pools):
         for flaw in (*weight_flaws(pool.spec.weight), *controller_flaws(pool)):
             yield flaw._replace(field=f"pools[{number}].{flaw.field}")
@@ -104,6 +108,24 @@ def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
         yield from _decision_flaws(policy.decisions, written_path(("policies", name, "decisions")))
     if not scenario.cluster:
         yield from pool_flaws(scenario)
+
+
+def _buffer_flaws(buffer: CapacityBuffer, scenario: Scenario, at: str) -> Iterator[Flaw]:
+    for flaw in refused_buffer(buffer):
+        yield flaw._replace(field=f"{at}.{flaw.field}")
+    if not is_domain(buffer.name):
+        yield Flaw(f"{at}.metadata.name", "Name", "is missing or no name of an object; write small letters and digits")
+    ref = buffer.spec.scalable_ref
+    if scenario.cluster:
+        return
+    if ref is None:
+        yield Flaw(f"{at}.spec.scalableRef", "CapacityBuffer", "is missing; name one of the scenario's workloads")
+        return
+    namespace = buffer.metadata.namespace or "default"
+    known = [entry.name for entry in scenario.workloads if (entry.kind, entry.namespace) == (ref.kind, namespace)]
+    if ref.name not in known:
+        message = f"there is no {ref.kind} {ref.name} in namespace {namespace}{suggestion(ref.name, known)}"
+        yield Flaw(f"{at}.spec.scalableRef", "CapacityBuffer", message)
 
 
 def _decision_flaws(decisions: Decisions, at: str) -> Iterator[Flaw]:

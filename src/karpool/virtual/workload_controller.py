@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.model.pod import Amounts, Container, Pod, PodSpec, PodStatus
+from karpool.model.workloads import Deployment, PodTemplateSpec, StatefulSet, WorkloadSpec
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_metadata
 from karpool.virtual.curves import Curve, CurveEvaluator, seconds
@@ -55,6 +56,7 @@ class WorkloadController(ABC):
     # -- over time -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self._publish()
         if isinstance(self.workload.replicas, Curve):
             self._follow(self.evaluator(self.workload.replicas))
         else:
@@ -71,8 +73,24 @@ class WorkloadController(ABC):
     def scale(self, replicas: int) -> None:
         if replicas != self.replicas:
             self.replicas = replicas
+            self._publish()
             self.api.pdb_controller.scaled(self.key)
             self.enqueue()
+
+    def _publish(self) -> None:
+        """Show the workload as an object where CapacityBuffers may refer to it."""
+        store = self.world.store
+        if not store.buffers:
+            return
+        meta = Metadata(name=self.workload.name, namespace=self.workload.namespace)
+        template = PodTemplateSpec(
+            metadata=Metadata(labels=self.labels, annotations=self.workload.annotations), spec=self.spec
+        )
+        spec = WorkloadSpec(replicas=self.replicas, template=template)
+        if self.workload.kind == "Deployment":
+            store.deployments.put(Deployment(metadata=meta, spec=spec))
+        elif self.workload.kind == "StatefulSet":
+            store.stateful_sets.put(StatefulSet(metadata=meta, spec=spec))
 
     def deploy(self) -> None:
         """Roll out a new revision, where pods have one."""
