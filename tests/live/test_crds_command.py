@@ -11,7 +11,7 @@ from tests.live.control_plane import ControlPlane
 from tests.live.https import Client, eventually
 
 from karpool.cli.main import cli
-from karpool.live.crds import MANAGED_BY, NAMES, definition, definitions
+from karpool.live.crds import MANAGED_BY, NAMES, SHARED, definition, definitions
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FOREIGN = "nodeclaims.karpenter.sh"
@@ -72,3 +72,16 @@ def test_somebody_who_may_not_look_gets_a_warning(control_plane: ControlPlane) -
     assert (result.exit_code, result.stdout) == (0, definitions())
     assert result.stderr.startswith("karpool: warning: printed without a check of the cluster: ")
     assert "nobody-in-particular" in result.stderr
+
+
+def test_a_definition_that_others_share_is_left_out_where_it_is_there(
+    control_plane: ControlPlane, admin: Client
+) -> None:
+    (shared,) = SHARED
+    label(admin, shared, "Helm")
+    try:
+        result = run(control_plane.kubeconfig())
+    finally:
+        label(admin, shared, "karpool")
+    assert (result.exit_code, result.stderr, result.stdout) == (0, "", definitions(SHARED))
+    assert shared not in result.stdout

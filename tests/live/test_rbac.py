@@ -12,7 +12,7 @@ from tests.live.audit import AuditedRequest, Right
 from tests.live.control_plane import ControlPlane
 from tests.live.fake_karpenter import karpenter
 from tests.live.scraping import reachable_address, scrape, token_of
-from tests.live.trial import SETTINGS, Trial, budget, deployment, pool
+from tests.live.trial import SETTINGS, Trial, budget, buffer, deployment, pool
 
 from karpool.kube.kubeconfig import find_target
 from karpool.operator.settings import RunSettings
@@ -109,7 +109,9 @@ def test_with_kwok_every_right_is_needed_and_none_is_missing(audited_cluster: Co
         roles = ("rbac.yaml", "rbac-kwok.yaml", "policy-kwok.yaml")
         async with Watched(audited_cluster, SETTINGS, roles) as trial:
             task = trial.start()
-            await trial.make(pool(template={"spec": {"terminationGracePeriod": "4s"}}), deployment("web", 6))
+            await trial.make(
+                pool(template={"spec": {"terminationGracePeriod": "4s"}}), deployment("web", 6), *_buffers()
+            )
             await trial.runs(6)
             # Room for six is more than one needs: its pod is evicted to a smaller node.
             large = await trial.claim_names()
@@ -135,7 +137,7 @@ def test_with_karpenter_every_right_is_needed_and_none_is_missing(audited_cluste
         async with Watched(audited_cluster, settings, ("rbac.yaml", "policy.yaml")) as trial, karpenter(trial):
             karpenters = pool(disruption={"consolidateAfter": "1s", "budgets": [{"nodes": "0"}]})
             karpenters["metadata"]["annotations"] = {"karpool.sh/budgets": '[{"nodes": "100%"}]'}
-            await trial.make(karpenters, deployment("web", 1), _large_claim())
+            await trial.make(karpenters, deployment("web", 1), _large_claim(), *_buffers())
             await trial.runs(1)
             task = trial.start()
             await trial.replaced({"large"})
@@ -151,6 +153,12 @@ def test_no_role_of_the_controller_reaches_secrets_configmaps_or_everything() ->
         assert "*" not in (right.verb, right.resource)
         assert right.resource.partition("/")[0] not in {"secrets", "serviceaccounts"}
         assert right.resource != "configmaps" or right.name == "karpool-pause"
+
+
+def _buffers() -> list[dict[str, object]]:
+    """Buffers for pods of each kind that keep no room."""
+    kinds = ("Deployment", "StatefulSet", "ReplicaSet", "PodTemplate")
+    return [buffer(kind.lower(), kind=kind, replicas=0) for kind in kinds]
 
 
 def _large_claim() -> dict[str, object]:

@@ -22,6 +22,7 @@ from karpool.kube.kubeconfig import find_target
 from karpool.kube.resources import Resource
 from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, CannotReadError, ClusterReading, read_cluster
 from karpool.live.resources import (
+    CAPACITY_BUFFERS,
     CSI_NODES,
     DAEMON_SETS,
     NAMESPACES,
@@ -77,6 +78,43 @@ def test_a_cluster_without_karpenter_has_no_pools_and_that_is_no_gap() -> None:
     assert reading.objects.node_pools == ()
     assert list(reading.notes()) == []
     assert set(paths) <= set(paths_read)
+
+
+def test_what_capacity_buffers_refer_to_is_read_and_nothing_else() -> None:
+    def buffer(name: str, **spec: Any) -> Any:
+        return _in_shop(name) | {"spec": spec}
+
+    def found(name: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def answer(_request: web.Request) -> web.StreamResponse:
+            return web.json_response(_in_shop(name))
+
+        return answer
+
+    references = {
+        "/apis/apps/v1/namespaces/shop/deployments/web": found("web"),
+        "/apis/apps/v1/namespaces/shop/statefulsets/gone": refuses(404, "NotFound"),
+        "/apis/apps/v1/namespaces/shop/replicasets/old": refuses(403, "Forbidden"),
+        "/api/v1/namespaces/shop/podtemplates/chunk": found("chunk"),
+    }
+    buffers = listed(
+        buffer("a", scalableRef={"kind": "Deployment", "name": "web"}, percentage=20),
+        buffer("b", scalableRef={"kind": "Deployment", "name": "web", "apiGroup": "apps"}, replicas=1),
+        buffer("c", scalableRef={"kind": "StatefulSet", "name": "gone"}, replicas=1),
+        buffer("d", scalableRef={"kind": "ReplicaSet", "name": "old"}, replicas=1),
+        buffer("e", podTemplateRef={"name": "chunk"}, replicas=1),
+        buffer("f", scalableRef={"kind": "Job", "name": "once"}, replicas=1),
+    )
+    reading, paths_read = read_from({CAPACITY_BUFFERS.path(): buffers, **references})
+    assert sorted(set(paths_read) - {resource.path() for resource in DECIDED_ON}) == sorted(references)
+    assert len(paths_read) == len(DECIDED_ON) + len(references)
+    assert [entry.key for entry in reading.objects.deployments] == ["shop/web"]
+    assert [entry.key for entry in reading.objects.pod_templates] == ["shop/chunk"]
+    (note,) = reading.notes()
+    assert note.startswith("ReplicaSet shop/old of a CapacityBuffer cannot be read")
+
+
+def _in_shop(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "shop"}}
 
 
 def test_an_older_karpenter_is_read_too() -> None:

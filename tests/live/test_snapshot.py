@@ -29,6 +29,7 @@ from karpool.live.reading import SIMULATED
 from karpool.live.redaction import redacted
 from karpool.live.resources import collection_of
 from karpool.live.snapshot_file import encode_snapshot
+from karpool.model.headroom import headroom_of
 from karpool.model.labels import NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from karpool.model.loading import load, read
 from karpool.model.nodepool import NodePool
@@ -200,3 +201,31 @@ def annotated(pool: NodePool) -> NodePool:
 def stamped(pool: NodePool) -> NodePool:
     stamps: dict[str, Any] = {**pool.metadata.annotations, **hash_annotations(pool)}
     return msgspec.structs.replace(pool, metadata=msgspec.structs.replace(pool.metadata, annotations=stamps))
+
+
+def test_what_capacity_buffers_need_is_kept_without_what_nobody_reads(tmp_path: Path) -> None:
+    secret = {"metadata": {"annotations": {"note": MARK}}, "spec": {"containers": [{"name": "c", "image": MARK}]}}
+    whole = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [
+            _item("CapacityBuffer", "a", {"scalableRef": {"kind": "Deployment", "name": "web"}, "percentage": 50}),
+            _item("CapacityBuffer", "b", {"podTemplateRef": {"name": "chunk"}, "replicas": 2}),
+            _item("Deployment", "web", {"replicas": 4, "template": secret}),
+            _item("Deployment", "other", {"replicas": 4, "template": secret}),
+            {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "chunk"}, "template": secret},
+        ],
+    }
+    (tmp_path / "cluster.json").write_text(json.dumps(whole))
+    kept = read_back(tmp_path / "cluster.json")
+    written = encode_snapshot(kept).decode()
+    assert MARK not in written
+    (tmp_path / "small.json").write_text(written)
+    slim = read_back(tmp_path / "small.json")
+    assert [entry.name for entry in slim.deployments] == ["web"]
+    assert [len(headroom.pods) for headroom in headroom_of(slim)] == [2, 2]
+
+
+def _item(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    version = {"CapacityBuffer": "autoscaling.x-k8s.io/v1beta1", "Deployment": "apps/v1"}[kind]
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -57,7 +57,7 @@ SETTINGS = RunSettings(
 )
 NODE_CLASS = {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}
 MERGE = "application/merge-patch+json"
-DEPLOYMENTS, JOBS = r.resource_of(workloads.Deployment), r.resource_of(workloads.Job)
+DEPLOYMENTS, JOBS = r.DEPLOYMENTS, r.resource_of(workloads.Job)
 _PATHS: dict[str, Resource[Any]] = {
     "Deployment": DEPLOYMENTS,
     "StatefulSet": r.STATEFUL_SETS,
@@ -70,6 +70,8 @@ _PATHS: dict[str, Resource[Any]] = {
     "NodeClaim": r.NODE_CLAIMS,
     "KWOKNodeClass": KWOK_NODE_CLASSES,
     "Namespace": r.NAMESPACES,
+    "PodTemplate": r.POD_TEMPLATES,
+    "CapacityBuffer": r.CAPACITY_BUFFERS,
 }
 # What a test leaves behind, in the order in which it goes without anything coming again.
 _LEFT: tuple[Resource[Any], ...] = (
@@ -77,7 +79,9 @@ _LEFT: tuple[Resource[Any], ...] = (
     r.STATEFUL_SETS,
     r.DAEMON_SETS,
     JOBS,
-    r.resource_of(workloads.ReplicaSet),
+    r.REPLICA_SETS,
+    r.CAPACITY_BUFFERS,
+    r.POD_TEMPLATES,
     r.POD_DISRUPTION_BUDGETS,
     r.NODE_POOLS,
     KWOK_NODE_CLASSES,
@@ -145,6 +149,17 @@ def budget(name: str, **spec: Any) -> dict[str, Any]:
         "kind": "PodDisruptionBudget",
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": name}}, **spec},
+    }
+
+
+def buffer(name: str, *, kind: str = "Deployment", of: str = "web", **spec: Any) -> dict[str, Any]:
+    """A CapacityBuffer for pods of a workload, or of a PodTemplate."""
+    ref = {"podTemplateRef": {"name": of}} if kind == "PodTemplate" else {"scalableRef": {"kind": kind, "name": of}}
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {**ref, **spec},
     }
 
 

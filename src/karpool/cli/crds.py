@@ -7,7 +7,7 @@ import click
 from karpool.cli.errors import say
 from karpool.cli.input_options import KubeContext, kube_options
 from karpool.cli.live_cluster import query_target
-from karpool.live.crds import definitions
+from karpool.live.crds import SHARED, definitions
 from karpool.model.labels import GRACE_PERIOD
 from karpool.wire.problems import InputError, Problem
 
@@ -38,18 +38,16 @@ _SECONDS_TO_ANSWER: Final = 5.0
 @click.option("--offline", is_flag=True, help="Do not read any cluster; print in any case.")
 @kube_options
 def crds(*, offline: bool, kube: KubeContext) -> None:
-    """Print the definitions of NodePool, NodeClaim and KWOKNodeClass as YAML, to be applied with kubectl.
+    """Print the definitions of NodePool, NodeClaim, KWOKNodeClass and CapacityBuffer as YAML, for kubectl apply.
 
     With them the API server itself refuses what `karpool validate` refuses. The cluster of the current kube context is
-    read first (three definitions, nothing is changed).
+    read first (four definitions, nothing is changed). The definition of CapacityBuffer is left out where there is one.
     """
-    if not offline:
-        _refuse_foreign(kube)
-    click.echo(definitions(), nl=False)
+    click.echo(definitions(() if offline else _installed_by_others(kube)), nl=False)
 
 
-def _refuse_foreign(kube: KubeContext) -> None:
-    """Refuse to overwrite definitions that Karpool did not install; warn if the cluster cannot be read."""
+def _installed_by_others(kube: KubeContext) -> tuple[str, ...]:
+    """Definitions to leave out; those that must not be overwritten are refused. Warns if the cluster cannot be read."""
     import asyncio
 
     from karpool.kube.errors import ApiError
@@ -63,15 +61,17 @@ def _refuse_foreign(kube: KubeContext) -> None:
         if kube.chosen:
             raise
         _warn(error)
-        return
+        return ()
     timeouts = Timeouts(response=_SECONDS_TO_ANSWER, connect=_SECONDS_TO_CONNECT, retries=0)
     try:
         foreign = asyncio.run(query_target(target, foreign_definitions, timeouts))
     except ApiError as error:
         _warn(error)
-        return
-    if foreign:
-        raise InputError(_overwriting(foreign[0], target.context))
+        return ()
+    refused = [name for name in foreign if name not in SHARED]
+    if refused:
+        raise InputError(_overwriting(refused[0], target.context))
+    return foreign
 
 
 def _overwriting(name: str, context: str) -> Problem:

@@ -111,12 +111,12 @@ class BufferStatusController(DecisionObserver):
 
     async def _write(self, headroom: Headroom, status: dict[str, Any]) -> None:
         meta = headroom.buffer.metadata
-        body = {"metadata": {"resourceVersion": meta.resource_version}, "status": status}
         try:
             await self._client.raw(
                 "PATCH",
                 CAPACITY_BUFFERS.path(meta.namespace, meta.name, subresource="status"),
-                body=msgspec.json.encode(body),
+                # Of any version: nobody else writes it, and the same again changes nothing.
+                body=msgspec.json.encode({"metadata": {"uid": meta.uid}, "status": status}),
                 content_type=MERGE_PATCH,
             )
         except (NotFoundError, NotLeadingError):
