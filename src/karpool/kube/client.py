@@ -25,6 +25,8 @@ from karpool.wire.objects import Object, encode_value
 T = TypeVar("T", bound=Object)
 _PODS: Final = Resource("", "v1", "pods", "Pod", namespaced=True, type=Object)
 
+UNPAGED: Final = 0
+"""A list that is wanted in one piece."""
 MERGE_PATCH: Final = "application/merge-patch+json"
 # A list may be long; what matters is that it keeps arriving.
 _LIST_SECONDS: Final = 120.0
@@ -87,12 +89,15 @@ class Client:
         field_selector: str = "",
         page: int = 500,
     ) -> Listed[T]:
-        """All objects at one resource version, in pages; if a page token expires, once more without pages."""
+        """All objects at one resource version, in pages; if a page token expires, once more without pages.
+
+        With `UNPAGED` they come at once, which lets older API servers answer from their cache.
+        """
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         params = {key: value for key, value in selectors.items() if value}
         path = resource.path(namespace)
         try:
-            pages = await self._pages(resource, path, params | {"limit": str(page)})
+            pages = await self._pages(resource, path, params | ({} if page == UNPAGED else {"limit": str(page)}))
         except GoneError:
             pages = await self._pages(resource, path, params)
         unreadable = tuple(entry for page in pages for entry in page.unreadable)
