@@ -145,7 +145,7 @@ def test_a_pool_whose_moved_pods_are_not_ready_stops_and_goes_on_when_they_are(
         assert sentence in await asyncio.to_thread(explained, trial, node.name)
         assert json.loads((await the_pool(trial)).metadata.annotations[HARM])["command"] == begun["id"]
         await ready(trial, "True")
-        await told(trial, "HarmDoneEnded", "default", "no longer:")
+        await told(trial, "HarmDoneEnded", "default", f"no longer: is stopped: command {begun['id']}")
         annotations = (await the_pool(trial)).metadata.annotations
         assert HARM not in annotations
         assert DISRUPTIONS in annotations
@@ -186,7 +186,7 @@ def test_a_pool_stops_when_a_budget_refuses_evictions_for_long_and_goes_on_when_
         assert sentence in await asyncio.to_thread(explained, trial, other)
         assert {pod.key for pod in await trial.running()} == {pod.key for pod in pods.values()}
         await trial.delete("PodDisruptionBudget", "web")
-        await told(trial, "HarmDoneEnded", "default", "no longer:")
+        await told(trial, "HarmDoneEnded", "default", f"no longer: is stopped: command {begun['id']}")
         assert HARM not in (await the_pool(trial)).metadata.annotations
 
     settings = braked(path, harmed_pods=1, harm_after=3 * SECOND, harm_cool_down=2 * SECOND)

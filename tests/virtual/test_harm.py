@@ -21,6 +21,12 @@ SLOW = (
     "{after: 0s, value: 24}, {after: 40m, value: 8}]}}]"
 )
 
+# A node with several pods of a budget takes half an hour to drain.
+ONE_BY_ONE = (
+    "workloads: [{name: web, cpu: 900m, memory: 1Gi, startTime: 8m, protection: {maxUnavailable: 1}, replicas: "
+    "{steps: [{after: 0s, value: 24}, {after: 40m, value: 8}]}}]"
+)
+
 
 class Heard(DecisionObserver):
     """Which commands came to their end, and what brakes held last."""
@@ -96,3 +102,15 @@ def test_ledgers_are_tidied_with_the_check_switched_off_too() -> None:
     pool = cluster.store.pools.get("general")
     assert pool is not None
     assert DISRUPTIONS not in pool.metadata.annotations
+
+
+def test_a_slow_drain_in_which_a_budget_lets_one_pod_go_after_the_other_is_no_harm() -> None:
+    cluster, _ = checked_cluster(ONE_BY_ONE)
+    heard = Heard(cluster)
+    longest = 0.0
+    while cluster.queue.time < 3 * HOUR:
+        cluster.run(cluster.queue.time + MINUTE)
+        ages = [cluster.now - deleted for each in cluster.store.claims if (deleted := each.metadata.deletion_timestamp)]
+        longest = max(longest, *(age.total_seconds() for age in ages), 0.0)
+        assert "HarmDone" not in [code for code, _, _ in heard.stops]
+    assert longest > 20 * MINUTE
