@@ -176,10 +176,24 @@ def test_explain_says_what_would_let_a_node_go() -> None:
 def test_explain_and_plan_agree_on_every_node_of_the_next_step() -> None:
     goes = {name for command in planned("--steps", "1")["commands"] for name in command["nodes"]}
     for entry in planned()["nodes"]:
-        result = run("explain", entry["name"], "-f", EXAMPLES, "--at", NOON, "--output", "json")
+        result = run("explain", entry["name"], "-f", EXAMPLES, "--at", NOON, "--output", "json", "--no-plan")
         assert result.exit_code == 0
         if entry["name"] in goes:
             assert json.loads(result.stdout)["verdict"] != "keep"
+
+
+def test_explain_says_what_the_plan_does_and_what_the_node_could_do_alone() -> None:
+    fates = {entry["name"]: entry for entry in planned()["nodes"]}
+    asked = ("explain", "general-7", "-f", EXAMPLES, "--at", NOON, "--output", "json")
+    document = json.loads(run(*asked).stdout)
+    fate = fates["general-7"]
+    assert document["inPlan"] == {
+        **{field: fate[field] for field in ("verdict", "step", "reasons")},
+        "steps": len(planned()["commands"]),
+    }
+    assert document["alone"]["verdict"] == "keep"
+    assert [reason["code"] for reason in document["alone"]["reasons"]] == ["PodDoNotDisrupt"]
+    assert json.loads(run(*asked, "--no-plan").stdout)["inPlan"] is None
 
 
 def test_explain_of_an_unknown_node_names_the_nearest() -> None:

@@ -59,6 +59,28 @@ def test_an_explanation_names_every_replacement_as_where_pods_go() -> None:
     assert document.alternative == document.replacements[0]
 
 
+def test_an_explanation_tells_the_plan_from_today() -> None:
+    """Either node could go today; in the plan the first takes the pods of the other, and stays."""
+    scenario = Scenario("two", nodes=[node(name, pods=[{"cpu": 1}]) for name in "ab"])
+    made = scenario.plan(most_steps=None)
+    gone = {name for step in made.steps for name in step.command.nodes}
+    settings, options = scenario.settings, scenario.options
+    told = {}
+    for name in "ab":
+        context = context_of(scenario.objects, CATALOG, now=NOW, settings=settings, options=options)
+        explained = explain_node(DecisionPass(context), context.candidate(context.snapshot.nodes.rows[name]))
+        told[name] = explanation(context, explained, made)
+    for name, document in told.items():
+        assert document.alone is not None
+        assert document.alone.verdict != "keep"
+        assert document.alone.savings_per_hour
+        assert document.in_plan is not None
+        assert document.in_plan.steps == len(made.steps)
+        assert (document.in_plan.step is not None) == (name in gone)
+        assert document.in_plan.reasons
+    assert len({document.in_plan.verdict for document in told.values() if document.in_plan}) == 2
+
+
 def test_a_bound_says_how_far_above_it_a_plan_ends() -> None:
     made = Scenario("several", nodes=DRIFTED, pools=[SMALL]).plan()
     bound = LowerBound(made.after.price / 1.25, "LP", (BlockerCost("PodDoNotDisrupt", 0.01, 3),))

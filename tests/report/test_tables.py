@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.report import samples
 
 from karpool.model.reasons import Reason
-from karpool.report.document import ExplanationDocument, GroupPart, PlanDocument
+from karpool.report.document import AlonePart, ExplanationDocument, GroupPart, InPlanPart, PlanDocument
 from karpool.report.explain_table import print_explanation
 from karpool.report.plan_table import print_plan
 from karpool.report.terminal import Screen, is_plain
@@ -84,6 +84,50 @@ def test_every_node_is_listed_when_asked_for() -> None:
     assert "m6i.xlarge, ? $/h" in text
 
 
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (
+            InPlanPart(verdict="delete", step=2, steps=3, reasons=(Reason("Empty", "has no pods (step 2)", ""),)),
+            "In the plan it goes in step 2 of 3: Empty: has no pods.",
+        ),
+        (
+            InPlanPart(verdict="keep", step=None, steps=1, reasons=(Reason("NotCheaper", "costs more", "Pod a/b"),)),
+            "In the plan it stays after 1 step: NotCheaper: Pod a/b: costs more.",
+        ),
+        (
+            InPlanPart(verdict="keep", step=None, steps=0, reasons=(Reason("Paused", "is paused", "NodePool x"),)),
+            "In the plan it stays, as there is no step: Paused: NodePool x: is paused.",
+        ),
+    ],
+)
+def test_an_explanation_says_what_the_plan_does_with_the_node(part: InPlanPart, words: str) -> None:
+    assert words in explanation_text(replace(samples.explanation(), in_plan=part)).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (
+            AlonePart(verdict="delete", reasons=(), savings_per_hour=0.5),
+            "Alone, today, it could go and save 0.50 $/h.",
+        ),
+        (
+            AlonePart(verdict="replace", reasons=(), savings_per_hour=None),
+            "Alone, today, it could be replaced and save ? $/h.",
+        ),
+        (
+            AlonePart(verdict="keep", reasons=(Reason("NotCheaper", "costs more", ""),), savings_per_hour=None),
+            "Alone, today, it stays: NotCheaper: costs more; it could go together with b.",
+        ),
+    ],
+)
+def test_an_explanation_says_what_could_be_done_with_the_node_alone_today(part: AlonePart, words: str) -> None:
+    explanation = samples.explanation()
+    group = GroupPart(nodes=(explanation.node.name, "b"), savings_per_hour=0.1)
+    assert words in explanation_text(replace(explanation, alone=part, group=group)).splitlines()
+
+
 def test_what_brakes_hold_stands_above_all_numbers_that_of_everything_first() -> None:
     lines = plan_text(samples.stopped(samples.small()[0])).splitlines()
     assert lines[1:3] == [
@@ -121,7 +165,7 @@ def test_nothing_to_do_is_said_in_words() -> None:
 @pytest.mark.parametrize(
     "fact",
     [
-        "Node ip-10-0-1-11 stays",
+        "Node ip-10-0-1-11 as of",
         "0.192 $/h",
         "3d 4h",
         "1.57 cores",

@@ -32,25 +32,44 @@ EXIT STATUS
 @click.argument("node", metavar="NODE")
 @cluster_options
 @output_option("table", "json")
+@click.option(
+    "--plan/--no-plan",
+    "with_plan",
+    default=True,
+    show_default=True,
+    help="Say what a whole plan does with the node, which takes as long as `karpool plan`.",
+)
 @catalog_options
 @decision_options
-def explain(node: str, source: ClusterInput, output: str, catalog_opener: CatalogOpener, choices: Choices) -> None:
-    """Show a node's price and use, every rule that keeps it or lets it go, and where each of its pods would land.
+def explain(
+    *,
+    node: str,
+    source: ClusterInput,
+    output: str,
+    with_plan: bool,
+    catalog_opener: CatalogOpener,
+    choices: Choices,
+) -> None:
+    """Show what becomes of a node: in a plan, and alone in the cluster of today.
 
+    For today, show its price and use, every rule that keeps it or lets it go, and where each of its pods would land.
     If something keeps it, show what would have to be otherwise, and what that would save.
     """
     with progress() as report:
         cluster = cluster_from(source, catalog_opener, choices, report)
-    from karpool.disruption.decision_pass import DecisionPass
-    from karpool.disruption.explain import explain_node
-    from karpool.report.assemble import explanation
+        from karpool.disruption.decision_pass import DecisionPass
+        from karpool.disruption.explain import explain_node
+        from karpool.disruption.plan import Planner
+        from karpool.report.assemble import explanation
 
-    context = cluster.context(choices)
-    rows = context.snapshot.nodes.rows
-    if node not in rows:
-        raise unknown_node("NODE", node, rows)
-    candidate = context.candidate(rows[node])
-    document = explanation(context, explain_node(DecisionPass(context), candidate))
+        context = cluster.context(choices)
+        rows = context.snapshot.nodes.rows
+        if node not in rows:
+            raise unknown_node("NODE", node, rows)
+        planner = Planner(cluster.context(choices), report, afresh=lambda: cluster.context(choices))
+        plan = planner.plan() if with_plan else None
+        candidate = context.candidate(rows[node])
+        document = explanation(context, explain_node(DecisionPass(context), candidate), plan)
     if output == "json":
         click.echo(to_json(document))
     else:

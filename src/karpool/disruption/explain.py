@@ -62,6 +62,8 @@ class NodeExplanation:
     """A command that repairs it, or replaces it because it has drifted, whatever that costs."""
     together: Command | None
     """A command that removes it with others, if it may go but not alone."""
+    hindrances: tuple[Reason, ...]
+    """What keeps it from going alone; none if it may."""
     alternatives: tuple[Alternative, ...]
 
 
@@ -89,6 +91,7 @@ def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExpla
         command=outcome.command if outcome else None,
         alone=alone,
         together=together,
+        hindrances=() if alone else tuple(rule.reason for rule in failed if rule.reason is not None),
         alternatives=() if alone or together else _alternatives(decision_pass, candidate, outcome, failed),
     )
 

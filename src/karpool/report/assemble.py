@@ -164,7 +164,10 @@ def _decision(command: Command) -> document.Decision:
     return decision
 
 
-def explanation(context: DecisionContext, explained: NodeExplanation) -> document.ExplanationDocument:
+def explanation(
+    context: DecisionContext, explained: NodeExplanation, plan: Plan | None = None
+) -> document.ExplanationDocument:
+    """Everything about one node; `plan`: a plan for the same cluster, to say what that does with the node."""
     candidate, node = explained.candidate, explained.candidate.state.node
     created = node.metadata.creation_timestamp if node else None
     pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
@@ -191,7 +194,29 @@ def explanation(context: DecisionContext, explained: NodeExplanation) -> documen
         group=None
         if together is None
         else document.GroupPart(nodes=together.nodes, savings_per_hour=None if together.unpriced else together.savings),
+        in_plan=None if plan is None else _in_plan(plan, candidate.name),
+        alone=_alone(explained),
     )
+
+
+def _in_plan(plan: Plan, name: str) -> document.InPlanPart:
+    outcome = next(outcome for outcome in plan.fates if outcome.candidate.name == name)
+    return document.InPlanPart(
+        verdict=_word(outcome.step.command if outcome.step else None),
+        step=outcome.step.number if outcome.step else None,
+        steps=len(plan.steps),
+        reasons=outcome.reasons,
+    )
+
+
+def _alone(explained: NodeExplanation) -> document.AlonePart:
+    if explained.hindrances:
+        return document.AlonePart(verdict="keep", reasons=explained.hindrances, savings_per_hour=None)
+    command = explained.alone or (None if explained.candidate.empty else explained.command)
+    if command is None:
+        return document.AlonePart(verdict="delete", reasons=(), savings_per_hour=explained.candidate.price)
+    savings = None if command.unpriced else command.savings
+    return document.AlonePart(verdict=_word(command), reasons=(), savings_per_hour=savings)
 
 
 def _calendar(context: DecisionContext, candidate: Candidate) -> tuple[document.AllowedUntil, ...]:

@@ -237,12 +237,30 @@ class AllowedUntil(DocumentPart, frozen=True, kw_only=True):
     allowed: int | None
 
 
+class InPlanPart(DocumentPart, frozen=True, kw_only=True):
+    """What a whole plan does with the node: the step that removes it, or why it stays after all `steps`."""
+
+    verdict: Verdict
+    step: int | None
+    steps: int
+    reasons: tuple[Reason, ...]
+
+
+class AlonePart(DocumentPart, frozen=True, kw_only=True):
+    """What could be done with the node alone in the cluster of today, and what that saves; or what keeps it."""
+
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    savings_per_hour: float | None
+
+
 class ExplanationDocument(DocumentPart, frozen=True, kw_only=True):
     """Everything about one node.
 
     `alternative` is the first of the `replacements`, which together would hold the pods that find no room elsewhere.
     `calendar`: what its pool's budgets allow in the next week, if that changes. `group`: the nodes with which it can
-    go, if it cannot alone; the `replacements` are then those of all of them.
+    go, if it cannot alone; the `replacements` are then those of all of them. Rules, pods and replacements are about the
+    cluster of today, as `alone` is; `in_plan` is about a whole plan, None if none was made.
     """
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
@@ -258,6 +276,8 @@ class ExplanationDocument(DocumentPart, frozen=True, kw_only=True):
     calendar: tuple[AllowedUntil, ...] = ()
     replacements: tuple[AlternativePart, ...] = ()
     group: GroupPart | None = None
+    in_plan: InPlanPart | None = None
+    alone: AlonePart | None = None
 
 
 class DrawnPod(DocumentPart, frozen=True, kw_only=True):

@@ -1,13 +1,11 @@
-"""One node in a terminal: its price, how full it is, every rule, where its pods would go, what would unblock it."""
+"""One node in a terminal: what becomes of it, its price and use, every rule, where its pods would go."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from karpool.report.document import AllowedUntil, ExplanationDocument, PodDestination, RuleResult, Unblock
+from karpool.report.explain_words import explain_words
 from karpool.report.formatting import age, amount, count, names_of, per_hour, ratio, resource, sentence
 from karpool.report.terminal import Cell, Screen, right, wrapped
-
-_VERDICTS: Final = {"keep": "stays", "delete": "can go", "replace": "can be replaced"}
 
 
 def print_explanation(explanation: ExplanationDocument, screen: Screen) -> None:
@@ -22,8 +20,9 @@ def print_explanation(explanation: ExplanationDocument, screen: Screen) -> None:
 
 def _facts(explanation: ExplanationDocument, screen: Screen) -> None:
     node = explanation.node
-    screen.line(screen.text(f"Node {node.name} {_VERDICTS[explanation.verdict]}", "bold"))
-    screen.line(f"as of {explanation.time:%Y-%m-%d %H:%M:%S} UTC")
+    screen.line(screen.text(f"Node {node.name}", "bold"), f" as of {explanation.time:%Y-%m-%d %H:%M:%S} UTC")
+    for text in explain_words(explanation):
+        screen.line(text)
     screen.table(
         (right("price"), "pool", "type", "zone", "capacity", "age"),
         (
@@ -63,7 +62,7 @@ def _utilisation(explanation: ExplanationDocument, screen: Screen) -> None:
 def _rules(explanation: ExplanationDocument, screen: Screen) -> None:
     rules, node = explanation.rules, explanation.node.name
     failed = sum(not rule.passed for rule in rules)
-    screen.heading(f"Rules: {len(rules) - failed} of {len(rules)} let it go")
+    screen.heading(f"Rules: {len(rules) - failed} of {len(rules)} let it go today")
     columns = ("", "rule", wrapped("why"))
     screen.table(columns, (_rule(rule, node, screen) for rule in rules))
 
