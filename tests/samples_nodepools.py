@@ -173,7 +173,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (
         budget(reasons=["Bored"]),
         f"{DISRUPTION}.budgets[0].reasons[0]",
-        "'Bored' is not a reason; use one of Underutilized, Empty, Drifted",
+        "'Bored' is not a reason; use one of Underutilized, Empty, Drifted, Unhealthy",
     ),
     (
         budget(schedule="@daily"),

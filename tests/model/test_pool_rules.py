@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.samples_nodepools import ALLOWED, CLASS, CONTROLLER, REFUSED, pool_manifest
 
+from karpool.cli.validate import warnings_about
 from karpool.model.annotations import grace_period
 from karpool.model.loading import Loaded, load, read
 from karpool.model.nodepool import NodePool
@@ -47,10 +48,29 @@ def test_what_an_api_server_refuses_is_refused_by_every_command(
     assert str(caught.value) == f"standard input: NodePool p: {field}: {message}"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"nodes": "1"}'])
-def test_annotated_budgets_must_be_a_json_list_of_budgets(text: str) -> None:
-    with pytest.raises(InputError, match=r"NodePool p: metadata.annotations\[karpool.sh/budgets\]: "):
+@pytest.mark.parametrize("text", ["", "{", "10%", "0", "null", "[1]", '["10%"]', '{"nodes": "1"}'])
+def test_what_is_no_list_of_budgets_is_told_what_one_looks_like(text: str) -> None:
+    with pytest.raises(InputError) as caught:
         pool(annotations={"karpool.sh/budgets": text})
+    assert str(caught.value) == (
+        f"standard input: NodePool p: metadata.annotations[karpool.sh/budgets]: {text!r} is not allowed; "
+        'write a list of budgets such as [{"nodes": "10%"}]'
+    )
+    assert pool(annotations={"karpool.sh/budgets": '[{"nodes": "10%"}]'})
+
+
+def test_a_wrong_value_in_a_list_of_budgets_is_named_with_its_place() -> None:
+    with pytest.raises(InputError) as caught:
+        pool(annotations={"karpool.sh/budgets": '[{"nodes": "1"}, {"reasons": "Empty"}]'})
+    assert str(caught.value).endswith("annotations[karpool.sh/budgets][1].reasons: expected a list, got text")
+
+
+@pytest.mark.parametrize(("text", "warned"), [("false", True), (" No", True), ("true", False), ("", False)])
+def test_a_pause_that_was_hardly_meant_is_a_warning(*, text: str, warned: bool) -> None:
+    found = warnings_about(read_pool(annotations={"karpool.sh/paused": text}))
+    assert [(problem.rule, problem.field) for problem in found] == (
+        [("PausedAllTheSame", "metadata.annotations[karpool.sh/paused]")] if warned else []
+    )
 
 
 @pytest.mark.parametrize(("parts", "field", "rule"), CONTROLLER)

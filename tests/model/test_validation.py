@@ -80,5 +80,5 @@ def test_a_rate_of_evictions_is_a_whole_number(*, value: str, broken: bool) -> N
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "annotations": annotations}}
     )
     assert [str(problem).partition(" is not ")[2] for problem in found] == (
-        ["allowed; write a whole number such as 10, or 0 for none"] if broken else []
+        ["allowed; write a whole number such as 10, or 0 to evict no pod"] if broken else []
     )

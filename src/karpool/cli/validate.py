@@ -13,6 +13,7 @@ from karpool.disruption.pods import ignored_protection
 from karpool.model.annotations import annotation_path
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.loading import Loaded, read
+from karpool.model.rules.pools import pause_flaws
 from karpool.model.validation import validate as find_problems
 from karpool.wire.problems import Flaw, Problem
 
@@ -76,7 +77,13 @@ def validate(context: click.Context, files: tuple[str, ...], output: str) -> Non
 
 
 def warnings_about(loaded: Loaded) -> tuple[Problem, ...]:
-    return (*loaded.warnings, *_costly_weights(loaded), *_ignored_protection(loaded))
+    return (*loaded.warnings, *_pauses(loaded), *_costly_weights(loaded), *_ignored_protection(loaded))
+
+
+def _pauses(loaded: Loaded) -> Iterator[Problem]:
+    for pool in loaded.objects.node_pools:
+        for flaw in pause_flaws(pool):
+            yield Problem.of(flaw, file=loaded.file_of("NodePool", pool.key), about=f"NodePool {pool.name}")
 
 
 def _ignored_protection(loaded: Loaded) -> Iterator[Problem]:

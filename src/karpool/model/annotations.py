@@ -15,7 +15,7 @@ from karpool.model.pod import Pod
 from karpool.model.rules.budgets import budget_flaws, schedule_flaws, span_flaws
 from karpool.model.workloads import Namespace
 from karpool.wire.duration import NEVER, Duration, parse_duration
-from karpool.wire.fields import unknown_field, unknown_fields
+from karpool.wire.fields import explain, unknown_field, unknown_fields
 from karpool.wire.objects import decode_value
 from karpool.wire.problems import Flaw, one_line
 
@@ -23,6 +23,8 @@ _DEFAULT_K: Final = 2.0
 _WHOLE: Final = 100
 _LONGEST_NUMBER: Final = 40
 _LONGEST_COUNT: Final = 9
+_EXAMPLE_BUDGETS: Final = '[{"nodes": "10%"}]'
+_DENIALS: Final = frozenset({"false", "no", "off", "0", "disabled"})
 
 
 class AnnotationError(ValueError):
@@ -99,14 +101,25 @@ def written_budgets(pool: NodePool) -> tuple[Budget, ...] | None:
     text = pool.metadata.annotations.get(BUDGETS)
     if text is None:
         return None
+    written, path = _json_list(text), annotation_path(BUDGETS)
+    if written is None:
+        raise _not_allowed(BUDGETS, text, f"a list of budgets such as {_EXAMPLE_BUDGETS}")
     try:
-        budgets = msgspec.json.decode(text, type=tuple[Budget, ...], dec_hook=decode_value)
-    except ValueError as error:  # msgspec's errors are ValueErrors too
-        raise AnnotationError([_flaw(BUDGETS, str(error)[:200])]) from None
-    written, path = msgspec.json.decode(text), annotation_path(BUDGETS)
+        budgets = msgspec.convert(written, tuple[Budget, ...], dec_hook=decode_value)
+    except msgspec.ValidationError as error:
+        flaw = explain(error, tuple[Budget, ...], written)
+        raise AnnotationError([flaw._replace(field=f"{path}{flaw.field}")]) from None
     if flaws := [*_unknown_budget_fields(written, path), *budget_flaws(budgets, written, path)]:
         raise AnnotationError(flaws)
     return budgets
+
+
+def _json_list(text: str) -> list[dict[str, Any]] | None:
+    """A list of mappings, written as JSON; None if it is anything else."""
+    try:
+        return msgspec.json.decode(text, type=list[dict[str, Any]])
+    except ValueError:  # msgspec's errors are ValueErrors too
+        return None
 
 
 def _unknown_budget_fields(written: Any, path: str) -> Iterator[Flaw]:
@@ -139,8 +152,13 @@ def most_evictions(namespace: Namespace) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_COUNT):
-        raise _not_allowed(MAX_EVICTIONS, text, "a whole number such as 10, or 0 for none")
+        raise _not_allowed(MAX_EVICTIONS, text, "a whole number such as 10, or 0 to evict no pod")
     return int(text)
+
+
+def denies_pause(text: str) -> bool:
+    """Whether a value of the annotation that pauses a pool looks as if it were meant to say that it is not paused."""
+    return text.strip().casefold() in _DENIALS
 
 
 def annotation_path(key: str) -> str:

@@ -21,7 +21,10 @@ STILL = pool_of("default", annotations={PAUSED: "upgrade of the database"})
     [
         ("", "is paused by its annotation karpool.sh/paused"),
         ("true", "is paused by its annotation karpool.sh/paused"),
-        ("false", "is paused by its annotation karpool.sh/paused: false"),
+        (
+            "false",
+            "is paused by its annotation karpool.sh/paused: false (any value pauses; remove the annotation to go on)",
+        ),
         ("until\nMonday", "is paused by its annotation karpool.sh/paused: until\\nMonday"),
     ],
 )

@@ -150,7 +150,7 @@ def test_a_limit_that_cannot_be_read_keeps_the_pods_of_its_namespace(text: str) 
     assert plan.steps[0].command.nodes == ("b",)
     fate = next(fate for fate in plan.fates if fate.candidate.name == "a")
     assert (fate.reasons[0].code, fate.reasons[0].object) == ("RateInvalid", "Namespace shop")
-    assert "is not allowed; write a whole number such as 10, or 0 for none" in fate.reasons[0].message
+    assert "is not allowed; write a whole number such as 10, or 0 to evict no pod" in fate.reasons[0].message
 
 
 @pytest.mark.parametrize(("rates", "pool"), [({}, "default"), ({"most_nodes_per_hour": 9}, None)])

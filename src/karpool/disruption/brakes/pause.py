@@ -7,6 +7,7 @@ from typing import Final
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.reasons import ReasonCode
+from karpool.model.annotations import denies_pause
 from karpool.model.labels import PAUSED
 from karpool.model.objects import Objects
 from karpool.wire.problems import one_line
@@ -26,7 +27,8 @@ def pauses(objects: Objects, settings: BrakeSettings, _now: datetime) -> Iterato
     for pool in objects.node_pools:
         text = pool.metadata.annotations.get(PAUSED)
         if text is not None:
-            message = f"is paused by its annotation {PAUSED}{_said(text)}"
+            slip = " (any value pauses; remove the annotation to go on)" if denies_pause(text) else ""
+            message = f"is paused by its annotation {PAUSED}{_said(text)}{slip}"
             yield Stop(ReasonCode.PAUSED, message, f"NodePool {pool.name}", pool.name, halts=True)
 
 

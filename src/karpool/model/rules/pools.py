@@ -12,11 +12,12 @@ from karpool.model.annotations import (
     annotated_grace_period,
     annotation_path,
     balanced_k,
+    denies_pause,
     minimum_savings,
     most_evictions,
     written_budgets,
 )
-from karpool.model.labels import BUDGETS
+from karpool.model.labels import BUDGETS, PAUSED
 from karpool.model.nodepool import NodeClaim, NodePool, TemplateSpec
 from karpool.model.rules.budgets import budget_flaws, schedule_flaws, span_flaws
 from karpool.model.rules.names import wrong_value
@@ -111,6 +112,14 @@ def _annotation_flaws(pool: NodePool) -> Iterator[Flaw]:
             read(pool)
         except AnnotationError as error:
             yield from error.flaws
+
+
+def pause_flaws(pool: NodePool) -> Iterator[Flaw]:
+    """A pause that was hardly meant: any value of the annotation pauses."""
+    text = pool.metadata.annotations.get(PAUSED, "")
+    if denies_pause(text):
+        message = f"{text[:40]!r} pauses the pool, as any value does; remove the annotation to let it go on"
+        yield Flaw(annotation_path(PAUSED), "PausedAllTheSame", message)
 
 
 def controller_flaws(pool: NodePool) -> Iterator[Flaw]:
