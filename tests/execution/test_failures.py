@@ -1,18 +1,24 @@
 """What is told and remembered of commands that fail, and what a brake does to those under way."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
 from tests.execution.runs import SETTINGS, Run, advanced, delete_command, leftovers, replace_command, small_world
 from tests.execution.test_commands import kinds, replacement_of, started
 from tests.execution.world import START, World
+from tests.factories import pod
 
 from karpool.disruption.brakes.failures import FailureCause, failed_command
+from karpool.disruption.brakes.ledger import ledger_of
 from karpool.disruption.brakes.stop import Stop
+from karpool.disruption.command import Command
 from karpool.disruption.pdbs import PdbLimits
-from karpool.execution.actions import Action
+from karpool.execution.actions import Action, DeleteClaim
 from karpool.execution.advance import advance
 from karpool.execution.fresh_facts import FreshNode
-from karpool.execution.state import ExecutionState, RefusedAction
+from karpool.execution.state import ExecutionState, RefusedAction, RolledBack
+from karpool.execution.tickets import COMMAND
 
 PAUSE = Stop("Paused", "is paused", "NodePool default", "default", halts=True)
 
@@ -105,9 +111,60 @@ def test_a_pause_rolls_back_what_has_not_begun_to_delete() -> None:
     assert leftovers(world) == []
 
 
+def committed(make: Callable[[World], Command]) -> World:
+    """A world in which a command has committed and nothing is deleted yet."""
+    world, run = started(make)
+    for _ in range(100):
+        if any("committed" in claim.metadata.annotations.get(COMMAND, "") for claim in world.claims.values()):
+            break
+        run.reconcile()
+        world.pass_time(world.now + timedelta(seconds=1))
+    assert not any(claim.terminating for claim in world.claims.values())
+    return world
+
+
+def paused_for(world: World, passes: int) -> list[RolledBack]:
+    """What is told of commands that fail while the pool is paused for some passes."""
+    state, told = ExecutionState(), []
+    for _ in range(passes):
+        state, actions = halted(world, state)
+        told += state.rolled_back
+        world.execute(actions)
+        world.pass_time(world.now + timedelta(seconds=10))
+    return told
+
+
+@pytest.mark.parametrize("make", [delete_command, replace_command])
+def test_a_pause_rolls_back_a_committed_command_that_has_deleted_nothing(make: Callable[[World], Command]) -> None:
+    world = committed(make)
+    assert [entry.failure.cause for entry in paused_for(world, 10)] == ["Stopped"]
+    assert sorted(world.claims) == ["a", "b", "c"]
+    assert leftovers(world) == []
+    assert ledger_of(world.others.node_pools[0]) == ()
+
+
+def test_a_replacement_that_pods_run_on_stays_when_a_committed_command_is_rolled_back() -> None:
+    world = committed(replace_command)
+    name = replacement_of(world)
+    other = pod("early", node=name, created=world.now)
+    world.pods[other.key] = other
+    paused_for(world, 10)
+    assert sorted(world.claims) == sorted(["a", "b", "c", name])
+    assert leftovers(world) == []
+
+
+def test_a_rollback_goes_on_though_the_pause_is_over_when_replacements_are_going() -> None:
+    world = committed(replace_command)
+    paused_for(world, 1)
+    run = Run(world)
+    run.until_quiet()
+    assert sorted(world.claims) == ["a", "b", "c"]
+    assert leftovers(world) == []
+
+
 def test_a_pause_lets_a_command_finish_that_deletes_already() -> None:
-    world, run = started(delete_command)
-    run.reconcile()
-    state, actions = halted(world)
-    assert state.rolled_back == ()
-    assert kinds(actions)[:2] == ["DeleteClaim", "DeleteClaim"]
+    world = committed(replace_command)
+    world.apply(DeleteClaim("a", world.claims["a"].metadata.uid))
+    assert paused_for(world, 60) == []
+    assert {"a", "b"}.isdisjoint(world.claims)
+    assert leftovers(world) == []

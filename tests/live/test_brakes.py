@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from tests.live.control_plane import ControlPlane
@@ -16,7 +17,7 @@ from tests.live.trial import SETTINGS, Trial, machines, play, pool
 from karpool.cli.main import cli
 from karpool.disruption.brakes.failures import failed_command
 from karpool.disruption.brakes.pause import CONFIG_MAP
-from karpool.execution.tickets import COMMAND, REPLACES
+from karpool.execution.tickets import COMMAND, REPLACES, Ticket
 from karpool.kube.errors import InvalidError, NotFoundError
 from karpool.kube.resources import CONFIG_MAPS
 from karpool.model import labels as names
@@ -220,6 +221,58 @@ def test_one_config_map_pauses_everything_and_takes_back_what_has_begun(control_
         assert [claim.name for claim in await _staying(trial)] == ["large"]
         await trial.client.delete(CONFIG_MAPS, CONFIG_MAP, namespace="karpool")
         await trial.until("it goes on", begun, 20)
+
+    story(control_plane, scenario, BESIDE_KARPENTER)
+
+
+async def committed(trial: Trial, *nodes: str, replacement: str | None = None) -> None:
+    """Write on nodes what a command writes that has committed and not deleted anything yet."""
+    replacements = () if replacement is None else (replacement,)
+    ticket = Ticket("c1", datetime.now(UTC), "MultiNodeConsolidation", "Underutilized", nodes, replacements)
+    written = msgspec.json.encode(msgspec.structs.replace(ticket, committed=True)).decode()
+    for node in nodes:
+        await trial.change("NodeClaim", node, {"metadata": {"annotations": {COMMAND: written}}})
+        await trial.change("Node", node, {"spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}]}})
+    if replacement is not None:
+        await trial.change("NodeClaim", replacement, {"metadata": {"annotations": {REPLACES: "c1"}}})
+
+
+def test_a_pause_takes_back_a_command_that_has_committed_and_deleted_nothing(control_plane: ControlPlane) -> None:
+    async def scenario(trial: Trial) -> None:
+        await trial.make(pools({**ASKS, names.PAUSED: "upgrade"}))
+        for name in ("first", "second"):
+            await machine(trial, name, pods=1)
+        await machine(trial, "new")
+        await committed(trial, "first", "second", replacement="new")
+        trial.start()
+
+        async def taken_back() -> bool:
+            claims = await _staying(trial)
+            marks = [claim for claim in claims if COMMAND in claim.metadata.annotations]
+            return sorted(claim.name for claim in claims) == ["first", "second"] and not marks
+
+        await trial.until("the command is taken back", taken_back, 20)
+        assert TAINT not in _taints(await trial.nodes())
+        for name in ("first", "second"):
+            await told(trial, "DisruptionRolledBack", name, "Paused: NodePool default is paused by its annotation")
+
+    story(control_plane, scenario, BESIDE_KARPENTER)
+
+
+def test_a_pause_lets_a_command_finish_that_has_deleted_a_node(control_plane: ControlPlane) -> None:
+    async def scenario(trial: Trial) -> None:
+        await trial.make(pools({**ASKS, names.PAUSED: "upgrade"}))
+        for name in ("first", "second"):
+            await machine(trial, name, pods=1)
+        await committed(trial, "first", "second")
+        kept: dict[str, Any] = {"metadata": {"finalizers": ["tests.karpool.sh/kept"]}}
+        await trial.change("NodeClaim", "first", kept)
+        await trial.delete("NodeClaim", "first")
+        try:
+            trial.start()
+            await claim_goes(trial, "second")
+        finally:
+            await trial.change("NodeClaim", "first", {"metadata": {"finalizers": None}})
 
     story(control_plane, scenario, BESIDE_KARPENTER)
 

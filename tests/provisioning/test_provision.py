@@ -45,7 +45,7 @@ def test_pending_pods_get_a_node() -> None:
         "pods": "3",
     }
     assert made.unschedulable == ()
-    assert made.nominations == {claim.name}
+    assert made.nominations == {claim.name: frozenset(pod.key for pod in PENDING)}
 
 
 def test_the_same_question_gets_the_same_answer() -> None:
@@ -59,7 +59,7 @@ def test_nodes_that_exist_are_filled_first() -> None:
     made = node("n1")
     objects = Objects(pods=PENDING, nodes=(made,), node_claims=(claim_for(made),), node_pools=(node_pool(),))
     result = provision(objects, CATALOG, NOW)
-    assert (result.claims, result.nominations) == ((), {"n1"})
+    assert (result.claims, result.nominations) == ((), {"n1": frozenset(pod.key for pod in PENDING)})
 
 
 @pytest.mark.parametrize("launched", [False, True])
@@ -69,7 +69,7 @@ def test_a_node_on_its_way_is_counted_on(*, launched: bool) -> None:
     if launched:
         claim = as_launched(claim, CATALOG)
     result = provision(replace_claims(objects, claim), CATALOG, NOW)
-    assert (result.claims, result.nominations) == ((), {claim.name})
+    assert (result.claims, result.nominations) == ((), {claim.name: frozenset(pod.key for pod in PENDING)})
 
 
 def replace_claims(objects: Objects, *claims: NodeClaim) -> Objects:
@@ -96,7 +96,7 @@ def test_pods_of_nodes_that_go_get_a_node_too() -> None:
     objects = Objects(pods=(moving,), nodes=(made,), node_claims=(claim_for(made),), node_pools=(node_pool(),))
     assert provision(objects, CATALOG, NOW).claims == ()
     result = provision(objects, CATALOG, NOW, moving=frozenset({"default/api-1"}))
-    assert result.nominations == {claim.name for claim in result.claims}
+    assert result.nominations == {claim.name: frozenset({"default/api-1"}) for claim in result.claims}
     assert len(result.claims) == 1
 
 

@@ -14,7 +14,7 @@ from karpool.disruption.command import Command
 from karpool.disruption.pods import tolerates_disruption
 from karpool.execution.actions import Action, AddTaint, DeleteClaim, EvictPod
 from karpool.execution.conditions import DISRUPTION_REASON
-from karpool.execution.tickets import COMMAND, REPLACES
+from karpool.execution.tickets import COMMAND, REPLACES, ticket_of
 from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL
 from karpool.model.node import Node
 from karpool.model.pod import Pod
@@ -35,6 +35,8 @@ class Invariants(DecisionObserver):
         self.cluster = cluster
         self.store = cluster.store
         self.checked = 0
+        self._taken_back: set[str] = set()
+        """Ids of committed commands whose replacements are deleted: they have to let their nodes be."""
         cluster.api.on_eviction.append(self._eviction)
         cluster.actuator.observers.append(self._action)
         cluster.controller.observers.append(self)
@@ -130,8 +132,8 @@ class Invariants(DecisionObserver):
         match action:
             case EvictPod():
                 self._check_drained(action.key, action.node)
-            case DeleteClaim() if self._is_used_replacement(action.name):
-                raise self._broken(f"NodeClaim {action.name} is deleted though a command waits for it")
+            case DeleteClaim():
+                self._check_deletion(action.name)
             case AddTaint(taint=taint) if taint.key == DISRUPTED_TAINT and not self._may_taint(action.node):
                 raise self._broken(f"node {action.node} is tainted, and nothing says why it should go")
             case _:
@@ -143,15 +145,20 @@ class Invariants(DecisionObserver):
         if pod is not None and pod.spec.node_name == node and (existing is None or not _leaves(existing)):
             raise self._broken(f"{key} is evicted from node {node}, which stays")
 
-    def _is_used_replacement(self, name: str) -> bool:
-        """Whether a committed command rests on this claim."""
+    def _check_deletion(self, name: str) -> None:
+        """A committed command loses no replacement once its nodes go, and none of its nodes once a replacement goes."""
         claim = self.store.claims.get(name)
-        mark = None if claim is None else claim.metadata.annotations.get(REPLACES)
-        return mark is not None and any(
-            f'"id":"{mark}"' in text and '"committed":true' in text
-            for other in self.store.claims
-            if (text := other.metadata.annotations.get(COMMAND, ""))
-        )
+        if claim is None:
+            return
+        ticket, mark = ticket_of(claim), claim.metadata.annotations.get(REPLACES)
+        if ticket is not None and ticket.id in self._taken_back:
+            raise self._broken(f"NodeClaim {name} is deleted though its command has lost its replacements")
+        tickets = [(other, known) for other in self.store.claims if (known := ticket_of(other)) is not None]
+        for other, known in tickets:
+            if known.id == mark and known.committed:
+                self._taken_back.add(known.id)
+                if other.terminating:
+                    raise self._broken(f"NodeClaim {name} is deleted though a command waits for it")
 
     def _may_taint(self, name: str) -> bool:
         claim, node = self.store.claims.get(name), self.store.nodes.get(name)

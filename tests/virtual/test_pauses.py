@@ -8,7 +8,9 @@ from tests.disruption.brakes.test_pause_of_everything import config_map
 from tests.virtual.test_refused_replacements import STORY, Heard
 from tests.virtual.worlds import HOUR, checked_cluster
 
+from karpool.disruption.brakes.ledger import ledger_of
 from karpool.disruption.command import Command
+from karpool.execution import actions as a
 from karpool.execution.tickets import commands_in_progress
 from karpool.model.labels import PAUSED
 from karpool.virtual.cluster import VirtualCluster
@@ -61,6 +63,34 @@ def test_a_command_that_waits_for_its_replacement_is_taken_back(set_pause: Calla
     set_pause(cluster, paused=False)
     cluster.run(cluster.queue.time + 600)
     assert heard.started > 1
+    assert {node.name for node in cluster.store.nodes} != nodes
+    invariants.expect_nothing_left_over()
+
+
+@pytest.mark.parametrize("set_pause", [everything, one_pool])
+def test_a_command_that_has_committed_and_deleted_nothing_is_taken_back(set_pause: Callable[..., None]) -> None:
+    cluster, invariants = checked_cluster(STORY)
+    heard = Started()
+    cluster.controller.observers.append(heard)
+    cluster.run(1000)
+    nodes, commits = {node.name for node in cluster.store.nodes}, list[a.Action]()
+
+    def pause_at_commit(action: a.Action) -> None:
+        if isinstance(action, a.Annotate) and '"committed":true' in (action.value or "") and not commits:
+            commits.append(action)
+            set_pause(cluster, paused=True)
+
+    cluster.actuator.observers.append(pause_at_commit)
+    while not commits:
+        cluster.run(cluster.queue.time + 5)
+    cluster.run(cluster.queue.time + 300)
+    assert [entry.failure.cause for entry in heard.failed] == ["Stopped"]
+    assert {node.name for node in cluster.store.nodes} == nodes
+    assert commands_in_progress(cluster.store.claims) == []
+    assert all(ledger_of(pool) == () for pool in cluster.store.pools)
+    invariants.expect_nothing_left_over()
+    set_pause(cluster, paused=False)
+    cluster.run(cluster.queue.time + 600)
     assert {node.name for node in cluster.store.nodes} != nodes
     invariants.expect_nothing_left_over()
 

@@ -92,7 +92,8 @@ class ProvisioningController:
         engine = session.engine()
         engine.snapshot.objects = objects
         result = provision(engine, objects, pods, now)
-        session.state = nominate(session.state, sorted(result.nominations), now, session.execution)
+        nominations = result.nominations
+        session.state = nominate(session.state, sorted(nominations), now, session.execution, nominations)
         for observer in session.observers:
             observer.pods_provisioned(result)
         session.execute([CreateClaim(claim) for claim in result.claims])

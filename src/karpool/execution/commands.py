@@ -38,8 +38,7 @@ def advance_commands(context: ReconcileContext, commands: list[CommandInProgress
     limit = min(max(settings.timeout_per_node * queued, settings.shortest_timeout), settings.longest_timeout)
     for command in commands:
         if command.ticket.committed:
-            _delete(context, command)
-            renew(context, command)
+            _finish(context, command)
         elif command.waiting:
             _advance(context, command, command.ticket.created + limit)
 
@@ -203,6 +202,19 @@ def _commit(context: ReconcileContext, command: CommandInProgress) -> None:
         if condition(claim.status.conditions, DISRUPTION_REASON) is None:
             context.set_condition(claim, DISRUPTION_REASON, "True", cause, cause)
         context.do(replace(command.ticket, committed=True).on(claim.name))
+
+
+def _finish(context: ReconcileContext, command: CommandInProgress) -> None:
+    """Delete the candidates of a committed command; a brake can take it back until the first of them is deleted."""
+    failure = None
+    if not command.past_return(context.claims.values()):
+        # Whose rollback was interrupted has lost its replacements, though the brake may have let go since.
+        failure = _stopped(context, command) or _replacement_gone(context, command)
+    if failure is not None:
+        roll_back(context, command, failure)
+        return
+    _delete(context, command)
+    renew(context, command)
 
 
 def _delete(context: ReconcileContext, command: CommandInProgress) -> None:

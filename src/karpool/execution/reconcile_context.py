@@ -147,13 +147,15 @@ class ReconcileContext:
         return ready
 
     def next_state(self) -> ExecutionState:
+        nominations = {name: until for name, until in self.state.nominations.items() if self.now < until}
         return ExecutionState(
             evictions=self.evictions,
             terminations=self.terminations,
             missing=self.missing,
             refused={name: why for name, why in self.state.refused.items() if name in self.missing},
             rolled_back=tuple(self.rolled_back),
-            nominations={name: until for name, until in self.state.nominations.items() if self.now < until},
+            nominations=nominations,
+            guests={name: keys for name, keys in self.state.guests.items() if name in nominations},
             recorded=self.recorded,
             blocked_by_pdb=self.blocked_by_pdb,
             requeue_at=self.next_run,

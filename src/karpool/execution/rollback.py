@@ -31,7 +31,7 @@ def roll_back(context: ReconcileContext, command: CommandInProgress, failure: Fa
         context.record_event("NodeClaim", claim.name, ROLLED_BACK, f"command {ticket.id} is rolled back: {why}")
     replacements = _open_replacements(context, ticket)
     for claim in replacements:
-        if _in_use(context, claim):
+        if _in_use(context, claim, command):
             context.do(Annotate("NodeClaim", claim.name, REPLACES, None))
         else:
             context.do(DeleteClaim(claim.name, claim.metadata.uid))
@@ -93,12 +93,16 @@ def _open_replacements(context: ReconcileContext, ticket: Ticket) -> list[NodeCl
     ]
 
 
-def _in_use(context: ReconcileContext, replacement: NodeClaim) -> bool:
+def _in_use(context: ReconcileContext, replacement: NodeClaim, command: CommandInProgress) -> bool:
     if claim_held(context, replacement) is not None:
         return True
     names = {replacement.name, *(node.name for node in context.nodes_of.get(replacement.name, ()))}
-    if any(context.now < context.state.nominations.get(name, context.now) for name in names):
-        return True
+    staying = {pod.key for name in command.ticket.nodes for pod in context.pods_on(name)}
+    for name in names:
+        guests = context.state.guests.get(name)
+        # Pods of nodes that stay after all do not come.
+        if context.now < context.state.nominations.get(name, context.now) and (guests is None or guests - staying):
+            return True
     pods = (pod for name in names for pod in context.pods_on(name))
     return any(not pod.is_daemon and not pod.is_mirror and not pod.terminal for pod in pods)
 
@@ -113,7 +117,8 @@ def _unmark(context: ReconcileContext, claim: NodeClaim) -> None:
 
 def remove_leftovers(context: ReconcileContext, commands: list[CommandInProgress]) -> None:
     """Remove marks that belong to no command: taints, conditions, unreadable tickets, replacement annotations."""
-    open_ids = {command.ticket.id for command in commands if not command.ticket.committed}
+    claims = context.claims.values()
+    open_ids = {command.ticket.id for command in commands if not command.past_return(claims)}
     for claim in context.claims.values():
         annotations = claim.metadata.annotations
         if REPLACES in annotations and annotations[REPLACES] not in open_ids:

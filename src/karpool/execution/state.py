@@ -48,6 +48,8 @@ class ExecutionState:
     """The commands that the last pass gave up, each told once."""
     nominations: Mapping[str, datetime] = field(default_factory=dict)
     """Until when a node expects pods, by its name."""
+    guests: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The pods that such a node expects, as far as they are known."""
     recorded: Mapping[tuple[str, str, str], datetime] = field(default_factory=dict)
     """Until when an event is not recorded again, by kind, name and reason."""
     blocked_by_pdb: bool = False
@@ -64,10 +66,17 @@ def after_attempt(previous: Attempt | None, now: datetime) -> Attempt:
     return Attempt(tries + 1, now + min(LAST_RETRY, FIRST_RETRY * 2 ** min(tries, _MOST_DOUBLINGS)))
 
 
-def nominate(state: ExecutionState, nodes: Iterable[str], now: datetime, settings: ExecutionSettings) -> ExecutionState:
-    """Remember that pods are on their way to nodes, so that these are not disrupted meanwhile."""
-    until = now + settings.nomination
-    return replace(state, nominations={**state.nominations, **dict.fromkeys(nodes, until)})
+def nominate(
+    state: ExecutionState,
+    nodes: Iterable[str],
+    now: datetime,
+    settings: ExecutionSettings,
+    guests: Mapping[str, frozenset[str]] | None = None,
+) -> ExecutionState:
+    """Remember that pods are on their way to nodes, so that these are not disrupted meanwhile; `guests`: which ones."""
+    nominated = dict.fromkeys(nodes, now + settings.nomination)
+    before = {name: keys for name, keys in state.guests.items() if name not in nominated}
+    return replace(state, nominations={**state.nominations, **nominated}, guests={**before, **(guests or {})})
 
 
 def nominated(state: ExecutionState, claim_of: Callable[[str], NodeClaim | None], now: datetime) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """Tickets: the annotation that a command writes on the NodeClaims it removes, so that any process can continue it.
 
 Every candidate has the whole ticket, so no single object owns a command. `committed` is written on all of them before
-the first is deleted; from then on the command is not rolled back.
+the first is deleted; once that has happened, the command is not rolled back.
 """
 
 import hashlib
@@ -52,6 +52,13 @@ class CommandInProgress:
     def waiting(self) -> tuple[NodeClaim, ...]:
         return tuple(claim for claim in self.members if not claim.terminating)
 
+    def past_return(self, claims: Iterable[NodeClaim]) -> bool:
+        """Whether it has deleted a node, so that it is only finished; `claims`: all that there are of its nodes."""
+        if not self.ticket.committed:
+            return False
+        there = {claim.status.node_name for claim in claims}
+        return len(self.waiting) < len(self.members) or not there.issuperset(self.ticket.nodes)
+
 
 def ticket_of(claim: NodeClaim) -> Ticket | None:
     """The ticket of a claim; None if it has none that can be read."""
@@ -88,8 +95,9 @@ def nodes_in_commands(objects: Objects) -> frozenset[str]:
 
 def waiting_replacements(objects: Objects) -> frozenset[str]:
     """The nodes of replacements that have to wait until all others of their command are ready, too."""
-    commands = commands_in_progress(objects.node_claims)
-    return _replacements(objects, [command.ticket for command in commands if not command.ticket.committed])
+    claims = objects.node_claims
+    waiting = (command for command in commands_in_progress(claims) if not command.past_return(claims))
+    return _replacements(objects, [command.ticket for command in waiting])
 
 
 def awaited_nodes(objects: Objects) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """NodeClaims for pending pods, and for pods whose nodes go."""
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -18,13 +18,13 @@ from karpool.provisioning.claims import NodeRequest, claim_name, new_claim, with
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningResult:
-    """Claims to create, nodes and new claims that pods are nominated to, and pods without a place, with the reason.
+    """Claims to create, pods by the node or new claim that they are nominated to, and pods without a place, and why.
 
     Headroom is no pod: nothing is nominated to it, and it is never without a place.
     """
 
     claims: tuple[NodeClaim, ...] = ()
-    nominations: frozenset[str] = frozenset()
+    nominations: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unschedulable: tuple[tuple[str, Reason], ...] = ()
     headroom: Mapping[str, bool] = field(default_factory=dict)
     """By key of a pod of headroom: whether a node that exists has room for it."""
@@ -43,15 +43,24 @@ def provision(engine: Engine, objects: Objects, wanted: Collection[str], now: da
         reasons = _reasons(engine, placed)
     headroom = {pod.key for row in rows if (pod := snapshot.pods.get(row)).is_headroom}
     claims = _claims(objects, snapshot, engine.catalog, placed, now)
-    made = zip(claims, placed.new_nodes, strict=True)
-    named = (claim.name for claim, new in made if not headroom.issuperset(new.pods))
-    there = {key: target for key, target in placed.placed.items() if isinstance(target, str)}
+    there = {key for key, target in placed.placed.items() if isinstance(target, str)}
     return ProvisioningResult(
         claims=claims,
-        nominations=frozenset((*named, *(target for key, target in there.items() if key not in headroom))),
+        nominations=_nominations(claims, placed, headroom),
         unschedulable=tuple(entry for entry in reasons if entry[0] not in headroom),
         headroom={key: key in there for key in sorted(headroom)},
     )
+
+
+def _nominations(
+    claims: Sequence[NodeClaim], placed: PlacementResult, headroom: Collection[str]
+) -> dict[str, frozenset[str]]:
+    guests: dict[str, set[str]] = {}
+    there = ((target, (key,)) for key, target in placed.placed.items() if isinstance(target, str))
+    new = ((claim.name, node.pods) for claim, node in zip(claims, placed.new_nodes, strict=True))
+    for name, keys in (*there, *new):
+        guests.setdefault(name, set()).update(key for key in keys if key not in headroom)
+    return {name: frozenset(keys) for name, keys in guests.items() if keys}
 
 
 def _reasons(engine: Engine, placed: PlacementResult) -> tuple[tuple[str, Reason], ...]:
