@@ -9,7 +9,7 @@ import pytest
 
 from karpool.compaction.config import CONFIG_MAP, KEY, Config, parse_config
 from karpool.compaction.pods import SAFE_TO_EVICT
-from karpool.disruption.brakes.pause import CONFIG_MAP as PAUSE
+from karpool.model.labels import PAUSE_MAP as PAUSE
 from karpool.wire.yaml_documents import yaml_documents
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy" / "compactor"

@@ -149,6 +149,35 @@ def test_any_cluster_is_planned_from_a_file_as_it_is_itself(cluster: Cluster) ->
     assert planned(load(["-"], stdin=file).objects) == planned(cluster.objects)
 
 
+def test_a_file_keeps_the_pause_and_its_reason_and_nothing_else_of_config_maps(tmp_path: Path) -> None:
+    data = {"reason": "incident 42", "token": "secret-1"}
+    hidden = {"labels": {"a": "secret-2"}, "annotations": {"b": "secret-3"}}
+    metadata = {"name": "karpool-pause", "namespace": "ops", **hidden}
+    pause = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}, "data": {"key": "secret-4"}}
+    listed = tmp_path / "maps.json"
+    listed.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pause, other]}))
+    file = tmp_path / "cluster.json"
+    run("snapshot", "-f", str(EXAMPLES), "-f", str(listed), "-o", str(file))
+    assert "secret-" not in file.read_text()
+    plan = ("plan", "-f", str(file), "--at", "2026-11-15T12:00:00Z", "--search", "prefix", "--output", "json")
+    (stop,) = json.loads(run(*plan, "--pause-namespace", "ops"))["stops"]
+    assert (stop["code"], stop["object"]) == ("Paused", "ConfigMap ops/karpool-pause")
+    assert stop["message"] == "pauses everything: incident 42"
+    assert json.loads(run(*plan))["stops"] == []
+
+
+def test_the_pause_of_a_live_cluster_is_in_its_file(scene: Scene, tmp_path: Path) -> None:
+    pause = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "karpool-pause"}, "data": {"reason": "why"}}
+    scene.admin.post("/api/v1/namespaces/default/configmaps", pause)
+    try:
+        file = tmp_path / "cluster.json"
+        run("snapshot", "--kubeconfig", scene.kubeconfig, "--pause-namespace", "default", "-o", str(file))
+    finally:
+        scene.admin.delete("/api/v1/namespaces/default/configmaps/karpool-pause")
+    assert {entry.key: entry.data for entry in read_back(file).pauses} == {"default/karpool-pause": {"reason": "why"}}
+
+
 def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     file = tmp_path / "cluster.json"
     file.write_text("as it was")

@@ -88,6 +88,18 @@ def test_kinds_that_are_not_needed_are_counted_and_skipped() -> None:
     assert loaded.skipped == {"Job.batch.volcano.sh": 1, "Service": 2}
 
 
+def test_of_all_config_maps_only_the_one_that_pauses_everything_is_read() -> None:
+    listed = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "karpool-pause"}, "data": {"reason": "x"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}, "data": "not looked at"},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": 5},
+    ]
+    loaded = read_text(json.dumps({"kind": "List", "items": listed}))
+    assert loaded.problems == ()
+    assert loaded.skipped == {"ConfigMap": 2}
+    assert [(pause.key, pause.data) for pause in loaded.objects.pauses] == [("default/karpool-pause", {"reason": "x"})]
+
+
 def test_null_means_absent() -> None:
     text = '{"kind": "Pod", "metadata": {"name": "a", "labels": null}, "spec": {"containers": [{"resources": null}]}}'
     loaded = load(["-"], stdin=io.BytesIO(text.encode()))

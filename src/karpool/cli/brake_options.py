@@ -8,9 +8,8 @@ from typing import Any, Final, TypeVar
 import click
 
 from karpool.cli.option_types import Length, Percentage
-from karpool.disruption.brakes.pause import CONFIG_MAP
 from karpool.disruption.brakes.settings import BrakeSettings
-from karpool.model.labels import BUDGETS
+from karpool.model.labels import BUDGETS, PAUSE_MAP
 from karpool.wire.duration import Duration
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,7 +53,7 @@ PAUSE_OPTION: Final = click.option(
     "--pause-namespace",
     metavar="NAMESPACE",
     default=_DEFAULTS.pause_namespace,
-    help=f"Where the ConfigMap {CONFIG_MAP} of a live cluster is looked for, which pauses everything.",
+    help=f"Where the ConfigMap {PAUSE_MAP} is looked for, which pauses everything.",
 )
 """For questions; whatever runs looks in its own namespace."""
 BRAKE_OPTIONS: Final = (

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from karpool.cli.brake_options import PAUSE_OPTION
 from karpool.cli.cluster_source import read_objects
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
 from karpool.cli.live_cluster import Purpose
@@ -21,7 +22,8 @@ WHAT IS WRITTEN
   So names, labels, requests, limits, selectors, taints, affinities and conditions,
   and the annotations that mean something to Karpool. Never environments, arguments,
   commands, images, Secrets, ConfigMaps, addresses, managedFields or any other
-  annotation. What is planned from the file is what would have been planned live.
+  annotation; but of the ConfigMap karpool-pause, that it is there, and its reason.
+  What is planned from the file is what would have been planned live.
 \b
 EXAMPLES
   karpool snapshot -o cluster.json.zst
@@ -46,7 +48,8 @@ EXIT STATUS
     help="The file to write: packed if its name ends in .json.zst or .json.gz, plain if in .json; - for standard"
     " output, plain.",
 )
-def snapshot(source: ClusterInput, output: str) -> None:
+@PAUSE_OPTION
+def snapshot(source: ClusterInput, output: str, pause_namespace: str) -> None:
     """Write what plan, explain, compact and simulate need of a cluster to one file, which their -f reads.
 
     Secrets, environments, arguments and needless annotations are left out, so that the file can be handed on. The
@@ -57,7 +60,7 @@ def snapshot(source: ClusterInput, output: str) -> None:
     if output != STDOUT:
         check_writable(Path(output))
     with progress() as report:
-        objects = read_objects(source, report, Purpose.KEEP)
+        objects = read_objects(source, report, Purpose.KEEP, pause_namespace=pause_namespace)
         written = encode_snapshot(objects)
     if output == STDOUT:
         sys.stdout.buffer.write(written)

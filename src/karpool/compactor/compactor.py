@@ -27,7 +27,6 @@ from karpool.compaction.pools import pools_without_nodes
 from karpool.compaction.settings import CompactionSettings, jittered
 from karpool.compactor.actuator import ApiCompactionActuator, DryRunActuator
 from karpool.compactor.config_source import Configuration, config_namespace, in_config_map, in_file, place_of
-from karpool.disruption.brakes.pause import CONFIG_MAP as PAUSE
 from karpool.execution.actions import RecordEvent
 from karpool.kube.api_objects import ConfigMap
 from karpool.kube.client import Client
@@ -43,6 +42,7 @@ from karpool.live.fresh_facts import FactReader
 from karpool.live.process import background, stalled
 from karpool.live.resources import PAUSES
 from karpool.live.time_keeper import keep_time
+from karpool.model.labels import PAUSE_MAP as PAUSE
 from karpool.model.reasons import Reason
 from karpool.observability.compactor_metrics import CompactorMetrics
 from karpool.observability.events import EventRecorder

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from karpool.disruption.brakes.pause import CONFIG_MAP
 from karpool.kube.client import Client
 from karpool.kube.errors import ApiError, ForbiddenError, NotFoundError, UnreadableError
 from karpool.kube.list_watch import Listed
@@ -15,6 +14,7 @@ from karpool.live.buffer_references import read_references
 from karpool.live.resources import collection_of
 from karpool.model import nodepool_v1beta1
 from karpool.model.kinds import AUTOSCALING, KARPENTER, KINDS
+from karpool.model.labels import PAUSE_MAP
 from karpool.model.objects import Objects
 from karpool.model.unreadable import stand_in
 from karpool.model.workloads import ConfigMap
@@ -132,11 +132,11 @@ async def read_cluster(
 async def read_pause(client: Client, namespace: str) -> ConfigMap | None:
     """The ConfigMap that pauses everything, if there is one; raises an ApiError if nobody may know."""
     try:
-        return await client.get(known.PAUSES, CONFIG_MAP, namespace=namespace)
+        return await client.get(known.PAUSES, PAUSE_MAP, namespace=namespace)
     except NotFoundError:
         return None
     except UnreadableError:
-        return ConfigMap(metadata=Metadata(name=CONFIG_MAP, namespace=namespace))
+        return ConfigMap(metadata=Metadata(name=PAUSE_MAP, namespace=namespace))
 
 
 def _items(answer: Listed[Any] | Unlisted) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from karpool.cluster.volumes import BIND_COMPLETED
 from karpool.compaction import marks, nodes, pods
+from karpool.disruption.brakes.pause import REASON
 from karpool.execution.tickets import COMMAND, REPLACES
 from karpool.model import labels as names
 from karpool.model.capacity_buffer import CapacityBuffer, CapacityBufferStatus
@@ -19,7 +20,7 @@ from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Container, HostPath, Pod, PodSpec, Volume
 from karpool.model.storage import LocalSource, PersistentVolume
-from karpool.model.workloads import PodTemplate, PodTemplateSpec, StatefulSet, WorkloadObject, WorkloadSpec
+from karpool.model.workloads import ConfigMap, PodTemplate, PodTemplateSpec, StatefulSet, WorkloadObject, WorkloadSpec
 from karpool.provisioning.pool_hash import pool_hash
 from karpool.wire.objects import Metadata, Object
 
@@ -86,7 +87,14 @@ def redacted(objects: Objects) -> Objects:
         storage_classes=tuple(map(_with_metadata, objects.storage_classes)),
         csi_nodes=tuple(map(_with_metadata, objects.csi_nodes)),
         namespaces=tuple(map(_with_metadata, objects.namespaces)),
+        pauses=tuple(map(_pause, objects.pauses)),
     )
+
+
+def _pause(pause: ConfigMap) -> ConfigMap:
+    """That there is one, and why."""
+    metadata = Metadata(name=pause.name, namespace=pause.metadata.namespace)
+    return ConfigMap(metadata=metadata, data={key: pause.data[key] for key in (REASON,) if key in pause.data})
 
 
 def _with_metadata(obj: T) -> T:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from karpool.model import capacity_buffer, node, nodepool, pod, storage, workloads
+from karpool.model.labels import PAUSE_MAP
 from karpool.wire.objects import Object, decode_value
 
 KARPENTER: Final = "karpenter.sh"
@@ -15,13 +16,17 @@ AUTOSCALING: Final = "autoscaling.x-k8s.io"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of object: its struct, the field of `Objects` that collects it, its API groups, the version to ask for."""
+    """A kind of object: its struct, the field of `Objects` that collects it, its API groups, the version to ask for.
+
+    `only`: the one object that is read, by its name; others of the kind are not looked at.
+    """
 
     struct: type[Object]
     collection: str
     groups: tuple[str, ...] = ("",)
     namespaced: bool = False
     version: str = "v1"
+    only: str = ""
 
     @property
     def name(self) -> str:
@@ -56,6 +61,7 @@ _LISTED: Final = (
     Kind(capacity_buffer.CapacityBuffer, "capacity_buffers", (AUTOSCALING,), namespaced=True, version="v1beta1"),
     Kind(workloads.PodTemplate, "pod_templates", namespaced=True),
     Kind(workloads.PriorityClass, "priority_classes", ("scheduling.k8s.io",)),
+    Kind(workloads.ConfigMap, "pauses", namespaced=True, only=PAUSE_MAP),
 )
 KINDS: Final = {kind.name: kind for kind in _LISTED}
 
@@ -75,4 +81,5 @@ def _group(api_version: str) -> str:
 
 def qualified_kind(name: str, api_version: str) -> str:
     """The kind, with its group where the kind alone would be mistaken for one that we read."""
-    return f"{name}.{_group(api_version)}" if name in KINDS else name
+    group = _group(api_version)
+    return f"{name}.{group}" if group and name in KINDS else name

@@ -47,6 +47,8 @@ EVICTED_FROM: Final = "karpool.sh/evicted-from"
 """On an eviction: the node of its pod."""
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 PAUSED: Final = "karpool.sh/paused"
+PAUSE_MAP: Final = "karpool-pause"
+"""The name of the ConfigMap that pauses everything."""
 REBOOTS: Final = "karpool.sh/reboots"
 """On a NodeClaim: when its node was rebooted lately."""
 

@@ -179,7 +179,7 @@ class _Reader:
             self._refuse(origin, str(origin), Flaw("kind", "MissingField", message))
         elif name == "Provisioner" and api_version == provisioner.API_VERSION:
             self._keep(read_provisioner(raw), raw, origin, KINDS["NodePool"], name)
-        elif (kind := find_kind(name, api_version)) is None:
+        elif (kind := find_kind(name, api_version)) is None or (kind.only and _name(raw) != kind.only):
             self.skipped[qualified_kind(name, api_version)] += 1
         else:
             self._keep(read_object(raw, kind, api_version), raw, origin, kind, name)
@@ -227,6 +227,13 @@ def _duplicate(first: Origin, second: Origin) -> Flaw:
 
 class _Named(msgspec.Struct):
     metadata: dict[str, Any] | None = None
+
+
+def _name(raw: Raw) -> object:
+    try:
+        return (msgspec.json.decode(raw, type=_Named).metadata or {}).get("name")
+    except msgspec.ValidationError:
+        return None
 
 
 def _label(name: str, raw: Raw, kind: Kind, origin: Origin) -> str:

@@ -48,4 +48,4 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
     pauses: tuple[ConfigMap, ...] = ()
-    """ConfigMaps that pause everything; files have none."""
+    """ConfigMaps that pause everything; no others are read."""

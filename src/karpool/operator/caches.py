@@ -1,10 +1,10 @@
 """The caches of `karpool run`: those of every live cluster, and NodeClaims, NodePools, volume attachments, a pause."""
 
-from karpool.disruption.brakes.pause import CONFIG_MAP
 from karpool.kube.client import Client
 from karpool.live import resources as r
 from karpool.live.caches import ClusterCaches
 from karpool.live.writer import CacheFeeds
+from karpool.model.labels import PAUSE_MAP
 from karpool.observability.metrics import Metrics
 
 
@@ -15,4 +15,4 @@ class OperatorCaches(ClusterCaches):
         pools = self.watch(r.NODE_POOLS, self.store.pools)
         self.feeds = CacheFeeds({"Node": self.nodes, "NodeClaim": claims, "NodePool": pools, "Pod": self.pods})
         self.watch(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)
-        self.watch(r.PAUSES, self.store.pauses, namespace=pause_namespace, name=CONFIG_MAP)
+        self.watch(r.PAUSES, self.store.pauses, namespace=pause_namespace, name=PAUSE_MAP)

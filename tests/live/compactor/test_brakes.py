@@ -8,12 +8,12 @@ from tests.live.compactor.trial import ENABLED, CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 from tests.live.test_brakes import running_pod
 
-from karpool.disruption.brakes.pause import CONFIG_MAP
 from karpool.kube.errors import NotFoundError
 from karpool.kube.resources import CONFIG_MAPS
+from karpool.model.labels import PAUSE_MAP
 
 pytestmark = pytest.mark.kubernetes
-PAUSE = {"metadata": {"name": CONFIG_MAP}, "data": {"reason": "incident 42"}}
+PAUSE = {"metadata": {"name": PAUSE_MAP}, "data": {"reason": "incident 42"}}
 
 
 async def _braked(trial: CompactorTrial, code: str) -> None:
@@ -42,7 +42,7 @@ def test_a_pause_keeps_a_drain_from_starting_and_takes_one_back(control_plane: C
                 await _braked(trial, "Paused")
                 await trial.expect_marked("spare")
                 assert not (await trial.node("spare")).spec.unschedulable
-                await trial.client.delete(CONFIG_MAPS, CONFIG_MAP, namespace="default")
+                await trial.client.delete(CONFIG_MAPS, PAUSE_MAP, namespace="default")
                 await trial.expect_begun("spare")
                 await _braked(trial, "")
                 await trial.client.create(CONFIG_MAPS, PAUSE, namespace="default")
@@ -53,7 +53,7 @@ def test_a_pause_keeps_a_drain_from_starting_and_takes_one_back(control_plane: C
             assert told == [("brake holds", "Paused"), ("brake released", "Paused"), ("brake holds", "Paused")]
         finally:
             with suppress(NotFoundError):
-                await trial.client.delete(CONFIG_MAPS, CONFIG_MAP, namespace="default")
+                await trial.client.delete(CONFIG_MAPS, PAUSE_MAP, namespace="default")
 
     play(control_plane, scenario)
 

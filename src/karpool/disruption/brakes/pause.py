@@ -8,11 +8,10 @@ from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.reasons import ReasonCode
 from karpool.model.annotations import denies_pause
-from karpool.model.labels import PAUSED
+from karpool.model.labels import PAUSE_MAP, PAUSED
 from karpool.model.objects import Objects
 from karpool.wire.problems import one_line
 
-CONFIG_MAP: Final = "karpool-pause"
 REASON: Final = "reason"
 """The key of the ConfigMap that may say why."""
 _LONGEST_REASON: Final = 200
@@ -21,7 +20,7 @@ _LONGEST_REASON: Final = 200
 def pauses(objects: Objects, settings: BrakeSettings, _now: datetime) -> Iterator[Stop]:
     """A stop of everything, and one for each pool that is paused; any value pauses, so that a slip does not disrupt."""
     for pause in objects.pauses:
-        if pause.name == CONFIG_MAP and pause.metadata.namespace == settings.pause_namespace:
+        if pause.name == PAUSE_MAP and pause.metadata.namespace == settings.pause_namespace:
             message = f"pauses everything{_said(pause.data.get(REASON, ''))}"
             yield Stop(ReasonCode.PAUSED, message, f"ConfigMap {pause.key}", halts=True)
     for pool in objects.node_pools:
