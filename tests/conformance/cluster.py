@@ -1,6 +1,7 @@
 """A cluster as Karpenter's suites expect it: definitions, kwok stages, scheduler profiles, one system node."""
 
 import json
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from http import HTTPStatus
@@ -11,18 +12,22 @@ import yaml
 from tests.conformance.deployment import CONTROL_PLANE_NODE, Deployment, Start
 from tests.live.control_plane import ControlPlane
 from tests.live.https import Client, eventually
+from tests.live.programs import Program
 
 # As Karpenter's own end-to-end tests switch them.
 FEATURE_GATES = "StaticCapacity=true,NodeRepair=true,CapacityBuffer=true"
 _SCHEDULER_CONFIG = "/etc/kubernetes/karpenter-scheduler-config/kube-scheduler-config.yaml"
+_DRA_DRIVER_HEALTH = "http://127.0.0.1:8083/readyz"  # it cannot be told otherwise
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Cluster:
     """Use it as a context manager: a control plane of one's own with a controller that answers for its nodes."""
 
-    def __init__(self, kubernetes: Path, karpenter: Path, folder: Path, start: Start) -> None:
+    def __init__(self, kubernetes: Path, karpenter: Path, folder: Path, start: Start, *, dra: bool = False) -> None:
         self.folder = folder
+        self.dra = dra
+        """Whether a driver publishes devices for nodes, as DRAConfigs say."""
         self._karpenter = karpenter
         self._plane = ControlPlane(kubernetes, folder / "control-plane")
         self._start = start
@@ -47,11 +52,23 @@ class Cluster:
                 self._client, self._plane.kubeconfig(), self.folder, self._start, {"FEATURE_GATES": FEATURE_GATES}
             )
             stack.enter_context(self.deployment)
+            if self.dra:
+                stack.callback(self._start_dra_driver().stop)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def _start_dra_driver(self) -> Program:
+        driver = Program(
+            [self._karpenter / "dra-kwok-driver"],
+            self.folder / "dra-kwok-driver.log",
+            environment=os.environ | self.environment,
+        )
+        driver.start()
+        driver.wait_until_healthy(_DRA_DRIVER_HEALTH)
+        return driver
 
     def _define(self) -> None:
         definitions = [

@@ -137,7 +137,8 @@ def _reason(spec: Mapping[str, Any]) -> str:
     failure = spec.get("Failure") or {}
     message = " ".join(failure.get("Message", "").split())
     progress = failure.get("ProgressReport") or {}
-    waiting = [" ".join(text.split()) for text in progress.get("AdditionalReports") or []]
+    step = progress.get("CurrentStepText", "")
+    waiting = [f"while {step}"] if step else []
     place = failure.get("FailureNodeLocation") if not failure.get("Location") else failure["Location"]
     where = f"{Path(place['FileName']).name}:{place['LineNumber']}: " if place and place.get("FileName") else ""
     return where + "; ".join([message, *waiting])[:600] if message else ""

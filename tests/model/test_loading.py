@@ -78,14 +78,14 @@ def test_several_objects_come_in_many_forms(text: str) -> None:
 
 def test_kinds_that_are_not_needed_are_counted_and_skipped() -> None:
     listed = [
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}},
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "b"}},
+        {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "a"}},
+        {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "b"}},
         {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "c"}},
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "d"}},
     ]
     loaded = read_text(json.dumps({"kind": "List", "items": listed}))
     assert loaded.kinds == {"Job": 1}
-    assert loaded.skipped == {"Job.batch.volcano.sh": 1, "Service": 2}
+    assert loaded.skipped == {"Endpoints": 2, "Job.batch.volcano.sh": 1}
 
 
 def test_of_all_config_maps_only_the_one_that_pauses_everything_is_read() -> None:

@@ -15,6 +15,7 @@ from karpool.cli.input_options import ClusterInput
 from karpool.cli.live_cluster import Purpose, read_live
 from karpool.cli.progress import ReportProgress
 from karpool.disruption.settings import DisruptionSettings
+from karpool.model.default_spread import with_default_spread
 from karpool.model.loading import load
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
@@ -56,7 +57,10 @@ def cluster_from(
     source: ClusterInput, opener: CatalogOpener, choices: Choices, report: ReportProgress
 ) -> LoadedCluster:
     """Read a cluster; pools that a controller would not accept supply no nodes."""
-    objects = read_objects(source, report, pause_namespace=choices.settings.brakes.pause_namespace)
+    spread = choices.options.default_spread
+    purpose = Purpose.DECIDE_SPREAD if spread else Purpose.DECIDE
+    objects = read_objects(source, report, purpose, pause_namespace=choices.settings.brakes.pause_namespace)
+    objects = with_default_spread(objects, spread)
     catalog = opener.for_cluster(objects.nodes, objects.node_claims)
     pools = tuple(_as_validated(pool) for pool in objects.node_pools)
     settings = replace(choices.settings, complete_catalog=opener.complete)

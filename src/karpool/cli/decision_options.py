@@ -23,6 +23,7 @@ from karpool.cluster.constraints import Preferences
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.settings import MOST_EFFORT, DisruptionSettings, Order, Partition, Weights
 from karpool.model.labels import BUDGETS
+from karpool.model.scheduler_config import read_scheduler_config
 from karpool.packing.options import MinValues, Options
 from karpool.wire.problems import InputError
 
@@ -137,6 +138,14 @@ _RULES: Final = (
         help="When fewer values are left than a pool's minValues requires: refuse, or relax it.",
     ),
     click.option(
+        "--scheduler-config",
+        metavar="YAML",
+        default="",
+        show_default=False,
+        help="Topology spread constraints that the scheduler gives to pods without any, as Karpenter takes them: a map "
+        "with podTopologySpread.defaultConstraints.",
+    ),
+    click.option(
         "--seed",
         metavar="N",
         type=Seed(),
@@ -200,6 +209,7 @@ def _choices(
     spot_floor: int,
     preference_policy: str,
     min_values_policy: str,
+    scheduler_config: str,
     seed: int,
     at: str | None = None,
     ignore_budgets: bool = False,
@@ -232,6 +242,9 @@ def _choices(
             seed=seed,
             reserved_capacity=gates[RESERVED_CAPACITY],
             supply_annotation=BUDGETS if brakes.opted_in_only else None,
+            default_spread=read_scheduler_config(
+                scheduler_config, "--scheduler-config"
+            ).pod_topology_spread.default_constraints,
         ),
         now=read_time(at),
         own_repair_policies=repair_file is not None,

@@ -44,6 +44,7 @@ def query_cluster(kube: KubeContext, query: Callable[["Client"], Awaitable[T]]) 
 
 class Purpose(Enum):
     DECIDE = "plans and explanations"
+    DECIDE_SPREAD = "plans and explanations where the scheduler has constraints of its own"
     COMPACT = "the compactor"
     KEEP = "a snapshot"
 
@@ -53,9 +54,14 @@ def read_live(
 ) -> Objects:
     """The objects of a live cluster, with a line on standard error for each gap; a pause where one is looked for."""
     from karpool.kube.errors import ForbiddenError
-    from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, read_cluster, read_pause
+    from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, SPREAD, read_cluster, read_pause
 
-    kinds = {Purpose.DECIDE: DECIDED_ON, Purpose.COMPACT: COMPACTED, Purpose.KEEP: SIMULATED}[purpose]
+    kinds = {
+        Purpose.DECIDE: DECIDED_ON,
+        Purpose.DECIDE_SPREAD: SPREAD,
+        Purpose.COMPACT: COMPACTED,
+        Purpose.KEEP: SIMULATED,
+    }[purpose]
 
     async def read(client: "Client") -> Objects:
         reading = await read_cluster(client, resources=kinds, progress=report)

@@ -34,6 +34,8 @@ class Store(Generic[T]):
         self._watchers: list[Watcher[T]] = []
         self._listed: tuple[int, tuple[T, ...]] = (0, ())
         self.version = 0
+        self.prepare: Callable[[T], T] | None = None
+        """What is done to every object before it is kept."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -55,6 +57,8 @@ class Store(Generic[T]):
         return listed
 
     def put(self, value: T) -> T:
+        if self.prepare is not None:
+            value = self.prepare(value)
         key = value.key
         old = self._objects.get(key)
         self._objects[key] = value

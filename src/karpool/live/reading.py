@@ -24,6 +24,7 @@ Progress = Callable[[str, int, int | None], None]
 Kinds = tuple[Resource[Any], ...]
 
 REQUIRED: Final[Kinds] = (known.NODES, known.PODS)
+_SELECTING: Final[Kinds] = (known.SERVICES, known.REPLICA_SETS, known.REPLICATION_CONTROLLERS)
 # What decisions assume if a kind may not be listed.
 _LOSSES: Final[dict[Resource[Any], str]] = {
     known.NODE_POOLS: "nodes of pools count as nodes without a pool, and nothing is replaced",
@@ -37,11 +38,15 @@ _LOSSES: Final[dict[Resource[Any], str]] = {
     known.NAMESPACES: "nobody knows whom affinities select, and all nodes stay",
     known.CAPACITY_BUFFERS: "the room that they keep counts as free",
     known.STATEFUL_SETS: "a simulation gives them as many replicas as they have pods",
+    **dict.fromkeys(_SELECTING, "their pods are not spread as the scheduler spreads them"),
 }
 _UNKNOWN_WITHOUT: Final = (known.POD_DISRUPTION_BUDGETS, known.DAEMON_SETS, known.CSI_NODES, known.NAMESPACES)
 """Kinds of which an empty list would mean that something is allowed."""
-DECIDED_ON: Final[Kinds] = (*REQUIRED, *(resource for resource in _LOSSES if resource is not known.STATEFUL_SETS))
+_OTHERS: Final[Kinds] = (known.STATEFUL_SETS, *_SELECTING)
+DECIDED_ON: Final[Kinds] = (*REQUIRED, *(resource for resource in _LOSSES if resource not in _OTHERS))
 """The kinds that `plan` and `explain` read."""
+SPREAD: Final[Kinds] = (*DECIDED_ON, *_OTHERS)
+"""The kinds that they read with `--scheduler-config`."""
 COMPACTED: Final[Kinds] = tuple(resource for resource in DECIDED_ON if resource.group not in (KARPENTER, AUTOSCALING))
 """The kinds that the compactor reads."""
 SIMULATED: Final[Kinds] = (*DECIDED_ON, known.STATEFUL_SETS)

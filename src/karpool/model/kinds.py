@@ -50,6 +50,7 @@ _LISTED: Final = (
     Kind(workloads.ReplicaSet, "replica_sets", _APPS, namespaced=True),
     Kind(workloads.ReplicationController, "replication_controllers", namespaced=True),
     Kind(workloads.StatefulSet, "stateful_sets", _APPS, namespaced=True),
+    Kind(workloads.Service, "services", namespaced=True),
     Kind(workloads.Job, "jobs", ("batch",), namespaced=True),
     Kind(workloads.CronJob, "cron_jobs", ("batch",), namespaced=True),
     Kind(storage.PersistentVolumeClaim, "persistent_volume_claims", namespaced=True),

@@ -19,6 +19,7 @@ from karpool.model.workloads import (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    Service,
     StatefulSet,
 )
 
@@ -36,6 +37,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     replica_sets: tuple[ReplicaSet, ...] = ()
     replication_controllers: tuple[ReplicationController, ...] = ()
     stateful_sets: tuple[StatefulSet, ...] = ()
+    services: tuple[Service, ...] = ()
     jobs: tuple[Job, ...] = ()
     cron_jobs: tuple[CronJob, ...] = ()
     persistent_volume_claims: tuple[PersistentVolumeClaim, ...] = ()

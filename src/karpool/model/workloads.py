@@ -1,5 +1,7 @@
 """Workloads, namespaces, priority classes and PodDisruptionBudgets."""
 
+from collections.abc import Mapping
+
 from karpool.model.pod import Pod, PodSpec
 from karpool.model.selectors import LabelSelector
 from karpool.wire.objects import Metadata, Object, Wire, condition
@@ -53,6 +55,21 @@ class ReplicationControllerSpec(Wire):
 
 class ReplicationController(Object):
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class ServiceSpec(Wire):
+    selector: dict[str, str] | None = None
+
+
+class Service(Object):
+    """A name for the pods that it selects."""
+
+    spec: ServiceSpec = ServiceSpec()
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels is behind it; an empty selector selects all, a missing one none."""
+        selector = self.spec.selector
+        return selector is not None and all(labels.get(key) == value for key, value in selector.items())
 
 
 class Job(Object):

@@ -3,16 +3,26 @@
 from karpool.kube.client import Client
 from karpool.live import resources as r
 from karpool.live.caches import ClusterCaches
+from karpool.live.default_spread import LiveDefaultSpread
 from karpool.live.writer import CacheFeeds
 from karpool.model.labels import PAUSE_MAP
+from karpool.model.scheduling import SpreadConstraint
 from karpool.observability.metrics import Metrics
 
 
 class OperatorCaches(ClusterCaches):
-    def __init__(self, client: Client, metrics: Metrics, *, pause_namespace: str) -> None:
+    def __init__(
+        self,
+        client: Client,
+        metrics: Metrics,
+        *,
+        pause_namespace: str,
+        default_spread: tuple[SpreadConstraint, ...] = (),
+    ) -> None:
         super().__init__(client, metrics.watch_restarted)
         claims = self.watch(r.NODE_CLAIMS, self.store.claims)
         pools = self.watch(r.NODE_POOLS, self.store.pools)
         self.feeds = CacheFeeds({"Node": self.nodes, "NodeClaim": claims, "NodePool": pools, "Pod": self.pods})
         self.watch(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)
         self.watch(r.PAUSES, self.store.pauses, namespace=pause_namespace, name=PAUSE_MAP)
+        self._spread = LiveDefaultSpread(self, default_spread) if default_spread else None

@@ -95,7 +95,12 @@ class Operator:
         )
         now = self._now
         self.queue = TaskQueue(now, earliest=lambda: now.earliest, latest=lambda: now.latest, doubt=lambda: now.doubt)
-        self.caches = OperatorCaches(self.client, self.metrics, pause_namespace=settings.lease.namespace)
+        self.caches = OperatorCaches(
+            self.client,
+            self.metrics,
+            pause_namespace=settings.lease.namespace,
+            default_spread=settings.options.default_spread,
+        )
         self.provider = provider_maker(settings.provider)(
             ProviderContext(
                 client=self.client,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from karpool.cluster.constraints import Preferences
+from karpool.model.scheduling import SpreadConstraint
 
 
 class MinValues(StrEnum):
@@ -21,3 +22,5 @@ class Options:
     reserved_capacity: bool = True
     supply_annotation: str | None = None
     """Only pools with this annotation supply new nodes; None: all that can."""
+    default_spread: tuple[SpreadConstraint, ...] = ()
+    """What the scheduler gives to pods without a topology spread constraint of their own."""
