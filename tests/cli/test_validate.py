@@ -119,26 +119,26 @@ def test_a_file_without_permission_gets_one_line(tmp_path: Path) -> None:
 
 def test_sound_input_is_counted_by_kind() -> None:
     nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}} for number in range(5000)]
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+    service = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "s"}}
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, service]})
     result = run("-f", "-", "--output", "json", given=text)
     assert result.exit_code == 0
     assert result.stderr == ""
     assert json.loads(result.stdout) == {
         "kinds": {"Node": 5000},
-        "skipped": {"Service": 1},
+        "skipped": {"Endpoints": 1},
         "warnings": [],
         "problems": [],
     }
 
 
 def test_the_table_counts_skips_warns_and_lists_problems() -> None:
-    text = spec("foo: 1") + "---\nkind: Service\n---\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: ghost}\n"
+    text = spec("foo: 1") + "---\nkind: Endpoints\n---\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: ghost}\n"
     result = run("-f", "-", given=text)
     assert result.exit_code == 2
     for part in (
         "NodePool |",
-        "Skipped, not needed: 1 Service",
+        "Skipped, not needed: 1 Endpoints",
         "Warnings: 1",
         "spec.foo: is not a known field",
         "Problems: 1",

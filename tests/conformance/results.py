@@ -1,5 +1,6 @@
 """Results of runs, kept beside the list of what is expected, and the page that shows them."""
 
+import fcntl
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class Kept:
 def read_kept(controller: str, folder: Path = FOLDER) -> dict[str, Kept]:
     """The last result of each spec, by its name."""
     path = folder / f"{controller}.json"
-    data = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    data = json.loads((path.read_text(encoding="utf-8") if path.exists() else "") or "{}")
     return {
         name: Kept(Outcome(entry["outcome"]), float(entry["seconds"]), entry["day"]) for name, entry in data.items()
     }
@@ -38,14 +39,17 @@ def read_kept(controller: str, folder: Path = FOLDER) -> dict[str, Kept]:
 
 def keep(controller: str, results: Iterable[Result], day: str, folder: Path = FOLDER) -> dict[str, Kept]:
     """Puts new results in the place of old ones of the same specs."""
-    kept = read_kept(controller, folder)
-    kept |= {result.spec.name: Kept(result.outcome, round(result.seconds), day) for result in results}
-    data = {
-        name: {"outcome": entry.outcome.value, "seconds": entry.seconds, "day": entry.day}
-        for name, entry in sorted(kept.items())
-    }
     folder.mkdir(exist_ok=True)
-    (folder / f"{controller}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    with (folder / f"{controller}.json").open("a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # several runs may share the work
+        kept = read_kept(controller, folder)
+        kept |= {result.spec.name: Kept(result.outcome, round(result.seconds), day) for result in results}
+        data = {
+            name: {"outcome": entry.outcome.value, "seconds": entry.seconds, "day": entry.day}
+            for name, entry in sorted(kept.items())
+        }
+        file.truncate(0)
+        file.write(json.dumps(data, indent=1) + "\n")
     return kept
 
 
