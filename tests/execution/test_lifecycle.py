@@ -1,3 +1,4 @@
+import dataclasses
 from datetime import datetime, timedelta
 
 import pytest
@@ -18,9 +19,13 @@ from karpool.execution.actions import (
     SetClaimCondition,
     SetClaimNode,
     SetLabel,
+    SetNodeOwner,
 )
+from karpool.execution.advance import advance
 from karpool.execution.conditions import TERMINATED
 from karpool.execution.lifecycle import lifecycle
+from karpool.execution.state import ExecutionState
+from karpool.live.patches import merge_patch
 from karpool.model.labels import (
     INITIALIZED,
     NODEPOOL_HASH,
@@ -258,3 +263,34 @@ def test_a_hash_of_another_version_is_renewed_and_means_no_drift(
     if expected:
         assert not any(isinstance(a, ClearClaimCondition) for a in actions)
         assert note(list(actions), "Drifted") is None
+
+
+def test_a_claim_that_somebody_else_created_gets_its_finalizer() -> None:
+    claim = claim_for(node("n1"))
+    bare = replace(claim, metadata=replace(claim.metadata, finalizers=(), labels={}))
+    actions = lifecycle(Objects(nodes=(node("n1"),), node_claims=(bare,)), START, SETTINGS).actions
+    assert AddFinalizer("NodeClaim", bare.name, TERMINATION_FINALIZER) in actions
+
+
+def test_a_claim_of_another_kind_of_node_class_is_left_to_others() -> None:
+    claim = node_claim("n1", created=START - 30 * MINUTE)
+    bare = replace(claim, metadata=replace(claim.metadata, finalizers=()))
+    settings = dataclasses.replace(SETTINGS, node_classes=frozenset({"EC2NodeClass"}))
+    assert lifecycle(Objects(node_claims=(bare,)), START, settings).actions == ()
+    deleted = replace(claim, metadata=replace(claim.metadata, deletion_timestamp=START))
+    objects = Objects(node_claims=(deleted,))
+    for kinds, expected in (({"EC2NodeClass"}, []), ({claim.spec.node_class_ref.kind}, ["TerminateInstance"])):
+        settings = dataclasses.replace(SETTINGS, node_classes=frozenset(kinds))
+        _, actions = advance(objects, ExecutionState(), START, settings=settings)
+        assert [type(action).__name__ for action in actions] == expected
+
+
+def test_a_node_belongs_to_its_claim_once() -> None:
+    claim = node_claim("n1", node_name="n1", created=START)
+    actions, _ = reconcile(claim, stranger())
+    owner = SetNodeOwner("n1", claim.name, claim.metadata.uid)
+    assert owner in actions
+    patch = merge_patch({"metadata": {}}, [owner, owner], START)
+    (written,) = patch["metadata"]["ownerReferences"]
+    assert (written["kind"], written["uid"], written["blockOwnerDeletion"]) == ("NodeClaim", claim.metadata.uid, True)
+    assert merge_patch({"metadata": {"ownerReferences": [written]}}, [owner], START) == {}

@@ -17,7 +17,7 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.scheduling import Taint
 from karpool.model.workloads import PodDisruptionBudget
-from karpool.wire.objects import Condition, Metadata, Object
+from karpool.wire.objects import Condition, Metadata, Object, OwnerReference
 
 START: Final = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LAUNCH: Final = timedelta(seconds=2)
@@ -165,6 +165,10 @@ class World:
                 self._metadata(kind, name, annotations=(key, value))
             case do.NoteDisruption(name, command, entry):
                 self._note(name, lambda text: with_entry(text, command, entry, self.now))
+            case do.SetNodeOwner(name, claim, uid) if name in self.nodes:
+                node = self.nodes[name]
+                owners = (*node.metadata.owner_references, OwnerReference("NodeClaim", claim, uid=uid))
+                self.nodes[name] = replace(node, metadata=replace(node.metadata, owner_references=owners))
             case do.AddFinalizer(kind, name, finalizer):
                 self._finalizers(kind, name, add=finalizer)
             case do.RemoveFinalizer(kind, name, finalizer):

@@ -14,7 +14,8 @@ from karpool.kube.store import Store, Versions
 from karpool.live import resources as r
 from karpool.model import labels as names
 from karpool.model.nodepool import NodeClaim
-from karpool.operator.providers.kwok import Kwok, KwokNodeClass
+from karpool.operator.kwok_node_class import KwokNodeClass
+from karpool.operator.providers.kwok import Kwok
 from karpool.wire.objects import Metadata
 
 FINALIZER = names.TERMINATION_FINALIZER

@@ -10,7 +10,7 @@ from tests.live.invariants import in_pool, wait_until_settled
 from tests.live.trial import NODE_CLASS, SETTINGS, Trial, deployment, machines, play, pool
 
 from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
-from karpool.operator.providers.kwok import FAILURES, LAUNCH_DELAY, SHORTAGES
+from karpool.operator.kwok_node_class import FAILURES, LAUNCH_DELAY, SHORTAGES
 from karpool.wire.objects import condition
 
 IMPATIENT = replace(SETTINGS, execution=replace(SETTINGS.execution, launch_timeout=timedelta(seconds=6)))

@@ -35,7 +35,7 @@ from karpool.live import resources as r
 from karpool.model.labels import DISRUPTED_TAINT, INSTANCE_TYPE, NODEPOOL
 from karpool.model.nodepool import NodeClaim
 from karpool.observability.serving import Address, Page
-from karpool.operator.providers.kwok import KWOK_NODE_CLASSES
+from karpool.operator.kwok_node_class import KWOK_NODE_CLASSES
 from karpool.provisioning.provision import ProvisioningResult
 
 BUDGETS = "karpool.sh/budgets"

@@ -23,6 +23,7 @@ CONTROLLER = "system:serviceaccount:karpool:karpool"
 COMPACTOR = "system:serviceaccount:estafette:estafette-k8s-node-compactor"
 DRY_RUN = {"dryRun": "All"}
 IN_PROGRESS = '{"markedForRemoval":true,"scaleDownInProgress":true}'
+OWNER = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "c", "uid": "u", "blockOwnerDeletion": True}
 NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 Json = dict[str, Any]
 
@@ -407,16 +408,23 @@ def test_with_kwok_karpool_evicts_only_pods_of_nodes_with_its_taint_and_touches_
         for write, said in (
             (
                 on_node("a node of another cloud", "foreign", metadata={"labels": {"a": "b"}}),
-                "only nodes of a NodePool",
+                "only nodes whose instances are those of kwok",
             ),
-            (removal("a node of another cloud", "/api/v1/nodes/foreign"), "only nodes of a NodePool"),
+            (
+                removal("a node of another cloud", "/api/v1/nodes/foreign"),
+                "only nodes whose instances are those of kwok",
+            ),
             (
                 Write("create one", "POST", "/api/v1/nodes", node("new", providerID="aws://2")),
-                "only nodes of a NodePool",
+                "only nodes whose instances are those of kwok",
             ),
             (on_node("a cordon", spec={"unschedulable": True}), "nothing in the spec of a node but its taints"),
             (on_node("no finalizers", metadata={"finalizers": None}), "finalizers of others"),
             (on_node("pool", metadata={"labels": {"karpenter.sh/nodepool": "x"}}), "may not change the pool"),
+            (
+                on_node("an owner", metadata={"ownerReferences": [OWNER | {"kind": "NodePool"}]}),
+                "no owner but its NodeClaim",
+            ),
         ):
             await trial.expect_refused(write, said)
         for write in (
@@ -425,6 +433,7 @@ def test_with_kwok_karpool_evicts_only_pods_of_nodes_with_its_taint_and_touches_
             on_node("its taint", spec={"taints": [own]}),
             on_node("a finalizer", metadata={"finalizers": ["others/one", "karpenter.sh/termination"]}),
             on_node("a label", metadata={"labels": {"karpenter.sh/registered": "true"}}),
+            on_node("its claim", metadata={"ownerReferences": [OWNER]}),
         ):
             await trial.expect_allowed(write)
 

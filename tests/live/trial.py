@@ -32,8 +32,8 @@ from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
+from karpool.operator.kwok_node_class import KWOK_NODE_CLASSES
 from karpool.operator.operator import Operator
-from karpool.operator.providers.kwok import KWOK_NODE_CLASSES
 from karpool.operator.settings import JournalSettings, LeaseSettings, RunSettings
 from karpool.optimization.warmup import warm_up
 

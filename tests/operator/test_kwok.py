@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
-from tests.factories.nodes import node_claim
+from msgspec.structs import replace
+from tests.factories.nodes import claim_for, node, node_claim
+from tests.factories.values import amounts
 from tests.kube.scripted_server import Answer, ScriptedServer, raw_object, refuses, says
 
 from karpool.catalog.sources import open_catalog
@@ -16,12 +18,15 @@ from karpool.kube.client import Client
 from karpool.kube.credentials import FixedCredentials
 from karpool.kube.store import Store, Versions
 from karpool.kube.target import Target
+from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim
+from karpool.model.nodepool import ClaimResources, NodeClaim
+from karpool.operator.kwok_node_class import SHORTAGES, KwokNodeClass, KwokNodeClassStatus
 from karpool.operator.providers import kwok as kwok_module
-from karpool.operator.providers.kwok import SHORTAGES, Kwok, KwokNodeClass
-from karpool.operator.providers.protocol import InsufficientCapacityError
-from karpool.wire.objects import Metadata, encode_value
+from karpool.operator.providers.kwok import Kwok
+from karpool.operator.providers.protocol import InsufficientCapacityError, NodeClassNotReadyError
+from karpool.provisioning.inflight import as_launched
+from karpool.wire.objects import Condition, Metadata, encode_value
 
 
 def made_of(*answers: Answer) -> list[str]:
@@ -124,3 +129,85 @@ def test_the_catalogue_can_be_read_while_another_thread_notes_shortages(monkeypa
     monkeypatch.setattr(Interrupted, "meanwhile", interrupt)
     assert kwok.catalog is not None
     assert len(kwok._short) > before > 0
+
+
+# -- node classes ------------------------------------------------------------------------------------------------------
+
+
+def _not_ready(reason: str) -> KwokNodeClass:
+    conditions = (Condition("Ready", "False", reason, "no image"),)
+    return KwokNodeClass(metadata=Metadata(name="default"), status=KwokNodeClassStatus(conditions=conditions))
+
+
+@pytest.mark.parametrize(
+    ("cached", "answers", "message"),
+    [
+        (None, [refuses(404, "NotFound")], "there is no KWOKNodeClass default"),
+        (_not_ready("NoImage"), [], "no image"),
+        (None, [says(raw_object("default"))], ""),
+    ],
+    ids=["there is none", "not ready", "newer than the cache"],
+)
+def test_a_launch_needs_a_node_class_that_can_be_used(
+    cached: KwokNodeClass | None, answers: list[Answer], message: str
+) -> None:
+    claim = node_claim("c1", launched=False)
+
+    async def story() -> str:
+        async with ScriptedServer(*answers) as server, server.client() as client:
+            classes: Store[KwokNodeClass] = Store(Versions())
+            if cached is not None:
+                classes.put(cached)
+            kwok = Kwok(client, ClusterStore(), classes, open_catalog("kwok"), lambda: datetime.now(UTC))
+            try:
+                await kwok.launch(claim)
+            except NodeClassNotReadyError as error:
+                return str(error)
+            await kwok.terminate(claim)
+            return ""
+
+    assert asyncio.run(story()) == message
+
+
+def test_a_machine_has_room_for_what_its_claim_requests() -> None:
+    requests = ClaimResources(requests=amounts({"cpu": "3", "memory": "11Gi"}))
+    types = ("c-2x-amd64-linux", "c-16x-amd64-linux")
+    claim = node_claim("c1", launched=False, requirements=[(INSTANCE_TYPE, "In", *types)])
+    claim = replace(claim, spec=replace(claim.spec, resources=requests))
+    assert as_launched(claim, open_catalog("kwok")).status.provider_id
+
+    async def story() -> str:
+        kwok = _kwok(Client(Target(server="", credentials=FixedCredentials())), claim)
+        launched = await kwok.launch(claim)
+        await kwok.terminate(claim)
+        return launched.labels[INSTANCE_TYPE]
+
+    assert asyncio.run(story()) == "c-16x-amd64-linux"
+
+
+def test_machines_of_claims_without_a_pool_exist_and_those_of_others_are_nobodys() -> None:
+    """A running NodeClaim that belongs to no pool was taken for one whose instance is gone."""
+
+    def listed(name: str, provider_id: str, **metadata: Any) -> dict[str, Any]:
+        raw = raw_object(name)
+        return {**raw, "metadata": {**raw["metadata"], **metadata}, "spec": {"providerID": provider_id}}
+
+    owner = {"kind": "NodeClaim", "name": "gone", "uid": "u", "apiVersion": "karpenter.sh/v1"}
+    nodes = [
+        listed("alone", "kwok://alone"),
+        listed("of-a-pool", "kwok://of-a-pool", labels={NODEPOOL: "p"}),
+        listed("left", "kwok://left", ownerReferences=[owner]),
+        listed("somebody-elses", "kwok://somebody-elses"),
+        listed("real", "aws:///real", labels={NODEPOOL: "p"}),
+    ]
+    alone = claim_for(node("alone"))
+    alone = replace(alone, status=replace(alone.status, provider_id="kwok://alone"))
+
+    async def story() -> dict[str, str]:
+        answer = says({"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": nodes})
+        async with ScriptedServer(answer) as server, server.client() as client:
+            kwok = _kwok(client, alone)
+            kwok._store.claims.put(alone)
+            return dict(await kwok.list())
+
+    assert asyncio.run(story()) == {f"kwok://{name}": name for name in ("alone", "left", "of-a-pool")}

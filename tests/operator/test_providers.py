@@ -12,10 +12,11 @@ from karpool.catalog.sources import open_catalog
 from karpool.cli.main import cli
 from karpool.kube.credentials import FixedCredentials
 from karpool.kube.target import Target
+from karpool.operator.kwok_node_class import KWOK_NODE_CLASSES
 from karpool.operator.operator import Operator
 from karpool.operator.providers import GROUP, default_catalog, provider_maker, provider_names
-from karpool.operator.providers.kwok import KWOK_NODE_CLASSES
 from karpool.operator.settings import RunSettings
+from karpool.wire.objects import Condition
 from karpool.wire.problems import InputError
 
 TYPES = open_catalog("kwok")
@@ -110,4 +111,6 @@ def test_kwok_follows_its_node_classes_and_karpenter_does_not() -> None:
 
 
 def test_a_kwok_pool_needs_its_node_class() -> None:
-    assert operator("kwok").provider.node_class_ready(node_pool()) is False
+    ready = operator("kwok").provider.node_class_ready(node_pool())
+    assert isinstance(ready, Condition)
+    assert (ready.status, ready.reason) == ("False", "NodeClassNotFound")

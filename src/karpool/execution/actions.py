@@ -90,6 +90,14 @@ class SetClaimNode(msgspec.Struct, frozen=True):
     node: str
 
 
+class SetNodeOwner(msgspec.Struct, frozen=True):
+    """Make a NodeClaim an owner of its Node, so that the Node goes with it."""
+
+    node: str
+    claim: str
+    uid: str
+
+
 class SetPodEventTime(msgspec.Struct, frozen=True):
     claim: str
     time: datetime
@@ -164,6 +172,7 @@ class RecordEvent(msgspec.Struct, frozen=True):
 TaintEdit = AddTaint | RemoveTaint
 FinalizerEdit = AddFinalizer | RemoveFinalizer
 ConditionEdit = SetClaimCondition | ClearClaimCondition
-Edit = TaintEdit | FinalizerEdit | ConditionEdit | SetLabel | Annotate | SetClaimNode | SetPodEventTime | NoteDisruption
+MetadataEdit = FinalizerEdit | SetLabel | Annotate | SetNodeOwner
+Edit = TaintEdit | MetadataEdit | ConditionEdit | SetClaimNode | SetPodEventTime | NoteDisruption
 """Changes of an object in place; several become one patch."""
 Action = Edit | CreateClaim | DeleteClaim | DeleteNode | EvictPod | DeletePod | TerminateInstance | RecordEvent

@@ -3,12 +3,22 @@
 from typing import Final
 
 from karpool.cluster.nodes import is_ephemeral
-from karpool.execution.actions import Action, AddFinalizer, AddTaint, Annotate, RemoveTaint, SetClaimNode, SetLabel
+from karpool.execution.actions import (
+    Action,
+    AddFinalizer,
+    AddTaint,
+    Annotate,
+    RemoveTaint,
+    SetClaimNode,
+    SetLabel,
+    SetNodeOwner,
+)
 from karpool.execution.conditions import INITIALIZED, LAUNCHED, READY, REGISTERED
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
+from karpool.wire.objects import is_owned
 from karpool.wire.quantity import ZERO
 
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
@@ -44,10 +54,12 @@ def _register(context: ReconcileContext, claim: NodeClaim, nodes: list[Node]) ->
 
 
 def _metadata_actions(claim: NodeClaim, node: Node) -> list[Action]:
-    """Add what a node lacks before pods may come: its finalizer, labels, annotations and taints."""
+    """Add what a node lacks before pods may come: its finalizer, owner, labels, annotations and taints."""
     actions: list[Action] = []
     if names.TERMINATION_FINALIZER not in node.metadata.finalizers:
         actions.append(AddFinalizer("Node", node.name, names.TERMINATION_FINALIZER))
+    if claim.metadata.uid and not is_owned(node, claim.metadata.uid):
+        actions.append(SetNodeOwner(node.name, claim.name, claim.metadata.uid))
     for key, value in sorted(claim.metadata.labels.items()):
         if node.metadata.labels.get(key) != value:
             actions.append(SetLabel("Node", node.name, key, value))

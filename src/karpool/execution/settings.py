@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from karpool.model.labels import DISRUPTED_TAINT
+from karpool.model.nodepool import NodeClaim
 from karpool.model.scheduling import Taint
 
 LAUNCH_TIMEOUT: Final = timedelta(minutes=5)
@@ -14,6 +15,8 @@ LAUNCH_TIMEOUT: Final = timedelta(minutes=5)
 class ExecutionSettings:
     """Taint, duties and timeouts; the defaults suit a cluster without another node controller."""
 
+    node_classes: frozenset[str] = frozenset()
+    """The kinds of node classes that are launched here; a NodeClaim of another is left to others. None: all."""
     taint_key: str = DISRUPTED_TAINT
     """The key of the taint that keeps new pods off nodes to be disrupted."""
     terminates: bool = True
@@ -35,6 +38,11 @@ class ExecutionSettings:
     """How often the provider is asked whether a terminating instance is gone."""
     failures_forgotten_after: timedelta = timedelta(hours=2)
     """When a failed command no longer counts, so that the next one is the first of a row; as the brakes have it."""
+
+    def ours(self, claim: NodeClaim | None) -> bool:
+        """Whether a claim, or a node without one, is looked after here."""
+        kinds = self.node_classes
+        return claim is None or not kinds or claim.unreadable != "" or claim.spec.node_class_ref.kind in kinds
 
     @property
     def taint(self) -> Taint:

@@ -33,14 +33,16 @@ NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balance
 
 def terminate(context: ReconcileContext) -> None:
     for claim in context.claims.values():
-        if claim.terminating and TERMINATION_FINALIZER in claim.metadata.finalizers:
+        ours = TERMINATION_FINALIZER in claim.metadata.finalizers and context.settings.ours(claim)
+        if claim.terminating and ours:
             held = claim_held(context, claim)
             if held is None:
                 _terminate_claim(context, claim)
             else:
                 tell(context, claim, None, held)
     for node in context.objects.nodes:
-        if node.terminating and TERMINATION_FINALIZER in node.metadata.finalizers:
+        ours = context.settings.ours(context.claim_of.get(node.name))
+        if node.terminating and ours and TERMINATION_FINALIZER in node.metadata.finalizers:
             held = node_held(context, node)
             if held is None:
                 _terminate_node(context, node, context.claim_of.get(node.name))

@@ -12,6 +12,7 @@ import msgspec
 from karpool.disruption.brakes.short_ledgers import with_entry
 from karpool.execution import actions as a
 from karpool.model.labels import DISRUPTIONS
+from karpool.model.nodepool import NODEPOOL_API
 
 Json = dict[str, Any]
 
@@ -19,7 +20,7 @@ Json = dict[str, Any]
 def target(edit: a.Edit) -> tuple[a.Kind, str, str]:
     """The kind, the name and the subresource that an edit changes."""
     match edit:
-        case a.AddTaint(node=name) | a.RemoveTaint(node=name):
+        case a.AddTaint(node=name) | a.RemoveTaint(node=name) | a.SetNodeOwner(node=name):
             return "Node", name, ""
         case a.SetLabel() | a.Annotate() | a.AddFinalizer() | a.RemoveFinalizer():
             return edit.kind, edit.name, ""
@@ -56,6 +57,8 @@ def _path(edit: a.Edit) -> tuple[str, ...]:
             return "metadata", "annotations", DISRUPTIONS
         case a.AddFinalizer() | a.RemoveFinalizer():
             return "metadata", "finalizers"
+        case a.SetNodeOwner():
+            return "metadata", "ownerReferences"
         case a.AddTaint() | a.RemoveTaint():
             return "spec", "taints"
         case a.SetClaimNode():
@@ -80,6 +83,8 @@ def _edited(edit: a.Edit, before: Any, now: datetime) -> list[Any] | str | None:
             return _taints(edit, before or [])
         case a.AddFinalizer() | a.RemoveFinalizer():
             return _finalizers(edit, before or [])
+        case a.SetNodeOwner():
+            return _owners(edit, before or [])
         case a.SetClaimCondition():
             return set_condition(before or [], edit.type, edit.status, edit.reason, edit.message, now)
         case a.ClearClaimCondition():
@@ -114,6 +119,13 @@ def _finalizers(edit: a.FinalizerEdit, finalizers: list[Any]) -> list[Any]:
     if isinstance(edit, a.RemoveFinalizer):
         return others
     return finalizers if len(others) < len(finalizers) else [*finalizers, edit.finalizer]
+
+
+def _owners(edit: a.SetNodeOwner, owners: list[Any]) -> list[Any]:
+    if any(entry.get("uid") == edit.uid for entry in owners):
+        return owners
+    owner = {"apiVersion": NODEPOOL_API, "kind": "NodeClaim", "name": edit.claim, "uid": edit.uid}
+    return [*owners, {**owner, "blockOwnerDeletion": True}]
 
 
 def set_condition(  # noqa: PLR0917

@@ -10,6 +10,7 @@ from karpool.model.scheduling import Taint
 from karpool.wire.duration import Duration
 from karpool.wire.objects import Condition, Object, Timestamp, Wire, condition, is_true
 
+NODEPOOL_API: Final = "karpenter.sh/v1"
 ZERO_SECONDS: Final = Duration(0)
 THIRTY_DAYS: Final = Duration(720 * 3600 * 10**9)
 

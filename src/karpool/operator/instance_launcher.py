@@ -13,18 +13,35 @@ import structlog
 
 from karpool.controller.store import ClusterStore
 from karpool.execution import actions as a
-from karpool.execution.conditions import INSTANCE_TERMINATING, LAUNCHED, REGISTERED, TERMINATED, TERMINATING
+from karpool.execution.conditions import (
+    INITIALIZED,
+    INSTANCE_TERMINATING,
+    LAUNCHED,
+    READY,
+    REGISTERED,
+    TERMINATED,
+    TERMINATING,
+)
 from karpool.kube.backoff import Backoff
 from karpool.kube.errors import ApiError
 from karpool.live.writer import Writer
+from karpool.model.labels import TERMINATION_FINALIZER
 from karpool.model.nodepool import NodeClaim
 from karpool.model.unreadable import unidentified
-from karpool.operator.providers.protocol import Instances, InsufficientCapacityError, LaunchedInstance, LaunchError
+from karpool.operator.providers.protocol import (
+    Instances,
+    InsufficientCapacityError,
+    LaunchedInstance,
+    LaunchError,
+    NodeClassNotReadyError,
+)
+from karpool.wire.objects import condition
 
 _log = structlog.get_logger()
 CONCURRENT_LAUNCHES: Final = 100
 GC_INTERVAL: Final = 120.0
 """How often to look for instances without a claim, and claims without an instance, in seconds."""
+_AWAITED: Final = (INITIALIZED, READY)
 _GC_MINIMUM_AGE: Final = timedelta(seconds=30)
 Alive = Callable[[], bool]
 OnUnexpected = Callable[[str], None]
@@ -41,6 +58,7 @@ class InstanceLauncher:
         clock: Callable[[], datetime],
         alive: Alive,
         record: Callable[[a.RecordEvent], None],
+        ours: Callable[[NodeClaim], bool] = lambda _claim: True,
         on_unexpected: OnUnexpected = lambda _where: None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
@@ -50,6 +68,7 @@ class InstanceLauncher:
         self._clock = clock
         self._alive = alive
         self._record = record
+        self._ours = ours
         self._on_unexpected = on_unexpected
         self._sleep = sleep
         self._slots = asyncio.Semaphore(CONCURRENT_LAUNCHES)
@@ -62,7 +81,7 @@ class InstanceLauncher:
             self._done &= {claim.metadata.uid for claim in self._store.claims}
         for claim in self._store.claims:
             uid = claim.metadata.uid
-            if uid not in self._done and uid not in self._launching and _needs_launch(claim):
+            if uid not in self._done and uid not in self._launching and self._needs_launch(claim):
                 self._launching[uid] = asyncio.create_task(self._launch(claim))
 
     def stop(self) -> None:
@@ -79,7 +98,7 @@ class InstanceLauncher:
             while not await self._attempt(claim):
                 await self._sleep(backoff.next())
                 current = self._store.claims.get(claim.name)
-                if current is None or current.metadata.uid != uid or not _needs_launch(current):
+                if current is None or current.metadata.uid != uid or not self._needs_launch(current):
                     return
                 claim = current
             self._done.add(uid)
@@ -106,34 +125,37 @@ class InstanceLauncher:
                 launched = await self._instances.launch(claim)
             await self._write_status(claim, launched)
         except InsufficientCapacityError as error:
-            return await self._give_up(claim, str(error))
+            return await self._give_up(claim, "InsufficientCapacityError", str(error))
+        except NodeClassNotReadyError as error:
+            return await self._give_up(claim, "NodeClassNotReady", str(error))
         return True
 
     async def _write_status(self, claim: NodeClaim, launched: LaunchedInstance) -> None:
         """Write the instance into the claim: labels first, because its node is matched by them."""
         labels = {key: value for key, value in launched.labels.items() if key not in claim.metadata.labels}
         await self._writer.edit([a.SetLabel("NodeClaim", claim.name, key, value) for key, value in labels.items()])
-        condition = a.SetClaimCondition(claim.name, LAUNCHED, "True", LAUNCHED)
+        conditions = [a.SetClaimCondition(claim.name, LAUNCHED, "True", LAUNCHED), *_awaited(claim)]
         status = {
             "providerID": launched.provider_id,
             "capacity": {name: str(amount) for name, amount in launched.capacity.items()},
             "allocatable": {name: str(amount) for name, amount in launched.allocatable.items()},
         }
-        await self._writer.edit([condition], also={"status": status})
+        await self._writer.edit(conditions, also={"status": status})
 
     async def _write_failure(self, claim: NodeClaim, message: str) -> None:
         _log.warning("launch failed", claim=claim.name, error=message)
         if claim.is_true(LAUNCHED):
             return
         try:
-            await self._writer.edit([a.SetClaimCondition(claim.name, LAUNCHED, "Unknown", "LaunchFailed", message)])
+            failed = a.SetClaimCondition(claim.name, LAUNCHED, "Unknown", "LaunchFailed", message)
+            await self._writer.edit([failed, *_awaited(claim)])
         except ApiError as error:
             _log.warning("launch failure not written", claim=claim.name, error=str(error))
         except Exception:  # noqa: BLE001
             self._unexpected("launch", claim)
 
-    async def _give_up(self, claim: NodeClaim, message: str) -> bool:
-        self._record(a.RecordEvent("NodeClaim", claim.name, "InsufficientCapacityError", message, "Warning"))
+    async def _give_up(self, claim: NodeClaim, reason: str, message: str) -> bool:
+        self._record(a.RecordEvent("NodeClaim", claim.name, reason, message, "Warning"))
         # Whoever sees the deletion is to know that it was for this, and not a person's.
         await self._write_failure(claim, message)
         try:
@@ -208,11 +230,20 @@ class InstanceLauncher:
             _log.exception("provider failed; retrying", call="terminate_orphan", provider_id=provider_id)
             self._on_unexpected("terminate_orphan")
 
+    def _needs_launch(self, claim: NodeClaim) -> bool:
+        """Whether a claim waits for an instance; without the finalizer it could go, and leave the instance behind."""
+        ours = TERMINATION_FINALIZER in claim.metadata.finalizers and self._ours(claim)
+        return ours and not claim.unreadable and not claim.terminating and not claim.is_true(REGISTERED)
+
     def _was_registered(self, claim: NodeClaim) -> bool:
         created = claim.metadata.creation_timestamp
         old = created is not None and self._clock() - created > _GC_MINIMUM_AGE
-        return old and not claim.unreadable and not claim.terminating and claim.is_true(REGISTERED)
+        stays = self._ours(claim) and not claim.unreadable and not claim.terminating
+        return old and stays and claim.is_true(REGISTERED)
 
 
-def _needs_launch(claim: NodeClaim) -> bool:
-    return not claim.unreadable and not claim.terminating and not claim.is_true(REGISTERED)
+def _awaited(claim: NodeClaim) -> list[a.SetClaimCondition]:
+    """Conditions that a claim does not have yet, and that others wait for."""
+    missing = [kind for kind in _AWAITED if condition(claim.status.conditions, kind) is None]
+    message = "the node is not there yet"
+    return [a.SetClaimCondition(claim.name, kind, "Unknown", "AwaitingReconciliation", message) for kind in missing]

@@ -229,7 +229,7 @@ class Operator:
         loop = self.loop
 
         async def work() -> None:
-            async with background(self._upkeep(launcher).run()):
+            async with background(self._upkeep(launcher).run()), background(self._provider_upkeep().run()):
                 await loop.run(stop)
 
         async with background(recorder.run()):
@@ -262,6 +262,7 @@ class Operator:
             clock=lambda: self._now.earliest,
             alive=lambda: self.leading,
             record=record,
+            ours=self.provider.execution.ours,
             on_unexpected=self.metrics.unexpected_error,
         )
 
@@ -345,6 +346,15 @@ class Operator:
             "garbage-collection": garbage_collection,
         }
         return Upkeep(parts, on_unexpected=self.metrics.unexpected_error)
+
+    def _provider_upkeep(self) -> Upkeep:
+        upkeep = self.provider.upkeep
+
+        async def provider() -> None:
+            if upkeep is not None and self._may_write():
+                await upkeep()
+
+        return Upkeep({"provider": provider}, on_unexpected=self.metrics.unexpected_error, interval=1.0)
 
     async def _update_gauges(self) -> None:
         self.metrics.cluster(len(self.caches.store.nodes), synced=not self.caches.unsynced())

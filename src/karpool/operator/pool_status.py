@@ -56,7 +56,7 @@ def pool_status(
     *,
     resources: Mapping[str, Quantity],
     flaws: Sequence[Flaw],
-    node_class_ready: bool | None = None,
+    node_class_ready: Condition | bool | None = None,
     registers: bool | None = None,
 ) -> DesiredPoolStatus:
     """The status that a pool should have; what is None stays as it is."""
@@ -64,7 +64,10 @@ def pool_status(
     valid = _condition(VALIDATION_SUCCEEDED, "ValidationFailed", problems[:_LONGEST_MESSAGE], holds=not flaws)
     ref = pool.spec.template.spec.node_class_ref
     not_there = f"{ref.kind} {ref.name} is not there, or is being deleted"
-    node_class = _condition(NODE_CLASS_READY, "NodeClassNotReady", not_there, holds=node_class_ready)
+    if isinstance(node_class_ready, Condition):
+        node_class: Condition | None = node_class_ready
+    else:
+        node_class = _condition(NODE_CLASS_READY, "NodeClassNotReady", not_there, holds=node_class_ready)
     ready = _ready([valid, node_class or condition(pool.status.conditions, NODE_CLASS_READY)])
     health = _condition(REGISTRATION_HEALTHY, "RegistrationFailures", _NOT_REGISTERED, holds=registers)
     conditions = tuple(entry for entry in (valid, node_class, ready, health) if entry is not None)

@@ -20,6 +20,7 @@ from karpool.model.rules.pools import controller_flaws
 from karpool.operator.pool_nodes import PoolNodes
 from karpool.operator.pool_status import DesiredPoolStatus, pool_status, status_patch, total_resources
 from karpool.operator.registration_health import RegistrationHealth
+from karpool.wire.objects import Condition
 from karpool.wire.problems import Flaw
 from karpool.wire.quantity import Quantity
 
@@ -45,7 +46,7 @@ class PoolStatusController:
         store: ClusterStore,
         nodes: PoolNodes,
         *,
-        node_classes: Callable[[NodePool], bool | None],
+        node_classes: Callable[[NodePool], Condition | bool | None],
         clock: Callable[[], datetime],
     ) -> None:
         """`node_classes` says whether the node class of a pool can be used; None: unknown."""

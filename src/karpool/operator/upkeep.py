@@ -16,7 +16,7 @@ from karpool.kube.errors import ApiError
 
 _log = structlog.get_logger()
 UPKEEP_INTERVAL: Final = 5.0
-"""How often each part is done, in seconds."""
+"""How often each part is done, in seconds, unless it is wanted sooner."""
 _LONGEST_BACKOFF: Final = 300.0
 Part = Callable[[], Awaitable[None]]
 
@@ -27,15 +27,20 @@ class Upkeep:
         parts: Mapping[str, Part],
         *,
         on_unexpected: Callable[[str], None],
+        interval: float = UPKEEP_INTERVAL,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`on_unexpected` gets the name of a part that failed with an error that nobody declared."""
+        """`on_unexpected` gets the name of a part that failed with an error that nobody declared.
+
+        Each part is done every `interval` seconds.
+        """
+        self._interval = interval
         self._parts = parts
         self._on_unexpected = on_unexpected
         self._clock = clock
         self._sleep = sleep
-        self._backoffs = {name: Backoff(first=2 * UPKEEP_INTERVAL, most=_LONGEST_BACKOFF) for name in parts}
+        self._backoffs = {name: Backoff(first=2 * interval, most=_LONGEST_BACKOFF) for name in parts}
         self._due = dict.fromkeys(parts, 0.0)
 
     async def run(self) -> None:
@@ -43,7 +48,7 @@ class Upkeep:
             for name, part in self._parts.items():
                 if self._clock() >= self._due[name]:
                     await self._do(name, part)
-            await self._sleep(UPKEEP_INTERVAL)
+            await self._sleep(self._interval)
 
     async def _do(self, name: str, part: Part) -> None:
         try:

@@ -9,14 +9,13 @@ from karpool.catalog.instance_types import Catalog
 from karpool.catalog.pricing import launchable
 from karpool.cluster.daemons import Daemon
 from karpool.model import labels as names
-from karpool.model.nodepool import ClaimResources, NodeClaim, NodeClaimSpec, NodePool, PoolRequirement
+from karpool.model.nodepool import NODEPOOL_API, ClaimResources, NodeClaim, NodeClaimSpec, NodePool, PoolRequirement
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.wire.objects import Metadata, OwnerReference
 from karpool.wire.quantity import NANO, ZERO, Quantity
 
-NODEPOOL_API: Final = "karpenter.sh/v1"
 _LONGEST_POOL: Final = 50
 _RESERVED_DOMAIN: Final = "karpenter.sh"
 _NEVER_WRITTEN: Final = (names.REGISTERED, names.INITIALIZED, names.HOSTNAME)

@@ -10,7 +10,7 @@ from karpool.catalog.pricing import by_price, cheapest_launch
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.nodepool import NodeClaim, as_requirements
 from karpool.model.requirements import Requirements
-from karpool.provisioning.instances import single_values
+from karpool.provisioning.instances import holds, single_values
 
 
 def as_launched(claim: NodeClaim, catalog: Catalog) -> NodeClaim:
@@ -18,7 +18,7 @@ def as_launched(claim: NodeClaim, catalog: Catalog) -> NodeClaim:
     if claim.status.provider_id or claim.metadata.deletion_timestamp is not None:
         return claim
     wanted = as_requirements(claim.spec.requirements)
-    entry = _cheapest_type(wanted, catalog)
+    entry = _cheapest_type(claim, wanted, catalog)
     offering = None if entry is None else cheapest_launch(entry, wanted)
     if entry is None or offering is None:
         return claim
@@ -35,9 +35,12 @@ def as_launched(claim: NodeClaim, catalog: Catalog) -> NodeClaim:
     )
 
 
-def _cheapest_type(wanted: Requirements, catalog: Catalog) -> InstanceType | None:
+def _cheapest_type(claim: NodeClaim, wanted: Requirements, catalog: Catalog) -> InstanceType | None:
     named = wanted.get(INSTANCE_TYPE)
     if named is None or named.complement:
-        return None
-    types = [catalog.by_name[name] for name in sorted(named.values) if name in catalog.by_name]
+        # Nobody has chosen types for it: a claim of a static pool, or one that somebody else created.
+        requests = claim.spec.resources.requests
+        types = [entry for entry in catalog.types if entry.requirements.meets(wanted) and holds(entry, requests)]
+    else:
+        types = [catalog.by_name[name] for name in sorted(named.values) if name in catalog.by_name]
     return next(iter(by_price(types, wanted)), None)

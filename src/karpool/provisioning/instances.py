@@ -1,6 +1,7 @@
 """The instance that is launched for a NodeClaim: its type, its labels, and the Node that it registers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
@@ -11,18 +12,25 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 from karpool.model.scheduling import Taint
 from karpool.wire.objects import Condition, Metadata
+from karpool.wire.quantity import ZERO, Quantity
 
+NOTHING: Final[Mapping[str, Quantity]] = MappingProxyType({})
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 
 def choose_offering(
-    catalog: Catalog, wanted: Requirements, is_short: Callable[[InstanceType, Offering], bool]
+    catalog: Catalog,
+    wanted: Requirements,
+    is_short: Callable[[InstanceType, Offering], bool],
+    requests: Mapping[str, Quantity] = NOTHING,
 ) -> tuple[InstanceType, Offering] | None:
-    """The cheapest available offering of the types that a claim names; of equals the first."""
+    """The cheapest available offering of the types that a claim accepts and that have room for its requests."""
     best: tuple[float, InstanceType, Offering] | None = None
     types = wanted.get(names.INSTANCE_TYPE)
     for entry in catalog.types:
         if (types is not None and not types.has(entry.name)) or not entry.requirements.meets(wanted):
+            continue
+        if not holds(entry, requests):
             continue
         for offering in launchable(entry, wanted):
             price = catalog.price(offering)
@@ -30,6 +38,11 @@ def choose_offering(
                 continue
             best = (price, entry, offering)
     return None if best is None else best[1:]
+
+
+def holds(entry: InstanceType, requests: Mapping[str, Quantity]) -> bool:
+    """Whether a type has at least what is requested."""
+    return all(amount <= entry.allocatable.get(name, ZERO) for name, amount in requests.items())
 
 
 def instance_labels(

@@ -7,10 +7,12 @@ from karpool.disruption.brakes.short_ledgers import with_entry
 from karpool.execution import actions as a
 from karpool.kube.store import Store
 from karpool.model.labels import DISRUPTIONS
+from karpool.model.nodepool import NODEPOOL_API
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_annotation, with_condition, with_label, with_metadata, with_status, with_taints
 from karpool.virtual.cloud import VirtualCloud
 from karpool.virtual.world import VirtualWorld
+from karpool.wire.objects import OwnerReference, is_owned
 
 Observer = Callable[[a.Action], None]
 MetadataAction = a.SetLabel | a.Annotate | a.AddFinalizer | a.RemoveFinalizer
@@ -64,6 +66,8 @@ class VirtualActuator:
                 self._taint(action)
             case a.SetLabel() | a.Annotate() | a.AddFinalizer() | a.RemoveFinalizer():
                 self._metadata(action)
+            case a.SetNodeOwner():
+                self._own(action)
             case a.NoteDisruption():
                 self._ledger(action)
             case a.SetClaimCondition() | a.ClearClaimCondition() | a.SetClaimNode() | a.SetPodEventTime():
@@ -121,6 +125,14 @@ class VirtualActuator:
                 changed = obj if kept == finalizers else with_metadata(obj, finalizers=kept)
         if changed is not obj:
             self.api.change(store, changed)
+
+    def _own(self, action: a.SetNodeOwner) -> None:
+        node = self.store.nodes.get(action.node)
+        if node is not None and not is_owned(node, action.uid):
+            owner = OwnerReference("NodeClaim", action.claim, NODEPOOL_API, action.uid)
+            self.api.change(
+                self.store.nodes, with_metadata(node, owner_references=(*node.metadata.owner_references, owner))
+            )
 
     def _ledger(self, action: a.NoteDisruption) -> None:
         pool = self.store.pools.get(action.pool)

@@ -77,6 +77,11 @@ class Object(Wire):
         return self.metadata.unreadable
 
 
+def is_owned(entry: Object, uid: str) -> bool:
+    """Whether an object has the owner with this uid."""
+    return any(owner.uid == uid for owner in entry.metadata.owner_references)
+
+
 def condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
     for entry in conditions:
         if entry.type == kind:

@@ -6,8 +6,9 @@ Annotations of the KWOKNodeClass set delays, shortages and failing launches.
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from typing import Final
 
 import structlog
@@ -18,74 +19,38 @@ from karpool.execution.conditions import REGISTERED
 from karpool.kube.backoff import Backoff
 from karpool.kube.client import Client
 from karpool.kube.errors import ApiError, ConflictError, NotFoundError, NotLeadingError
-from karpool.kube.resources import Resource
 from karpool.kube.store import Store
 from karpool.live.resources import NODE_CLAIMS, NODES
 from karpool.model import labels as names
+from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool, as_requirements
 from karpool.model.requirements import Requirements
+from karpool.operator.kwok_node_class import (
+    FAILURES,
+    KWOK_NODE_CLASSES,
+    LAUNCH_DELAY,
+    TERMINATION_DELAY,
+    KwokNodeClass,
+    NodeClassStatus,
+    readiness,
+)
 from karpool.operator.providers.protocol import (
     InsufficientCapacityError,
     LaunchedInstance,
     LaunchError,
+    NodeClassNotReadyError,
     Provider,
     ProviderContext,
 )
 from karpool.provisioning.instances import choose_offering, instance_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import OfferingKey, obtainable, offering_key
-from karpool.wire.duration import Duration, parse_duration
-from karpool.wire.objects import Object, Wire
+from karpool.wire.objects import Condition
 
 _log = structlog.get_logger()
 DEFAULT_CATALOG: Final = "kwok"
 PROVIDER: Final = "kwok://"
-LAUNCH_DELAY: Final = "kwok.karpool.sh/launch-delay"
-TERMINATION_DELAY: Final = "kwok.karpool.sh/termination-delay"
-SHORTAGES: Final = "kwok.karpool.sh/shortages"
-FAILURES: Final = "kwok.karpool.sh/failures"
 SHORTAGE_MEMORY: Final = timedelta(minutes=3)
 _CHOSEN: Final = (names.INSTANCE_TYPE, names.ZONE, names.CAPACITY_TYPE)
-
-
-class KwokNodeClassSpec(Wire):
-    node_registration_delay: Duration | None = None
-
-
-class KwokNodeClass(Object):
-    """How instances behave; a value that cannot be read counts as none."""
-
-    spec: KwokNodeClassSpec = KwokNodeClassSpec()
-
-    @property
-    def registration_delay(self) -> float:
-        delay = self.spec.node_registration_delay
-        return 0.0 if delay is None or delay.delta is None else delay.delta.total_seconds()
-
-    def delay(self, annotation: str) -> float:
-        """The seconds that an annotation asks for."""
-        try:
-            length = parse_duration(self.metadata.annotations.get(annotation, "0s")).delta
-        except ValueError:
-            return 0.0
-        return 0.0 if length is None else length.total_seconds()
-
-    @property
-    def failures(self) -> float:
-        """The ratio of launches that fail."""
-        try:
-            return min(1.0, max(0.0, float(self.metadata.annotations.get(FAILURES, "0"))))
-        except ValueError:
-            return 0.0
-
-    def is_short(self, key: OfferingKey) -> bool:
-        """Whether an offering matches one of the patterns of `type/zone/capacity type` that are not available."""
-        patterns = self.metadata.annotations.get(SHORTAGES, "").split(",")
-        return any(fnmatchcase("/".join(key), pattern.strip()) for pattern in patterns)
-
-
-KWOK_NODE_CLASSES: Final = Resource(
-    "karpenter.kwok.sh", "v1alpha1", "kwoknodeclasses", "KWOKNodeClass", namespaced=False, type=KwokNodeClass
-)
 
 
 class Kwok:
@@ -119,9 +84,7 @@ class Kwok:
 
     async def launch(self, claim: NodeClaim) -> LaunchedInstance:
         """Choose an instance; its Node is created after the delay of its class."""
-        node_class = self._classes.get(claim.spec.node_class_ref.name)
-        if node_class is None:
-            raise LaunchError(f"there is no KWOKNodeClass {claim.spec.node_class_ref.name}")
+        node_class = await self._class_of(claim)
         await asyncio.sleep(node_class.delay(LAUNCH_DELAY))
         self._fail_sometimes(claim, node_class.failures)
         requirements = _requirements(claim)
@@ -133,7 +96,7 @@ class Kwok:
                 return True
             return False
 
-        choice = choose_offering(self._all, requirements, is_short)
+        choice = choose_offering(self._all, requirements, is_short, claim.spec.resources.requests)
         if choice is None:
             raise InsufficientCapacityError("no instance type that the NodeClaim accepts is available")
         entry, offering = choice
@@ -141,6 +104,20 @@ class Kwok:
         if claim.name not in self._registering:
             self._registering[claim.name] = asyncio.create_task(self._register(claim, entry, labels, node_class))
         return LaunchedInstance(PROVIDER + claim.name, labels, entry.capacity, entry.allocatable)
+
+    async def _class_of(self, claim: NodeClaim) -> KwokNodeClass:
+        """The node class of a claim; one that is not cached is read, because it may be as new as the claim."""
+        ref = claim.spec.node_class_ref
+        node_class = self._classes.get(ref.name)
+        if node_class is None:
+            with suppress(NotFoundError):
+                node_class = await self._client.get(KWOK_NODE_CLASSES, ref.name)
+        if claim.status.provider_id:
+            return node_class or KwokNodeClass()  # what was launched runs, whatever became of its class
+        ready = readiness(ref, node_class)
+        if node_class is None or ready.status != "True":
+            raise NodeClassNotReadyError(ready.message)
+        return node_class
 
     def _remember_shortage(self, key: OfferingKey) -> None:
         """Remember a shortage in a new mapping: another thread may be reading the last one."""
@@ -215,8 +192,10 @@ class Kwok:
     async def list(self) -> Mapping[str, str]:
         """The instances of all nodes that were created here, and of all claims whose node is not registered yet."""
         # Read from the API server: a watch that hangs must not make instances seem gone.
-        nodes = (await self._client.list(NODES, label_selector=names.NODEPOOL)).items
-        ids = {node.spec.provider_id for node in nodes if node.spec.provider_id.startswith(PROVIDER)}
+        nodes = (await self._client.list(NODES)).items
+        claimed = {claim.status.provider_id for claim in self._store.claims}
+        ids = {node.spec.provider_id for node in nodes if node.spec.provider_id in claimed or _was_launched(node)}
+        ids = {provider_id for provider_id in ids if provider_id.startswith(PROVIDER)}
         ids |= {PROVIDER + claim.name for claim in self._store.claims if not claim.is_true(REGISTERED)}
         return {provider_id: provider_id.removeprefix(PROVIDER) for provider_id in sorted(ids)}
 
@@ -231,14 +210,23 @@ def provider(context: ProviderContext) -> Provider:
     context.caches.watch(KWOK_NODE_CLASSES, classes)
     kwok = Kwok(context.client, context.caches.store, classes, context.catalog_for((), ()), context.clock)
 
-    def class_ready(pool: NodePool) -> bool | None:
+    def class_ready(pool: NodePool) -> Condition | None:
         ref = pool.spec.template.spec.node_class_ref
-        if ref.kind != KWOK_NODE_CLASSES.kind:
-            return None
-        node_class = classes.get(ref.name)
-        return node_class is not None and not node_class.terminating
+        return readiness(ref, classes.get(ref.name)) if ref.kind == KWOK_NODE_CLASSES.kind else None
 
-    return Provider(catalog_source=kwok, instances=kwok, execution=context.execution, node_class_ready=class_ready)
+    return Provider(
+        catalog_source=kwok,
+        instances=kwok,
+        execution=replace(context.execution, node_classes=frozenset({KWOK_NODE_CLASSES.kind})),
+        node_class_ready=class_ready,
+        upkeep=NodeClassStatus(context.client, classes, context.clock).reconcile,
+    )
+
+
+def _was_launched(node: Node) -> bool:
+    """Whether a node is one of a NodeClaim, even of one that is gone; others may use kwok for nodes of their own."""
+    owners = {owner.kind for owner in node.metadata.owner_references}
+    return names.NODEPOOL in node.metadata.labels or NODE_CLAIMS.kind in owners
 
 
 def _requirements(claim: NodeClaim) -> Requirements:

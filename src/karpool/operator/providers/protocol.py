@@ -1,6 +1,6 @@
 """What a provider is: the catalogue, the duties of Karpool and, if Karpool launches instances itself, how."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -11,11 +11,16 @@ from karpool.kube.client import Client
 from karpool.live.caches import ClusterCaches
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.operator.observed_catalog import CatalogFor
+from karpool.wire.objects import Condition
 from karpool.wire.quantity import Quantity
 
 
 class InsufficientCapacityError(Exception):
     """No instance that a claim accepts is available; the claim is deleted, and its pods are provisioned again."""
+
+
+class NodeClassNotReadyError(Exception):
+    """The node class of a claim cannot be used; the claim is deleted, and its pods are provisioned again."""
 
 
 class LaunchError(Exception):
@@ -70,5 +75,7 @@ class Provider:
     """Whether instances can be rebooted."""
     annotated_budgets: bool = False
     """Whether budgets are read from the pool's annotation, because another controller reads its spec."""
-    node_class_ready: Callable[[NodePool], bool | None] = lambda _pool: None
-    """Whether the node class of a pool can be used; None: unknown."""
+    node_class_ready: Callable[[NodePool], Condition | bool | None] = lambda _pool: None
+    """Whether the node class of a pool can be used, or the condition that says so; None: unknown."""
+    upkeep: Callable[[], Awaitable[None]] | None = None
+    """What the provider does every second while it leads and may write."""
