@@ -7,6 +7,7 @@ from tests.execution.runs import SETTINGS
 from tests.execution.world import START, World
 from tests.factories import amounts, claim_for, node, node_claim, node_pool, taint
 
+from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.windows import source_closed
 from karpool.execution.actions import (
     Action,
@@ -281,7 +282,9 @@ def test_a_claim_of_another_kind_of_node_class_is_left_to_others() -> None:
     objects = Objects(node_claims=(deleted,))
     for kinds, expected in (({"EC2NodeClass"}, []), ({claim.spec.node_class_ref.kind}, ["TerminateInstance"])):
         settings = dataclasses.replace(SETTINGS, node_classes=frozenset(kinds))
-        _, actions = advance(objects, ExecutionState(), START, settings=settings)
+        _, actions = advance(
+            objects, ExecutionState(), START, settings=settings, pods_on=lambda _: (), pdbs=PdbLimits(())
+        )
         assert [type(action).__name__ for action in actions] == expected
 
 
