@@ -87,14 +87,14 @@ def test_figures_of_a_pool() -> None:
     assert sample.usage["cpu"] == 2 * entry.capacity["cpu"].milli / 1000 + 4
     assert sample.allocatable["cpu"] == 2 * entry.allocatable["cpu"].milli / 1000 + 4
     assert sample.requested["cpu"] == 0.75
-    assert sample.allowed == {"Empty": 2, "Drifted": 2, "Underutilized": 2}
+    assert sample.allowed == left(2)
 
 
 def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
     store = stored(node_pool(), node("a", pool=None), node("b", pool="gone"))
     pools = samples(PoolStatistics(store, PoolNodes(store), DISRUPTED_TAINT))
     assert [(sample.name, sample.nodes, dict(sample.allowed)) for sample in pools] == [
-        ("default", 0, {"Empty": 0, "Drifted": 0, "Underutilized": 0}),
+        ("default", 0, left(0)),
         ("", 2, {}),
     ]
 
@@ -114,16 +114,32 @@ def test_figures_follow_pods_that_change() -> None:
     )
 
 
+def left(nodes: int, *, unhealthy: int | None = None) -> dict[str, int]:
+    """As many nodes for every cause, or for repair others."""
+    return {
+        **dict.fromkeys(("Empty", "Drifted", "Underutilized"), nodes),
+        "Unhealthy": nodes if unhealthy is None else unhealthy,
+    }
+
+
 @pytest.mark.parametrize(
     ("budgets", "busy", "expected"),
     [
-        (["50%"], {}, {"Empty": 2, "Drifted": 2, "Underutilized": 2}),
-        (["50%"], {"ready": False}, {"Empty": 1, "Drifted": 1, "Underutilized": 1}),
-        (["50%"], {"taints": ["karpenter.sh/disrupted:NoSchedule"]}, {"Empty": 1, "Drifted": 1, "Underutilized": 1}),
-        (["50%"], {"taints": ["karpool.sh/disrupted:NoSchedule"]}, {"Empty": 1, "Drifted": 1, "Underutilized": 1}),
-        (["50%"], {"initialized": False}, {"Empty": 2, "Drifted": 2, "Underutilized": 2}),
-        ([Budget(nodes="1", reasons=("Drifted",))], {}, {"Empty": 4, "Drifted": 1, "Underutilized": 4}),
-        (["three"], {}, {"Empty": 0, "Drifted": 0, "Underutilized": 0}),
+        (["50%"], {}, left(2)),
+        (["50%"], {"ready": False}, left(1, unhealthy=2)),
+        (
+            ["50%"],
+            {"taints": ["karpenter.sh/disrupted:NoSchedule"]},
+            left(1),
+        ),
+        (
+            ["50%"],
+            {"taints": ["karpool.sh/disrupted:NoSchedule"]},
+            left(1),
+        ),
+        (["50%"], {"initialized": False}, left(2)),
+        ([Budget(nodes="1", reasons=("Drifted",))], {}, {"Empty": 4, "Drifted": 1, "Underutilized": 4, "Unhealthy": 4}),
+        (["three"], {}, left(0)),
     ],
 )
 def test_what_budgets_leave(budgets: list[Any], busy: dict[str, Any], expected: dict[str, float]) -> None:

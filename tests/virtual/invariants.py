@@ -15,7 +15,7 @@ from karpool.disruption.pods import tolerates_disruption
 from karpool.execution.actions import Action, AddTaint, DeleteClaim, EvictPod
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.tickets import COMMAND, REPLACES, ticket_of
-from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL
+from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL, REBOOTING_TAINT
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.workloads import PodDisruptionBudget
@@ -108,7 +108,7 @@ class Invariants(DecisionObserver):
 
     def _check_places(self, command: Command) -> None:
         """Asked from scratch, without the snapshot that found the command."""
-        if command.cause == "Drifted":
+        if command.cause == "Drifted" or command.reboot or command.terminate_first:
             return
         pods = [pod for pod in self.store.pods if pod.spec.node_name in command.nodes and pod.reschedulable]
         gone = {*command.nodes, *(node.name for node in self.store.nodes if _leaves(node))}
@@ -142,7 +142,9 @@ class Invariants(DecisionObserver):
     def _check_drained(self, key: str, node: str) -> None:
         """Pods are evicted only from nodes that are on their way out."""
         pod, existing = self.store.pods.get(key), self.store.nodes.get(node)
-        if pod is not None and pod.spec.node_name == node and (existing is None or not _leaves(existing)):
+        fenced = existing is not None and any(taint.key == REBOOTING_TAINT for taint in existing.spec.taints)
+        leaves = fenced or (existing is not None and _leaves(existing))
+        if pod is not None and pod.spec.node_name == node and not leaves:
             raise self._broken(f"{key} is evicted from node {node}, which stays")
 
     def _check_deletion(self, name: str) -> None:

@@ -160,7 +160,7 @@ def test_a_name_may_have_dots() -> None:
 
 
 def test_kinds_of_faults_are_listed() -> None:
-    expected = "faults[0].kind: 'meteor' is not allowed; use one of shortage, interruptions, outage"
+    expected = "faults[0].kind: 'meteor' is not allowed; use one of shortage, interruptions, outage, breakdown"
     assert messages("faults: [{kind: meteor}]") == [expected]
 
 

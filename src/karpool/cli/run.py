@@ -158,6 +158,7 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
         provider=given["provider"],
         dry_run=given["dry_run"] or not given["act"],
         decisions=replace(choices.settings, complete_catalog=complete),
+        own_repair_policies=choices.own_repair_policies,
         options=choices.options,
         intervals=Intervals(
             poll=given["poll_interval"],

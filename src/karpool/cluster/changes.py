@@ -93,8 +93,8 @@ def _same_columns(old: StateNode, new: StateNode) -> bool:
     if _unreadable_parts(old) != _unreadable_parts(new):
         return False
     if old.node is new.node and old.claim is not None and new.claim is not None and old.initialized and old.registered:
-        # All columns of a node that is up come from the node itself.
-        return old.deleting is new.deleting
+        # All columns of a node that is up come from the node itself; a reboot makes its fence count for nothing.
+        return old.deleting is new.deleting and old.rebooting is new.rebooting
     return (
         (old.node is None) is (new.node is None)
         and (old.claim is None) is (new.claim is None)

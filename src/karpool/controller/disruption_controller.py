@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpool.cluster.nodes import StateNode
 from karpool.controller.destinations import Destinations
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
@@ -18,6 +19,7 @@ from karpool.disruption.decide import Decision, decide, decide_again
 from karpool.disruption.fleet_search.target import Answer, SearchRequest
 from karpool.disruption.memo import Memo
 from karpool.disruption.policies_in_force import Policies
+from karpool.disruption.repair.diagnosis import healed
 from karpool.disruption.settings import GLOBAL
 from karpool.execution.commands import drains_anyway
 from karpool.execution.fresh_facts import FreshFacts, changed_since
@@ -75,7 +77,7 @@ class DisruptionController:
         commands = () if idle else self._decide()
         if not commands:
             self._pass_after(self._poll if idle else self._next_backoff())
-        elif all(command.cause is Cause.DRIFTED for command in commands):
+        elif all(command.cause in (Cause.DRIFTED, Cause.UNHEALTHY) for command in commands):
             self._begin(commands)
         else:
             self.clock.after(self.session.intervals.validation, partial(self._validate, commands))
@@ -234,8 +236,12 @@ class DisruptionController:
         for name in command.nodes:
             row = snapshot.nodes.rows.get(name)
             claim = None if row is None else snapshot.nodes.get(row).claim
-            anyway = claim is not None and drains_anyway(command.cause, claim)
-            reason = changed_since(name, self.session.pods_on(name), facts[name], now, drains_anyway=anyway)
+            bounded = command.drain_bound is not None
+            anyway = claim is not None and drains_anyway(command.cause, claim, bounded=bounded)
+            known, fresh = self.session.pods_on(name), facts[name]
+            reason = changed_since(name, known, fresh, now, cause=command.cause, drains_anyway=anyway)
+            if reason is None and command.cause is Cause.UNHEALTHY:
+                reason = healed(self.session.settings.repair, StateNode(fresh.node, claim), now)
             if reason is not None:
                 raise NotStartedError(reason)
 

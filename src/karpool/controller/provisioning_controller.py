@@ -1,10 +1,13 @@
 """The provisioning controller: batches pending pods and creates NodeClaims for them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 
 from msgspec.structs import replace
 
+from karpool.cluster.snapshot import Snapshot
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
 from karpool.disruption.settings import GLOBAL
@@ -12,6 +15,7 @@ from karpool.execution.actions import CreateClaim
 from karpool.execution.leaving import moving_pods
 from karpool.execution.state import nominate
 from karpool.execution.tickets import nodes_in_commands
+from karpool.model.nodepool import REBOOTING
 from karpool.model.pod import Pod
 from karpool.provisioning.batching import Batch, BatchWindow
 from karpool.provisioning.provision import provision
@@ -91,12 +95,27 @@ class ProvisioningController:
             observer.pass_started()
         engine = session.engine()
         engine.snapshot.objects = objects
-        result = provision(engine, objects, pods, now)
+        with self._room_after_reboots(engine.snapshot):
+            result = provision(engine, objects, pods, now)
         nominations = result.nominations
         session.state = nominate(session.state, sorted(nominations), now, session.execution, nominations)
         for observer in session.observers:
             observer.pods_provisioned(result)
         session.execute([CreateClaim(claim) for claim in result.claims])
+
+    @contextmanager
+    def _room_after_reboots(self, snapshot: Snapshot) -> Iterator[None]:
+        """Leave out pods that end on nodes that are being rebooted: those that come back in their place wait there."""
+        rebooting = [claim for name in self.lifecycle.marked if (claim := self.store.claims.get(name)) is not None]
+        names = [claim.status.node_name for claim in rebooting if claim.is_true(REBOOTING) and not claim.terminating]
+        ending = [pod for name in names for pod in self.session.pods_on(name) if pod.terminating and not pod.is_daemon]
+        for pod in ending:
+            snapshot.remove_pod(pod.key)
+        try:
+            yield
+        finally:
+            for pod in ending:
+                snapshot.put_pod(pod)
 
     def _moving(self, now: datetime) -> frozenset[str]:
         """The pods that leave nodes that are being deleted."""

@@ -159,6 +159,18 @@ class TerminateInstance(msgspec.Struct, frozen=True):
     uid: str
 
 
+class RebootInstance(msgspec.Struct, frozen=True):
+    """Ask the provider to reboot a NodeClaim's instance; `operation` is the same each time that it is asked for.
+
+    When the provider has taken it on, the claim gets the annotation `karpool.sh/reboot-issued` with the time, and its
+    condition Rebooting the reason `RebootIssued`. If it never will, the claim gets `karpool.sh/reboot-refused`.
+    """
+
+    claim: str
+    uid: str
+    operation: str
+
+
 class RecordEvent(msgspec.Struct, frozen=True):
     """Record a Kubernetes Event; the same event within two minutes is recorded once."""
 
@@ -175,4 +187,14 @@ ConditionEdit = SetClaimCondition | ClearClaimCondition
 MetadataEdit = FinalizerEdit | SetLabel | Annotate | SetNodeOwner
 Edit = TaintEdit | MetadataEdit | ConditionEdit | SetClaimNode | SetPodEventTime | NoteDisruption
 """Changes of an object in place; several become one patch."""
-Action = Edit | CreateClaim | DeleteClaim | DeleteNode | EvictPod | DeletePod | TerminateInstance | RecordEvent
+Action = (
+    Edit
+    | CreateClaim
+    | DeleteClaim
+    | DeleteNode
+    | EvictPod
+    | DeletePod
+    | TerminateInstance
+    | RebootInstance
+    | RecordEvent
+)

@@ -8,6 +8,7 @@ from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.commands import advance_commands
 from karpool.execution.fresh_facts import FreshFacts
+from karpool.execution.reboot import reconcile_reboots
 from karpool.execution.reconcile_context import ClaimsOf, Everywhere, Halting, PodsOn, ReconcileContext
 from karpool.execution.rollback import remove_leftovers
 from karpool.execution.settings import ExecutionSettings
@@ -55,5 +56,6 @@ def advance(
     advance_commands(context, commands)
     remove_leftovers(context, commands)
     if settings.terminates:
+        reconcile_reboots(context)
         terminate(context)
     return context.next_state(), context.actions

@@ -14,6 +14,7 @@ from karpool.disruption.pods import blocks_until, protected_until, tolerates_dis
 from karpool.disruption.reasons import ReasonCode
 from karpool.execution.actions import AddTaint, DeleteClaim
 from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED
+from karpool.execution.deadlines import tighten_deadline
 from karpool.execution.fresh_facts import node_protected
 from karpool.execution.holds import claim_held, tell
 from karpool.execution.ledgers import note_deletion, pool_gone, renew
@@ -118,8 +119,9 @@ def _needed(context: ReconcileContext, command: CommandInProgress, claim: NodeCl
     """Why a candidate must stay: it is protected, or a pod came after the decision, which found no place for it."""
     for node in context.nodes_of.get(claim.name, ()):
         facts = context.facts.get(node.name)
-        protected = node_protected(node.name, facts) if facts is not None and not facts.problem else None
-        if protected is not None and protected.code == ReasonCode.NODE_DO_NOT_DISRUPT:
+        known = facts is not None and not facts.problem
+        protected = node_protected(node.name, facts, command.ticket.cause) if known and facts is not None else None
+        if protected is not None and protected.code in (ReasonCode.NODE_DO_NOT_DISRUPT, ReasonCode.NODE_DO_NOT_REPAIR):
             return Failure(FailureCause.PROTECTED, f"node {node.name} {protected.message}")
         for pod in context.pods_on(node.name):
             if _bound_since(pod, command.ticket.created) and pod.reschedulable and not tolerates_disruption(pod):
@@ -171,7 +173,7 @@ def _held(context: ReconcileContext, command: CommandInProgress) -> bool:
 def _blocked(context: ReconcileContext, command: CommandInProgress) -> bool:
     """Whether a pod cannot be evicted now; a node whose drain would get stuck is not deleted yet."""
     for claim in command.waiting:
-        if drains_anyway(command.ticket.cause, claim):
+        if _drains_anyway(command, claim):
             continue
         for node in context.nodes_of.get(claim.name, ()):
             for pod in context.pods_on(node.name):
@@ -234,6 +236,8 @@ def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
         if needed is not None:
             release(context, command, claim, needed)
             continue
+        if command.ticket.drain_seconds is not None:
+            tighten_deadline(context, claim, timedelta(seconds=command.ticket.drain_seconds))
         context.do(DeleteClaim(claim.name, claim.metadata.uid))
         context.record_event("NodeClaim", claim.name, "DisruptionTerminating", why)
         for node in context.nodes_of.get(claim.name, ()):
@@ -242,16 +246,24 @@ def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
 
 def _protected(context: ReconcileContext, command: CommandInProgress, claim: NodeClaim) -> Failure | None:
     """A pod that must not be disrupted; a PodDisruptionBudget only makes the drain take longer."""
-    if drains_anyway(command.ticket.cause, claim):
+    if _drains_anyway(command, claim):
         return None
     pods = (pod for node in context.nodes_of.get(claim.name, ()) for pod in context.pods_on(node.name))
     reasons = (reason for pod in pods if (reason := blocks_until(pod, context.now)) is not None)
     return next((Failure(FailureCause.PROTECTED, f"{reason.object} {reason.message}") for reason in reasons), None)
 
 
-def drains_anyway(cause: str, claim: NodeClaim) -> bool:
-    """Whether the node of a claim is drained whatever its pods say: it has drifted, and has a grace period."""
-    return cause == Cause.DRIFTED and claim.spec.termination_grace_period is not None
+def _drains_anyway(command: CommandInProgress, claim: NodeClaim) -> bool:
+    return drains_anyway(command.ticket.cause, claim, bounded=command.ticket.drain_seconds is not None)
+
+
+def drains_anyway(cause: str, claim: NodeClaim, *, bounded: bool) -> bool:
+    """Whether the node of a claim is drained whatever its pods say: it has drifted or is unhealthy, and that ends.
+
+    `bounded`: whether the command says itself how long pods may take.
+    """
+    ends = bounded or claim.spec.termination_grace_period is not None
+    return ends and cause in (Cause.DRIFTED, Cause.UNHEALTHY)
 
 
 def _is_committed(claim: NodeClaim) -> bool:

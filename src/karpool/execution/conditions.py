@@ -15,6 +15,10 @@ DRAINED: Final = "Drained"
 VOLUMES_DETACHED: Final = "VolumesDetached"
 INSTANCE_TERMINATING: Final = "InstanceTerminating"
 
+REBOOT_REQUESTED: Final = "RebootRequested"
+REBOOT_ISSUED: Final = "RebootIssued"
+REBOOT_SUCCEEDED: Final = "RebootSucceeded"
+REBOOT_FAILED: Final = "RebootFailed"
 TERMINATING: Final = "Terminating"
 TERMINATED: Final = "Terminated"
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from karpool.cluster.changes import Impact, pod_change
+from karpool.disruption.command import Cause
 from karpool.disruption.pods import blocks_until
 from karpool.disruption.reasons import ReasonCode
-from karpool.model.labels import DO_NOT_DISRUPT
+from karpool.model.labels import DO_NOT_DISRUPT, DO_NOT_REPAIR
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -32,13 +33,19 @@ FreshFacts = Mapping[str, FreshNode]
 
 
 def changed_since(
-    name: str, known: Iterable[Pod], facts: FreshNode, now: datetime, *, drains_anyway: bool = False
+    name: str,
+    known: Iterable[Pod],
+    facts: FreshNode,
+    now: datetime,
+    *,
+    cause: str = "",
+    drains_anyway: bool = False,
 ) -> Reason | None:
-    """What has become of a node since it was decided to remove it, if that stands against it.
+    """What has become of a node since it was decided to disrupt it for a cause, if that stands against it.
 
     `known` are the pods that the decision knew. `drains_anyway`: whatever its pods say.
     """
-    reason = unreadable(name, facts) or _lost_pod(facts) or node_protected(name, facts)
+    reason = unreadable(name, facts) or _lost_pod(facts) or node_protected(name, facts, cause)
     if reason is not None or drains_anyway:
         return reason
     before = {(pod.key, pod.metadata.uid): pod for pod in known}
@@ -62,12 +69,16 @@ def _lost_pod(facts: FreshNode) -> Reason | None:
     return unreadable_reason("Pod", min(lost, key=lambda pod: pod.key)) if lost else None
 
 
-def node_protected(name: str, facts: FreshNode) -> Reason | None:
-    """Why the node itself must stay, or is gone."""
+def node_protected(name: str, facts: FreshNode, cause: str) -> Reason | None:
+    """Why the node itself must stay, or is gone; repair has a veto of its own."""
     if facts.node is None:
         return Reason("NodeGone", "is no longer there, or has no NodeClaim", f"Node {name}")
-    if facts.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
-        return Reason(ReasonCode.NODE_DO_NOT_DISRUPT, f"has the annotation {DO_NOT_DISRUPT}", f"Node {name}")
+    repairs = cause == Cause.UNHEALTHY
+    veto, code = (
+        (DO_NOT_REPAIR, ReasonCode.NODE_DO_NOT_REPAIR) if repairs else (DO_NOT_DISRUPT, ReasonCode.NODE_DO_NOT_DISRUPT)
+    )
+    if facts.node.metadata.annotations.get(veto) == "true":
+        return Reason(code, f"has the annotation {veto}", f"Node {name}")
     return None
 
 

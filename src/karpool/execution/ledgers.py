@@ -24,12 +24,27 @@ def announced(
     everywhere: Iterable[Pod],
 ) -> Iterator[NoteDisruption]:
     """Entries for nodes that are about to go, by pool; `claims`: by name of a node; `everywhere`: all pods."""
+    yield from noted(ticket.id, ticket.method, claims, pools, pods_on=pods_on, now=now, everywhere=everywhere)
+
+
+def noted(
+    command: str,
+    method: str,
+    claims: Mapping[str, NodeClaim],
+    pools: Iterable[NodePool],
+    *,
+    pods_on: Callable[[str], Sequence[Pod]],
+    now: datetime,
+    everywhere: Iterable[Pod],
+    committed: bool = False,
+) -> Iterator[NoteDisruption]:
+    """Entries for nodes of a command, by pool; as of `announced`."""
     for pool in pools:
         nodes = [name for name, claim in claims.items() if pool_of(claim) == pool.name]
         if nodes:
             pods = [pod for name in nodes for pod in pods_on(name)]
-            entry = disruption(ticket.id, ticket.method, nodes, pods, now, everywhere=everywhere)
-            yield NoteDisruption(pool.name, ticket.id, entry)
+            entry = disruption(command, method, nodes, pods, now, everywhere=everywhere)
+            yield NoteDisruption(pool.name, command, replace(entry, committed=committed))
 
 
 def note_deletion(context: ReconcileContext, command: CommandInProgress) -> bool:

@@ -59,6 +59,7 @@ class ReconcileContext:
         self.next_run: datetime | None = None
         self.evictions: dict[str, Attempt] = {}
         self.terminations: dict[str, datetime] = {}
+        self.reboots: dict[str, datetime] = {}
         self.missing: dict[str, datetime] = {}
         self.rolled_back: list[RolledBack] = []
         self.recorded = {key: until for key, until in self.state.recorded.items() if self.now < until}
@@ -151,6 +152,7 @@ class ReconcileContext:
         return ExecutionState(
             evictions=self.evictions,
             terminations=self.terminations,
+            reboots=self.reboots,
             missing=self.missing,
             refused={name: why for name, why in self.state.refused.items() if name in self.missing},
             rolled_back=tuple(self.rolled_back),

@@ -17,7 +17,7 @@ from karpool.execution.conditions import INITIALIZED, LAUNCHED, READY, REGISTERE
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model import labels as names
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim
+from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.wire.objects import is_owned
 from karpool.wire.quantity import ZERO
 
@@ -25,8 +25,8 @@ DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
 
 
 def reconcile_registration(context: ReconcileContext, claim: NodeClaim) -> None:
-    """Take a claim one step further: registered, then initialized; neither is ever taken back."""
-    if not claim.is_true(LAUNCHED):
+    """Take a claim one step further: registered, then initialized; only a reboot takes the latter back."""
+    if not claim.is_true(LAUNCHED) or claim.is_true(REBOOTING):
         return
     if not claim.is_true(REGISTERED):
         _register(context, claim, context.nodes_of.get(claim.name, []))

@@ -17,7 +17,7 @@ from karpool.execution.state import RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, CommandInProgress, Ticket, ticket_of
 from karpool.model.annotations import AnnotationError
 from karpool.model.labels import FAILED_COMMAND
-from karpool.model.nodepool import NodeClaim
+from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.wire.objects import condition
 
 ROLLED_BACK: Final = "DisruptionRolledBack"
@@ -123,7 +123,7 @@ def remove_leftovers(context: ReconcileContext, commands: list[CommandInProgress
         annotations = claim.metadata.annotations
         if REPLACES in annotations and annotations[REPLACES] not in open_ids:
             context.do(Annotate("NodeClaim", claim.name, REPLACES, None))
-        if not claim.terminating and ticket_of(claim) is None:
+        if not claim.terminating and ticket_of(claim) is None and not claim.is_true(REBOOTING):
             _unmark(context, claim)
             if COMMAND in annotations:
                 context.do(Annotate("NodeClaim", claim.name, COMMAND, None))

@@ -14,17 +14,20 @@ from karpool.cluster.pairing import join
 from karpool.disruption.brakes.failures import pool_of
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.reasons import ReasonCode
-from karpool.execution.actions import Action, AddTaint, CreateClaim, SetClaimCondition
-from karpool.execution.conditions import DISRUPTION_REASON
-from karpool.execution.ledgers import announced
+from karpool.disruption.repair.history import with_reboot
+from karpool.execution.actions import Action, AddTaint, Annotate, CreateClaim, SetClaimCondition
+from karpool.execution.conditions import DISRUPTION_REASON, REBOOT_REQUESTED
+from karpool.execution.ledgers import announced, noted
+from karpool.execution.reboot import BOOKKEEPING
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.tickets import COMMAND, REPLACES, Ticket, command_id
-from karpool.model.labels import LAUNCHED_FOR
-from karpool.model.nodepool import NodeClaim
+from karpool.model.labels import LAUNCHED_FOR, REBOOT_BOUND, REBOOTS
+from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.model.unreadable import unreadable_reason
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim
+from karpool.wire.duration import go_duration
 
 
 class NotStartedError(Exception):
@@ -41,6 +44,8 @@ def start_command(
     """The actions that start a command; `advance` continues from what they write on the objects."""
     candidates = _candidates(command, objects)
     _refuse_unreadable(candidates, objects)
+    if command.reboot:
+        return tuple(_reboot(command, candidates, objects, now))
     _refuse_new_pods(command, candidates, objects)
     identity = command_id(command, now)
     created = tuple(_replacements(command, identity, objects, daemons))
@@ -54,6 +59,7 @@ def start_command(
         replacements=tuple(claim.name for claim in created),
         destinations=tuple(sorted(destinations(command))),
         savings=None if command.unpriced else round(command.savings, 6),
+        drain_seconds=None if command.drain_bound is None else command.drain_bound.total_seconds(),
     )
     claims = [state.claim for state in candidates if state.claim is not None]
     going = {state.name: state.claim for state in candidates if state.claim is not None}
@@ -65,6 +71,32 @@ def start_command(
         *(SetClaimCondition(claim.name, DISRUPTION_REASON, "True", cause, cause) for claim in claims),
         *(CreateClaim(claim) for claim in created),
     )
+
+
+def _reboot(command: Command, candidates: Sequence[StateNode], objects: Objects, now: datetime) -> Iterator[Action]:
+    """Ask for reboots; `execution.reboot` continues from what is written on the claims.
+
+    The time that pods have comes before the request, and the request last: without it, the rest means nothing.
+    """
+    claims = {state.name: state.claim for state in candidates if state.claim is not None}
+    identity = command_id(command, now)
+    pods = {name: [pod for pod in objects.pods if pod.spec.node_name == name] for name in claims}
+    yield from noted(
+        identity,
+        str(command.method),
+        claims,
+        objects.node_pools,
+        pods_on=pods.__getitem__,
+        now=now,
+        everywhere=objects.pods,
+        committed=True,
+    )
+    for claim in claims.values():
+        bound = None if command.drain_bound is None else go_duration(command.drain_bound)
+        notes = {**dict.fromkeys(BOOKKEEPING), REBOOT_BOUND: bound, REBOOTS: with_reboot(claim, now)}
+        yield from (Annotate("NodeClaim", claim.name, key, value) for key, value in notes.items())
+        yield SetClaimCondition(claim.name, DISRUPTION_REASON, "True", str(command.cause), str(command.cause))
+        yield SetClaimCondition(claim.name, REBOOTING, "True", REBOOT_REQUESTED, command.reboot)
 
 
 def destinations(command: Command) -> frozenset[str]:
@@ -81,6 +113,8 @@ def _candidates(command: Command, objects: Objects) -> list[StateNode]:
             raise NotStartedError(Reason("NodeGone", "is no longer there, or has no NodeClaim", f"Node {name}"))
         if state.deleting:
             raise NotStartedError(Reason("NodeDeleting", "is being deleted already", f"Node {name}"))
+        if state.rebooting:
+            raise NotStartedError(Reason("NodeRebooting", "is being rebooted already", f"Node {name}"))
         if COMMAND in state.claim.metadata.annotations:
             raise NotStartedError(Reason("NodeInCommand", "is in another command already", f"Node {name}"))
         if pool_of(state.claim) not in pools:

@@ -40,6 +40,8 @@ class ExecutionState:
     """By the uid of a pod."""
     terminations: Mapping[str, datetime] = field(default_factory=dict)
     """When to ask again for the termination of an instance, by the uid of its NodeClaim."""
+    reboots: Mapping[str, datetime] = field(default_factory=dict)
+    """When to ask again for the reboot of an instance, by the uid of its NodeClaim."""
     missing: Mapping[str, datetime] = field(default_factory=dict)
     """Since when a replacement is missing, by its name."""
     refused: Mapping[str, RefusedAction] = field(default_factory=dict)

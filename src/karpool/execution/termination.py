@@ -4,7 +4,7 @@ Each pass does the next unfinished stage. The claim's conditions Drained, Volume
 how far it is.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from karpool.execution.actions import (
@@ -18,6 +18,7 @@ from karpool.execution.actions import (
     TerminateInstance,
 )
 from karpool.execution.conditions import DRAINED, VOLUMES_DETACHED, instance_terminated
+from karpool.execution.deadlines import deadline_of, written
 from karpool.execution.drain import drain
 from karpool.execution.holds import claim_held, node_held, tell
 from karpool.execution.reconcile_context import ReconcileContext
@@ -66,21 +67,10 @@ def _write_deadline(context: ReconcileContext, claim: NodeClaim) -> None:
     deleted, grace = claim.metadata.deletion_timestamp, claim.spec.termination_grace_period
     if deleted is None or grace is None or grace.delta is None or TERMINATION_TIMESTAMP in claim.metadata.annotations:
         return
-    ends = (deleted + grace.delta).astimezone(UTC)
-    text = f"{ends:%Y-%m-%dT%H:%M:%SZ}"
+    text = written(deleted + grace.delta)
     message = f"all pods are deleted from the node by {text}"
     context.record_event("NodeClaim", claim.name, "TerminationGracePeriodExpiring", message, "Warning")
     context.do(Annotate("NodeClaim", claim.name, TERMINATION_TIMESTAMP, text))
-
-
-def deadline_of(claim: NodeClaim | None) -> datetime | None:
-    """When a node must be empty; None if there is no deadline, or it cannot be read."""
-    text = claim.metadata.annotations.get(TERMINATION_TIMESTAMP) if claim else None
-    try:
-        deadline = datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
-    return deadline.replace(tzinfo=UTC) if deadline is not None and deadline.tzinfo is None else deadline
 
 
 def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | None) -> None:

@@ -38,6 +38,8 @@ class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
     destinations: tuple[str, ...] = ()
     committed: bool = False
     savings: float | None = None
+    drain_seconds: float | None = None
+    """How long pods may take to leave, if that is not for the NodeClaims to say."""
 
     def on(self, claim: str) -> Annotate:
         return Annotate("NodeClaim", claim, COMMAND, msgspec.json.encode(self).decode())

@@ -143,6 +143,9 @@ class ApiActuator:
                 case a.TerminateInstance():
                     if self._launcher is not None:
                         self._launcher.terminate(action)
+                case a.RebootInstance():
+                    if self._launcher is not None:
+                        self._launcher.reboots.ask(action)
                 case a.RecordEvent():
                     self._recorder.record(action)
                 case _:
@@ -158,7 +161,7 @@ def _object_of(action: a.Action) -> tuple[str, str]:
     match action:
         case a.CreateClaim(claim=claim):
             return "NodeClaim", claim.name
-        case a.DeleteClaim(name=name) | a.TerminateInstance(claim=name):
+        case a.DeleteClaim(name=name) | a.TerminateInstance(claim=name) | a.RebootInstance(claim=name):
             return "NodeClaim", name
         case a.DeleteNode(name=name):
             return "Node", name

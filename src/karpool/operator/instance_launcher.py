@@ -28,6 +28,7 @@ from karpool.live.writer import Writer
 from karpool.model.labels import TERMINATION_FINALIZER
 from karpool.model.nodepool import NodeClaim
 from karpool.model.unreadable import unidentified
+from karpool.operator.instance_reboots import InstanceReboots
 from karpool.operator.providers.protocol import (
     Instances,
     InsufficientCapacityError,
@@ -75,6 +76,9 @@ class InstanceLauncher:
         self._launching: dict[str, asyncio.Task[None]] = {}
         self._done: set[str] = set()
         self._terminating: dict[str, asyncio.Task[None]] = {}
+        self.reboots = InstanceReboots(
+            instances, store, writer, clock=clock, alive=alive, on_unexpected=on_unexpected, sleep=sleep
+        )
 
     def launch_pending(self) -> None:
         if len(self._done) > len(self._store.claims):
@@ -91,6 +95,7 @@ class InstanceLauncher:
         self._launching.clear()
         self._terminating.clear()
         self._done.clear()
+        self.reboots.stop()
 
     async def _launch(self, claim: NodeClaim) -> None:
         uid, backoff = claim.metadata.uid, Backoff(first=1.0, most=60.0)

@@ -13,7 +13,7 @@ import structlog
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
 from karpool.controller.observer import DecisionObserver
-from karpool.disruption.repair.policies import RepairAction
+from karpool.disruption.repair.policies import RepairAction, RepairPolicies
 from karpool.execution.actions import RecordEvent
 from karpool.kube.backoff import Backoff
 from karpool.kube.client import Client
@@ -51,7 +51,7 @@ from karpool.operator.pool_nodes import PoolNodes
 from karpool.operator.pool_statistics import PoolStatistics
 from karpool.operator.pool_status_controller import PoolStatusController
 from karpool.operator.providers import provider_maker
-from karpool.operator.providers.protocol import Provider, ProviderContext
+from karpool.operator.providers.protocol import Provider, ProviderContext, Reboots
 from karpool.operator.settings import RunSettings
 from karpool.operator.side_work import SideWork
 from karpool.operator.task_queue import TaskQueue
@@ -110,7 +110,7 @@ class Operator:
                 clock=self._now,
             )
         )
-        _refuse_reboots(settings, self.provider)
+        self._repair = _repair_policies(settings, self.provider)
         self.loop: Loop | None = None
         self.controller: Controller | None = None
         self._elector: LeaderElector | None = None
@@ -294,7 +294,9 @@ class Operator:
             catalog_source=provider.catalog_source,
             pdb_source=StorePdbSource(store),
             facts=facts,
-            settings=replace(settings.decisions, annotated_budgets=provider.annotated_budgets, brakes=brakes),
+            settings=replace(
+                settings.decisions, annotated_budgets=provider.annotated_budgets, repair=self._repair, brakes=brakes
+            ),
             options=replace(settings.options, supply_annotation=BUDGETS if brakes.opted_in_only else None),
             execution=provider.execution,
             intervals=settings.intervals,
@@ -368,9 +370,13 @@ class Operator:
         self._pools.unreadable(unreadable)
 
 
-def _refuse_reboots(settings: RunSettings, provider: Provider) -> None:
-    """Refuse policies that nobody here could follow."""
+def _repair_policies(settings: RunSettings, provider: Provider) -> RepairPolicies | None:
+    """What repair goes by: what the user said, else the provider; policies that nobody here can follow are refused."""
     policies = settings.decisions.repair
-    if policies is not None and not provider.reboots and any(policy.reboots for policy in policies.listed):
+    if policies is not None and provider.repair_policies is not None and not settings.own_repair_policies:
+        policies = provider.repair_policies
+    reboots = policies is not None and any(policy.reboots for policy in policies.listed)
+    if reboots and not isinstance(provider.instances, Reboots):
         message = f"says {RepairAction.REBOOT.value}, and the provider {settings.provider} cannot reboot nodes"
         raise InputError.at("--repair-policies", message)
+    return policies

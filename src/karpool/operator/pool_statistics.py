@@ -51,12 +51,15 @@ class PoolStatistics:
         """How many more nodes may be disrupted, by cause; without a budget, all that are left."""
         managed = [state for state in states if _is_managed(state)]
         disrupted = sum(_is_disrupted(state, self._taints) for state in managed)
-        left = len(managed) - disrupted
+        busy = disrupted + sum(_is_unready(state) and not _is_disrupted(state, self._taints) for state in managed)
 
         def remaining(cause: Cause) -> int:
-            return allowed(pool, cause, len(managed), disrupted, now, annotated=annotated).remaining
+            # A node that is not ready is what repair is for.
+            taken = disrupted if cause is Cause.UNHEALTHY else busy
+            left = allowed(pool, cause, len(managed), taken, now, annotated=annotated).remaining
+            return min(len(managed) - taken, left)
 
-        return {str(cause): float(min(left, remaining(cause))) for cause in Cause}
+        return {str(cause): float(remaining(cause)) for cause in Cause}
 
     def _count_pods(self) -> None:
         """Update the requests of each node, in billionths."""
@@ -105,13 +108,17 @@ def _add(total: dict[str, int], more: Mapping[str, Quantity], sign: int = 1) -> 
 
 
 def _is_managed(state: StateNode) -> bool:
-    """Whether budgets count a node: it has a claim, is initialized, and its instance exists."""
-    return state.claim is not None and state.initialized and not state.claim.is_true(INSTANCE_TERMINATING)
+    """Whether budgets count a node: it has a claim, is initialized or about to be again, and its instance exists."""
+    up = state.initialized or state.rebooting
+    return state.claim is not None and up and not state.claim.is_true(INSTANCE_TERMINATING)
 
 
 def _is_disrupted(state: StateNode, taints: frozenset[str]) -> bool:
-    """Whether a node uses up a budget, because it is being disrupted or not ready."""
-    if state.node is None or state.deleting or any(taint.key in taints for taint in state.node.spec.taints):
-        return True
-    ready = condition(state.node.status.conditions, "Ready")
+    """Whether a node uses up every budget, because it is being disrupted."""
+    leaving = state.node is None or state.deleting or state.rebooting
+    return leaving or (state.node is not None and any(taint.key in taints for taint in state.node.spec.taints))
+
+
+def _is_unready(state: StateNode) -> bool:
+    ready = condition(state.node.status.conditions, "Ready") if state.node is not None else None
     return ready is not None and ready.status != "True"

@@ -35,6 +35,8 @@ class RunSettings:
     dry_run: bool = True
     """Decide and report, but write nothing; `--act` ends that."""
     decisions: DisruptionSettings = field(default_factory=DisruptionSettings)
+    own_repair_policies: bool = False
+    """Whether the repair policies are the user's, so that the provider's do not count."""
     options: Options = field(default_factory=Options)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     intervals: Intervals = field(default_factory=Intervals)

@@ -72,14 +72,21 @@ class VirtualActuator:
                 self._ledger(action)
             case a.SetClaimCondition() | a.ClearClaimCondition() | a.SetClaimNode() | a.SetPodEventTime():
                 self._claim_status(action)
-            case a.TerminateInstance():
-                claim = self.store.claims.get(action.claim)
-                if claim is not None and claim.metadata.uid == action.uid:
-                    self.cloud.terminate(claim)
+            case a.TerminateInstance() | a.RebootInstance():
+                self._instance(action)
             case a.RecordEvent():
                 pass
             case _:
                 self._create_or_delete(action)
+
+    def _instance(self, action: a.TerminateInstance | a.RebootInstance) -> None:
+        claim = self.store.claims.get(action.claim)
+        if claim is None or claim.metadata.uid != action.uid:
+            return
+        if isinstance(action, a.RebootInstance):
+            self.cloud.reboot(claim, action.operation)
+        else:
+            self.cloud.terminate(claim)
 
     def _create_or_delete(
         self, action: a.CreateClaim | a.DeleteClaim | a.DeleteNode | a.EvictPod | a.DeletePod

@@ -10,14 +10,14 @@ from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.model import labels as names
-from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim, as_requirements
+from karpool.model.node import Node, NodeInfo
+from karpool.model.nodepool import REBOOTING, NodeClaim, as_requirements
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import Taint
 from karpool.provisioning.instances import choose_offering, instance_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import obtainable, offering_key
 from karpool.virtual.api import Api, get_by_uid
-from karpool.virtual.changes import with_condition, with_metadata, with_status
+from karpool.virtual.changes import with_annotation, with_condition, with_metadata, with_status
 from karpool.virtual.curves import seconds
 from karpool.virtual.random_streams import waiting_time
 from karpool.virtual.scenario import Fault, Interruptions, Shortage
@@ -49,6 +49,7 @@ class VirtualCloud:
         self.instances: dict[str, Instance] = {}
         self.on_start: list[Callable[[Instance], None]] = []
         self.on_end: list[Callable[[Instance], None]] = []
+        self.on_boot: list[Callable[[str], None]] = []
         self.failed_launches = 0
         self.interrupted = 0
         self._all = catalog
@@ -182,6 +183,28 @@ class VirtualCloud:
             self._publish()
         for observe in self.on_end:
             observe(instance)
+
+    def reboot(self, claim: NodeClaim, operation: str) -> None:
+        """Reboot the instance of a claim: its node is not ready for a while, and has another boot id then."""
+        node, now = self.world.store.nodes.get(claim.status.node_name), self.world.queue.moment
+        if node is None or claim.name not in self.instances:
+            refused = "there is no instance to reboot"
+            self.world.store.claims.put(with_annotation(claim, names.REBOOT_REFUSED, refused))
+            return
+        issued = with_annotation(claim, names.REBOOT_ISSUED, now.isoformat(timespec="seconds"))
+        self.world.store.claims.put(with_condition(issued, REBOOTING, "True", now, reason="RebootIssued"))
+        self.world.store.nodes.put(with_condition(node, "Ready", "Unknown", now, reason="Rebooting"))
+        delay = self.world.jittered(self.world.timings.readiness, "reboot", operation)
+        self.world.queue.after(delay, partial(self._booted, node.name, operation))
+
+    def _booted(self, name: str, operation: str) -> None:
+        node = self.world.store.nodes.get(name)
+        if node is not None and name in self.instances:
+            ready = with_condition(node, "Ready", "True", self.world.queue.moment)
+            booted = with_status(ready, node_info=NodeInfo(boot_id=f"virtual-{operation}"))
+            self.world.store.nodes.put(booted)
+            for observe in self.on_boot:
+                observe(name)
 
     def _plan_interruption(self, name: str) -> None:
         for number, fault in enumerate(self._interruptions):

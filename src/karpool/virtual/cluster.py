@@ -11,6 +11,7 @@ from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
 from karpool.controller.ports import Duties, Intervals
 from karpool.controller.store import ClusterStore
+from karpool.disruption.repair.policies import RepairPolicies
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.objects import Objects
 from karpool.packing.options import Options
@@ -18,6 +19,7 @@ from karpool.provisioning.inflight import as_launched
 from karpool.virtual.actuator import VirtualActuator
 from karpool.virtual.api import Api
 from karpool.virtual.autoscaler import Autoscaler
+from karpool.virtual.breakdowns import Breakdowns
 from karpool.virtual.changes import with_metadata
 from karpool.virtual.cloud import VirtualCloud
 from karpool.virtual.compactor import VirtualCompactor
@@ -70,6 +72,7 @@ class VirtualCluster:
         manager.install(self.api)
         self.cluster_state = ClusterState(self.store, lambda claim: as_launched(claim, self.cloud.catalog))
         self.cloud = VirtualCloud(world, self.api, catalog, scenario.faults)
+        self.breakdowns = Breakdowns(world, self.cloud, scenario.faults)
         self.scheduler = Scheduler(world, self.cluster_state, policy.scheduler or scenario.scheduler)
         Kubelets(world, self.cluster_state, manager.workload_of)
         self.actuator = VirtualActuator(world, self.api, self.cloud)
@@ -83,7 +86,7 @@ class VirtualCluster:
             catalog_source=self.cloud,
             pdb_source=self.pdb_controller,
             facts=VirtualFacts(self.store),
-            settings=replace(msgspec.convert(policy.decisions, DisruptionSettings, from_attributes=True), seed=seed),
+            settings=_settings(policy, seed),
             options=Options(seed=seed),
             intervals=_intervals(scenario.timings, policy.decisions.effort),
             duties=Duties(disrupts=policy.disruption),
@@ -122,6 +125,12 @@ class VirtualCluster:
 
     def run(self, until: float) -> None:
         self.queue.run(until)
+
+
+def _settings(policy: Policy, seed: int) -> DisruptionSettings:
+    decisions = msgspec.convert(policy.decisions, DisruptionSettings, from_attributes=True)
+    repair = RepairPolicies.checked(policy.repair_policies) if policy.repair_policies else None
+    return replace(decisions, seed=seed, repair=repair)
 
 
 _REFRESH: Final = 300.0

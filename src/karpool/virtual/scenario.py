@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from karpool.compaction.config import Config
+from karpool.disruption.repair.policies import RepairPolicy
 from karpool.disruption.settings import MOST_EFFORT, MOST_SEED, DisruptionSettings
 from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.nodepool import NodePool
@@ -81,7 +82,22 @@ class Outage(ScenarioPart, tag="outage", tag_field="kind"):
     length: Stretch
 
 
-Fault = Shortage | Interruptions | Outage
+class Breakdown(ScenarioPart, tag="breakdown", tag_field="kind"):
+    """Nodes break: a condition of theirs changes, until they are rebooted or replaced."""
+
+    start: Delay
+    nodes: Annotated[int, msgspec.Meta(ge=1)] = 1
+    """How many break, those of the first names."""
+    condition: str = "Ready"
+    status: Literal["True", "False", "Unknown"] = "False"
+    reason: str = ""
+    length: Stretch | None = None
+    """After how long they are well by themselves, if ever."""
+    survives_reboots: bool = False
+    """Whether a reboot does not help."""
+
+
+Fault = Shortage | Interruptions | Outage | Breakdown
 
 
 class NodeGroup(ScenarioPart):
@@ -140,6 +156,8 @@ class Decisions(ScenarioPart):
     spot_to_spot: bool = False
     spot_floor: Positive = 15
     ignore_budgets: bool = False
+    terminate_first_repair: bool = False
+    terminate_first_drift: bool = False
 
 
 class Policy(ScenarioPart):
@@ -152,6 +170,8 @@ class Policy(ScenarioPart):
     """Whether Karpool disrupts nodes at all; it provisions in any case."""
     node_groups: bool = True
     """Whether the scenario's node groups and their autoscaler are there."""
+    repair_policies: tuple[RepairPolicy, ...] = ()
+    """Which conditions of nodes are repaired, and how; none if there are no policies."""
     compactor: Config | None = None
     """The configuration of the node compactor, if one runs."""
 

@@ -10,6 +10,7 @@ import msgspec
 
 from karpool.catalog.instance_types import Catalog
 from karpool.compaction.config import parse_config
+from karpool.disruption.repair.policies import repair_flaws
 from karpool.disruption.search import STRATEGIES
 from karpool.disruption.settings import MOST_EVICTION_PRICE, is_eviction_price
 from karpool.model.capacity_buffer import CapacityBuffer
@@ -106,6 +107,9 @@ def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
             yield flaw._replace(field=f"pools[{number}].{flaw.field}")
     for name, policy in scenario.policies.items():
         yield from _decision_flaws(policy.decisions, written_path(("policies", name, "decisions")))
+        for flaw in repair_flaws(policy.repair_policies) if policy.repair_policies else ():
+            at = flaw.field.removeprefix("policies")
+            yield flaw._replace(field=f"{written_path(('policies', name, 'repairPolicies'))}{at}")
     if not scenario.cluster:
         yield from pool_flaws(scenario)
 

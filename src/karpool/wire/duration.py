@@ -82,3 +82,12 @@ def parse_duration(text: str) -> Duration:
     if nanos > _LARGEST:
         raise ValueError(f"{text[:40]!r} is longer than any duration may be (about 292 years)")
     return Duration(-nanos if text.startswith("-") else nanos)
+
+
+def go_duration(length: timedelta) -> str:
+    """A length as Go prints it: `1m0s`, `1h0m0s`, `45s`; parts of a second are cut off."""
+    whole = int(length.total_seconds())
+    hours, minutes, seconds = whole // 3600, whole // 60 % 60, whole % 60
+    if hours:
+        return f"{hours}h{minutes}m{seconds}s"
+    return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"

@@ -123,3 +123,10 @@ def tolerated(found: Sequence[Finding], node: str, now: datetime) -> Reason | No
     until = "as long as nobody knows since when" if first.due == _NEVER else f"until {clock(first.due, now)}"
     message = f"condition {first.condition.type} is {first.condition.status}, which is tolerated {until}"
     return Reason(ReasonCode.REPAIR_TOLERATED, message, f"Node {node}")
+
+
+def healed(policies: RepairPolicies | None, state: StateNode, now: datetime) -> Reason | None:
+    """Why a node that was to be repaired no longer needs that."""
+    if policies is not None and diagnose(policies, state, now) is not None:
+        return None
+    return Reason(ReasonCode.CANDIDATE_CHANGED, "is healthy again", f"Node {state.name}")

@@ -71,7 +71,7 @@ class RepairPolicies:
     def checked(cls, listed: Iterable[RepairPolicy], *, legacy: bool = False) -> "RepairPolicies":
         """Policies that can be followed; the rules about the fallback do not concern legacy repair."""
         policies = tuple(listed)
-        flaws = [*policy_flaws(policies), *(() if legacy else _fallback_flaws(policies))]
+        flaws = list(repair_flaws(policies, legacy=legacy))
         if flaws:
             raise RepairPolicyError(flaws)
         return cls(policies)
@@ -113,13 +113,15 @@ class RepairPolicies:
         )
 
 
-def policy_flaws(policies: Sequence[RepairPolicy]) -> Iterator[Flaw]:
-    """Everything that is wrong with single policies, or that there are none."""
+def repair_flaws(policies: Sequence[RepairPolicy], *, legacy: bool = False) -> Iterator[Flaw]:
+    """Everything that is wrong with policies, or that there are none."""
     if not policies:
         yield Flaw("", "NoPolicies", "there are no repair policies; list at least one")
     for number, policy in enumerate(policies):
         for flaw in _flaws(policy):
             yield flaw._replace(field=f"policies[{number}].{flaw.field}")
+    if not legacy:
+        yield from _fallback_flaws(policies)
 
 
 def _flaws(policy: RepairPolicy) -> Iterator[Flaw]:

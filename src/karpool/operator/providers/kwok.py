@@ -15,6 +15,7 @@ import structlog
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.controller.store import ClusterStore
+from karpool.disruption.repair.policies import RepairAction, RepairPolicies, RepairPolicy
 from karpool.execution.conditions import REGISTERED
 from karpool.kube.backoff import Backoff
 from karpool.kube.client import Client
@@ -41,9 +42,11 @@ from karpool.operator.providers.protocol import (
     NodeClassNotReadyError,
     Provider,
     ProviderContext,
+    RebootError,
 )
 from karpool.provisioning.instances import choose_offering, instance_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import OfferingKey, obtainable, offering_key
+from karpool.wire.duration import parse_duration
 from karpool.wire.objects import Condition
 
 _log = structlog.get_logger()
@@ -51,6 +54,23 @@ DEFAULT_CATALOG: Final = "kwok"
 PROVIDER: Final = "kwok://"
 SHORTAGE_MEMORY: Final = timedelta(minutes=3)
 _CHOSEN: Final = (names.INSTANCE_TYPE, names.ZONE, names.CAPACITY_TYPE)
+
+REPAIR_POLICIES: Final = RepairPolicies.checked(
+    RepairPolicy(
+        condition_type=kind,
+        condition_status=status,
+        reason_regex=regex,
+        toleration_duration=parse_duration(tolerated),
+        termination_grace_period=parse_duration(grace),
+        action=action,
+    )
+    for kind, status, regex, tolerated, grace, action in (
+        ("Ready", "False", "", "10m", "0s", RepairAction.REPLACE),
+        ("Ready", "Unknown", ".*", "10m", "0s", RepairAction.REPLACE),
+        ("KWOKUnhealthy", "True", ".*", "30s", "45s", RepairAction.REPLACE),
+        ("KWOKRebootRequired", "True", ".*", "30s", "1m", RepairAction.REBOOT),
+    )
+)
 
 
 class Kwok:
@@ -189,6 +209,15 @@ class Kwok:
         del self._terminating[claim.name]
         return True
 
+    async def reboot(self, claim: NodeClaim, operation: str) -> None:
+        """Give the Node of a claim another boot id; the same for the same operation."""
+        name = claim.status.node_name
+        patch = {"status": {"nodeInfo": {"bootID": f"kwok-{operation}"}}}
+        try:
+            await self._client.merge_patch(NODES, name, patch, subresource="status")
+        except NotFoundError:
+            raise RebootError(f"there is no Node {name}") from None
+
     async def list(self) -> Mapping[str, str]:
         """The instances of all nodes that were created here, and of all claims whose node is not registered yet."""
         # Read from the API server: a watch that hangs must not make instances seem gone.
@@ -218,6 +247,7 @@ def provider(context: ProviderContext) -> Provider:
         catalog_source=kwok,
         instances=kwok,
         execution=replace(context.execution, node_classes=frozenset({KWOK_NODE_CLASSES.kind})),
+        repair_policies=REPAIR_POLICIES,
         node_class_ready=class_ready,
         upkeep=NodeClassStatus(context.client, classes, context.clock).reconcile,
     )

@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from karpool.controller.ports import CatalogSource, Duties
+from karpool.disruption.repair.policies import RepairPolicies
 from karpool.execution.settings import ExecutionSettings
 from karpool.kube.client import Client
 from karpool.live.caches import ClusterCaches
@@ -25,6 +26,10 @@ class NodeClassNotReadyError(Exception):
 
 class LaunchError(Exception):
     """A launch failed for a temporary reason; it is retried until the claim times out."""
+
+
+class RebootError(Exception):
+    """An instance cannot be rebooted, now or later; its node is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,14 @@ class Instances(Protocol):
         """Terminate an instance without a claim."""
 
 
+@runtime_checkable
+class Reboots(Protocol):
+    """What instances may offer besides: rebooting them."""
+
+    async def reboot(self, claim: NodeClaim, operation: str) -> None:
+        """Reboot the instance of a claim; asked again with the same operation, it is the same reboot."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
     """What a provider gets; it is made before the caches start, so kinds to watch are named in `provider` or never."""
@@ -71,8 +84,8 @@ class Provider:
     instances: Instances | None = None
     duties: Duties = field(default_factory=Duties)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
-    reboots: bool = False
-    """Whether instances can be rebooted."""
+    repair_policies: RepairPolicies | None = None
+    """Which nodes of this provider are broken, and what helps; None: the provider has no opinion."""
     annotated_budgets: bool = False
     """Whether budgets are read from the pool's annotation, because another controller reads its spec."""
     node_class_ready: Callable[[NodePool], Condition | bool | None] = lambda _pool: None
