@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from typing import Self
 
 import pytest
 import yaml
@@ -12,13 +11,10 @@ from tests.live.audit import AuditedRequest, Right
 from tests.live.control_plane import ControlPlane
 from tests.live.fake_karpenter import karpenter
 from tests.live.scraping import reachable_address, scrape, token_of
-from tests.live.trial import SETTINGS, Trial, budget, buffer, deployment, pool
+from tests.live.service_account import CONTROLLER, USER, AsServiceAccount
+from tests.live.trial import SETTINGS, budget, buffer, deployment, pool
 
-from karpool.kube.kubeconfig import find_target
 from karpool.operator.settings import RunSettings
-
-USER = "system:serviceaccount:karpool:karpool"
-CONTROLLER = manifests.DEPLOY / "controller"
 
 
 @pytest.fixture
@@ -28,27 +24,13 @@ def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karpool.execution.reconcile_context.EVENT_INTERVAL", timedelta(0))
 
 
-class Watched(Trial):
-    """A trial in which the controller is the service account of the manifests, with some of its roles and policies."""
+class Watched(AsServiceAccount):
+    """A trial in which every request of the controller is written down."""
 
     def __init__(self, plane: ControlPlane, settings: RunSettings, roles: tuple[str, ...]) -> None:
         self.metrics_address = reachable_address()
-        super().__init__(plane, replace(settings, metrics_address=self.metrics_address))
-        self.target = find_target(kubeconfig=plane.user_kubeconfig(USER))
-        self.documents = [document for name in roles for document in manifests.read(CONTROLLER / name)]
+        super().__init__(plane, replace(settings, metrics_address=self.metrics_address), roles)
         self._log_begins = (plane.folder / "audit.log").stat().st_size
-
-    async def __aenter__(self) -> Self:
-        await super().__aenter__()
-        for document in self.documents:
-            await manifests.apply(self.client, document)
-        return self
-
-    async def __aexit__(self, *failure: object) -> None:
-        for document in self.documents:
-            if document["kind"] != "Namespace":
-                await self.client.raw("DELETE", manifests.path_of(document))
-        await super().__aexit__(*failure)
 
     def requests(self) -> list[AuditedRequest]:
         """The requests of the controller so far."""
