@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from tests.live.control_plane import ControlPlane
+from tests.live.fake_karpenter import karpenter
 from tests.live.trial import SETTINGS, Trial, machines, play, pool
 
 from karpool.cli.main import cli
@@ -400,6 +401,39 @@ def test_a_pool_cools_down_after_it_grew(control_plane: ControlPlane) -> None:
         assert [claim.terminating for claim in await trial.claims()] == [False]
 
     story(control_plane, scenario, braked(after_scale_up=timedelta(hours=1)))
+
+
+def test_no_command_needs_a_replacement_while_nobody_plays_karpenter(control_plane: ControlPlane) -> None:
+    async def scenario(trial: Trial) -> None:
+        await trial.make(pools())
+        await machine(trial, "large", "c-16x", pods=1)
+        await machine(trial, "larger", "c-32x", pods=1)
+        await machine(trial, "empty")
+
+        async def protect(value: str | None) -> None:
+            for name in ("larger", "empty"):
+                await trial.change("Node", name, {"metadata": {"annotations": {names.DO_NOT_DISRUPT: value}}})
+
+        await protect("true")
+        trial.start()
+        said = "and nobody answers for it: only empty nodes go until somebody does"
+        await told(trial, "NobodyAnswers", "default", said)
+        await protect(None)
+        await claim_goes(trial, "empty")
+        await kept_for(trial, "larger", "NobodyAnswers", said)
+        await holds(trial, "NobodyAnswers")
+
+        async def begun() -> bool:
+            return any(
+                claim.name == "larger" and COMMAND in claim.metadata.annotations for claim in await trial.claims()
+            )
+
+        assert not await begun()
+        async with karpenter(trial):
+            await told(trial, "NobodyAnswersEnded", "default")
+            await trial.until("the next command begins", begun, 20)
+
+    story(control_plane, scenario, braked(answered_within=timedelta(seconds=2)))
 
 
 async def _refuse_replacements(trial: Trial) -> None:

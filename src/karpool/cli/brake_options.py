@@ -107,6 +107,11 @@ BRAKE_OPTIONS: Final = (
         _DEFAULTS.after_failed_launch,
         "How long to leave a pool alone after a launch of it failed.",
     ),
+    _duration(
+        "--claims-answered-within",
+        _DEFAULTS.answered_within,
+        "Beside Karpenter: begin nothing that needs it while it leaves a NodeClaim alone for longer; 0s: do not look.",
+    ),
 )
 
 
@@ -141,6 +146,7 @@ def _settings(
     longest_harm: timedelta,
     cool_down_after_scale_up: timedelta,
     cool_down_after_failed_launch: timedelta,
+    claims_answered_within: timedelta,
     pause_namespace: str = _DEFAULTS.pause_namespace,
 ) -> BrakeSettings:
     return BrakeSettings(
@@ -160,4 +166,5 @@ def _settings(
         longest_harm=longest_harm,
         after_scale_up=cool_down_after_scale_up,
         after_failed_launch=cool_down_after_failed_launch,
+        answered_within=claims_answered_within,
     )

@@ -216,7 +216,7 @@ def _choices(
     annotated_budgets: bool = False,
 ) -> Choices:
     gates = read_gates(feature_gates)
-    brakes = replace(brakes, opt_in=annotated_budgets)
+    brakes = replace(brakes, opt_in=annotated_budgets, launched_by_others=annotated_budgets)
     return Choices(
         settings=DisruptionSettings(
             order=Order(order),

@@ -90,6 +90,7 @@ class ReasonCode(StrEnum):
     COOLING_DOWN = "CoolingDown"
     COMMAND_FAILED = "CommandFailed"
     COMMAND_DROPPED = "CommandDropped"
+    NOBODY_ANSWERS = "NobodyAnswers"
     CLUSTER_UNHEALTHY = "ClusterUnhealthy"
     RATE_REACHED = "RateReached"
     RATE_INVALID = "RateInvalid"

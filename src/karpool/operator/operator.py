@@ -274,8 +274,12 @@ class Operator:
 
     def _controller(self, actuator: ApiActuator, record: Record, beside: SideWork, facts: ApiFactSource) -> Controller:
         store, settings, provider = self.caches.store, self.settings, self.provider
-        brakes = replace(settings.decisions.brakes, opt_in=provider.annotated_budgets)
-        brakes = replace(brakes, pause_namespace=settings.lease.namespace)
+        brakes = replace(
+            settings.decisions.brakes,
+            opt_in=provider.annotated_budgets,
+            launched_by_others=provider.instances is None,
+            pause_namespace=settings.lease.namespace,
+        )
 
         def expected_launch(claim: NodeClaim) -> NodeClaim:
             return as_launched(claim, provider.catalog_source.catalog)

@@ -17,6 +17,10 @@ class BrakeSettings:
     """Where the ConfigMap is that pauses everything."""
     opt_in: bool = False
     """Whether another controller has a say in the pools, so that they have to ask for Karpool."""
+    launched_by_others: bool = False
+    """Whether another controller launches and terminates NodeClaims."""
+    answered_within: timedelta = timedelta(seconds=20)
+    """How soon that controller has to be heard of for a NodeClaim that was created or deleted; 0: never."""
     all_pools: bool = False
     """Act on all pools, whether they ask or not."""
     most_unready_percent: float = 45.0

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
+from karpool.disruption.brakes.answers import nobody_answers
 from karpool.disruption.brakes.cool_down import after_failed_launch, after_scale_up
 from karpool.disruption.brakes.failed_commands import backs_off
 from karpool.disruption.brakes.harm import harms
@@ -22,6 +23,7 @@ BRAKES: Final[tuple[Brake, ...]] = (
     pauses,
     harms,
     unhealthy,
+    nobody_answers,
     rate_stops,
     backs_off,
     after_failed_launch,
