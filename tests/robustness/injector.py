@@ -8,27 +8,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tests.robustness import fault_plan as faults
+from tests.robustness.cluster_faults import ClusterFaults
 from tests.robustness.fault_plan import Window
 from tests.robustness.recorder import PLURALS, WATCHED, HistoryRecorder
 
 from karpool.execution import actions as a
 from karpool.execution.tickets import COMMAND
 from karpool.model.labels import DO_NOT_DISRUPT
-from karpool.model.node import Node
 from karpool.model.pod import Pod, PodSpec
-from karpool.virtual.changes import with_annotation, with_condition
+from karpool.model.workloads import ConfigMap
+from karpool.virtual.changes import with_annotation
 from karpool.wire.objects import Metadata
 
 if TYPE_CHECKING:
-    from tests.robustness.replica import Replica
+    from tests.robustness.process import Process
 
-ZONE_LABEL: Final = "topology.kubernetes.io/zone"
-WARNING: Final = 60.0
 DOUBTED: Final = 40.0
 """How long a watch may be stalled until that is known, at the latest, in seconds."""
 SILENCE: Final = 75.0
 """How long it takes at most until another watch has taken its place."""
 DISCONNECTED: Final = 5.0
+_SOON: Final = 20.0
 _MOST_LATENCY: Final = 6.0
 _SKEWS: Final = (-3600.0, -8.0, 3.0, 8.0, 60.0, 3600.0, 40 * 86400.0)
 _REFUSALS: Final = (faults.CONFLICT, faults.TOO_MANY, faults.INTERNAL)
@@ -48,8 +48,9 @@ class FaultInjector:
         self.skews = any(window.kind in faults.OF_CLOCKS for window in windows)
         """Whether somebody says a wrong time in this story."""
         self._quota: dict[Window, int] = {}
-        self.replicas: list[Replica] = []
-        self._beginnings: dict[str, Callable[[Replica, float], None]] = {
+        clusters = ClusterFaults(recorder, rng)
+        self.replicas: list[Process] = []
+        self._beginnings: dict[str, Callable[[Process, float], None]] = {
             faults.STALLED: self._stall,
             faults.CUT: self._interrupt_watches,
             faults.GONE: self._forget,
@@ -58,17 +59,25 @@ class FaultInjector:
             faults.KILLED: self._kill,
             faults.STEPPED_DOWN: self._step_down,
             faults.CLOCK_SET: self._set_clock,
-            faults.ZONE: self._lose_zone,
-            faults.INTERRUPTED: self._interrupt,
-            faults.SHORTAGE: self._run_short,
+            faults.UNSEEN_PAUSE: self._pause_unseen,
+            faults.ZONE: lambda _, seconds: clusters.lose_zone(seconds),
+            faults.INTERRUPTED: lambda _, _seconds: clusters.interrupt(),
+            faults.SHORTAGE: lambda _, seconds: clusters.run_short(seconds),
+            faults.CRASHES: lambda _, seconds: clusters.crash(seconds),
         }
 
-    def start(self, replicas: list[Replica]) -> None:
+    def start(self, replicas: list[Process]) -> None:
         self.replicas = replicas
         for window in self._windows:
             self._queue.at(window.start, partial(self._begin, window))
 
-    def _victim(self, window: Window) -> Replica:
+    @property
+    def calm(self) -> bool:
+        """Whether nothing happens now, nor in the next seconds."""
+        now = self._queue.time
+        return not any(window.start - _SOON <= now < window.end for window in self._windows)
+
+    def _victim(self, window: Window) -> Process:
         return self.replicas[window.who % len(self.replicas)]
 
     def _active(self, *kinds: str) -> list[Window]:
@@ -79,7 +88,7 @@ class FaultInjector:
 
     # -- requests ------------------------------------------------------------------------------------------------
 
-    def latency(self, replica: Replica) -> float:
+    def latency(self, replica: Process) -> float:
         """How long the next request takes, in seconds."""
         for window in self._active(faults.LATENCY):
             if self._rng.random() < window.share:
@@ -88,7 +97,7 @@ class FaultInjector:
                 return seconds
         return 0.0
 
-    def trouble(self, replica: Replica, verb: str, kind: str) -> str:
+    def trouble(self, replica: Process, verb: str, kind: str) -> str:
         """What happens to a request that arrives now; nothing if all is well."""
         for window in self._active(*faults.OF_REQUESTS, faults.PARTITIONED):
             if self._hits(window, replica, verb, kind) and self._rng.random() < window.share:
@@ -99,7 +108,7 @@ class FaultInjector:
                 return found
         return ""
 
-    def carried_out(self, replica: Replica, actions: Sequence[a.Action]) -> None:
+    def carried_out(self, replica: Process, actions: Sequence[a.Action]) -> None:
         """When a command starts: its node gets a pod that must stay, while the watch of pods is silent."""
         edits = [action for action in actions if isinstance(action, a.Annotate)]
         starts = [edit.name for edit in edits if edit.key == COMMAND and edit.value]
@@ -124,7 +133,7 @@ class FaultInjector:
             marked = Metadata(name=f"guest-{claim}", namespace="default", annotations={DO_NOT_DISRUPT: "true"})
             self._cluster.api.create_pod(Pod(metadata=marked, spec=PodSpec(node_name=node)))
 
-    def _hits(self, window: Window, replica: Replica, verb: str, kind: str) -> bool:
+    def _hits(self, window: Window, replica: Process, verb: str, kind: str) -> bool:
         match window.kind:
             case faults.LATENCY:
                 return False
@@ -140,7 +149,7 @@ class FaultInjector:
             case _:
                 return True
 
-    def reaches_lease(self, replica: Replica) -> tuple[bool, bool]:
+    def reaches_lease(self, replica: Process) -> tuple[bool, bool]:
         """Whether a request about the lease arrives, and whether its answer comes back."""
         if self._queue.time >= self._over:
             return True, True
@@ -152,7 +161,7 @@ class FaultInjector:
                 return False, False
         return True, not any(self._rng.random() < window.share for window in self._active(faults.LOST))
 
-    def ahead(self, replica: Replica) -> float:
+    def ahead(self, replica: Process) -> float:
         """By how many seconds the date of an answer is wrong."""
         if not self.skews:
             return 0.0
@@ -170,26 +179,26 @@ class FaultInjector:
         if begin is not None:
             begin(self._victim(window), window.end - window.start)
 
-    def _note(self, kind: str, replica: Replica, seconds: float = 0.0) -> None:
+    def _note(self, kind: str, replica: Process, seconds: float = 0.0) -> None:
         self._recorder.fault(kind, replica.identity, seconds)
 
-    def _pause(self, replica: Replica, seconds: float) -> None:
+    def _pause(self, replica: Process, seconds: float) -> None:
         self._note(faults.PAUSED, replica, seconds)
         replica.freeze(seconds)
 
-    def _partition(self, replica: Replica, seconds: float) -> None:
+    def _partition(self, replica: Process, seconds: float) -> None:
         self._note(faults.PARTITIONED, replica, seconds)
         self._cut(replica, seconds, kinds=tuple(WATCHED))
 
-    def _kill(self, replica: Replica, _seconds: float) -> None:
+    def _kill(self, replica: Process, _seconds: float) -> None:
         self._note(faults.KILLED, replica)
         replica.kill()
 
-    def _step_down(self, replica: Replica, _seconds: float) -> None:
+    def _step_down(self, replica: Process, _seconds: float) -> None:
         self._note(faults.STEPPED_DOWN, replica)
         replica.step_down()
 
-    def _set_clock(self, replica: Replica, _seconds: float) -> None:
+    def _set_clock(self, replica: Process, _seconds: float) -> None:
         self._note(faults.CLOCK_SET, replica)
         replica.set_clock(self._rng.choice(_SKEWS))
 
@@ -198,13 +207,13 @@ class FaultInjector:
         some = self._rng.sample(sorted(WATCHED), self._rng.randint(1, len(WATCHED)))
         return tuple(WATCHED) if self._rng.random() < 0.3 else tuple(some)
 
-    def _stall(self, replica: Replica, seconds: float) -> None:
+    def _stall(self, replica: Process, seconds: float) -> None:
         """Watches stay open and say nothing; those that are silent for too long are in doubt, and started again."""
         kinds = self._kinds()
         self._note(faults.STALLED, replica, min(seconds, SILENCE))
         self._hold(replica, kinds, seconds)
 
-    def _hold(self, replica: Replica, kinds: tuple[str, ...], seconds: float) -> None:
+    def _hold(self, replica: Process, kinds: tuple[str, ...], seconds: float) -> None:
         held = replica.watches.hold(kinds)
         doubted = [plural for plural in map(PLURALS.get, kinds) if plural is not None]
         if seconds > DOUBTED:
@@ -216,17 +225,25 @@ class FaultInjector:
 
         self._queue.after(min(seconds, SILENCE), release)
 
-    def _forget(self, replica: Replica, seconds: float) -> None:
+    def _pause_unseen(self, replica: Process, seconds: float) -> None:
+        """Somebody pauses everything while the watches of NodePools and ConfigMaps are silent."""
+        self._note(faults.UNSEEN_PAUSE, replica)
+        self._hold(replica, ("NodePool", "ConfigMap"), seconds)
+        pause = ConfigMap(metadata=Metadata(name="karpool-pause", namespace="karpool"))
+        self._queue.after(1.0, partial(self._cluster.store.pauses.put, pause))
+        self._queue.after(seconds, partial(self._cluster.store.pauses.remove, pause.key))
+
+    def _forget(self, replica: Process, seconds: float) -> None:
         """Watches end, and the version they had is gone when they begin again."""
         self._note(faults.GONE, replica, seconds)
         self._cut(replica, seconds, gone=True)
 
-    def _interrupt_watches(self, replica: Replica, seconds: float) -> None:
+    def _interrupt_watches(self, replica: Process, seconds: float) -> None:
         """Watches end, and begin again where they were."""
         self._note(faults.CUT, replica, seconds)
         self._cut(replica, seconds)
 
-    def _cut(self, replica: Replica, seconds: float, *, gone: bool = False, kinds: tuple[str, ...] = ()) -> None:
+    def _cut(self, replica: Process, seconds: float, *, gone: bool = False, kinds: tuple[str, ...] = ()) -> None:
         kinds = kinds or self._kinds()
         held = replica.watches.hold(kinds)
         if seconds > DISCONNECTED:
@@ -241,41 +258,3 @@ class FaultInjector:
                     replica.watches.list_again(kind)
 
         self._queue.after(seconds, release)
-
-    # -- the cluster ---------------------------------------------------------------------------------------------
-
-    def _lose_zone(self, _replica: Replica, seconds: float) -> None:
-        """No node of a zone answers for a while, and their pods count as not ready."""
-        store = self._cluster.store
-        zones = sorted({node.metadata.labels.get(ZONE_LABEL, "") for node in store.nodes})
-        if not zones:
-            return
-        zone = self._rng.choice(zones)
-        self._recorder.fault(faults.ZONE, zone, seconds)
-        lost = [node.name for node in store.nodes if node.metadata.labels.get(ZONE_LABEL) == zone and node.ready]
-        for name in lost:
-            self._ready(name, "Unknown", "False")
-            self._queue.after(seconds, partial(self._ready, name, "True", "True"))
-
-    def _ready(self, name: str, node_status: str, pod_status: str) -> None:
-        store, now = self._cluster.store, self._queue.moment
-        node: Node | None = store.nodes.get(name)
-        if node is None or name not in self._cluster.cloud.instances:
-            return
-        store.nodes.put(with_condition(node, "Ready", node_status, now))
-        for pod in store.pods:
-            if pod.spec.node_name == name and pod.status.phase == "Running":
-                store.pods.put(with_condition(pod, "Ready", pod_status, now))
-
-    def _run_short(self, _replica: Replica, seconds: float) -> None:
-        """The scenario itself has the shortage."""
-        self._recorder.fault(faults.SHORTAGE, seconds=seconds)
-
-    def _interrupt(self, _replica: Replica, _seconds: float) -> None:
-        """The cloud takes an instance back after a short warning."""
-        cloud = self._cluster.cloud
-        names = sorted(name for name in cloud.instances if name in self._cluster.store.nodes)
-        if names:
-            name = self._rng.choice(names)
-            self._recorder.fault(faults.INTERRUPTED, name)
-            cloud._interrupt(name, cloud.instances[name], WARNING)

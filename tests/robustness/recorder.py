@@ -21,6 +21,7 @@ WATCHED: Final = {
     "PodDisruptionBudget": "pdbs",
     "DaemonSet": "daemon_sets",
     "ConfigMap": "pauses",
+    "Namespace": "namespaces",
 }
 """The kinds that change in these stories, and where a ClusterStore keeps them."""
 PLURALS: Final = {
@@ -31,6 +32,7 @@ PLURALS: Final = {
     "PodDisruptionBudget": "poddisruptionbudgets",
     "DaemonSet": "daemonsets",
     "ConfigMap": "configmaps",
+    "Namespace": "namespaces",
 }
 
 

@@ -25,25 +25,46 @@ if TYPE_CHECKING:
 _OK: Final = 200
 _CREATED: Final = 201
 _TRIES: Final = 5
-_FINAL: Final = (faults.WEBHOOK, faults.QUOTA)
-"""Refusals after which it is certain that nothing was done."""
+_REFUSALS: Final = range(400, 500)
+"""Answers after which it is certain that nothing was done, but for conflicts and "too many requests"."""
 _READ_SECONDS: Final = 0.02
 FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 30.0
 
 
 @dataclass(eq=False)
+class _Step:
+    """Requests that do not depend on each other, and the step that has to succeed before them."""
+
+    before: _Step | None = None
+    failed: bool = False
+    refusal: str = ""
+    """What the server said, if it refused something for good."""
+
+    @property
+    def blocked_by(self) -> _Step | None:
+        """The step before this one that failed."""
+        if self.before is None or self.before.failed:
+            return self.before
+        return self.before.blocked_by
+
+
+@dataclass(eq=False)
 class _Request:
-    """Actions that one request carries out, and whose failure ends which others."""
+    """Actions that one request carries out, and what it depends on."""
 
     actions: tuple[a.Action, ...]
     verb: str
     kind: str
     key: str
     alive: Callable[[], bool]
-    group: object
-    """Requests of one group are sent until the first that fails."""
+    step: _Step
     tries: int = 0
+
+    @property
+    def chain(self) -> tuple[_Step, str, str]:
+        """Requests about one object, which are sent until the first that fails."""
+        return self.step, self.kind, self.key
 
 
 class RequestSender:
@@ -55,7 +76,7 @@ class RequestSender:
         self._cluster = replica.recorder.cluster
         self._waiting: deque[_Request] = deque()
         self._view = 0
-        self._failed: set[object] = set()
+        self._failed: set[tuple[_Step, str, str]] = set()
         self._retry = FIRST_RETRY
         self._retries_at = 0.0
         self.busy = False
@@ -85,11 +106,7 @@ class RequestSender:
         replica = self._replica
         while self._waiting and replica.runs:
             request = self._waiting.popleft()
-            if request.group in self._failed:
-                continue
-            if not request.alive() or not replica.may_write():
-                self._failed.add(request.group)
-                self._note_failure()
+            if not self._may_be_sent(request):
                 continue
             delay = replica.injector.latency(replica)
             if delay:
@@ -100,6 +117,29 @@ class RequestSender:
         self.busy = False
         if replica.runs:
             replica.idle()
+
+    def _may_be_sent(self, request: _Request) -> bool:
+        """As the actuator of `karpool run` asks before each write."""
+        blocker = request.step.blocked_by
+        if blocker is not None:
+            # What depends on a step that was refused is as good as refused.
+            for action in request.actions if blocker.refusal else ():
+                self._replica.controller.refused(action, blocker.refusal, final=True)
+            return False
+        if request.chain in self._failed:
+            return False
+        if not request.alive():
+            self._fail(request)
+            return False
+        if not self._replica.may_write():
+            self._fail(request)
+            self._note_failure()
+            return False
+        return True
+
+    def _fail(self, request: _Request) -> None:
+        request.step.failed = True
+        self._failed.add(request.chain)
 
     def _arrived_late(self, request: _Request, sent: int) -> None:
         self._arrive(request, sent)
@@ -150,9 +190,11 @@ class RequestSender:
             self._arrive(request, sent)
         elif fault in (faults.BROKEN, faults.LOST) or fault in faults.STATUS:
             if not (fault == faults.TOO_MANY and request.verb == "evict"):  # as if a budget had refused it
-                self._failed.add(request.group)
+                self._fail(request)
+                final = _is_refusal(fault)
+                request.step.refusal = fault if final else request.step.refusal
                 for action in request.actions:
-                    replica.controller.refused(action, fault, final=fault in _FINAL)
+                    replica.controller.refused(action, fault, final=final)
                 self._note_failure()
         elif request.verb in ("patch", "create"):
             replica.watches.learn(request.kind, request.key)
@@ -201,23 +243,26 @@ class RequestSender:
             self._retry = min(2 * self._retry, LAST_RETRY)
 
 
+def _is_refusal(fault: str) -> bool:
+    """Whether the server has certainly not done what it was asked for."""
+    return faults.STATUS.get(fault, 0) in _REFUSALS and fault not in (faults.CONFLICT, faults.TOO_MANY)
+
+
 def _requests(actions: Sequence[a.Action], alive: Callable[[], bool], *, in_order: bool) -> list[_Request]:
     """The requests for a batch: edits of one object together, all others alone."""
     requests = []
-    batch = object()
-    steps = [list(step) for _, step in groupby(actions, key=type)] if in_order else [list(actions)]
-    for step in steps:
+    current: _Step | None = None
+    for listed in [list(step) for _, step in groupby(actions, key=type)] if in_order else [list(actions)]:
+        current = _Step(before=current)
         by_object: dict[tuple[str, str], list[a.Action]] = {}
-        for action in step:
+        for action in listed:
             if not isinstance(action, a.RecordEvent):
                 by_object.setdefault(_object_of(action), []).append(action)
         for (kind, key), whole in by_object.items():
             for part, some in groupby(whole, key=_part_of):
                 together = tuple(some)
                 groups = [together] if part else [(action,) for action in together]
-                for group in groups:
-                    mine = batch if in_order else (batch, kind, key)
-                    requests.append(_Request(group, _verb_of(group[0]), kind, key, alive, mine))
+                requests += [_Request(group, _verb_of(group[0]), kind, key, alive, current) for group in groups]
     return requests
 
 

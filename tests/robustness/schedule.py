@@ -3,19 +3,21 @@
 import random
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 
 from structlog.testing import capture_logs
 from tests.robustness.checker.check import check
-from tests.robustness.checker.records import Record, Request
+from tests.robustness.checker.records import Json, Record, Request
 from tests.robustness.checker.violations import Violation
+from tests.robustness.compactor_process import LIMITS, CompactorProcess
 from tests.robustness.fault_plan import draw_windows
 from tests.robustness.injector import FaultInjector
 from tests.robustness.lease import VirtualLease
+from tests.robustness.process import Process
 from tests.robustness.recorder import HistoryRecorder
 from tests.robustness.replica import Replica
-from tests.robustness.stories import BUSY, END, draw_rates, draw_story, limit_rates, open_cluster
-
-FIRST_FAULT = 90.0
+from tests.robustness.stories import HARM_REFRESH, KINDS, Story, draw_story, open_cluster
+from tests.robustness.timelines import STORMS, Kind
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Outcome:
     """What became of a schedule."""
 
     seed: int
+    kind: Kind
     violations: list[Violation]
     injected: Counter[str]
     requests: int
@@ -32,20 +35,37 @@ class Outcome:
 def run_schedule(seed: int) -> Outcome:
     """Run the schedule of a seed, and judge its history."""
     rng = random.Random(f"schedule {seed}")
-    windows = draw_windows(rng, FIRST_FAULT, BUSY)
-    story = draw_story(rng, windows)
+    kind = rng.choice(KINDS)
+    windows = draw_windows(rng, kind, STORMS[kind])
+    story = draw_story(rng, kind, windows)
     cluster = open_cluster(story, seed)
-    rates = draw_rates(rng)
-    limit_rates(cluster, rates)
-    recorder = HistoryRecorder(cluster, seed, rates)
+    recorder = HistoryRecorder(cluster, seed, _settings(story))
     injector = FaultInjector(recorder, windows, random.Random(rng.random()))
-    lease = VirtualLease(recorder)
-    with capture_logs():
-        replicas = [Replica(number, recorder, lease, injector) for number in range(rng.choice((1, 2)))]
-    injector.start(replicas)
-    cluster.queue.at(BUSY, lambda: recorder.mark("quiet"))
     with capture_logs():  # the history says it all
-        cluster.run(END)
-    recorder.mark("end")
+        injector.start(_processes(story, recorder, injector, rng))
+        for storm in STORMS[kind]:
+            cluster.queue.at(storm.end, partial(recorder.mark, "quiet"))
+            cluster.queue.at(storm.rests_until, partial(recorder.mark, "end"))
+        cluster.run(story.end + 1.0)
     requests = sum(isinstance(record, Request) for record in recorder.records)
-    return Outcome(seed, check(recorder.records), recorder.injected, requests, recorder.records)
+    return Outcome(seed, kind, check(recorder.records), recorder.injected, requests, recorder.records)
+
+
+def _processes(
+    story: Story, recorder: HistoryRecorder, injector: FaultInjector, rng: random.Random
+) -> list[Process]:
+    if story.compactor is not None:
+        return [CompactorProcess(recorder, injector, story.compactor, random.Random(rng.random()))]
+    lease = VirtualLease(recorder)
+    return [Replica(number, recorder, lease, injector) for number in range(rng.choice((1, 2)))]
+
+
+def _settings(story: Story) -> Json:
+    """What the checker has to know of how the controller was started."""
+    settings: Json = dict(story.rates)
+    if story.kind is Kind.HARMFUL:
+        settings["looks"] = HARM_REFRESH
+    if story.compactor is not None:
+        pool = next(iter(story.compactor.node_pools.values()))
+        settings |= LIMITS | {"atOnce": pool.max_in_progress}
+    return settings

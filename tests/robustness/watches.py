@@ -13,7 +13,7 @@ from karpool.wire.objects import Object
 
 LAG: Final = 0.05
 """How long an event takes from the server to the cache, in seconds, when nothing is wrong."""
-_OTHERS: Final = ("volume_claims", "volumes", "storage_classes", "csi_nodes", "namespaces", "volume_attachments")
+_OTHERS: Final = ("volume_claims", "volumes", "storage_classes", "csi_nodes", "volume_attachments")
 
 
 @dataclass

@@ -3,16 +3,20 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from tests.robustness.checker.compaction import compaction
 from tests.robustness.checker.ending import ending
+from tests.robustness.checker.harm import harm
 from tests.robustness.checker.lease import writes_without_lease
-from tests.robustness.checker.nodes import budgets, protected_nodes, rates, stopped, unexplained_deletions
+from tests.robustness.checker.nodes import budgets, protected_nodes, unexplained_deletions
 from tests.robustness.checker.pods import (
     disruption_budgets,
     do_not_disrupt,
     only_leaving_nodes,
     pods_of_deleted_nodes,
 )
+from tests.robustness.checker.rates import ledgers, rates
 from tests.robustness.checker.records import Record
+from tests.robustness.checker.stops import stopped
 from tests.robustness.checker.violations import Violation
 from tests.robustness.checker.world import World
 
@@ -26,6 +30,9 @@ RULES: Final[tuple[Rule, ...]] = (
     protected_nodes,
     stopped,
     rates,
+    ledgers,
+    harm,
+    compaction,
     unexplained_deletions,
     writes_without_lease,
     ending,

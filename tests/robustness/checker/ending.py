@@ -4,26 +4,29 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.robustness.checker import facts as f
+from tests.robustness.checker.rates import Room
 from tests.robustness.checker.records import Json
 from tests.robustness.checker.violations import Violation
-from tests.robustness.checker.world import World
+from tests.robustness.checker.world import Rest, World
 
 LONGEST_COMMAND: Final = 900.0
 """A command is done or rolled back after this many seconds without faults; it may wait ten minutes for others."""
 LONGEST_WAIT: Final = 600.0
 """A pod that fits a new node runs after this many seconds without faults."""
+LONGEST_HARM: Final = 900.0 + 2 * 300.0
+"""A pool goes on when all pods have been well for a quarter of an hour, as soon as somebody looks."""
 LONGEST_IDLE: Final = 900.0
 """A node without pods is gone after this many seconds, if its pool allows it."""
 
 
 def ending(world: World) -> Iterator[Violation]:
-    end = world.ended
-    if end is None:
+    """Asked at the end of every rest."""
+    if not world.rests:
         yield Violation("Progress", len(world.records) - 1, world.times[-1], "the story has no end")
-        return
-    yield from _left_over(world, end)
-    yield from _waiting(world, end)
-    yield from _idle(world, end)
+    for rest in world.rests:
+        yield from _left_over(world, rest)
+        yield from _waiting(world, rest)
+        yield from _idle(world, rest)
 
 
 def _patience(world: World, seconds: float) -> float:
@@ -31,25 +34,25 @@ def _patience(world: World, seconds: float) -> float:
     return float(world.start.settings.get("patience", seconds))
 
 
-def _long_ago(world: World, end: int, seconds: float) -> int:
+def _long_ago(world: World, rest: Rest, seconds: float) -> int:
     """The revision so long before the end, but not before the last fault was over."""
-    since = world.times[end] - _patience(world, seconds)
-    return end if since == world.times[end] else max(world.before(since), world.quiet or 0)
+    since = world.times[rest.end] - _patience(world, seconds)
+    return rest.end if since == world.times[rest.end] else max(world.before(since), rest.quiet or 0)
 
 
-def _has_lasted(world: World, end: int, seconds: float) -> bool:
+def _has_lasted(world: World, rest: Rest, seconds: float) -> bool:
     """Whether there was enough time without faults for something that takes so long."""
-    quiet = world.times[world.quiet] if world.quiet is not None else 0.0
-    return world.times[end] - quiet >= _patience(world, seconds)
+    quiet = world.times[rest.quiet] if rest.quiet is not None else 0.0
+    return world.times[rest.end] - quiet >= _patience(world, seconds)
 
 
 # -- what is left ------------------------------------------------------------------------------------------------------
 
 
-def _left_over(world: World, end: int) -> Iterator[Violation]:
-    if not _has_lasted(world, end, LONGEST_COMMAND):
+def _left_over(world: World, rest: Rest) -> Iterator[Violation]:
+    if not _has_lasted(world, rest, LONGEST_COMMAND):
         return
-    since = _long_ago(world, end, LONGEST_COMMAND)
+    since, end = _long_ago(world, rest, LONGEST_COMMAND), rest.end
     for kind in ("NodeClaim", "Node"):
         for obj in world.listed(kind, end):
             before = world.get(kind, f.key(obj), since)
@@ -58,6 +61,19 @@ def _left_over(world: World, end: int) -> Iterator[Violation]:
                 message = f"{kind} {f.key(obj)} keeps {', '.join(sorted(stale))}"
                 yield Violation("LeftOver", end, world.times[end], message)
     yield from _widows(world, end, since)
+    yield from _harm_left(world, rest)
+
+
+def _harm_left(world: World, rest: Rest) -> Iterator[Violation]:
+    """A pool that has stopped itself goes on when all pods have run for a while."""
+    if not _has_lasted(world, rest, LONGEST_HARM):
+        return
+    instants = world.instants(["Pod"], _long_ago(world, rest, LONGEST_HARM), rest.end)
+    pods = [pod for at in instants for pod in world.listed("Pod", at)]
+    if all(f.healthy(pod) or f.deleted(pod) or f.finished(pod) for pod in pods):
+        for pool in world.listed("NodePool", rest.end):
+            if f.annotation(pool, f.HARM) is not None:
+                yield Violation("LeftOver", rest.end, world.times[rest.end], f"pool {f.name(pool)} keeps {f.HARM}")
 
 
 def _must_wait(world: World, obj: Json, at: int) -> bool:
@@ -84,6 +100,8 @@ def _marks(obj: Json) -> set[str]:
 
 def _widows(world: World, end: int, since: int) -> Iterator[Violation]:
     """Machines, NodeClaims and Nodes come and go together."""
+    if "compactor" in world.start.settings:
+        return  # its nodes belong to an autoscaler
     claims, nodes = world.listed("NodeClaim", end), world.listed("Node", end)
     named = {f.node_of(claim) for claim in claims}
     there = {f.name(node) for node in nodes}
@@ -99,10 +117,10 @@ def _widows(world: World, end: int, since: int) -> Iterator[Violation]:
 # -- who waits ---------------------------------------------------------------------------------------------------------
 
 
-def _waiting(world: World, end: int) -> Iterator[Violation]:
-    if not _has_lasted(world, end, LONGEST_WAIT):
+def _waiting(world: World, rest: Rest) -> Iterator[Violation]:
+    if not _has_lasted(world, rest, LONGEST_WAIT):
         return
-    since = _long_ago(world, end, LONGEST_WAIT)
+    since, end = _long_ago(world, rest, LONGEST_WAIT), rest.end
     for pod in world.listed("Pod", end):
         before = world.get("Pod", f.key(pod), since)
         if before is None or not f.same(before, pod) or f.finished(pod):
@@ -115,15 +133,15 @@ def _waiting(world: World, end: int) -> Iterator[Violation]:
 # -- work that nobody does ---------------------------------------------------------------------------------------------
 
 
-def _idle(world: World, end: int) -> Iterator[Violation]:
-    """A node that has been empty all the time is gone by now, unless something speaks for it."""
-    limited = any(limit in world.start.settings for limit in ("nodesPerHour", "evictionsPerHour"))
-    if limited or not _has_lasted(world, end, LONGEST_IDLE):
+def _idle(world: World, rest: Rest) -> Iterator[Violation]:
+    """A node that has been empty all the time is gone by now, unless something speaks for it, or rates left no room."""
+    if not _has_lasted(world, rest, LONGEST_IDLE):
         return
-    since = _long_ago(world, end, LONGEST_IDLE)
+    since, end = _long_ago(world, rest, LONGEST_IDLE), rest.end
     instants = world.instants(["Pod", "Node", "NodeClaim", "NodePool", "ConfigMap"], since, end)
+    room = Room(world)
     for node in world.listed("Node", end):
-        if all(_removable(world, f.name(node), at) for at in instants):
+        if all(_removable(world, f.name(node), at) and room.for_node(f.name(node), at) for at in instants):
             message = f"node {f.name(node)} is empty and stays"
             yield Violation("Progress", end, world.times[end], message)
 
@@ -135,7 +153,12 @@ def _removable(world: World, name: str, at: int) -> bool:
         return False
     if node is None or pool is None or not f.label(node, f.INITIALIZED) or f.condition(node, "Ready") != "True":
         return False
-    if f.annotation(node, f.DO_NOT_DISRUPT) is not None or f.annotation(pool, f.PAUSED) is not None:
+    if f.annotation(node, f.DO_NOT_DISRUPT) is not None:
+        return False
+    if any(f.annotation(pool, key) is not None for key in (f.PAUSED, f.HARM)):
+        return False
+    now = world.moment(world.times[at])
+    if any(f.cools_down(claim, now) for claim in world.listed("NodeClaim", at) if f.pool_of(claim) == f.name(pool)):
         return False
     disruption = pool["spec"].get("disruption", {})
     if any(str(budget.get("nodes")) in ("0", "0%") for budget in disruption.get("budgets", ())):

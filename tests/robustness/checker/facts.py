@@ -15,6 +15,13 @@ DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 DEADLINE: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 TICKET: Final = "karpool.sh/command"
 REPLACEMENT: Final = "karpool.sh/replacement-for"
+FAILED_COMMAND: Final = "karpool.sh/failed-command"
+FAILED_LAUNCH: Final = "karpool.sh/failed-launch"
+HARM: Final = "karpool.sh/harm"
+LEDGER: Final = "karpool.sh/disruptions"
+MAX_EVICTIONS: Final = "karpool.sh/max-evictions-per-hour"
+COMPACTION: Final = "estafette.io/node-compactor-state"
+ZONE: Final = "topology.kubernetes.io/zone"
 PAUSED: Final = "karpool.sh/paused"
 PAUSE: Final = "karpool-pause"
 """The ConfigMap that pauses everything."""
@@ -71,6 +78,10 @@ def seconds(text: str) -> float | None:
 
 def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
+
+
+def created(obj: Json) -> datetime:
+    return moment(meta(obj)["creationTimestamp"])
 
 
 # -- pods --------------------------------------------------------------------------------------------------------------
@@ -178,3 +189,51 @@ def expired(claim: Json, now: datetime, grace: float = 0.0) -> bool:
 
 def pool_of(obj: Json) -> str:
     return label(obj, NODEPOOL)
+
+
+def cools_down(claim: Json, now: datetime) -> bool:
+    """Whether a NodeClaim remembers a failure whose waiting time may not be over."""
+    if annotation(claim, FAILED_LAUNCH) is not None:
+        return True
+    text = annotation(claim, FAILED_COMMAND)
+    if text is None:
+        return False
+    known = json.loads(text)
+    doublings = max(known.get("tries", 1), known.get("poolTries", 1)) - 1
+    return now < moment(known["at"]) + timedelta(seconds=min(3600.0, 180.0 * 2**doublings))
+
+
+# -- what controllers write down ---------------------------------------------------------------------------------------
+
+
+def ledger(pool: Json | None) -> dict[str, Json]:
+    """What a NodePool says about commands, by their ids."""
+    text = None if pool is None else annotation(pool, LEDGER)
+    entries: list[Json] = [] if text is None else json.loads(text)
+    return {str(entry["command"]): entry for entry in entries}
+
+
+def compaction(node: Json | None) -> Json:
+    """What the compactor wrote on a node."""
+    text = None if node is None else annotation(node, COMPACTION)
+    found: Json = {} if text is None else json.loads(text)
+    return found
+
+
+def in_compaction(node: Json | None) -> bool:
+    return bool(compaction(node).get("scaleDownInProgress"))
+
+
+def cordoned(node: Json) -> bool:
+    return bool(node.get("spec", {}).get("unschedulable"))
+
+
+def controller_of(pod: Json) -> str:
+    """What makes a pod again; nothing if nobody does."""
+    owners = [owner for owner in meta(pod).get("ownerReferences", ()) if owner.get("controller")]
+    return "".join(f"{meta(pod).get('namespace')}/{owner['kind']}/{owner['name']}" for owner in owners[:1])
+
+
+def crashes(pod: Json) -> bool:
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    return any(status.get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff" for status in statuses)

@@ -4,16 +4,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from tests.robustness.checker import facts as f
-from tests.robustness.checker.pods import removals
 from tests.robustness.checker.records import Json, Request
-from tests.robustness.checker.violations import GRACE, Violation
+from tests.robustness.checker.violations import GRACE, OLDEST, Violation
 from tests.robustness.checker.world import World
 
 LAUNCH_TIMEOUT = 300.0
 """A NodeClaim that got nowhere may be given up after this many seconds, and no sooner."""
-HOUR = 3600.0
-MOST_UNREADY, MOST_UNREADY_PERCENT = 3, 45
-"""With more nodes unready than both, nothing is disrupted."""
 _KINDS = ("Node", "NodeClaim", "NodePool", "ConfigMap")
 
 
@@ -30,8 +26,9 @@ def starts(world: World) -> Iterator[tuple[int, Request, Json, Json]]:
 
 
 def view_of(world: World, revision: int, request: Request) -> int:
-    """The oldest state that the sender may still have believed in."""
-    return min(request.view, world.before(request.time - GRACE), revision)
+    """The oldest state that the sender may still have believed in: it knows when what it hears is older than that."""
+    known = min(request.view, world.before(request.time - GRACE), revision)
+    return max(known, min(revision, world.before(request.time - OLDEST)))
 
 
 # -- budgets of pools --------------------------------------------------------------------------------------------------
@@ -97,65 +94,6 @@ def protected_nodes(world: World) -> Iterator[Violation]:
         if all(node is not None and f.annotation(node, f.DO_NOT_DISRUPT) == "true" for node in nodes):
             message = f"{request.who} starts {ticket['id']} on {f.node_of(claim)}, which has {f.DO_NOT_DISRUPT}"
             yield Violation("DoNotDisrupt", revision, request.time, message)
-
-
-# -- stops -------------------------------------------------------------------------------------------------------------
-
-
-def stopped(world: World) -> Iterator[Violation]:
-    """No command starts in a pool that is paused, or while too much of the cluster is not ready."""
-    for revision, request, claim, ticket in starts(world):
-        instants = world.instants(_KINDS, view_of(world, revision, request), revision)
-        whys = [_stop(world, f.pool_of(claim), at) for at in instants]
-        if all(whys):
-            yield Violation("Stopped", revision, request.time, f"{request.who} starts {ticket['id']}: {whys[-1]}")
-
-
-def _stop(world: World, name: str, at: int) -> str:
-    if any(f.name(found) == f.PAUSE for found in world.listed("ConfigMap", at)):
-        return "everything is paused"
-    pool = world.get("NodePool", name, at)
-    if pool is not None and f.annotation(pool, f.PAUSED) is not None:
-        return f"pool {name} is paused"
-    nodes = [node for node in world.listed("Node", at) if f.label(node, f.INITIALIZED)]
-    unready = sum(f.condition(node, "Ready") != "True" and not f.deleted(node) for node in nodes)
-    if unready > MOST_UNREADY and 100 * unready > MOST_UNREADY_PERCENT * len(nodes):
-        return f"{unready} of {len(nodes)} nodes are not ready"
-    return ""
-
-
-# -- rates -------------------------------------------------------------------------------------------------------------
-
-
-def rates(world: World) -> Iterator[Violation]:
-    """Commands disrupt no more nodes and evict no more pods within an hour than the controller was told."""
-    gone = {"nodesPerHour": list(_nodes_gone(world)), "evictionsPerHour": list(_pods_gone(world))}
-    for limit, happened in gone.items():
-        most = float(world.start.settings.get(limit, "inf"))
-        for number, (revision, request) in enumerate(happened):
-            within = [at for at, earlier in happened[: number + 1] if earlier.time > request.time - HOUR]
-            if len(within) > most:
-                message = (
-                    f"{request.who}: {request.key} is number {len(within)} within an hour, and {limit} is {most:g}"
-                )
-                yield Violation("Rate", revision, request.time, message)
-
-
-def _nodes_gone(world: World) -> Iterator[tuple[int, Request]]:
-    for revision, request in world.requests:
-        if (request.verb, request.kind) == ("delete", "NodeClaim") and revision in world.effects:
-            claim = world.get("NodeClaim", request.key, revision)
-            if claim is not None and not f.deleted(claim) and (f.ticket(claim) or {}).get("committed"):
-                yield revision, request
-
-
-def _pods_gone(world: World) -> Iterator[tuple[int, Request]]:
-    """Evictions from nodes that commands removed, DaemonSets aside."""
-    for revision, request, pod in removals(world):
-        node = pod.get("spec", {}).get("nodeName")
-        claims = [claim for claim in world.listed("NodeClaim", revision) if f.node_of(claim) == node]
-        if not f.of_daemon_set(pod) and any((f.ticket(claim) or {}).get("committed") for claim in claims):
-            yield revision, request
 
 
 # -- deletions ---------------------------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def only_leaving_nodes(world: World) -> Iterator[Violation]:
 
 def _leaves(world: World, name: str, at: int) -> bool:
     node = world.get("Node", name, at)
-    return node is None or f.deleted(node)
+    return node is None or f.deleted(node) or (f.in_compaction(node) and f.cordoned(node))
 
 
 def pods_of_deleted_nodes(world: World) -> Iterator[Violation]:

@@ -3,10 +3,18 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from tests.robustness.checker.records import Change, Json, Mark, Record, Request, Start
 
 Version = tuple[int, Json | None]
+
+
+class Rest(NamedTuple):
+    """A time without faults: the revisions of its beginning, if that is known, and of its end."""
+
+    quiet: int | None
+    end: int
 
 
 class World:
@@ -25,8 +33,8 @@ class World:
         self.effects: dict[int, list[tuple[int, Change]]] = {}
         """The changes that each request made, by its revision."""
         self.times = [0.0] * len(records)
-        self.quiet: int | None = None
-        self.ended: int | None = None
+        self.rests: list[Rest] = []
+        quiet: int | None = None
         for revision, record in enumerate(records):
             if not isinstance(record, Start):
                 self.times[revision] = record.time
@@ -36,9 +44,9 @@ class World:
                 case Request():
                     self.requests.append((revision, record))
                 case Mark(what="quiet"):
-                    self.quiet = revision
+                    quiet = revision
                 case Mark(what="end"):
-                    self.ended = revision
+                    self.rests.append(Rest(quiet, revision))
                 case _:
                     pass
 
