@@ -1,6 +1,7 @@
 """Faults of the cluster itself: zones, machines and containers that fail."""
 
 import random
+from collections import Counter
 from functools import partial
 from typing import Final
 
@@ -72,9 +73,9 @@ class ClusterFaults:
 
     def crash(self, seconds: float) -> None:
         """Pods of a workload that start from now on crash again and again; those that run go on."""
-        apps = sorted({_app(pod) for pod in self._cluster.store.pods if pod.active and not pod.is_daemon} - {""})
+        apps = sorted(_app(pod) for pod in self._cluster.store.pods if pod.active and not pod.is_daemon and _app(pod))
         if apps:
-            app = self._rng.choice(apps)
+            app, _ = Counter(apps).most_common(1)[0]
             self._recorder.fault(faults.CRASHES, app, seconds)
             self._crashing[app] = self._crashing.get(app, 0) + 1
             self._queue.after(seconds, partial(self._mend, app))

@@ -70,7 +70,7 @@ def draw_windows(rng: random.Random, kind: Kind, storms: tuple[Storm, ...]) -> t
 def _typical(rng: random.Random, kind: Kind, storm: Storm) -> Window:
     """The fault that a story is about; it lasts long."""
     if kind is Kind.HARMFUL:
-        return Window(CRASHES, rng.uniform(storm.start, 300.0), storm.end, who=rng.randrange(10))
+        return Window(CRASHES, rng.uniform(storm.start, 300.0), storm.end)
     start = rng.uniform(200.0, 500.0)
     return Window(ZONE, start, min(storm.end, start + rng.uniform(120.0, 400.0)))
 

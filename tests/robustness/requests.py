@@ -279,6 +279,8 @@ def _verb_of(action: a.Action) -> str:
             return "evict"
         case a.TerminateInstance():
             return "terminate"
+        case a.RebootInstance():
+            return "reboot"
         case a.DeleteClaim() | a.DeleteNode() | a.DeletePod():
             return "delete"
         case _:
@@ -291,7 +293,7 @@ def _object_of(action: a.Action) -> tuple[str, str]:
             return "NodeClaim", claim.name
         case a.DeleteClaim(name=name):
             return "NodeClaim", name
-        case a.TerminateInstance(claim=name):
+        case a.TerminateInstance(claim=name) | a.RebootInstance(claim=name):
             return "Instance", name
         case a.DeleteNode(name=name):
             return "Node", name

@@ -51,9 +51,7 @@ def run_schedule(seed: int) -> Outcome:
     return Outcome(seed, kind, check(recorder.records), recorder.injected, requests, recorder.records)
 
 
-def _processes(
-    story: Story, recorder: HistoryRecorder, injector: FaultInjector, rng: random.Random
-) -> list[Process]:
+def _processes(story: Story, recorder: HistoryRecorder, injector: FaultInjector, rng: random.Random) -> list[Process]:
     if story.compactor is not None:
         return [CompactorProcess(recorder, injector, story.compactor, random.Random(rng.random()))]
     lease = VirtualLease(recorder)

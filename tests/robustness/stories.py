@@ -94,8 +94,8 @@ def draw_story(rng: random.Random, kind: Kind, windows: tuple[Window, ...]) -> S
         drawn,
         Policy(decisions=search),
         tuple(_deeds(rng, kind)),
-        {} if compacted else _rates(rng, kind),
-        () if compacted else tuple(_namespaces(rng)),
+        {} if kind in (Kind.COMPACTED, Kind.HARMFUL) else _rates(rng, kind),
+        () if kind in (Kind.COMPACTED, Kind.HARMFUL) else tuple(_namespaces(rng)),
         _compaction(rng) if compacted else None,
     )
 
@@ -196,6 +196,8 @@ def _workload(rng: random.Random, kind: Kind, number: int) -> Workload:
     # The compactor knows no protection that ends.
     protects = {} if kind is Kind.COMPACTED and annotations.get(DO_NOT_DISRUPT) == "5m" else annotations
     busy = STORMS[kind][0]
+    if kind is Kind.HARMFUL and number < len(_HARMED):
+        return _HARMED[number]
     workload = Workload(
         name=f"app{number}",
         namespace="default" if kind is Kind.COMPACTED else rng.choice(NAMESPACES),
@@ -208,6 +210,17 @@ def _workload(rng: random.Random, kind: Kind, number: int) -> Workload:
         deploys=tuple(_duration(rng.uniform(busy.start, busy.end)) for _ in range(rng.choice((0, 0, 1)))),
     )
     return replace(workload, spec=replace(workload.spec, node_selector={ZONE: zone})) if zone else workload
+
+
+def _steps(*steps: tuple[float, int]) -> Curve:
+    return Curve(steps=tuple(CurveStep(after=_duration(at), value=value) for at, value in steps))
+
+
+_HARMED: Final = (
+    Workload(name="app0", replicas=_steps((0, 10), (900, 8), (1500, 3)), cpu=parse_quantity("400m")),
+    Workload(name="app1", replicas=_steps((0, 8), (300, 1)), cpu=parse_quantity("1500m")),
+)
+"""Many pods that are not needed for long beside others that stay, so that these are moved."""
 
 
 def _curve(rng: random.Random, kind: Kind) -> list[CurveStep]:

@@ -1,6 +1,8 @@
 """The checker can fail: every rule is broken by a doctored history, and by nothing else in it."""
 
 import ast
+import copy
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,10 @@ def pool(budget: str = "1") -> Json:
     return {"metadata": {"name": "general"}, "spec": {"disruption": {"budgets": [{"nodes": budget}]}}}
 
 
+def entry(command: str = "c1", **fields: Any) -> Json:
+    return {"command": command, "at": CREATED, "committed": True, "nodes": 1, "pods": {"default": 1}, **fields}
+
+
 def pdb(desired: int = 1) -> Json:
     return {
         "metadata": {"name": "a", "namespace": "default"},
@@ -68,6 +74,8 @@ class Story:
     def __init__(self) -> None:
         self.records: list[Record] = [Start(seed=0, epoch=EPOCH)]
         self.time = 0.0
+        self.pool = pool()
+        self.ledger: list[Json] = []
         self.put("Lease", "karpool", {"metadata": {"name": "karpool"}, "spec": {"holderIdentity": "me"}})
         self.put("NodePool", "general", pool())
         for name in ("n1", "n2"):
@@ -83,8 +91,19 @@ class Story:
         return self
 
     def put(self, kind: str, key: str, obj: Json | None, by: int = -1) -> "Story":
+        if kind == "NodePool" and obj is not None:
+            self.pool = obj
+            if self.ledger:
+                obj["metadata"].setdefault("annotations", {})["karpool.sh/disruptions"] = json.dumps(self.ledger)
         self.records.append(Change(self.time, kind, key, obj, by))
         return self
+
+    def notes(self, *entries: Json) -> "Story":
+        """The ledger of the pool is different from now on."""
+        self.ledger = list(entries)
+        changed = copy.deepcopy(self.pool)
+        changed["metadata"].get("annotations", {}).pop("karpool.sh/disruptions", None)
+        return self.put("NodePool", "general", changed)
 
     def ask(self, verb: str, kind: str, key: str, *effects: Json | None, who: str = "me") -> "Story":
         """A request a minute later by a controller that has seen everything, and what it changes."""
@@ -97,6 +116,7 @@ class Story:
 
     def removes_node(self, ticket: str = COMMITTED) -> "Story":
         """The way of a sound command, up to the drain."""
+        self.notes(entry())
         self.ask("patch", "NodeClaim", "n1", claim(ticket=TICKET))
         self.ask("patch", "Node", "n1", node(tainted=True))
         self.ask("patch", "NodeClaim", "n1", claim(ticket=ticket))
@@ -156,7 +176,7 @@ def test_the_deletion_of_a_node_that_a_pod_protects() -> None:
 
 
 def test_protection_that_came_after_the_pods_were_listed_could_not_be_known() -> None:
-    story = Story().ask("patch", "NodeClaim", "n1", claim(ticket=TICKET))
+    story = Story().notes(entry()).ask("patch", "NodeClaim", "n1", claim(ticket=TICKET))
     story.ask("patch", "NodeClaim", "n1", claim(ticket=COMMITTED)).ask("list", "Pod", "n1")
     story.put("Pod", "default/p1", pod(**PROTECTED)).wait(-59)
     story.ask("delete", "NodeClaim", "n1", claim(ticket=COMMITTED, deletionTimestamp=CREATED))
@@ -262,6 +282,181 @@ def test_more_within_an_hour_than_a_rate_allows(limit: Json) -> None:
     assert broken(records) == {"Rate"}
 
 
+def test_more_pods_of_a_namespace_than_it_allows_within_an_hour() -> None:
+    def limited(text: str) -> list[Record]:
+        told = {"metadata": {"name": "default", "annotations": {"karpool.sh/max-evictions-per-hour": text}}}
+        return Story().put("Namespace", "default", told).removes_node().drains().ends()
+
+    assert check(limited("1")) == []
+    assert broken(limited("0")) == {"Rate"}
+    assert broken(limited("a few")) == {"Rate"}
+
+
+# -- ledgers -----------------------------------------------------------------------------------------------------------
+
+
+@table(
+    row("no entry", entries=[]),
+    row("of another command", entries=[entry("c9", at=EPOCH)]),
+    row("without its nodes", entries=[entry(nodes=0)]),
+    row("with fewer pods", entries=[entry(pods={"shop": 1})]),
+)
+def test_a_deletion_that_the_ledger_of_its_pool_does_not_have(entries: list[Json]) -> None:
+    story = Story().notes(entry()).ask("patch", "NodeClaim", "n1", claim(ticket=TICKET))
+    story.ask("patch", "Node", "n1", node(tainted=True)).ask("patch", "NodeClaim", "n1", claim(ticket=COMMITTED))
+    story.notes(*entries)
+    story.ask("delete", "NodeClaim", "n1", claim(ticket=COMMITTED, deletionTimestamp=CREATED))
+    assert "Ledger" in broken(story.records)
+
+
+def test_a_ledger_that_forgets_within_the_hour() -> None:
+    assert check(Story().removes_node().drains().wait(3600).notes().ends()) == []
+    assert broken(Story().removes_node().drains().wait(600).notes().ends()) == {"Ledger"}
+
+
+def test_a_ledger_that_keeps_a_command_which_removed_nothing() -> None:
+    assert broken(Story().notes(entry("c0")).ends()) == {"Ledger"}
+    recent = Story().notes(entry("c0", at="2025-01-06T00:30:00Z"))
+    assert check(recent.ends()) == []
+
+
+# -- harm --------------------------------------------------------------------------------------------------------------
+
+
+def of_web(name: str, node_name: str, created: str = CREATED, *, crashes: bool = False) -> Json:
+    owner = {"kind": "ReplicaSet", "name": "web", "controller": True}
+    made = pod(name, node_name, ready=not crashes, creationTimestamp=created, ownerReferences=[owner])
+    if crashes:
+        made["status"]["containerStatuses"] = [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
+    return made
+
+
+def crashing_story(crashed: int, age: float) -> Story:
+    """Three pods are moved, of which some crash for so long; then another command starts."""
+    story = Story()
+    assert isinstance(story.records[0], Start)
+    story.records[0].settings = {"looks": 60.0}
+    story.put("NodePool", "general", pool("2"))
+    for number in range(3):
+        story.put("Pod", f"default/w{number}", of_web(f"w{number}", "n1"))
+    story.removes_node()
+    for number in range(3):
+        gone = of_web(f"w{number}", "n1")
+        gone["metadata"]["deletionTimestamp"] = CREATED
+        story.ask("evict", "Pod", f"default/w{number}", gone).put("Pod", f"default/w{number}", None)
+    for number in range(3):
+        there = of_web(f"x{number}", "n2", "2025-01-06T00:10:00Z", crashes=number < crashed)
+        story.put("Pod", f"default/x{number}", there)
+    story.wait(age)
+    other = TICKET.replace("c1", "c2").replace("n1", "n2")
+    return story.ask("patch", "NodeClaim", "n2", claim("n2", ticket=other))
+
+
+def test_a_command_in_a_pool_whose_moved_pods_crash() -> None:
+    assert "Harm" in broken(crashing_story(3, 1200).records)
+    assert "Harm" not in broken(crashing_story(2, 1200).records)
+    assert "Harm" not in broken(crashing_story(3, 400).records)
+
+
+HARMED: dict[str, Any] = {"annotations": {"karpool.sh/harm": "{}"}}
+
+
+def test_a_command_in_a_pool_that_says_it_has_done_harm() -> None:
+    stopped = pool()
+    stopped["metadata"] |= copy.deepcopy(HARMED)
+    story = Story().put("NodePool", "general", stopped).removes_node().drains()
+    assert broken(story.put("NodePool", "general", pool()).ends()) == {"Stopped"}
+
+
+def test_a_pool_that_is_stopped_for_harm_though_all_pods_have_run_for_long() -> None:
+    stopped = pool()
+    stopped["metadata"] |= copy.deepcopy(HARMED)
+    assert broken(Story().put("NodePool", "general", stopped).ends()) == {"LeftOver"}
+
+
+def test_a_command_while_a_zone_is_not_ready() -> None:
+    def story(unready: int) -> Story:
+        told = Story()
+        for number in range(3, 9):
+            one = node(f"n{number}")
+            one["metadata"]["labels"]["topology.kubernetes.io/zone"] = "a" if number < 6 else "b"
+            one["status"]["conditions"][0]["status"] = "Unknown" if number < 3 + unready else "True"
+            told.put("Node", f"n{number}", one)
+        return told.removes_node()
+
+    assert "Stopped" in broken(story(2).records)
+    assert "Stopped" not in broken(story(1).records)
+
+
+# -- the compactor -----------------------------------------------------------------------------------------------------
+
+COMPACTOR: Json = {"compactor": "workers", "atOnce": 1, "drainTimeout": 180.0, "removalTimeout": 360.0}
+
+
+def worker(name: str = "w1", *, begun: bool = False, cordoned: bool = False, protected: bool = False) -> Json:
+    state = json.dumps({"scaleDownInProgress": begun, "lastUpdated": CREATED})
+    annotations = {"estafette.io/node-compactor-state": state} | ({DO_NOT_DISRUPT: "true"} if protected else {})
+    made = node(name, annotations=annotations)
+    made["metadata"]["labels"]["cloud.google.com/gke-nodepool"] = "workers"
+    made["spec"]["unschedulable"] = cordoned
+    return made
+
+
+def compacted() -> Story:
+    story = Story()
+    assert isinstance(story.records[0], Start)
+    story.records[0].settings = COMPACTOR
+    return story.put("Node", "w1", worker()).put("Node", "w2", worker("w2")).put("Pod", "default/p1", pod(node="w1"))
+
+
+def scaled_down() -> Story:
+    return compacted().ask("patch", "Node", "w1", worker(begun=True, cordoned=True))
+
+
+def test_a_sound_scale_down_breaks_no_rule() -> None:
+    story = scaled_down().ask("evict", "Pod", "default/p1", pod(node="w1", deletionTimestamp=CREATED))
+    assert check(story.put("Pod", "default/p1", None).put("Node", "w1", None).ends()) == []
+
+
+@table(
+    row("cordoned by somebody", before=worker(cordoned=True)),
+    row("protected", before=worker(protected=True)),
+    row("of another pool", before=node("w1")),
+)
+def test_a_scale_down_of_a_node_that_must_stay(before: Json) -> None:
+    story = compacted().put("Node", "w1", before).ask("patch", "Node", "w1", worker(begun=True, cordoned=True))
+    assert "Compaction" in broken(story.put("Node", "w1", None).ends())
+
+
+def test_more_scale_downs_at_once_than_may_be() -> None:
+    story = scaled_down().ask("patch", "Node", "w2", worker("w2", begun=True, cordoned=True))
+    assert broken(story.put("Node", "w1", None).put("Node", "w2", None).ends()) == {"Compaction"}
+
+
+def test_a_scale_down_while_everything_is_paused() -> None:
+    pause = {"metadata": {"name": "karpool-pause", "namespace": "karpool"}}
+    story = compacted().put("ConfigMap", "karpool/karpool-pause", pause)
+    story.ask("patch", "Node", "w1", worker(begun=True, cordoned=True)).put("Node", "w1", None)
+    assert broken(story.put("ConfigMap", "karpool/karpool-pause", None).ends()) == {"Stopped"}
+
+
+def test_an_eviction_from_a_node_that_is_not_cordoned() -> None:
+    story = compacted().ask("evict", "Pod", "default/p1", pod(node="w1", deletionTimestamp=CREATED))
+    assert broken(story.put("Pod", "default/p1", None).ends()) == {"EvictedFromStayingNode"}
+
+
+@table(
+    row("the mark without its cordon", left=worker(begun=True), found={"LeftOver", "Progress"}),
+    row("a scale-down without an end", left=worker(begun=True, cordoned=True), found={"Progress"}),
+    row("the cordon without its mark", left=worker(cordoned=True), found={"LeftOver"}),
+)
+def test_what_the_compactor_leaves_behind(left: Json, found: set[str]) -> None:
+    assert broken(scaled_down().put("Node", "w1", left).ends()) == found
+
+
+# -- deletions, the lease, and the end ---------------------------------------------------------------------------------
+
+
 def test_a_claim_that_is_deleted_before_its_command_is_committed() -> None:
     assert "UnexplainedDeletion" in broken(Story().removes_node(TICKET).drains().ends())
 
@@ -330,6 +525,25 @@ def test_a_node_that_stays_empty_though_nothing_speaks_for_it() -> None:
     story = Story().put("Pod", "default/p1", None)
     assert broken(story.ends()) == {"Progress"}
     assert check(Story().put("Pod", "default/p1", None).put("NodePool", "general", pool("0")).ends()) == []
+
+
+def test_an_empty_node_waits_while_a_rate_leaves_no_room_and_not_a_quarter_of_an_hour_longer() -> None:
+    def story(seconds: float) -> list[Record]:
+        told = Story().removes_node().drains().put("Pod", "default/p2", None).put("Pod", "default/p3", None)
+        told.put("Pod", "default/p4", pod("p4", "n3")).put("Instance", "n3", {"metadata": {"name": "n3"}})
+        records = told.put("NodeClaim", "n3", claim("n3")).put("Node", "n3", node("n3")).ends(seconds)
+        assert isinstance(records[0], Start)
+        records[0].settings = {"nodesPerHour": 1}
+        return records
+
+    assert check(story(4500.0)) == []
+    assert broken(story(5400.0)) == {"Progress"}
+
+
+def test_a_node_that_stays_empty_in_an_earlier_rest_counts_as_well() -> None:
+    records = Story().put("Pod", "default/p1", None).ends()
+    records += [Change(3000.0, "Pod", "default/p1", pod()), Mark(3000.0, "quiet"), Mark(5000.0, "end")]
+    assert [(violation.rule, violation.time) for violation in check(records)] == [("Progress", 2000.0)]
 
 
 def test_a_history_without_a_start_is_refused() -> None:

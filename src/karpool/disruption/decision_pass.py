@@ -119,9 +119,8 @@ class DecisionPass:
         """Candidates in order, as many of each pool as its budgets allow."""
         left: dict[str, int] = {}
         kept: list[Candidate] = []
-        rates = self.context.policies.rates
         for candidate in candidates:
-            if candidate.pool is None or (rates and rates.refusal(len(kept) + 1, {})):
+            if candidate.pool is None or self._over_rate(candidate, kept, cause):
                 continue
             name = candidate.pool_name
             if name not in left:
@@ -130,6 +129,19 @@ class DecisionPass:
                 left[name] -= 1
                 kept.append(candidate)
         return kept
+
+    def _over_rate(self, candidate: Candidate, kept: Sequence[Candidate], cause: Cause) -> bool:
+        """Whether rates do not let a node go beside others.
+
+        Empty nodes all go in one command, so that pods of DaemonSets on them count together; of other nodes a search
+        chooses some, and asks for these.
+        """
+        rates = self.context.policies.rates
+        if not rates:
+            return False
+        rows = [node.row for node in (*kept, candidate)]
+        pods = self.context.evictions(rows) if cause is Cause.EMPTY else {}
+        return rates.refusal(len(rows), pods) is not None
 
     # -- worth ---------------------------------------------------------------------------------------------------
 

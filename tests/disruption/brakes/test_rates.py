@@ -86,6 +86,14 @@ def test_empty_nodes_go_as_far_as_the_rate_allows_whatever_their_pools() -> None
     assert len(plan.steps[0].command.nodes) == 4
 
 
+def test_pods_of_daemon_sets_on_empty_nodes_count_together() -> None:
+    """A command that the ledger has no room for is dropped when it starts, and decided again for ever."""
+    nodes = [node(f"n{n}", pods=[{"name": f"agent-{n}", "owner": "DaemonSet"}]) for n in range(4)]
+    plan = scenario(*nodes, pools=(pool_of(),), most_evictions_per_hour=3).plan()
+    assert len(plan.steps[0].command.nodes) == 3
+    assert len(scenario(*nodes, pools=(pool_of(),)).plan().steps[0].command.nodes) == 4
+
+
 def test_the_largest_set_that_keeps_to_the_rate_goes() -> None:
     nodes = [node(f"n{n}", pods=[{"cpu": 1}]) for n in range(4)]
     assert len(scenario(*nodes, pools=(pool_of(),)).plan().steps[0].command.nodes) > 2

@@ -135,18 +135,22 @@ def _waiting(world: World, rest: Rest) -> Iterator[Violation]:
 
 def _idle(world: World, rest: Rest) -> Iterator[Violation]:
     """A node that has been empty all the time is gone by now, unless something speaks for it, or rates left no room."""
-    if not _has_lasted(world, rest, LONGEST_IDLE):
+    if "compactor" in world.start.settings or not _has_lasted(world, rest, LONGEST_IDLE):
         return
     since, end = _long_ago(world, rest, LONGEST_IDLE), rest.end
+    began = world.times[end] - _patience(world, LONGEST_IDLE)
     instants = world.instants(["Pod", "Node", "NodeClaim", "NodePool", "ConfigMap"], since, end)
+    # What is so before a revision has been so since the one before it.
+    moments = [(at, max(began, world.times[at - 1])) for at in instants]
     room = Room(world)
     for node in world.listed("Node", end):
-        if all(_removable(world, f.name(node), at) and room.for_node(f.name(node), at) for at in instants):
+        name = f.name(node)
+        if all(_removable(world, name, at, now) and room.for_node(name, at, now) for at, now in moments):
             message = f"node {f.name(node)} is empty and stays"
             yield Violation("Progress", end, world.times[end], message)
 
 
-def _removable(world: World, name: str, at: int) -> bool:
+def _removable(world: World, name: str, at: int, time: float) -> bool:
     node = world.get("Node", name, at)
     pool = None if node is None else world.get("NodePool", f.pool_of(node), at)
     if any(f.name(found) == f.PAUSE for found in world.listed("ConfigMap", at)):
@@ -157,7 +161,7 @@ def _removable(world: World, name: str, at: int) -> bool:
         return False
     if any(f.annotation(pool, key) is not None for key in (f.PAUSED, f.HARM)):
         return False
-    now = world.moment(world.times[at])
+    now = world.moment(time)
     if any(f.cools_down(claim, now) for claim in world.listed("NodeClaim", at) if f.pool_of(claim) == f.name(pool)):
         return False
     disruption = pool["spec"].get("disruption", {})

@@ -17,7 +17,7 @@ HARMED_PODS = 3
 WATCHED = 3600.0
 """So long after a move its pods are looked at."""
 LATE = 240.0
-"""So much later than it could be known a pool may be stopped: pods are looked at every minute, by one leader or the next."""
+"""So much later than it could be known a pool may be stopped: pods are looked at every minute, by whoever leads."""
 
 
 def harm(world: World) -> Iterator[Violation]:

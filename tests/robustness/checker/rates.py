@@ -102,14 +102,13 @@ class Room:
         end = world.times[gone] + COUNTED + SLACK if gone > 0 else inf
         return _Use(world.times[revision], end, _evicted_with(world, f.node_of(claim), revision))
 
-    def for_node(self, name: str, at: int) -> bool:
-        """Whether a node may go at a revision, as far as rates go."""
-        world, now = self._world, self._world.times[at]
+    def for_node(self, name: str, at: int, now: float) -> bool:
+        """Whether a node may go at a revision and a time, as far as rates go."""
+        world = self._world
         uses = [use for use in self._uses if use.start <= now < use.end]
         pods = _evicted_with(world, name, at)
-        for claim in world.listed("NodeClaim", at):
-            if f.ticket(claim) is not None and not f.deleted(claim):  # it is about to go, or not
-                uses.append(_Use(now, inf, _evicted_with(world, f.node_of(claim), at)))
+        waiting = [claim for claim in world.listed("NodeClaim", at) if f.ticket(claim) and not f.deleted(claim)]
+        uses += [_Use(now, inf, _evicted_with(world, f.node_of(claim), at)) for claim in waiting]
         used = sum((use.pods for use in uses), Counter[str]())
         limits = world.start.settings
         return (
@@ -129,7 +128,7 @@ def _evicted_with(world: World, node: str, at: int) -> Counter[str]:
 
 
 def ledgers(world: World) -> Iterator[Violation]:
-    """A ledger has what a command removes before it does, for as long as that counts, and nothing that came to nothing."""
+    """A ledger has what a command removes before it does, as long as that counts, and nothing that came to nothing."""
     if not world.start.exact:
         return
     removed = list(removed_claims(world))
@@ -156,8 +155,8 @@ def _noted(world: World, revision: int, request: Request, claim: Json, ticket: J
         going = _evicted_with(world, f.node_of(claim), world.before(request.time - GRACE))
         now = _evicted_with(world, f.node_of(claim), revision)
         for space, count in (going & now).items():
-            if entry.get("pods", {}).get(space, 0) < count:
-                message = f"the ledger of {pool} counts {entry.get('pods')} of {ticket['id']}, and {count} in {space} go"
+            if entry.get("pods", {}).get(space, 0) + entry.get("others", 0) < count:
+                message = f"the ledger of {pool} counts {entry.get('pods')} of {ticket['id']}; {count} in {space} go"
     if message:
         yield Violation("Ledger", revision, request.time, f"{request.who} deletes {request.key}: {message}")
 
