@@ -26,6 +26,7 @@ EventResult = Literal["sent", "repeated", "dropped", "failed"]
 
 # The labels of Karpenter for each method: the reason, and the consolidation type.
 _LABELS_OF: Final = {
+    "Repair": ("unhealthy", ""),
     "Emptiness": ("empty", "empty"),
     "Drift": ("drifted", ""),
     "MultiNodeConsolidation": ("underutilized", "multi"),
