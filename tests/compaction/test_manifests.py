@@ -9,6 +9,7 @@ import pytest
 
 from karpool.compaction.config import CONFIG_MAP, KEY, Config, parse_config
 from karpool.compaction.pods import SAFE_TO_EVICT
+from karpool.compaction.rates import LEDGER
 from karpool.model.labels import PAUSE_MAP as PAUSE
 from karpool.wire.yaml_documents import yaml_documents
 
@@ -101,9 +102,11 @@ def test_the_rights_are_the_least_that_do(rights: dict[str, Any]) -> None:
         ("events", "patch"),
     }
     assert not any("*" in pair or pair[0] in ("secrets", "configmaps") for pair in granted)
-    watched, read = rights["Role"]["rules"]
+    watched, read, noted, created = rights["Role"]["rules"]
     assert (watched["resourceNames"], watched["verbs"]) == ([CONFIG_MAP, PAUSE], ["list", "watch"])
     assert (read["resourceNames"], read["verbs"]) == ([CONFIG_MAP], ["get"])
+    assert (noted["resourceNames"], noted["verbs"]) == ([LEDGER], ["get", "patch"])
+    assert ("resourceNames" in created, created["verbs"]) == (False, ["create"])
 
 
 def test_the_bindings_name_the_account_of_the_manifest(made: dict[str, Any], rights: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ The accounts have all rights here, so that whatever is refused is refused by a p
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 import pytest
@@ -15,7 +16,7 @@ from tests.live.manifests import DEPLOY
 from tests.live.trial import MERGE, Trial, pool
 
 from karpool.kube.client import Client
-from karpool.kube.errors import ForbiddenError
+from karpool.kube.errors import ConflictError, ForbiddenError
 from karpool.kube.kubeconfig import find_target
 from karpool.live import resources as r
 
@@ -135,6 +136,11 @@ def eviction(what: str, name: str, said: str | None, *, managed_by: str = "karpo
         metadata["annotations"] = {"karpool.sh/evicted-from": said}
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
     return Write(what, "POST", f"/api/v1/namespaces/default/pods/{name}/eviction", body)
+
+
+def config_map(what: str, namespace: str, name: str, *, key: str = "disruptions") -> Write:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {key: "[]"}}
+    return Write(what, "POST", f"/api/v1/namespaces/{namespace}/configmaps", body)
 
 
 def removal(what: str, path: str) -> Write:
@@ -456,9 +462,18 @@ def test_the_compactor_evicts_only_pods_of_nodes_that_it_cordoned_and_changes_on
             (eviction("cordoned by others", "kept", "cordoned"), "only pods of nodes that it has cordoned and marked"),
             (on_node("a taint", spec={"taints": [taint("mine")]}), "nothing in the spec of a node but whether"),
         ]
+        with suppress(ConflictError):
+            await trial.client.raw("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"estafette"}}')
+        refusals += [
+            (config_map("another ConfigMap", "default", "other"), "no ConfigMap but karpool-compactor-ledger"),
+            (config_map("the pause", "estafette", "karpool-pause"), "no ConfigMap but karpool-compactor-ledger"),
+            (config_map("elsewhere", "default", "karpool-compactor-ledger"), "no ConfigMap but"),
+            (config_map("another key", "estafette", "karpool-compactor-ledger", key="x"), "only the key disruptions"),
+        ]
         for write, said in refusals:
             await trial.expect_refused(write, said)
         for write in (
+            config_map("its ledger", "estafette", "karpool-compactor-ledger"),
             on_node("a cordon", spec={"unschedulable": True}),
             on_node("its mark", metadata={"annotations": {"estafette.io/node-compactor-state": IN_PROGRESS}}),
         ):
@@ -472,7 +487,8 @@ async def _expect_pods_are_safe(trial: PolicyTrial, what: str) -> None:
     for write, why in (
         (eviction("from a node that stays", "stays", "plain"), f"only pods of nodes that {what}"),
         (eviction("from a node that stays, with a lie", "stays", "leaving"), "on another node than the eviction says"),
-        (eviction("without naming the node", "goes", None), "does not name the node"),
+        # Two policies refuse it, and which of them is heard first is up to the API server.
+        (eviction("without naming the node", "goes", None), "eviction"),
         (eviction("without its label", "stays", "plain", managed_by="me"), "or lacks its label"),
         (change("change a pod", f"{PODS}/goes", metadata={"labels": {"a": "b"}}), "do nothing else to them"),
     ):

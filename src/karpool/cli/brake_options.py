@@ -49,6 +49,19 @@ HEALTH_OPTIONS: Final = (
     ),
 )
 """When a cluster is unhealthy."""
+RATE_OPTIONS: Final = (
+    _number(
+        "--max-nodes-per-hour",
+        _DEFAULTS.most_nodes_per_hour,
+        "Disrupt no more nodes than this within an hour.  [default: any number]",
+    ),
+    _number(
+        "--max-evictions-per-hour",
+        _DEFAULTS.most_evictions_per_hour,
+        "Evict no more pods than this within an hour.  [default: any number]",
+    ),
+)
+"""How much may happen within an hour."""
 PAUSE_OPTION: Final = click.option(
     "--pause-namespace",
     metavar="NAMESPACE",
@@ -71,16 +84,7 @@ BRAKE_OPTIONS: Final = (
     _duration(
         "--longest-cool-down", _DEFAULTS.longest_after_failure, "The longest that failures in a row come to, at most."
     ),
-    _number(
-        "--max-nodes-per-hour",
-        _DEFAULTS.most_nodes_per_hour,
-        "Disrupt no more nodes than this within an hour.  [default: any number]",
-    ),
-    _number(
-        "--max-evictions-per-hour",
-        _DEFAULTS.most_evictions_per_hour,
-        "Evict no more pods than this within an hour.  [default: any number]",
-    ),
+    *RATE_OPTIONS,
     _number(
         "--harm-pods",
         _DEFAULTS.harmed_pods,
@@ -115,12 +119,14 @@ BRAKE_OPTIONS: Final = (
 )
 
 
-def health_settings(given: Mapping[str, Any]) -> BrakeSettings:
-    """What the options say of unhealthy clusters; all else has its defaults."""
+def drain_settings(given: Mapping[str, Any]) -> BrakeSettings:
+    """What the options say of unhealthy clusters and of rates; all else has its defaults."""
     return BrakeSettings(
         most_unready_percent=given["max_total_unready_percentage"],
         unready_nodes_allowed=given["ok_total_unready_count"],
         least_nodes_of_zone=given["zone_least_nodes"],
+        most_nodes_per_hour=given["max_nodes_per_hour"],
+        most_evictions_per_hour=given["max_evictions_per_hour"],
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 from click.core import ParameterSource
 
-from karpool.cli.brake_options import HEALTH_OPTIONS, health_settings
+from karpool.cli.brake_options import HEALTH_OPTIONS, RATE_OPTIONS, drain_settings
 from karpool.cli.cluster_source import read_objects
 from karpool.cli.decision_options import read_time
 from karpool.cli.errors import unknown_node
@@ -23,6 +23,7 @@ from karpool.compaction.config import CONFIG_MAP, DEFAULT_NAMESPACE, Config, par
 from karpool.compaction.decide import decide
 from karpool.compaction.explain import explain
 from karpool.compaction.pools import pool_of, pools_without_nodes
+from karpool.compaction.rates import NO_LEDGER, Ledger, rates_in_force
 from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.objects import Objects
 from karpool.report.compaction_document import Compaction, compaction_document
@@ -169,6 +170,7 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
         help="Where to serve /metrics; :9101 for all interfaces, 0 to serve nothing.",
     ),
     *HEALTH_OPTIONS,
+    *RATE_OPTIONS,
     *LOG_OPTIONS,
 )
 
@@ -192,7 +194,7 @@ def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given:
 
 
 def _settings(given: Mapping[str, Any], namespace: str = "") -> CompactionSettings:
-    brakes = replace(health_settings(given), pause_namespace=namespace)
+    brakes = replace(drain_settings(given), pause_namespace=namespace)
     lengths = {field: timedelta(seconds=given[field]) for *_, field in _DURATIONS}
     return CompactionSettings(pool_label=given["pool_label"], brakes=brakes, **lengths)
 
@@ -212,11 +214,13 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
         namespace = given["namespace"] or DEFAULT_NAMESPACE
         objects = read_objects(source, report, Purpose.COMPACT, pause_namespace=namespace)
         settings = _settings(given, namespace)
+        live = not source.files and rates_in_force(objects, settings.brakes, now)
+        ledger = _live_ledger(source.kube, namespace) if live else NO_LEDGER
         result: Compaction | CompactionNode
         if name is None:
-            result = compaction_document(decide(objects, config, now, settings))
+            result = compaction_document(decide(objects, config, now, settings, ledger=ledger))
         elif name in (names := [node.name for node in objects.nodes]):
-            result = compaction_node(explain(objects, config, now, name, settings))
+            result = compaction_node(explain(objects, config, now, name, settings, ledger=ledger))
         else:
             raise unknown_node("--node", name, names)
     _warn(objects, config, settings)
@@ -260,6 +264,13 @@ def _live_config(kube: KubeContext, name: str, namespace: str | None) -> Config:
     from karpool.compactor.config_source import read_compactor_config
 
     return query_cluster(kube, lambda client: read_compactor_config(client, name=name, namespace=namespace))
+
+
+def _live_ledger(kube: KubeContext, namespace: str) -> Ledger:
+    from karpool.compactor.ledger_map import read_drain_ledger
+
+    ledger, _ = query_cluster(kube, lambda client: read_drain_ledger(client, namespace))
+    return ledger
 
 
 # -- the run -------------------------------------------------------------------------------------------------------

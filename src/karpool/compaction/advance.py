@@ -4,8 +4,8 @@ The state of a scale-down is written on the node, so a compactor that was stoppe
 repeated at any time; nothing happens twice.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,8 +17,10 @@ from karpool.compaction.needed_again import needed_again
 from karpool.compaction.nodes import NodeView, is_deleting
 from karpool.compaction.pacing import paced_pools
 from karpool.compaction.pods import eviction_blocker, must_leave
+from karpool.compaction.rates import NO_LEDGER, Ledger, rates_in_force, renewed, started
 from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.compaction.settings import CompactionSettings
+from karpool.disruption.brakes.ledger import LedgerEntry
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
@@ -34,6 +36,8 @@ class CompactionStep:
     decision: CompactionDecision
     actions: tuple[CompactionAction, ...]
     requeue_at: datetime | None
+    entries: Mapping[str, LedgerEntry] = field(default_factory=dict)
+    """By node: what is to be in the ledger before a drain starts, or goes on."""
 
 
 def advance(
@@ -42,10 +46,11 @@ def advance(
     now: datetime,
     settings: CompactionSettings,
     *,
+    ledger: Ledger = NO_LEDGER,
     uncertainty: timedelta = timedelta(0),
 ) -> CompactionStep:
     """The next step; the objects must show the effect of all earlier actions."""
-    decision = decide(objects, config, now, settings, uncertainty=uncertainty)
+    decision = decide(objects, config, now, settings, ledger=ledger, uncertainty=uncertainty)
     # Nothing is written on a node that cannot be read: nobody knows what is there.
     views = [verdict.view for verdict in decision.nodes if not verdict.view.node.unreadable]
     # The autoscaler removes these already.
@@ -60,13 +65,19 @@ def advance(
     # A pool that gets a node back in this step gives none away.
     refilled = {view.pool for view in in_progress if view.name in failed}
     waiting = paced_pools(decision, config, settings)
-    started = [chosen for chosen in decision.chosen if chosen.pool not in refilled and chosen.pool not in waiting]
-    for chosen in started:
+    begun = [chosen for chosen in decision.chosen if chosen.pool not in refilled and chosen.pool not in waiting]
+    for chosen in begun:
         actions += _start(chosen, now)
     # A node that only waits for the autoscaler can wait for the usual sleep, too.
-    draining = started or any(_pods_left(view) for view in in_progress if view.name not in failed)
-    soon = [now + settings.drain_interval] if draining else []
-    return CompactionStep(decision, tuple(actions), min([*soon, *waiting.values()], default=None))
+    emptied = [view for view in in_progress if view.name not in failed and _pods_left(view)]
+    soon = [now + settings.drain_interval] if begun or emptied else []
+    requeue_at = min([*soon, *waiting.values()], default=None)
+    entries = dict[str, LedgerEntry]()
+    if rates_in_force(objects, settings.brakes, now):
+        names = {chosen.node for chosen in begun}
+        entries = {view.name: started(view, now) for view in views if view.name in names}
+        entries |= {view.name: entry for view in emptied if (entry := renewed(view, ledger, now)) is not None}
+    return CompactionStep(decision, tuple(actions), requeue_at, entries)
 
 
 def _start(chosen: ChosenNode, now: datetime) -> Iterator[CompactionAction]:

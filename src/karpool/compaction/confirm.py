@@ -46,6 +46,13 @@ def confirmed(step: CompactionStep, facts: FreshFacts) -> ConfirmedStep:
     return ConfirmedStep(tuple(actions), refused)
 
 
+def without_starts(actions: Iterable[CompactionAction]) -> tuple[CompactionAction, ...]:
+    """The actions without those of nodes that would be cordoned."""
+    listed = tuple(actions)
+    starting = {action.node for action in listed if isinstance(action, SetNodeState) and action.unschedulable}
+    return tuple(action for action in listed if node_of(action) not in starting)
+
+
 def _drains(action: CompactionAction) -> bool:
     return isinstance(action, EvictPod | DeletePod) or (isinstance(action, SetNodeState) and bool(action.unschedulable))
 

@@ -6,7 +6,7 @@ names, each on the cluster as the earlier choices leave it.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.nodes import NodeView, blockers, view_node, warnings
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import needs_new_node
+from karpool.compaction.rates import NO_LEDGER, DrainRates, Ledger
 from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.compaction.seals import sealed_nodes
 from karpool.compaction.settings import CompactionSettings
@@ -83,10 +84,11 @@ def decide(
     now: datetime,
     settings: CompactionSettings,
     *,
+    ledger: Ledger = NO_LEDGER,
     uncertainty: timedelta = timedelta(0),
 ) -> CompactionDecision:
-    """What to do now; it may be later than that by as much as the uncertainty."""
-    return _Decider(objects, config, now, settings, uncertainty).decide()
+    """What to do now, after what the ledger tells; it may be later than that by as much as the uncertainty."""
+    return _Decider(objects, config, now, settings, ledger, uncertainty).decide()
 
 
 def nodes_by_reason(decision: CompactionDecision) -> dict[str, int]:
@@ -104,8 +106,14 @@ def _pods_by_node(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
 
 
 class _Decider:
-    def __init__(
-        self, objects: Objects, config: Config, now: datetime, settings: CompactionSettings, uncertainty: timedelta
+    def __init__(  # noqa: PLR0917
+        self,
+        objects: Objects,
+        config: Config,
+        now: datetime,
+        settings: CompactionSettings,
+        ledger: Ledger,
+        uncertainty: timedelta,
     ) -> None:
         self.objects, self.now, self.settings, self.uncertainty = objects, now, settings, uncertainty
         self.pdbs = EvictionBudgets(objects.pod_disruption_budgets)
@@ -117,7 +125,10 @@ class _Decider:
         ]
         self.reasons: dict[str, tuple[Reason, ...]] = {view.name: view.exclusions for view in self.views}
         self.chosen: list[ChosenNode] = []
-        stop = stops_of(objects, settings.brakes, now).of("")
+        self.rates = DrainRates(objects, ledger, settings.brakes, now)
+        # Rates take no drain back, and have a ledger of their own.
+        brakes = replace(settings.brakes, most_nodes_per_hour=None, most_evictions_per_hour=None)
+        stop = stops_of(objects, brakes, now).of("")
         self.stop = None if stop is None else stop.reason
         self.receivers: dict[str, str] = {}
         """Nodes that pods of chosen nodes go to, each with one of those."""
@@ -141,6 +152,8 @@ class _Decider:
             reasons = (*blockers(view, self.pdbs, self.now, self.settings), *by_pool)
             if first is not None and not reasons:
                 reasons = (_another_first(first, view),)
+            if not reasons and (too_fast := self.rates.refusal(view)) is not None:
+                reasons = (too_fast,)
             self.reasons[view.name] = reasons
             if not reasons:
                 first = self._try(view)
@@ -157,6 +170,7 @@ class _Decider:
             self.reasons[view.name] = (removal.reason,)
             return None
         self._drains().apply(removal)
+        self.rates.take(view)
         self.receivers |= {place: view.name for place in removal.places.values() if place is not None}
         self.chosen.append(ChosenNode(view.name, view.pool, _placements(view, removal), warnings(view, self.pdbs)))
         return view

@@ -30,6 +30,7 @@ from karpool.compaction.nodes import (
 from karpool.compaction.pacing import next_start
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import must_leave, needs_new_node, why_stays
+from karpool.compaction.rates import NO_LEDGER, Ledger
 from karpool.compaction.settings import CompactionSettings
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
@@ -79,9 +80,16 @@ class CompactionExplanation:
 
 
 def explain(
-    objects: Objects, config: Config, now: datetime, name: str, settings: CompactionSettings
+    objects: Objects,
+    config: Config,
+    now: datetime,
+    name: str,
+    settings: CompactionSettings,
+    *,
+    ledger: Ledger = NO_LEDGER,
 ) -> CompactionExplanation:
-    decision, pdbs = decide(objects, config, now, settings), EvictionBudgets(objects.pod_disruption_budgets)
+    decision = decide(objects, config, now, settings, ledger=ledger)
+    pdbs = EvictionBudgets(objects.pod_disruption_budgets)
     verdict = next(verdict for verdict in decision.nodes if verdict.view.name == name)
     view, count = verdict.view, next(pool for pool in decision.pools if pool.name == verdict.view.pool)
     outcomes = tuple(_outcomes(objects, decision, view, pdbs))

@@ -17,6 +17,10 @@ class CompactionReasonCode(StrEnum):
     PAUSED = "Paused"
     CLUSTER_UNHEALTHY = "ClusterUnhealthy"
 
+    # Rates, which let nothing new begin
+    RATE_REACHED = "RateReached"
+    RATE_INVALID = "RateInvalid"
+
     # Its own state
     UNREADABLE = "Unreadable"
     IN_PROGRESS = "ScaleDownInProgress"

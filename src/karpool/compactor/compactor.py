@@ -21,12 +21,14 @@ import structlog
 from karpool.compaction.actions import SetNodeState
 from karpool.compaction.advance import CompactionStep, advance
 from karpool.compaction.config import CONFIG_MAP, Config
-from karpool.compaction.confirm import confirmed, nodes_to_read
+from karpool.compaction.confirm import confirmed, nodes_to_read, without_starts
 from karpool.compaction.decide import CompactionDecision, nodes_by_reason
 from karpool.compaction.pools import pools_without_nodes
+from karpool.compaction.rates import NO_LEDGER, rates_in_force
 from karpool.compaction.settings import CompactionSettings, jittered
 from karpool.compactor.actuator import ApiCompactionActuator, DryRunActuator
 from karpool.compactor.config_source import Configuration, config_namespace, in_config_map, in_file, place_of
+from karpool.compactor.ledger_map import LedgerMap
 from karpool.execution.actions import RecordEvent
 from karpool.kube.api_objects import ConfigMap
 from karpool.kube.client import Client
@@ -106,6 +108,7 @@ class Compactor:
         self.caches.watch(PAUSES, self.caches.store.pauses, namespace=namespace, name=PAUSE)
         self._pauses: tuple[object, ...] = ()
         """The pause that the last decision knew."""
+        self._ledger = LedgerMap(self.client, namespace)
         self._stop: Reason | None = None
         self._config_maps: Store[ConfigMap] = Store(Versions())
         self.config = self._configuration()
@@ -169,9 +172,13 @@ class Compactor:
             return _TICK
         step = await self._decide(config)
         actions, refused = confirmed(step, await self._reader.read(nodes_to_read(step.actions)))
+        entries = [entry for name, entry in step.entries.items() if name not in refused]
+        noted = not entries or self.settings.dry_run or await self._ledger.write(entries, step.decision.time)
+        if not noted:
+            actions = without_starts(actions)
         for name, reason in refused.items():
             _log.warning("drain waits", node=name, code=reason.code, why=reason.message, about=reason.object)
-        succeeded = await self._actuator.execute(actions) and not refused
+        succeeded = await self._actuator.execute(actions) and not refused and noted
         # The next step must see what this one has written.
         self.caches.changes.apply()
         return self._interval(step, succeeded=succeeded).total_seconds()
@@ -181,8 +188,10 @@ class Compactor:
         uncertainty = max(self._time.latest - now, timedelta(0))
         self._pauses = self.caches.store.pauses.listed()
         objects = self._actuator.with_marks(self.caches.store.objects())
+        rated = rates_in_force(objects, settings.brakes, now)
+        ledger = await self._ledger.read() if rated else NO_LEDGER
         loop = asyncio.get_running_loop()
-        work = partial(advance, objects, config, now, settings, uncertainty=uncertainty)
+        work = partial(advance, objects, config, now, settings, ledger=ledger, uncertainty=uncertainty)
         step = await loop.run_in_executor(self._thread, work)
         self._made_progress()
         self.metrics.decided(step.decision, now)

@@ -10,6 +10,7 @@ from karpool.compaction.advance import advance
 from karpool.compaction.config import Config
 from karpool.compaction.confirm import confirmed, nodes_to_read
 from karpool.compaction.marks import ANNOTATION, encode_mark
+from karpool.compaction.rates import NO_LEDGER, Ledger, ledger_with
 from karpool.compaction.settings import DEFAULTS, jittered
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.virtual.api import Api
@@ -25,6 +26,8 @@ class VirtualCompactor:
         self.api = api
         self.config = config
         self._scans = 0
+        self._ledger = NO_LEDGER
+        """What was drained lately; here nobody is started again, so it is kept in memory."""
 
     def start(self) -> None:
         self.world.queue.at(0.0, self._scan)
@@ -32,7 +35,7 @@ class VirtualCompactor:
     def _scan(self) -> None:
         queue = self.world.queue
         now: datetime = queue.moment
-        step = advance(self.world.store.objects(), self.config, now, DEFAULTS)
+        step = advance(self.world.store.objects(), self.config, now, DEFAULTS, ledger=self._ledger)
         self._scans += 1
         if step.requeue_at is None:
             sleep = jittered(DEFAULTS.sleep, random_fraction(self.world.seed, "compactor", str(self._scans)))
@@ -40,7 +43,11 @@ class VirtualCompactor:
             sleep = step.requeue_at - now
         queue.after(sleep.total_seconds(), self._scan)
         facts = VirtualFacts(self.world.store).facts_of(nodes_to_read(step.actions))
-        for action in confirmed(step, facts).actions:
+        actions, refused = confirmed(step, facts)
+        noted = [entry for name, entry in step.entries.items() if name not in refused]
+        if noted:
+            self._ledger = Ledger(ledger_with(self._ledger.text, noted, now))
+        for action in actions:
             queue.after(0.0, partial(self._execute, action))
 
     def _execute(self, action: CompactionAction) -> None:

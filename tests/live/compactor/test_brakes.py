@@ -1,15 +1,25 @@
 """Brakes of the compactor on a real API server, and what a person sees of them."""
 
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.live.compactor.trial import ENABLED, CompactorTrial, node, play
+from tests.live.compactor.trial import ENABLED, QUICK, CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 from tests.live.test_brakes import running_pod
 
+from karpool.compaction.config import Config, PoolConfig
+from karpool.compaction.explain import explain
+from karpool.compaction.rates import LEDGER, LEDGER_KEY
+from karpool.compactor.ledger_map import read_drain_ledger
+from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.kube.clock import utc_now
 from karpool.kube.errors import NotFoundError
 from karpool.kube.resources import CONFIG_MAPS
+from karpool.live import resources as r
+from karpool.live.reading import COMPACTED, read_cluster
 from karpool.model.labels import PAUSE_MAP
 
 pytestmark = pytest.mark.kubernetes
@@ -76,3 +86,44 @@ def test_an_unhealthy_cluster_keeps_its_nodes(control_plane: ControlPlane) -> No
         await trial.expect_begun("spare")
 
     play(control_plane, scenario)
+
+
+def test_a_rate_holds_over_a_restart_and_nothing_starts_when_the_ledger_cannot_be_read(
+    control_plane: ControlPlane,
+) -> None:
+    rated = replace(QUICK, brakes=BrakeSettings(most_nodes_per_hour=1))
+
+    async def told(trial: CompactorTrial, name: str) -> list[str]:
+        objects = (await read_cluster(trial.client, resources=COMPACTED)).objects
+        pools = Config(node_pools={"small": PoolConfig(enabled=True, cpu_limit=0.75, required_count=1)})
+        ledger, _ = await read_drain_ledger(trial.client, "default")
+        return [str(reason.code) for reason in explain(objects, pools, utc_now(), name, rated, ledger=ledger).reasons]
+
+    async def scenario(trial: CompactorTrial) -> None:
+        await trial.make(node("first", "small"), node("second", "small"), node("big", "large"))
+        await trial.configure(small=ENABLED)
+        try:
+            task = trial.start()
+            await trial.expect_drained("first")
+            await trial.stop(task)
+            await trial.client.delete(r.NODES, "first")  # as the autoscaler does
+            with capture_logs() as logs:
+                task = trial.start()
+                await trial.until("it says why", lambda: _said(logs, "RateReached"), 20)
+                assert await told(trial, "second") == ["RateReached"]
+                await trial.client.merge_patch(CONFIG_MAPS, LEDGER, {"data": {LEDGER_KEY: "{"}}, namespace="default")
+                await trial.until("it says what cannot be read", lambda: _said(logs, "RateInvalid"), 20)
+            assert await told(trial, "second") == ["RateInvalid"]
+            assert not (await trial.node("second")).spec.unschedulable
+            await trial.client.delete(CONFIG_MAPS, LEDGER, namespace="default")
+            await trial.expect_begun("second")
+        finally:
+            with suppress(NotFoundError):
+                await trial.client.delete(CONFIG_MAPS, LEDGER, namespace="default")
+
+    play(control_plane, scenario, compaction=rated)
+
+
+async def _said(logs: list[Any], code: str) -> bool:
+    """Whether a pass found a node that stays for this reason."""
+    return any(code in entry.get("reasons", {}) for entry in logs)

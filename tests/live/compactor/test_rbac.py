@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from tests.live import audit, manifests
-from tests.live.compactor.trial import ENABLED, CompactorTrial, node, play
+from tests.live.compactor.trial import ENABLED, QUICK, CompactorTrial, node, play
 from tests.live.control_plane import ControlPlane
 from tests.live.scraping import reachable_address, scrape, token_of
 from tests.live.trial import deployment
 
 from karpool.compaction.config import CONFIG_MAP, KEY
 from karpool.compactor.config_source import read_compactor_config
+from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.kube.client import Client
 from karpool.kube.kubeconfig import find_target
 from karpool.kube.resources import CONFIG_MAPS
@@ -55,13 +58,18 @@ def test_every_right_is_needed_and_none_is_missing(
 ) -> None:
     # A repetition is written in another way; it is told again at once, not after two minutes.
     monkeypatch.setattr("karpool.observability.events.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("karpool.compaction.rates.RENEWED", timedelta(0))
     begins = (audited_cluster.folder / "audit.log").stat().st_size
     own = find_target(kubeconfig=audited_cluster.user_kubeconfig(USER))
 
     async def scenario(trial: CompactorTrial) -> None:
         documents = await applied(trial)
         address = reachable_address()
-        task = trial.start(target=own, config_map=CONFIG_MAP, namespace=NAMESPACE, metrics_address=address)
+        # Under a rate, what is drained is noted.
+        rated = replace(QUICK, brakes=BrakeSettings(most_nodes_per_hour=9))
+        task = trial.start(
+            target=own, compaction=rated, config_map=CONFIG_MAP, namespace=NAMESPACE, metrics_address=address
+        )
         for text in ("{", "{}", "{"):
             await write(trial, text)
             await asyncio.sleep(2)

@@ -14,6 +14,7 @@ from karpool.model.annotations import AnnotationError, most_evictions
 from karpool.model.labels import DISRUPTIONS, MAX_EVICTIONS
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
+from karpool.model.workloads import Namespace
 
 _NODES: Final = "--max-nodes-per-hour"
 _EVICTIONS: Final = "--max-evictions-per-hour"
@@ -121,9 +122,16 @@ def _more(left: Left, now: datetime, amount: int) -> Left:
 
 def rates_left(objects: Objects, settings: BrakeSettings, now: datetime) -> Rates:
     """What rates still allow, counted from the ledgers of all pools; one that cannot be read is a stop of its own."""
+    return rates_of(_written(objects), objects.namespaces, settings, now)
+
+
+def rates_of(
+    written: Iterable[LedgerEntry], namespaces: Iterable[Namespace], settings: BrakeSettings, now: datetime
+) -> Rates:
+    """What rates still allow when these entries are written."""
     limits: dict[str, int] = {}
     unreadable: dict[str, str] = {}
-    for namespace in objects.namespaces:
+    for namespace in namespaces:
         if namespace.unreadable:
             unreadable[namespace.name] = f"cannot be read: {namespace.unreadable}"
             continue
@@ -136,7 +144,7 @@ def rates_left(objects: Objects, settings: BrakeSettings, now: datetime) -> Rate
             limits[namespace.name] = limit
     if not limits and not unreadable and settings.most_nodes_per_hour is settings.most_evictions_per_hour is None:
         return NO_RATES
-    entries = list(_counted(objects, now))
+    entries = [entry for entry in written if now - entry.at < COUNTED]
     return Rates(
         now,
         _left(settings.most_nodes_per_hour, _NODES, ((entry.at, entry.nodes) for entry in entries)),
@@ -160,13 +168,12 @@ def _summed(used: Iterable[tuple[datetime, int]]) -> tuple[tuple[datetime, int],
     return tuple(sorted((moment, amount) for moment, amount in amounts.items() if amount))
 
 
-def _counted(objects: Objects, now: datetime) -> Iterator[LedgerEntry]:
+def _written(objects: Objects) -> Iterator[LedgerEntry]:
     for pool in objects.node_pools:
         try:
-            entries = ledger_of(pool)
+            yield from ledger_of(pool)
         except AnnotationError:
             continue
-        yield from (entry for entry in entries if now - entry.at < COUNTED)
 
 
 def rate_stops(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
