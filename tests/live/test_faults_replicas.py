@@ -9,9 +9,10 @@ from pathlib import Path
 
 from tests.live.control_plane import ControlPlane
 from tests.live.fault_scenarios import ONE_EACH, command_begins, expect_replaced_and_clean, grown, prepare, shrink
+from tests.live.https import Client as Https
 from tests.live.invariants import RuleMonitor, wait_until_settled
 from tests.live.proxy import Proxy
-from tests.live.trial import Trial, play
+from tests.live.trial import QUICK_LEASE, Trial, play
 
 from karpool.kube.resources import LEASES
 
@@ -41,6 +42,30 @@ def test_another_replica_goes_on_when_the_leader_is_killed_or_stopped(running_cl
             await expect_replaced_and_clean(trial, monitor)
 
     play(running_cluster, scenario)
+
+
+def test_a_leader_whose_loop_is_held_up_keeps_its_lease(control_plane: ControlPlane) -> None:
+    async def scenario(trial: Trial) -> None:
+        leader = trial.start()
+        assert await _leads(trial) is leader
+        https, versions = Https(control_plane.kubeconfig()), list[str]()
+        # Nothing happens on the loop, until the lease was renewed more often than its deadline has room for.
+        wanted = 2 * round(QUICK_LEASE.times.renew_deadline / QUICK_LEASE.times.retry_period)
+        for _ in range(5000):
+            lease = https.get("/apis/coordination.k8s.io/v1/namespaces/karpool/leases/karpool").body
+            if lease["metadata"]["resourceVersion"] not in versions:
+                versions.append(lease["metadata"]["resourceVersion"])
+            if len(versions) == wanted:
+                break
+        assert len(versions) == wanted
+        operator, _ = trial.operators[leader]
+        assert operator.leading
+        await trial.stop(leader)
+        lease = https.get("/apis/coordination.k8s.io/v1/namespaces/karpool/leases/karpool").body
+        assert lease["spec"]["leaseTransitions"] == 0
+        assert not lease["spec"].get("holderIdentity")
+
+    play(control_plane, scenario)
 
 
 def test_a_leader_that_slept_through_the_end_of_its_lease_writes_nothing(running_cluster: ControlPlane) -> None:

@@ -139,17 +139,20 @@ class LeaderElector:
         finally:
             self._stop_leading(on_stopped)
 
-    async def release(self) -> None:
-        """Give the lease up after the last write, so that another process leads at once; if that fails, it expires."""
-        self._leads = False
+    async def release(self, lock: LeaseLock | None = None) -> None:
+        """Give the lease up after the last write, so that another process leads at once; if that fails, it expires.
+
+        `lock` is another way to the lease, for an election that ran in another thread.
+        """
+        self._leads, lock = False, lock or self.lock
         try:
             async with asyncio.timeout(self.times.retry_period):
-                lease = await self.lock.read()
+                lease = await lock.read()
                 if lease is not None and lease.spec.holder_identity == self.identity:
                     free = replace(
                         lease.spec, holder_identity="", lease_duration_seconds=_SHORTEST_LEASE, renew_time=self.wall()
                     )
-                    await self.lock.update(free, lease.metadata.resource_version)
+                    await lock.update(free, lease.metadata.resource_version)
         except (ApiError, TimeoutError) as error:
             _log.warning("lease not released", error=str(error) or "no answer in time")
 

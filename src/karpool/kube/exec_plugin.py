@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -56,7 +57,8 @@ class PluginCredentials:
     def __init__(self, plugin: ExecPlugin, *, now: Callable[[], datetime] = utc_now) -> None:
         self._plugin = plugin
         self._now = now
-        self._lock = asyncio.Lock()
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        """One for each event loop, so that clients of several threads can share the credentials."""
         self._current: _Status | None = None
 
     @property
@@ -68,20 +70,24 @@ class PluginCredentials:
 
     async def headers(self) -> Mapping[str, str]:
         """The token that the program gave; runs the program if there is none, or if it is about to expire."""
-        async with self._lock:
-            if self._current is None or self._expired(self._current):
-                self._current = await _run(self._plugin)
-            return bearer(self._current.token)
+        async with self._lock():
+            current = self._current
+            if current is None or self._expired(current):
+                current = self._current = await _run(self._plugin)
+            return bearer(current.token)
 
     async def renew(self, refused: Mapping[str, str]) -> bool:
         """Run the program again, unless that was done since; returns whether the credentials differ."""
-        async with self._lock:
+        async with self._lock():
             before = self._current
             if before is not None and bearer(before.token) != dict(refused):
                 return True
             self._current = None
-            self._current = await _run(self._plugin)
-            return self._current != before
+            current = self._current = await _run(self._plugin)
+            return current != before
+
+    def _lock(self) -> asyncio.Lock:
+        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     def _expired(self, credentials: _Status) -> bool:
         expires = credentials.expiration_timestamp

@@ -241,6 +241,9 @@ class Metrics(ProcessMetrics):
         if verb == "evict":
             self._count("pods_eviction_requests_total", str(code))
 
+    def loop_held_up(self, seconds: float) -> None:
+        self._observe("event_loop_delay_seconds", seconds)
+
     def unexpected_error(self, where: str) -> None:
         """An error that nobody declared: work goes on, but somebody should look."""
         self._count("unexpected_errors_total", where)

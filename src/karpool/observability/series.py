@@ -64,6 +64,10 @@ HISTOGRAMS: Final = {
         Series("Duration of requests until the response begins.", ("verb", "resource")),
         _INSTANT,
     ),
+    "event_loop_delay_seconds": (
+        Series("How late the event loop comes to a beat that is due four times a second: how long it is held up."),
+        _INSTANT,
+    ),
     "nodeclaims_termination_duration_seconds": (Series("From a NodeClaim's deletion to its removal.", (POOL,)), _LONG),
     "nodes_termination_duration_seconds": (Series("From a Node's deletion to its removal.", (POOL,)), _LONG),
     "nodes_lifetime_duration_seconds": (Series("Age of Nodes at their removal.", (POOL,)), _AGES),

@@ -1,6 +1,6 @@
 """The loop of `karpool run`: apply changes, run tasks that are due, carry out their actions, one after the other.
 
-Tasks run in a thread, so that leases are renewed and watches are read meanwhile; nothing else happens then.
+Tasks run in a thread, so that watches are read and probes answered meanwhile; nothing else happens then.
 """
 
 import asyncio

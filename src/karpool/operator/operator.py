@@ -19,6 +19,7 @@ from karpool.kube.backoff import Backoff
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
 from karpool.kube.election import ApiLeaseLock, LeaderElector, new_identity
+from karpool.kube.election_thread import ElectionThread
 from karpool.kube.errors import ApiError
 from karpool.kube.resources import Unreadable
 from karpool.kube.server_time import ServerTime
@@ -45,6 +46,7 @@ from karpool.operator.instance_launcher import GC_INTERVAL, InstanceLauncher
 from karpool.operator.journal import Journal
 from karpool.operator.lifecycle_reporter import LifecycleReporter
 from karpool.operator.loop import Loop
+from karpool.operator.loop_meter import LoopMeter
 from karpool.operator.observed_catalog import CatalogFor
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.operator.pool_nodes import PoolNodes
@@ -85,6 +87,7 @@ class Operator:
         self.journal = Journal(settings.journal, on_failure=self.metrics.journal_failed)
         self.identity = new_identity()
         self._now = ServerTime(wall)
+        self._target, self._make_client = target, make_client
         self.client = make_client(
             target,
             user_agent=USER_AGENT,
@@ -164,6 +167,7 @@ class Operator:
             stack.callback(self.journal.close)
             await stack.enter_async_context(background(self.caches.run()))
             await stack.enter_async_context(background(keep_time(self.client, self._now)))
+            await stack.enter_async_context(background(LoopMeter(self.metrics.loop_held_up).run()))
             synced = await finished_before(stop, self._read_all())
             if synced and await finished_before(stop, self._load_engine()):
                 await self._lead(stop)
@@ -242,14 +246,23 @@ class Operator:
             self.metrics.leading(leads=True)
             await work()
             return
-        leases = ApiLeaseLock(self.client.ungated(), namespace=lease.namespace, name=lease.name)
-        self._elector = LeaderElector(leases, self.identity, lease.times)
+        # With connections and a loop of its own: however much there is to do here, the lease is renewed.
+        client = self._make_client(self._target, user_agent=USER_AGENT, on_request=self.metrics.api_request)
+        own = ApiLeaseLock(client, namespace=lease.namespace, name=lease.name)
+        self._elector = LeaderElector(own, self.identity, lease.times)
         leading = self.metrics.leading
+        election = ElectionThread(
+            self._elector,
+            client,
+            on_started=lambda: leading(leads=True),
+            on_stopped=lambda: leading(leads=False),
+        )
         try:
-            async with background(self._elector.run(lambda: leading(leads=True), lambda: leading(leads=False))):
+            async with election, background(election.ended()):
                 await work()
         finally:
-            await self._elector.release()
+            here = ApiLeaseLock(self.client.ungated(), namespace=lease.namespace, name=lease.name)
+            await self._elector.release(here)
 
     def _launcher(self, writer: Writer, record: Record) -> InstanceLauncher | None:
         instances = self.provider.instances
