@@ -31,16 +31,22 @@ R = TypeVar("R")
 SPOT_TO_SPOT: Final = "SpotToSpotConsolidation"
 RESERVED_CAPACITY: Final = "ReservedCapacity"
 CAPACITY_BUFFER: Final = "CapacityBuffer"
-# Karpenter's feature gates; those without a meaning for Karpool are accepted, so that one flag serves both.
+STATIC_CAPACITY: Final = "StaticCapacity"
+# Karpenter's feature gates. Pools with `replicas` and buffers say themselves whether anybody wants them.
 GATES: Final = {
     SPOT_TO_SPOT: False,
     RESERVED_CAPACITY: True,
     NODE_REPAIR: False,
     TERMINATE_FIRST_REPAIR: False,
     TERMINATE_FIRST_DRIFT: False,
-    "NodeOverlay": False,
-    "StaticCapacity": False,
+    STATIC_CAPACITY: True,
     CAPACITY_BUFFER: True,
+}
+
+# What Karpool does not do is not switched on silently: which gate, and what it means that it stays off.
+UNSUPPORTED: Final = {
+    "NodeOverlay": "NodeOverlays are not read: prices and resources are those of the catalogue",
+    "PodDeletionCostManagement": "Karpool writes no deletion costs on pods",
 }
 
 # For questions only.
@@ -228,6 +234,7 @@ def _choices(
             seed=seed,
             spot_to_spot=gates[SPOT_TO_SPOT],
             spot_floor=spot_floor,
+            static_capacity=gates[STATIC_CAPACITY],
             capacity_buffers=gates[CAPACITY_BUFFER],
             ignore_budgets=ignore_budgets,
             annotated_budgets=annotated_budgets,
@@ -269,9 +276,13 @@ def read_gates(text: str) -> dict[str, bool]:
     gates = dict(GATES)
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = part.partition("=")
-        if name not in gates:
+        if name not in gates and name not in UNSUPPORTED:
             raise InputError.at("--feature-gates", f"there is no gate {name!r}; there are {', '.join(gates)}")
         if not equals or value.lower() not in ("true", "false"):
             raise InputError.at("--feature-gates", f"{part!r} should be {name}=true or {name}=false")
-        gates[name] = value.lower() == "true"
+        chosen = value.lower() == "true"
+        if name in gates:
+            gates[name] = chosen
+        elif chosen:
+            raise InputError.at("--feature-gates", f"{name} cannot be switched on: {UNSUPPORTED[name]}")
     return gates

@@ -25,6 +25,7 @@ from karpool.controller.ports import (
 )
 from karpool.controller.provisioning_controller import ProvisioningController
 from karpool.controller.session import Session
+from karpool.controller.static_controller import StaticController
 from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import Action
@@ -114,10 +115,12 @@ class Controller:
         )
         self._lifecycle = LifecycleController(session, manages_lifecycle=self.duties.manages_lifecycle)
         self._provisioning = ProvisioningController(session, self._lifecycle)
+        self._static = StaticController(session)
         self._disruption = DisruptionController(session, self._lifecycle)
         self._lifecycle.start()
         if self.duties.provisions:
             self._provisioning.start()
+            self._static.start()
         if self.duties.disrupts:
             self._disruption.start()
             HarmController(session).start()
@@ -151,6 +154,8 @@ class Controller:
     def _claim(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
         if self.session is not None:
             self._lifecycle.claim(old, new)
+            if self.duties.provisions:
+                self._static.claim(old, new)
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         if self.session is not None:
@@ -159,6 +164,8 @@ class Controller:
     def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
         if self.session is not None:
             self._lifecycle.pool(old, new)
+            if self.duties.provisions:
+                self._static.pool(new)
             self._lifecycle.brakes_changed()
 
     def _pause(self, _old: ConfigMap | None, _new: ConfigMap | None) -> None:

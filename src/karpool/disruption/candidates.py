@@ -7,6 +7,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.node_checks import NODE_CHECKS, about_node, node_refusal
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.static_drift import static_size
 from karpool.disruption.windows import in_grace, source_closed
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpool.model.reasons import Reason
@@ -83,7 +84,9 @@ def emptiness_refusal(context: DecisionContext, candidate: Candidate) -> Reason 
     claim, pool = candidate.state.claim, candidate.pool
     if claim is None or pool is None:
         return about_node(candidate, ReasonCode.NOT_MANAGED, "is not managed")
-    if pool.static or pool.spec.disruption.consolidate_after.never:
+    if pool.static:
+        return static_size(context, candidate, pool)
+    if pool.spec.disruption.consolidate_after.never:
         return source_closed(claim, pool, context.now)
     if not candidate.empty:
         return _not_empty(context, candidate)
@@ -105,7 +108,7 @@ def consolidation_refusal(context: DecisionContext, candidate: Candidate) -> Rea
     if claim is None or pool is None:
         return about_node(candidate, ReasonCode.NOT_MANAGED, "is not managed")
     if pool.static:
-        return source_closed(claim, pool, context.now)
+        return static_size(context, candidate, pool)
     unclear = _unclear(candidate)
     if unclear is not None or pool.spec.disruption.consolidate_after.never:
         return unclear or source_closed(claim, pool, context.now)

@@ -3,12 +3,15 @@
 from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.static_drift import static_outcome, static_replacements
 from karpool.model.reasons import Reason
 
 
 def static_drift(decision_pass: DecisionPass) -> tuple[Command, ...]:
     """Drifted nodes of pools with a fixed number of nodes, each replaced by one of its pool."""
+    if not decision_pass.context.settings.static_capacity:
+        return ()
     drifted = [node for node, _ in decision_pass.drifted() if node.pool and node.pool.static]
     return static_replacements(decision_pass.context, drifted)
 
@@ -31,6 +34,9 @@ def drift(decision_pass: DecisionPass) -> tuple[Command, ...]:
 def replaced(decision_pass: DecisionPass, candidate: Candidate) -> Command | Reason | None:
     """What it takes to replace a drifted node, or why that cannot be done."""
     if candidate.pool is not None and candidate.pool.static:
+        if not decision_pass.context.settings.static_capacity:
+            message = "keeps the nodes it has: the feature gate StaticCapacity is off"
+            return Reason(ReasonCode.STATIC_POOL, message, f"NodePool {candidate.pool_name}")
         return static_outcome(decision_pass.context, candidate)
     # Which pods are given another place changes with time and with PodDisruptionBudgets.
     key = ("drift", candidate.row, tuple(decision_pass.context.movers(candidate)))

@@ -67,6 +67,8 @@ class DisruptionSettings:
     """Whether an unhealthy node may go before its replacement can be launched, where nothing else is possible."""
     terminate_first_drift: bool = False
     """The same for a drifted node."""
+    static_capacity: bool = True
+    """Whether pools with `replicas` get and keep as many nodes."""
     capacity_buffers: bool = True
     """Whether the room that CapacityBuffers ask for is kept."""
     brakes: BrakeSettings = field(default_factory=BrakeSettings)

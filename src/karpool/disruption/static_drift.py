@@ -58,6 +58,21 @@ def room_for(context: DecisionContext, pool: NodePool) -> int | Reason:
     return UNLIMITED if limit is None else limit.units - len(mine)
 
 
+def static_size(context: DecisionContext, candidate: Candidate, pool: NodePool) -> Reason:
+    """Why consolidation leaves a node of a static pool alone, and what the pool does about its size."""
+    nodes = context.snapshot.nodes
+    states = (nodes.get(row) for row in nodes.rows.values())
+    size = sum(state.managed and state.pool == pool.name and not state.deleting for state in states)
+    message = f"NodePool {pool.name} keeps a fixed number of nodes: it has {size} and wants {pool.spec.replicas}"
+    if not context.settings.static_capacity:
+        message += ", and is left at that: the feature gate StaticCapacity is off"
+    elif size > (pool.spec.replicas or 0):
+        message += ", so that some of them will be deleted, those without pods first"
+    elif size < (pool.spec.replicas or 0):
+        message += ", so that more will be launched"
+    return Reason(ReasonCode.STATIC_POOL, message, f"Node {candidate.name}")
+
+
 def static_outcome(
     context: DecisionContext, candidate: Candidate, method: Method = Method.DRIFT, cause: Cause = Cause.DRIFTED
 ) -> Command | Reason:

@@ -23,7 +23,7 @@ _NEVER_WRITTEN: Final = (names.REGISTERED, names.INITIALIZED, names.HOSTNAME)
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest:
-    """A node to create: its requirements, the types it may have, the pods it is for."""
+    """A node to create: its requirements, the types it may have, the pods it is for; without types, any that fits."""
 
     requirements: Requirements
     instance_types: tuple[str, ...]
@@ -47,8 +47,9 @@ def new_claim(
 ) -> NodeClaim:
     """The claim for a new node of a pool; a provider ranks the types by price again when it launches."""
     template = pool.spec.template
-    types = one_of(*request.instance_types)
-    requirements = request.requirements.without(*_NEVER_WRITTEN).with_key(names.INSTANCE_TYPE, types)
+    requirements = request.requirements.without(*_NEVER_WRITTEN)
+    if request.instance_types:
+        requirements = requirements.with_key(names.INSTANCE_TYPE, one_of(*request.instance_types))
     return NodeClaim(
         metadata=Metadata(
             name=name,
