@@ -113,7 +113,8 @@ def test_reserved_capacity_costs_nothing_and_is_there_while_it_lasts(capacity: i
     sold["Requirements"].append(rule("karpenter.sh/reservation-id", "r-1"))
     (made,) = read(entry(offerings=[sold]))
     (reserved,) = made.offerings
-    assert (reserved.price, reserved.available, reserved.reserved) == (0.0, available, True)
+    assert (reserved.price, reserved.launchable, reserved.reserved) == (0.0, available, True)
+    assert reserved.available
     assert (reserved.reservation_id, reserved.reservation_capacity) == ("r-1", capacity)
 
 

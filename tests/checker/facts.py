@@ -166,7 +166,7 @@ def _options(pool: NodePool, entry: Any) -> Iterator[Option]:
     }
     rules = pool.spec.template.spec.requirements
     for offering in entry.offerings:
-        if not offering.available:
+        if not offering.launchable:
             continue
         sold = {key: _listed(requirement) for key, requirement in offering.requirements.items()}
         typed = {key: _listed(requirement) for key, requirement in entry.requirements.items() if _listed(requirement)}

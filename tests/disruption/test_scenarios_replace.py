@@ -544,7 +544,7 @@ def reserved(units: int) -> Catalog:
 
     made = instance_type("paid", 4, price=0.4, zones=[Z1], capacity_types=[ON_DEMAND])
     held = Requirements.of_labels({CAPACITY_TYPE: RESERVED, ZONE: Z1, RESERVATION_ID: "r1"})
-    offering = Offering(held, 0.0, available=units > 0, reservation_id="r1", reservation_capacity=units)
+    offering = Offering(held, 0.0, reservation_id="r1", reservation_capacity=units)
     wanted = Requirements((
         *made.requirements.without(CAPACITY_TYPE).items(), (CAPACITY_TYPE, one_of(ON_DEMAND, RESERVED))
     ))  # fmt: skip

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from structlog.testing import capture_logs
+from tests.disruption.repair.policies import POLICIES, fault
 from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster, node, pool_of
 from tests.disruption.test_living_search import Living, wasteful
 from tests.disruption.test_several_new_nodes import SIZES
@@ -20,10 +21,11 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.controller.store import ClusterStore
 from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.brakes.stop import Stop, Stops
-from karpool.disruption.command import Cause, Command, Method, Replacement
+from karpool.disruption.command import Cause, Command, Method, Replacement, TerminateFirst
 from karpool.disruption.decide import Decision, decide
 from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.policies_in_force import Policies
+from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import RecordEvent
 from karpool.execution.state import RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, Ticket
@@ -265,3 +267,27 @@ def test_a_brake_on_single_nodes_is_in_the_metrics_and_no_event_of_the_pool() ->
     reported.make_pass(stops=[Stop("CommandFailed", "is left alone", "Node a", "default", node="a")])
     assert reported.value("brakes", brake="CommandFailed", nodepool="default") == 1
     assert [event for event in reported.events if event.kind == "NodePool"] == []
+
+
+def test_a_pool_that_is_too_unhealthy_to_be_repaired_says_so_in_events() -> None:
+    reported = Reported()
+    broken = [node(name, pods=1, conditions=[fault("Broken", NOW - timedelta(hours=1))]) for name in "ab"]
+    quiet = pool_of(consolidate_after="Never")
+    engine = Engine(Snapshot(cluster(broken, pools=(quiet,))), CATALOG, Options())
+    policies = Policies({quiet.name: quiet}, PdbLimits(()), DisruptionSettings(repair=POLICIES))
+    reported.reporter.pass_started()
+    made = decide(engine, policies, NOW, explain=reported.reporter.wants_reasons)
+    reported.reporter.pass_finished(made)
+    blocked = {(event.kind, event.name) for event in reported.events if event.reason == "NodeRepairBlocked"}
+    assert blocked == {("Node", "a"), ("Node", "b"), ("NodePool", "default")}
+
+
+def test_a_node_that_goes_first_is_counted_with_why() -> None:
+    reported = Reported()
+    first = Command(Method.REPAIR, Cause.UNHEALTHY, ("a",), terminate_first=TerminateFirst.STATIC_AT_LIMIT)
+    reported.reporter.command_started(first, "c1")
+    labels = {"nodepool": "", "reason": "unhealthy", "terminate_first_reason": "static-at-limit"}
+    name = "karpool_voluntary_disruption_terminate_first_decisions_total"
+    assert reported.metrics.registry.get_sample_value(name, labels) == 1.0
+    reported.reporter.command_started(Command(Method.REPAIR, Cause.UNHEALTHY, ("a",), reboot="it hangs"), "c2")
+    assert reported.events[-1].message == "Unhealthy: rebooted: it hangs"

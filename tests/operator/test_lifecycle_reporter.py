@@ -9,7 +9,7 @@ from tests.factories import node, node_claim, pod
 from tests.factories.values import LONG_AGO
 
 from karpool.controller.store import ClusterStore
-from karpool.model.labels import CAPACITY_TYPE
+from karpool.model.labels import CAPACITY_TYPE, REBOOT_ISSUED
 from karpool.model.nodepool import NodeClaim
 from karpool.observability.metrics import Metrics
 from karpool.operator.lifecycle_reporter import LifecycleReporter
@@ -107,3 +107,27 @@ def test_a_pod_that_gets_its_node_is_measured_from_its_creation() -> None:
     scene.store.pods.put(pod("p", created=LATER - timedelta(seconds=5)))
     scene.store.pods.put(pod("p", created=LATER - timedelta(seconds=5), node="n"))
     assert scene.metrics.registry.get_sample_value("karpool_pods_bound_duration_seconds_sum") == 5
+
+
+@pytest.mark.parametrize(
+    ("reason", "result", "recovered"),
+    [("RebootSucceeded", "succeeded", 1.0), ("RebootFailed", "recovery_timeout", 0.0)],
+)
+def test_a_reboot_that_ended_is_counted_once_with_its_result(reason: str, result: str, recovered: float) -> None:
+    scene = Scene()
+    requested = with_condition(
+        spot_claim(annotations={REBOOT_ISSUED: LONG_AGO.isoformat()}), "Rebooting", "True", "RebootIssued"
+    )
+    ended = with_condition(spot_claim(), "Rebooting", "False", reason)
+    *others, last = ended.status.conditions
+    told = replace(last, message=f"{result}: some words")
+    ended = replace(ended, status=replace(ended.status, conditions=(*others, told)))
+    for claim in (spot_claim(), requested, requested, ended, ended):
+        scene.store.claims.put(claim)
+
+    def sample(name: str, **labels: str) -> float:
+        return scene.metrics.registry.get_sample_value(f"karpool_{name}", labels) or 0.0
+
+    assert sample("nodes_reboots_total", result=result) == 1.0
+    assert sample("nodes_reboot_duration_seconds_count", result=result) == 1.0
+    assert sample("nodes_reboot_recovery_duration_seconds_count") == recovered

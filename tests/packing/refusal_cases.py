@@ -39,6 +39,8 @@ class Case:
     nodes: Sequence[Node] = ()
     pools: Sequence[NodePool] = ()
     bound: Sequence[Pod] = ()
+    first: Sequence[Pod] = ()
+    """Pods that are placed before it."""
     others: dict[str, Any] = field(default_factory=dict)
     catalog: Catalog = TYPES
     closed: Collection[str] = ()
@@ -49,10 +51,13 @@ class Case:
 
     def ask(self) -> tuple[Refusal, ...]:
         objects = Objects(
-            pods=(*self.bound, self.pod), nodes=tuple(self.nodes), node_pools=tuple(self.pools), **self.others
+            pods=(*self.bound, *self.first, self.pod),
+            nodes=tuple(self.nodes),
+            node_pools=tuple(self.pools),
+            **self.others,
         )
         engine = Engine(Snapshot(objects), self.catalog, self.options)
-        refusals = explained(engine, [self.pod.key], self.closed, **self.asked)
+        refusals = explained(engine, [pod.key for pod in (*self.first, self.pod)], self.closed, **self.asked)
         return refusals[self.pod.key]
 
 

@@ -29,8 +29,11 @@ from karpool.packing.refusal_messages import NODES, Rule
 def reserved_type() -> Catalog:
     offered = Requirements.of_labels({CAPACITY_TYPE: RESERVED, ZONE: Z1, RESERVATION_ID: "r-1"})
     plain = instance_type("small", 4, "16Gi")
-    held = Offering(requirements=offered, price=0.0, reservation_id="r-1", reservation_capacity=0)
+    held = Offering(requirements=offered, price=0.0, reservation_id="r-1", reservation_capacity=1)
     return Catalog((with_fields(plain, offerings=(*plain.offerings, held)),))
+
+
+TAKES_ALL = pod("first", cpu="3900m", selector={ZONE: Z1})
 
 
 def values_wanted(count: int) -> PoolRequirement:
@@ -178,6 +181,7 @@ POOL_CASES = [
         rule=Rule.RESERVED,
         says="waits for reserved capacity that other pods took",
         count=1,
+        first=[TAKES_ALL],
         catalog=reserved_type(),
         asked={"strict_reserved": True},
     ),
@@ -225,6 +229,7 @@ MIXED_CASES = [
         pod=pod(prefer=[(1, node_term((ZONE, "In", Z1)))]),
         nodes=[N2],
         pools=[node_pool()],
+        first=[TAKES_ALL],
         catalog=reserved_type(),
         asked={"strict_reserved": True},
         expect=[(1, NODES, Rule.RESERVED), (1, "pool default", Rule.RESERVED)],

@@ -282,7 +282,7 @@ def _reservations(catalog: Catalog) -> Counter[str]:
     """How many nodes each reservation still has room for: the least that any of its offerings says."""
     units: Counter[str] = Counter()
     for offering in (offering for entry in catalog.types for offering in entry.offerings):
-        if offering.reserved and offering.reservation_id:
+        if offering.reserved and offering.reservation_id and offering.launchable:
             capacity = offering.reservation_capacity
             units[offering.reservation_id] = min(units.get(offering.reservation_id, capacity), capacity)
     return units

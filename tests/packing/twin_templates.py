@@ -41,7 +41,7 @@ def offered(entry: InstanceType, requirements: Requirements, catalog: Catalog) -
 
 def can_be_had(offering: Offering, requirements: Requirements, catalog: Catalog) -> bool:
     """Whether an offering can be had now under requirements."""
-    return offering.available and requirements.conflict(offering.requirements, undefined=catalog.well_known) is None
+    return offering.launchable and requirements.conflict(offering.requirements, undefined=catalog.well_known) is None
 
 
 def daemon_on(daemon: Daemon, template: Template, entry: InstanceType, catalog: Catalog) -> bool:

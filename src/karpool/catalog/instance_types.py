@@ -38,6 +38,12 @@ class Offering:
         """Whether the offering is paid for already."""
         return self.capacity_type == RESERVED
 
+    @property
+    def launchable(self) -> bool:
+        """Whether a node can be had now; a reservation may be all right, and full."""
+        full = self.reserved and self.reservation_id is not None and self.reservation_capacity <= 0
+        return self.available and not full
+
 
 def _only_value(requirements: Requirements, key: str) -> str:
     wanted = requirements.get(key)

@@ -165,7 +165,7 @@ def _offering(written: FileOffering, wanted: Requirements) -> Offering:
         requirements=wanted,
         # Reserved capacity is paid for whether it is used or not, so using it costs nothing more.
         price=0.0 if reserved else written.price,
-        available=written.available and (not reserved or written.reservation_capacity > 0),
+        available=written.available,
         reservation_id=next(iter(reservation.values), None) if reservation and not reservation.complement else None,
         reservation_capacity=written.reservation_capacity if reserved else 0,
     )

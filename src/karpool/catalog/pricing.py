@@ -69,7 +69,7 @@ def _is_at(offering: Offering, key: str, value: str) -> bool:
 
 def launchable(entry: InstanceType, requirements: Requirements) -> Iterator[Offering]:
     """The available offerings of a type that can meet requirements; keys that these leave open are free."""
-    return (o for o in entry.offerings if o.available and _meet(o.requirements, requirements))
+    return (o for o in entry.offerings if o.launchable and _meet(o.requirements, requirements))
 
 
 # Hundreds of types have offerings in the same few zones, and are compared with the same requirements in a row.

@@ -173,7 +173,7 @@ def _values(entry: InstanceType, key: str) -> str:
 
 
 def _price(catalog: Catalog, entry: InstanceType, kind: str) -> str:
-    offered = [offering for offering in entry.offerings if offering.available and offering.capacity_type == kind]
+    offered = [offering for offering in entry.offerings if offering.launchable and offering.capacity_type == kind]
     return amount(cheapest(catalog.price(offering) for offering in offered)) if offered else "-"
 
 

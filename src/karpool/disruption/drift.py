@@ -5,6 +5,7 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.static_drift import static_outcome, static_replacements
+from karpool.disruption.terminate_first import for_its_slot
 from karpool.model.reasons import Reason
 
 
@@ -40,10 +41,12 @@ def replaced(decision_pass: DecisionPass, candidate: Candidate) -> Command | Rea
         return static_outcome(decision_pass.context, candidate)
     # Which pods are given another place changes with time and with PodDisruptionBudgets.
     key = ("drift", candidate.row, tuple(decision_pass.context.movers(candidate)))
-    known = decision_pass.refusals.get(key)
-    if known is not None:
-        return known
-    outcome = decision_pass.evaluator.drift(candidate)
-    if outcome.reason is not None:
-        decision_pass.refusals.put(key, outcome.reason, outcome.footprint)
-    return outcome.command or outcome.reason
+    refused = decision_pass.refusals.get(key)
+    if refused is None:
+        outcome = decision_pass.evaluator.drift(candidate)
+        if outcome.reason is None:
+            return outcome.command
+        refused = outcome.reason
+        decision_pass.refusals.put(key, refused, outcome.footprint)
+    context = decision_pass.context
+    return for_its_slot(context, candidate, context.movers(candidate), Cause.DRIFTED) or refused

@@ -89,9 +89,7 @@ def _less_reserved(entry: InstanceType, used: Counter[str]) -> InstanceType:
 def _less_of(offering: Offering, used: Counter[str]) -> Offering:
     taken = used[offering.reservation_id] if offering.reservation_id is not None else 0
     left = offering.reservation_capacity - taken
-    return (
-        replace(offering, reservation_capacity=left, available=offering.available and left > 0) if taken else offering
-    )
+    return replace(offering, reservation_capacity=max(0, left)) if taken else offering
 
 
 def _leave_behind(context: DecisionContext, rows: Sequence[int]) -> list[int]:

@@ -8,10 +8,11 @@ import numpy as np
 
 from karpool.disruption.budgets import UNLIMITED
 from karpool.disruption.candidate import Candidate
-from karpool.disruption.command import Cause, Command, Method, Move
+from karpool.disruption.command import Cause, Command, Move, TerminateFirst
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.replacements import ReplacementFinder
+from karpool.disruption.terminate_first import METHOD_OF, allowed_first, ends_first, holds_slot, reservations_full
 from karpool.model.nodepool import NodePool
 from karpool.model.reasons import Reason
 from karpool.model.unreadable import UNKNOWN
@@ -34,10 +35,42 @@ def static_replacements(context: DecisionContext, drifted: Sequence[Candidate]) 
 def _of_pool(context: DecisionContext, pool: NodePool, members: Sequence[Candidate]) -> list[Command]:
     granted = min(context.allowance(pool, Cause.DRIFTED).remaining, len(members))
     room = room_for(context, pool)
-    if granted <= 0 or isinstance(room, Reason):
+    if granted <= 0 or _hopeless(room):
         return []
+    first = (ended_first(context, node, pool, room, Cause.DRIFTED) for node in members)
+    early = list(islice((command for command in first if isinstance(command, Command)), granted))
+    if early or isinstance(room, Reason) or _full(context, pool, Cause.DRIFTED):
+        return early
     commands = (replacement_for(context, candidate, pool) for candidate in members)
     return list(islice((command for command in commands if command is not None), min(granted, room)))
+
+
+def _hopeless(room: int | Reason) -> bool:
+    """Whether a pool lets nothing go, whatever comes first."""
+    return isinstance(room, Reason) and room.code != ReasonCode.NODE_LIMIT_REACHED
+
+
+def _full(context: DecisionContext, pool: NodePool, cause: Cause) -> bool:
+    return _allowed_first(context, cause) and reservations_full(context, pool)
+
+
+def _allowed_first(context: DecisionContext, cause: Cause) -> bool:
+    """Whether nodes may go first; nobody would refill the pool without the gate of static pools."""
+    return context.settings.static_capacity and allowed_first(context, cause)
+
+
+def ended_first(
+    context: DecisionContext, candidate: Candidate, pool: NodePool, room: int | Reason, cause: Cause
+) -> Command | Reason | None:
+    """What ends a node before anything can replace it, or why that does not help; None if it need not be."""
+    if _full(context, pool, cause):
+        if holds_slot(context, candidate, pool):
+            return ends_first(context, candidate, cause, TerminateFirst.NO_RESERVED_CAPACITY)
+        message = "all reservations of its pool are full, and it has no place in one that it could give back"
+        return Reason(ReasonCode.PODS_WOULD_NOT_FIT, message, f"Node {candidate.name}")
+    if isinstance(room, Reason) and _allowed_first(context, cause):
+        return ends_first(context, candidate, cause, TerminateFirst.STATIC_AT_LIMIT)
+    return None
 
 
 def room_for(context: DecisionContext, pool: NodePool) -> int | Reason:
@@ -73,26 +106,28 @@ def static_size(context: DecisionContext, candidate: Candidate, pool: NodePool) 
     return Reason(ReasonCode.STATIC_POOL, message, f"Node {candidate.name}")
 
 
-def static_outcome(
-    context: DecisionContext, candidate: Candidate, method: Method = Method.DRIFT, cause: Cause = Cause.DRIFTED
-) -> Command | Reason:
+def static_outcome(context: DecisionContext, candidate: Candidate, cause: Cause = Cause.DRIFTED) -> Command | Reason:
     """What replaces a node of a static pool, or why nothing does; budgets aside."""
     pool = candidate.pool
     if pool is None:
         return Reason(ReasonCode.NODE_POOL_NOT_FOUND, "its NodePool does not exist", f"Node {candidate.name}")
     room = room_for(context, pool)
+    if isinstance(room, Reason) and _hopeless(room):
+        return room
+    early = ended_first(context, candidate, pool, room, cause)
+    if early is not None:
+        return early
     if isinstance(room, Reason):
         return room
     message = f"no type of NodePool {pool.name} would hold what it holds"
     refused = Reason(ReasonCode.PODS_WOULD_NOT_FIT, message, f"Node {candidate.name}")
-    return replacement_for(context, candidate, pool, method, cause) or refused
+    return replacement_for(context, candidate, pool, cause) or refused
 
 
 def replacement_for(
     context: DecisionContext,
     candidate: Candidate,
     pool: NodePool,
-    method: Method = Method.DRIFT,
     cause: Cause = Cause.DRIFTED,
 ) -> Command | None:
     """A new node of the pool that holds everything the old one holds; None if no type does."""
@@ -107,7 +142,7 @@ def replacement_for(
     pods = sorted((snapshot.pods.get(row) for row in moving), key=lambda pod: pod.key)
     evicted = [pod for pod in pods if not context.expected(pod)]
     return Command(
-        method=method,
+        method=METHOD_OF[cause],
         cause=cause,
         nodes=(candidate.name,),
         replacements=(made,),

@@ -139,7 +139,7 @@ def _refuse_unreadable(candidates: Sequence[StateNode], objects: Objects) -> Non
 
 def _refuse_new_pods(command: Command, candidates: Sequence[StateNode], objects: Objects) -> None:
     """Refuse a command if a pod came after the decision, which found no place for it."""
-    if command.cause == Cause.DRIFTED:
+    if command.cause == Cause.DRIFTED or command.terminate_first is not None:
         # Pods that must not be disrupted stay on a drifted node with a termination grace period, and do not move.
         return
     leaving = {state.name for state in candidates}

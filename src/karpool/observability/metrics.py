@@ -185,6 +185,17 @@ class Metrics(ProcessMetrics):
     def command_started(self, method: str, decision: str) -> None:
         self._count("voluntary_disruption_decisions_total", decision, *_LABELS_OF[method])
 
+    def terminated_first(self, pool: str, method: str, why: str) -> None:
+        """A command was started whose node goes before anything can replace it."""
+        self._count("voluntary_disruption_terminate_first_decisions_total", pool, _LABELS_OF[method][0], why)
+
+    def reboot_ended(self, result: str, *, seconds: float, recovery: float | None) -> None:
+        """A reboot has ended so many seconds after it was requested, and after the provider took it on."""
+        self._count("nodes_reboots_total", result)
+        self._observe("nodes_reboot_duration_seconds", seconds, result)
+        if recovery is not None:
+            self._observe("nodes_reboot_recovery_duration_seconds", recovery)
+
     def command_completed(self, savings: float) -> None:
         """The nodes of a command are gone; its savings are in $/h."""
         self._counters["saved_dollars_per_hour_total"].inc(max(0.0, savings))

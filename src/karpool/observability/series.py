@@ -35,6 +35,11 @@ COUNTERS: Final = {
     "voluntary_disruption_queue_failures_total": Series(
         "Commands started and rolled back.", ("decision", "reason", "consolidation_type")
     ),
+    "voluntary_disruption_terminate_first_decisions_total": Series(
+        "Commands started whose nodes go before anything can replace them, by why.",
+        (POOL, "reason", "terminate_first_reason"),
+    ),
+    "nodes_reboots_total": Series("Reboots that ended, by how.", ("result",)),
     "saved_dollars_per_hour_total": Series(
         "Savings per hour of all commands whose nodes are gone; a command that costs more counts as 0."
     ),
@@ -71,6 +76,11 @@ HISTOGRAMS: Final = {
     "nodeclaims_termination_duration_seconds": (Series("From a NodeClaim's deletion to its removal.", (POOL,)), _LONG),
     "nodes_termination_duration_seconds": (Series("From a Node's deletion to its removal.", (POOL,)), _LONG),
     "nodes_lifetime_duration_seconds": (Series("Age of Nodes at their removal.", (POOL,)), _AGES),
+    "nodes_reboot_duration_seconds": (Series("From the request of a reboot to its end, by how.", ("result",)), _LONG),
+    "nodes_reboot_recovery_duration_seconds": (
+        Series("From a reboot that the provider took on to the node that is back."),
+        _LONG,
+    ),
     "pods_bound_duration_seconds": (Series("From a pod's creation to its binding."), _LONG),
     "pods_startup_duration_seconds": (Series("From a pod's creation to its start."), _LONG),
 }

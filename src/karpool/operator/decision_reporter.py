@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,6 +16,7 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.decide import Decision
 from karpool.disruption.fleet_search.living_search import TargetEnd
 from karpool.disruption.fleet_search.target import Answer
+from karpool.disruption.reasons import ReasonCode
 from karpool.execution.actions import RecordEvent
 from karpool.execution.state import RolledBack
 from karpool.execution.tickets import REPLACES, Ticket, commands_in_progress
@@ -156,6 +157,8 @@ class DecisionReporter(DecisionObserver):
         self._reported = codes
         for name, reasons in changed[:MOST_EVENTS]:
             self._record(RecordEvent("Node", name, "Unconsolidatable", _event_message(name, reasons[0])))
+            for event in _repair_events(name, reasons):
+                self._record(event)
 
     def command_dropped(self, command: Command, reason: Reason, in_a_row: int) -> None:
         self._metrics.command_invalidated(str(command.method))
@@ -169,11 +172,24 @@ class DecisionReporter(DecisionObserver):
             return
         self._metrics.command_started(str(command.method), command.decision)
         self._journal.started(self._clock(), command, identity)
+        if command.terminate_first is not None:
+            self._metrics.terminated_first(self._pool_of(command), str(command.method), command.terminate_first)
+        if command.reboot:
+            for name in command.nodes:
+                self._record(
+                    RecordEvent("Node", name, "DisruptionBegan", f"{command.cause}: rebooted: {command.reboot}")
+                )
+            _log.info("command started", **_summary(command))
+            return
         instead = f" in favour of {command.launched}" if command.replacements else ""
         message = f"{command.cause}: removed by {command.method}{instead}, which saves {command.savings:.4g} $/h"
         for name in command.nodes:
             self._record(RecordEvent("Node", name, "DisruptionBegan", message))
         _log.info("command started", **_summary(command))
+
+    def _pool_of(self, command: Command) -> str:
+        nodes = (self._store.nodes.get(name) for name in command.nodes)
+        return next((node.metadata.labels.get(NODEPOOL, "") for node in nodes if node is not None), "")
 
     def command_completed(self, ticket: Ticket) -> None:
         """Report a command whose nodes are gone: only now its savings are real."""
@@ -222,6 +238,18 @@ class DecisionReporter(DecisionObserver):
             _log.info("node requested", claim=claim.name, pool=pool, dry_run=self._dry_run)
         for key, reason in result.unschedulable:
             self._record(RecordEvent("Pod", key, "FailedScheduling", reason.message, "Warning"))
+
+
+def _repair_events(node: str, reasons: Sequence[Reason]) -> Iterator[RecordEvent]:
+    """Events of a node that would be repaired, but for something that a person may want to change."""
+    for reason in reasons:
+        if reason.code == ReasonCode.TOO_MANY_UNHEALTHY:
+            yield RecordEvent("Node", node, "NodeRepairBlocked", reason.message, "Warning")
+            kind, _, pool = reason.object.partition(" ")
+            if kind == "NodePool":
+                yield RecordEvent("NodePool", pool, "NodeRepairBlocked", reason.message, "Warning")
+        elif reason.code in (ReasonCode.NODE_DO_NOT_REPAIR, ReasonCode.DRAIN_BOUND_REQUIRED):
+            yield RecordEvent("Node", node, "DisruptionBlocked", _event_message(node, reason))
 
 
 def _event_message(node: str, reason: Reason) -> str:

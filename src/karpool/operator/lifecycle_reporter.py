@@ -6,11 +6,11 @@ from datetime import datetime
 import structlog
 
 from karpool.controller.store import ClusterStore
-from karpool.execution.conditions import DISRUPTION_REASON, DRAINED, INITIALIZED
+from karpool.execution.conditions import DISRUPTION_REASON, DRAINED, INITIALIZED, REBOOT_SUCCEEDED
 from karpool.execution.tickets import ticket_of
-from karpool.model.labels import CAPACITY_TYPE, NODEPOOL, REGISTERED
+from karpool.model.labels import CAPACITY_TYPE, NODEPOOL, REBOOT_ISSUED, REGISTERED
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim
+from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.model.pod import Pod
 from karpool.observability.metrics import Metrics
 from karpool.wire.objects import Object, condition, is_true
@@ -36,6 +36,7 @@ class LifecycleReporter:
         if not (old is not None and old.terminating) and (new is None or new.terminating):
             _log.info("node deletion started", **_fields(claim), reason=_cause(claim))
             self._metrics.claim_disrupted(_pool(claim), _cause(claim), claim.metadata.labels.get(CAPACITY_TYPE, ""))
+        self._reboot(old, new)
         if new is None:
             seconds = self._since(claim.metadata.deletion_timestamp)
             _log.info("node deleted", **_fields(claim), after_seconds=round(seconds, 1))
@@ -46,6 +47,20 @@ class LifecycleReporter:
         elif new.is_true(DRAINED) and not (old is not None and old.is_true(DRAINED)):
             _log.info("node drained", **_fields(new))
             self._metrics.node_drained(_pool(new))
+
+    def _reboot(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
+        """Report a reboot that has ended."""
+        before = None if old is None else condition(old.status.conditions, REBOOTING)
+        after = None if new is None else condition(new.status.conditions, REBOOTING)
+        if old is None or before is None or after is None or before.status != "True" or after.status == "True":
+            return
+        result, _, why = after.message.partition(": ")
+        seconds = self._since(before.last_transition_time)
+        issued = old.metadata.annotations.get(REBOOT_ISSUED)
+        succeeded = after.reason == REBOOT_SUCCEEDED
+        recovery = self._since(datetime.fromisoformat(issued)) if issued is not None and succeeded else None
+        self._metrics.reboot_ended(result, seconds=seconds, recovery=recovery)
+        _log.info("node reboot ended", **_fields(old), result=result, why=why, after_seconds=round(seconds, 1))
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         if new is None and old is not None:

@@ -70,7 +70,7 @@ class TypeTable:
             (number, offering)
             for number, entry in enumerate(self.types)
             for offering in entry.offerings
-            if offering.available and (reserved or not offering.reserved)
+            if offering.launchable and (reserved or not offering.reserved)
         ]
         self.offerings = [offering for _, offering in offerings]
         self.type_of = np.array([number for number, _ in offerings], dtype=np.int32)

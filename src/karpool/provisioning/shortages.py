@@ -33,4 +33,4 @@ def _obtainable_offering(
     if not taken:
         return offering
     left = max(0, offering.reservation_capacity - taken)
-    return replace(offering, reservation_capacity=left, available=offering.available and left > 0)
+    return replace(offering, reservation_capacity=left)

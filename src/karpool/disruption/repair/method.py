@@ -14,6 +14,7 @@ from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.repair.breaker import breaker
 from karpool.disruption.repair.diagnosis import Diagnosis, diagnose, tolerated
 from karpool.disruption.static_drift import static_outcome
+from karpool.disruption.terminate_first import for_its_slot
 from karpool.model.labels import DO_NOT_REPAIR
 from karpool.model.reasons import Reason
 
@@ -146,10 +147,13 @@ def repaired(decision_pass: "DecisionPass", node: UnhealthyNode) -> Command | Re
     if diagnosis.reboots:
         return _reboot(candidate, diagnosis, drain_bound(node))
     if candidate.pool is not None and candidate.pool.static:
-        outcome: Command | Reason | None = static_outcome(context, candidate, Method.REPAIR, Cause.UNHEALTHY)
+        outcome: Command | Reason | None = static_outcome(context, candidate, Cause.UNHEALTHY)
     else:
         tried = decision_pass.evaluator.repair(candidate)
-        outcome = tried.command or tried.reason
+        freed = None
+        if tried.command is None:
+            freed = for_its_slot(context, candidate, candidate.pods, Cause.UNHEALTHY)
+        outcome = tried.command or freed or tried.reason
     if not isinstance(outcome, Command):
         return outcome or about_node(candidate, ReasonCode.PODS_WOULD_NOT_FIT, "nothing can replace it")
     # Without a bound of a policy the NodeClaim's own holds, which whoever drains the node knows.
