@@ -28,7 +28,7 @@ from karpool.cluster.pairing import join
 from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
-from karpool.model.pod import ContainerStatus, Pod
+from karpool.model.pod import ContainerStatus, Pod, Resources
 from karpool.packing.engine import Engine
 from karpool.packing.kernels import columns as c
 from karpool.packing.layout import cluster_columns
@@ -244,7 +244,11 @@ def test_a_pod_that_is_bound_keeps_its_row_and_one_that_is_resized_takes_more() 
     row = snapshot.pods.rows["default/web"]
     bound = pod("web", cpu="1", node="n1")
     resized = ContainerStatus(name=bound.spec.containers[0].name, allocated_resources={"cpu": parse_quantity(2)})
-    for entry in (bound, changed(bound, status=changed(bound.status, container_statuses=(resized,)))):
+    amount = {"cpu": parse_quantity(3)}
+    whole = changed(bound, spec=changed(bound.spec, resources=Resources(requests=amount)))
+    grown = changed(whole, status=changed(whole.status, allocated_resources={"cpu": parse_quantity(4)}))
+    by_container = changed(bound, status=changed(bound.status, container_statuses=(resized,)))
+    for entry in (bound, by_container, whole, grown):
         snapshot.put_pod(entry)
         assert snapshot.pods.rows["default/web"] == row
         assert snapshot.pods.get(row) is entry

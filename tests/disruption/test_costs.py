@@ -5,7 +5,7 @@ import pytest
 from tests.factories import node_claim, pod
 
 from karpool.disruption import costs
-from karpool.model.labels import POD_DELETION_COST
+from karpool.model.labels import DISRUPTION_COST, POD_DELETION_COST
 from karpool.model.pod import Pod
 
 NOW = datetime(2026, 11, 16, 14, 0, tzinfo=UTC)
@@ -26,7 +26,9 @@ def priced(cost: str | None = None, **rest: Any) -> Pod:
         (None, 2**25, 2.0),
         (None, 2_000_001_000, 10.0),
         (str(2**26), 2**24, 2.0),
-        ("1.34217728e8", None, 2.0),
+        ("1.34217728e8", None, 1.0),
+        ("1.5", None, 1.0),
+        ("2147483648", None, 1.0),
         ("much", 2**25, 2.0),
         ("nan", None, 1.0),
         ("inf", None, 1.0),
@@ -39,6 +41,18 @@ def test_deletion_cost_and_priority_move_the_eviction_cost(
     cost: str | None, priority: int | None, expected: float
 ) -> None:
     assert costs.eviction_cost(priced(cost, priority=priority)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("disruption", "deletion", "expected"),
+    [(str(2**27), None, 2.0), ("0", str(2**27), 1.0), ("abc", str(2**27), 1.0), (None, str(2**27), 2.0)],
+)
+def test_a_disruption_cost_counts_more_than_a_deletion_cost(
+    disruption: str | None, deletion: str | None, expected: float
+) -> None:
+    written = {DISRUPTION_COST: disruption, POD_DELETION_COST: deletion}
+    costly = pod(node="n1", annotations={key: text for key, text in written.items() if text is not None})
+    assert costs.eviction_cost(costly) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

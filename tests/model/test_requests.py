@@ -43,6 +43,19 @@ def test_a_container_that_is_being_resized_counts_with_the_larger_amount() -> No
     assert effective_requests(pod({"containers": [asks("1")]}, status))["cpu"] == parse_quantity("2")
 
 
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        ({"allocatedResources": {"cpu": "6"}}, "6"),
+        ({"resources": {"requests": {"cpu": "7"}}, "allocatedResources": {"cpu": "6"}}, "7"),
+        ({"allocatedResources": {"cpu": "1"}}, "2"),
+    ],
+)
+def test_a_pod_that_is_being_resized_as_a_whole_counts_with_the_larger_amount(status: dict[str, Any], cpu: str) -> None:
+    spec = {"containers": [asks("1")], "resources": {"requests": {"cpu": "2"}}}
+    assert effective_requests(pod(spec, status))["cpu"] == parse_quantity(cpu)
+
+
 def test_in_a_template_a_limit_without_a_request_is_the_request() -> None:
     limited = pod({"containers": [{"name": "c", "resources": {"limits": {"cpu": "2"}, "requests": {"memory": "1Gi"}}}]})
     assert effective_requests(limited) == {"cpu": parse_quantity("2"), "memory": parse_quantity("1Gi")}

@@ -57,6 +57,8 @@ def _resized(old: Pod, new: Pod) -> bool:
     if (
         before.container_statuses == after.container_statuses
         and before.init_container_statuses == after.init_container_statuses
+        and before.allocated_resources == after.allocated_resources
+        and before.resources == after.resources
     ):
         return False
     return requests_key(old) != requests_key(new)

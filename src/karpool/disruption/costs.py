@@ -1,12 +1,11 @@
 """What it costs, in disruption rather than money, to move pods away from a node."""
 
-import math
 import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from karpool.model.labels import POD_DELETION_COST
+from karpool.model.labels import DISRUPTION_COST, POD_DELETION_COST
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
 
@@ -15,21 +14,33 @@ _LOWEST: Final = -10.0
 _HIGHEST: Final = 10.0
 _PER_DELETION_COST: Final = 2.0**27
 _PER_PRIORITY: Final = 2.0**25
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?\d{1,20}", re.ASCII)
+_SMALLEST: Final = -(2**31)
+_LARGEST: Final = 2**31 - 1
 
 
 def deletion_cost(pod: Pod) -> float | None:
     """What the pod's owner says its deletion costs; 0 if nothing is said, None if that is no number."""
-    text = pod.metadata.annotations.get(POD_DELETION_COST)
+    return _cost(pod, POD_DELETION_COST)
+
+
+def disruption_cost(pod: Pod) -> float | None:
+    """What is said of the cost of disrupting a pod, where it is said, else of deleting it."""
+    annotation = DISRUPTION_COST if DISRUPTION_COST in pod.metadata.annotations else POD_DELETION_COST
+    return _cost(pod, annotation)
+
+
+def _cost(pod: Pod, annotation: str) -> float | None:
+    text = pod.metadata.annotations.get(annotation)
     if text is None:
         return 0.0
-    cost = float(text) if _NUMBER.fullmatch(text) else math.nan
-    return cost if math.isfinite(cost) else None
+    cost = int(text) if _NUMBER.fullmatch(text) else None
+    return None if cost is None or not _SMALLEST <= cost <= _LARGEST else float(cost)
 
 
 def eviction_cost(pod: Pod) -> float:
     """One for an ordinary pod, more for expensive and important ones, between -10 and 10."""
-    cost = 1.0 + (deletion_cost(pod) or 0.0) / _PER_DELETION_COST + (pod.spec.priority or 0) / _PER_PRIORITY
+    cost = 1.0 + (disruption_cost(pod) or 0.0) / _PER_DELETION_COST + (pod.spec.priority or 0) / _PER_PRIORITY
     return min(_HIGHEST, max(_LOWEST, cost))
 
 

@@ -34,6 +34,7 @@ ANNOTATIONS: Final = frozenset(
         names.NODEPOOL_HASH,
         names.NODEPOOL_HASH_VERSION,
         names.TERMINATION_TIMESTAMP,
+        names.DISRUPTION_COST,
         names.POD_DELETION_COST,
         names.GRACE_PERIOD,
         names.BALANCED_K,

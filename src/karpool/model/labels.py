@@ -26,6 +26,7 @@ HASH_VERSION: Final = "v3"
 """The version of hashes that are compared with one another."""
 TERMINATION_TIMESTAMP: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
+DISRUPTION_COST: Final = "karpenter.sh/disruption-cost"
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"

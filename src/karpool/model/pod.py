@@ -111,6 +111,9 @@ class PodStatus(Wire):
     nominated_node_name: str = ""
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: Amounts = {}
+    """What the pod as a whole was given, while it is being resized in place."""
+    resources: Resources = Resources()
 
 
 class Pod(Object):

@@ -24,7 +24,7 @@ def effective_requests(pod: Pod) -> Amounts:
             _add(requests, sidecars)
             _raise(starting, requests)
     _raise(running, starting)
-    running.update(spec.resources.requests)
+    running.update(_resized(spec.resources.requests, status.allocated_resources, status.resources.requests))
     _add(running, spec.overhead)
     return running
 
@@ -41,11 +41,16 @@ def _requests(container: Container, statuses: tuple[ContainerStatus, ...]) -> Ma
         return requests
     for status in statuses:
         if status.name == container.name and (status.allocated_resources or status.resources.requests):
-            resized = dict(requests)
-            _raise(resized, {k: v for k, v in status.allocated_resources.items() if k in requests})
-            _raise(resized, {k: v for k, v in status.resources.requests.items() if k in requests})
-            return resized
+            return _resized(requests, status.allocated_resources, status.resources.requests)
     return requests
+
+
+def _resized(requests: Mapping[str, Quantity], *given: Mapping[str, Quantity]) -> Amounts:
+    """Requests that are being changed in place: as much as is asked for, was allocated, or is in use."""
+    resized = dict(requests)
+    for amounts in given:
+        _raise(resized, {name: amount for name, amount in amounts.items() if name in requests})
+    return resized
 
 
 def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:
