@@ -8,6 +8,7 @@
 # make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has
 # make bench   the benchmarks, at small sizes
 # make bench-live   the controller on a control plane with 1,000 nodes and 20,000 pods
+# make bench-peers  Karpenter and Karpool on the same clusters, about 10 minutes. Writes docs/peers.md
 # make clean   removes what the others made
 
 PYTHON ?= python3
@@ -26,7 +27,7 @@ WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
 
 BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' simulation
 
-.PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live clean
+.PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live bench-peers clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -101,6 +102,11 @@ bench: setup
 bench-live: setup
 	@$(COMPILE_KERNELS)
 	@PYTHONPATH=. $(BIN)/python benchmarks/live.py --json
+
+# ARGS are those of benchmarks/peers.py: make bench-peers ARGS='--nodes 300 --pods 4000 --budget 10% --limit 1200'
+bench-peers: setup
+	@$(COMPILE_KERNELS)
+	@PYTHONPATH=. $(BIN)/python benchmarks/peers.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist karpool-demo.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

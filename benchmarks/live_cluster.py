@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from karpool.catalog.instance_types import InstanceType
 from karpool.catalog.sources import open_catalog
 from karpool.kube.client import Client
 from karpool.kube.errors import ApiError
@@ -18,7 +19,8 @@ from karpool.live import crds
 from karpool.live import resources as r
 from karpool.model import labels as names
 from karpool.model.workloads import ReplicaSet
-from karpool.operator.providers.kwok import KWOK_NODE_CLASSES, PROVIDER
+from karpool.operator.kwok_node_class import KWOK_NODE_CLASSES
+from karpool.operator.providers.kwok import PROVIDER
 from karpool.wire.quantity import Quantity
 
 AT_ONCE: Final = 64
@@ -70,7 +72,7 @@ class LiveCluster:
             beat = _condition("Ready", lastHeartbeatTime=_now(), lastTransitionTime=self._since)
             with suppress(ApiError):  # a node that is gone has no pulse
                 await self.client.merge_patch(
-                    r.NODES, _name(number), {"status": {"conditions": [beat]}}, subresource="status"
+                    r.NODES, node_name(number), {"status": {"conditions": [beat]}}, subresource="status"
                 )
             await asyncio.sleep(HEARTBEAT / self.nodes)
 
@@ -84,7 +86,7 @@ class LiveCluster:
         chosen = range(0, min(count, self.nodes), GROUP)
         for first in chosen:
             await self.client.delete(REPLICA_SETS, f"web-{first}", namespace="default")
-        return {_name(number) for first in chosen for number in range(first, min(first + GROUP, self.nodes))}
+        return {node_name(number) for first in chosen for number in range(first, min(first + GROUP, self.nodes))}
 
     # -- how -----------------------------------------------------------------------------------------------------
 
@@ -99,31 +101,11 @@ class LiveCluster:
         for document in yaml.safe_load_all(crds.definitions()):
             await self.client.create(CUSTOM_RESOURCE_DEFINITIONS, document)
         for resource in (r.NODE_POOLS, r.NODE_CLAIMS, KWOK_NODE_CLASSES):
-            while True:
-                try:
-                    await self.client.raw("GET", resource.path())
-                    break
-                except ApiError:
-                    await asyncio.sleep(0.1)
+            await until_served(self.client, resource)
 
     async def _node(self, number: int, pool_uid: str) -> None:
-        name, labels = _name(number), self._labels(number)
-        owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": "default", "uid": pool_uid}
-        finalizers = [names.TERMINATION_FINALIZER]
-        requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
-        spec = {"nodeClassRef": REF, "requirements": requirements[:3], "expireAfter": "Never"}
-        metadata = {"name": name, "labels": labels, "finalizers": finalizers, "ownerReferences": [owner]}
-        await self._made(r.NODE_CLAIMS, {"metadata": metadata, "spec": spec})
-        amounts = {"capacity": _text(self._type.capacity), "allocatable": _text(self._type.allocatable)}
-        node = {
-            "metadata": {"name": name, "labels": labels | _registered(name), "finalizers": finalizers},
-            "spec": {"providerID": PROVIDER + name},
-            "status": amounts | {"conditions": [_condition("Ready")]},
-        }
-        await self._made(r.NODES, node)
-        status = amounts | {"providerID": PROVIDER + name, "nodeName": name, "conditions": [*map(_condition, READY)]}
         async with self._slots:
-            await self.client.merge_patch(r.NODE_CLAIMS, name, {"status": status}, subresource="status")
+            await write_node(self.client, node_name(number), self._labels(number), self._type, pool_uid)
 
     def _labels(self, number: int) -> dict[str, str]:
         return {
@@ -149,7 +131,7 @@ class LiveCluster:
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": made.metadata.uid}
         metadata = {"labels": {"app": name}, "ownerReferences": [owner | {"controller": True}]}
         await self._all(
-            self._pod(f"{name}-{number}-{share}", metadata, template["spec"], _name(number))
+            self._pod(f"{name}-{number}-{share}", metadata, template["spec"], node_name(number))
             for number in filled
             for share in range(self.pods)
         )
@@ -163,8 +145,38 @@ class LiveCluster:
         return f"{self._type.allocatable['cpu'].milli // self.pods}m"
 
 
-def _name(number: int) -> str:
+def node_name(number: int) -> str:
+    """Names sort as numbers do."""
     return f"node-{number:05}"
+
+
+async def until_served(client: Client, resource: Resource[Any]) -> None:
+    """Wait until the API server knows a resource whose definition was just created."""
+    while True:
+        try:
+            await client.raw("GET", resource.path())
+            break
+        except ApiError:
+            await asyncio.sleep(0.1)
+
+
+async def write_node(client: Client, name: str, labels: dict[str, str], kind: InstanceType, pool_uid: str) -> None:
+    """Write a node that is ready, and the NodeClaim that it was launched for."""
+    owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": labels[names.NODEPOOL], "uid": pool_uid}
+    finalizers = [names.TERMINATION_FINALIZER]
+    requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
+    spec = {"nodeClassRef": REF, "requirements": requirements[:3], "expireAfter": "Never"}
+    metadata = {"name": name, "labels": labels, "finalizers": finalizers, "ownerReferences": [owner]}
+    await client.create(r.NODE_CLAIMS, {"metadata": metadata, "spec": spec})
+    amounts = {"capacity": _text(kind.capacity), "allocatable": _text(kind.allocatable)}
+    node = {
+        "metadata": {"name": name, "labels": labels | _registered(name), "finalizers": finalizers},
+        "spec": {"providerID": PROVIDER + name},
+        "status": amounts | {"conditions": [_condition("Ready")]},
+    }
+    await client.create(r.NODES, node)
+    status = amounts | {"providerID": PROVIDER + name, "nodeName": name, "conditions": [*map(_condition, READY)]}
+    await client.merge_patch(r.NODE_CLAIMS, name, {"status": status}, subresource="status")
 
 
 def _pool() -> Json:
@@ -193,7 +205,7 @@ def _condition(kind: str, **more: str) -> Json:
     return {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": _now(), **more}
 
 
-def _text(amounts: dict[str, Quantity]) -> dict[str, str]:
+def _text(amounts: Mapping[str, Quantity]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 

@@ -41,6 +41,13 @@ class Program:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        if self._process is None:
+            raise ProgramError(self.name, "is not running", self.log)
+        return self._process.pid
+
     def start(self) -> None:
         self.stop()
         with self.log.open("ab") as log:

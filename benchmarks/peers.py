@@ -1,0 +1,300 @@
+"""Karpool and its peers on the same live clusters, in one run; writes docs/peers.md.
+
+PYTHONPATH=. python benchmarks/peers.py --nodes 60 --pods 800 --budget 10% --budget 100%
+
+Every controller gets a control plane of its own with the same nodes and pods, which kwok plays. With --small, which
+ends in about two minutes, the page is printed and not written.
+"""
+
+import argparse
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+from urllib.request import urlopen
+
+from peer_cluster import Layout, PeerCluster, layout, stages
+from peer_page import PAGE, Conditions, machine, page
+from peer_record import KARPENTER_SECONDS, KARPENTER_WAITS, KARPOOL_SECONDS, Decisions, Figures, Record, series_of
+from tests.conformance.deployment import Start, karpenter, karpool
+from tests.live.control_plane import ControlPlane
+from tests.live.programs import Program, free_port
+
+import karpool as own
+from karpool.catalog.sources import open_catalog
+from karpool.kube.client import Client
+from karpool.kube.kubeconfig import find_target
+from karpool.kube.reflector import Reflector
+from karpool.live import resources as r
+from karpool.wire.objects import Object
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+AUTOSCALER: Final = "k8s.io/autoscaler/cluster-autoscaler"
+SETUP: Final = 300.0
+"""Seconds in which a cluster has to come up."""
+T = TypeVar("T", bound=Object)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A controller, and which of its metrics tell how long decisions take."""
+
+    name: str
+    start: Start
+    seconds: str
+    waits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What all runs have in common."""
+
+    kubernetes: Path
+    definitions: Path
+    planned: Layout
+    limit: float
+    quiet: float
+    keep: Path
+
+
+class Seen(Generic[T]):
+    """Tells a record of every object that a watch brings."""
+
+    def __init__(self, tell: Callable[..., None]) -> None:
+        self._tell = tell
+        self._known: dict[str, T] = {}
+
+    def put(self, obj: T) -> None:
+        """It is there, or has changed."""
+        self._known[obj.metadata.uid] = obj
+        self._tell(obj)
+
+    def remove(self, obj: T) -> None:
+        """It is gone."""
+        self._tell(self._known.pop(obj.metadata.uid, obj), gone=True)
+
+    def replace(self, objects: Sequence[T], _version: str) -> None:
+        """These are all there are."""
+        there = {obj.metadata.uid for obj in objects}
+        for obj in [obj for uid, obj in self._known.items() if uid not in there]:
+            self.remove(obj)
+        for obj in objects:
+            self.put(obj)
+
+
+async def run(peer: Peer, budget: str, trial: Trial, tell: Callable[[str], None]) -> Figures:
+    """One controller on one new cluster."""
+    folder = trial.keep / f"{peer.name}-{budget.rstrip('%')}".lower()
+    pods = len(trial.planned.pods)
+    async with AsyncExitStack() as stack:
+        plane = stack.enter_context(ControlPlane(trial.kubernetes, folder))
+        client = await stack.enter_async_context(Client(find_target(kubeconfig=plane.kubeconfig())))
+        await PeerCluster(client, trial.definitions, trial.planned, budget).make()
+        # Nobody waits for the leases of so many nodes: the controllers are to have the processors.
+        plane.start_controller_manager("--node-monitor-grace-period=24h")
+        plane.start_scheduler()
+        plane.start_kwok("--node-lease-duration-seconds=0", stages=stages(folder))
+        record = Record(open_catalog("kwok"))
+        reflectors = (
+            Reflector(client, r.NODES, Seen(record.node)),
+            Reflector(client, r.PODS, Seen(record.pod), namespace="default"),
+        )
+        for reflector in reflectors:
+            stack.callback(asyncio.create_task(reflector.run()).cancel)
+        await _until_up(record, trial)
+        metrics, health = free_port(), free_port()
+        program = peer.start(plane.kubeconfig(), {}, metrics, health, folder / "controller.log")
+        stack.callback(program.stop, signal.SIGTERM)
+        record.begin()
+        program.start()
+        decisions = Decisions(peer.seconds, peer.waits)
+        follower = Follower(program, f"http://127.0.0.1:{metrics}/metrics", record, decisions)
+        settled = await follower.watch(trial, tell)
+        return Figures(
+            controller=peer.name,
+            budget=budget,
+            prices=tuple(record.prices),
+            nodes=len(record.nodes),
+            launched=len(record.launched),
+            evictions=len(record.leaving),
+            pods=pods,
+            fewest=record.fewest,
+            cpu=_cpu_seconds(program.pid),
+            memory=_memory(program.pid),
+            decision=decisions.seconds,
+            settled=settled,
+            seconds=record.changed - record.began,
+        )
+
+
+async def _until_up(record: Record, trial: Trial) -> None:
+    began = time.monotonic()
+    while len(record.ready) < len(trial.planned.pods) or len(record.untainted) < len(trial.planned.nodes):
+        if time.monotonic() - began > SETUP:
+            raise TimeoutError(f"after {SETUP:g} s only {len(record.ready)} pods run on {len(record.untainted)} nodes")
+        await asyncio.sleep(0.2)
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Follows a controller at work."""
+
+    program: Program
+    metrics: str
+    record: Record
+    decisions: Decisions
+
+    async def watch(self, trial: Trial, tell: Callable[[str], None]) -> bool:
+        """Wait until nothing changes any more, or for as long as is allowed; whether it came to rest."""
+        record = self.record
+        while (elapsed := time.monotonic() - record.began) < trial.limit:
+            await asyncio.sleep(1)
+            if not self.program.running:
+                raise RuntimeError(f"{self.program.name} ended by itself, see {self.program.log}")
+            with suppress(OSError):  # it does not answer until it is up
+                self.decisions.read(series_of(await asyncio.to_thread(_get, self.metrics)), time.monotonic())
+            running, cost = len(record.ready), sum(record.nodes.values())
+            tell(f"{elapsed:4.0f} s  {len(record.nodes):4} nodes  {cost:8.2f} $/h  {running:5} pods run")
+            changed = record.changed > record.began
+            at_rest = changed and running == len(trial.planned.pods) and len(record.untainted) == len(record.nodes)
+            if at_rest and time.monotonic() - record.changed > trial.quiet:
+                return True
+        return False
+
+
+def _get(url: str) -> str:
+    with urlopen(url, timeout=5) as response:  # noqa: S310 - a port of our own
+        return str(response.read().decode())
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _memory(pid: int) -> int:
+    """The most that was resident, in MiB."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) // 1024
+
+
+# -- around the runs ---------------------------------------------------------------------------------------------------
+
+
+def ensured(script: str, *names: str) -> Path:
+    """The folder of programs that a script of ours builds once."""
+    command = [str(ROOT / "scripts" / script), *names]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own script
+    if found.returncode:
+        raise SystemExit(found.returncode)
+    return Path(found.stdout.splitlines()[-1])
+
+
+def versions() -> str:
+    """Of everything that takes part."""
+    pinned = {}
+    for module in ("karpenter", "kubernetes", "kwok"):
+        text = (ROOT / "scripts" / "kubernetes" / module / "go.mod").read_text(encoding="utf-8")
+        pinned[module] = re.findall(rf"k8s\.io/{module} (v\S+)", text)[0]
+    python = ".".join(map(str, sys.version_info[:3]))
+    return (
+        f"Karpenter {pinned['karpenter']}, Karpool v{own.__version__} (Python {python}), "
+        f"Kubernetes {pinned['kubernetes']}, kwok {pinned['kwok']}"
+    )
+
+
+def autoscaler() -> str:
+    """Whether Cluster Autoscaler can be had, asked at the time of the run."""
+    command = ["go", "list", "-m", "-versions", AUTOSCALER]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"GOFLAGS": "-mod=mod", "GOWORK": "off"}
+        try:
+            asked = subprocess.run(  # noqa: S603 - as written here
+                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"The Go module proxy could not be asked for `{AUTOSCALER}`: {error}."
+    if asked.returncode:
+        answer = " ".join(line.strip() for line in asked.stderr.strip().splitlines())
+        return f"It cannot be built from the Go module proxy: on that day `{' '.join(command)}` answered\n`{answer}`."
+    known = asked.stdout.split()[1:]
+    if not known:
+        return f"The Go module proxy lists no version of `{AUTOSCALER}`, so that none can be pinned."
+    return f"The Go module proxy has `{AUTOSCALER}` (last: {known[-1]}); this benchmark does not run it yet."
+
+
+def read_options() -> argparse.Namespace:
+    """What was asked for; --small changes the defaults."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, help="default: 60; with --small 12")
+    parser.add_argument("--pods", type=int, help="in all; default: 800; with --small 150")
+    parser.add_argument("--budget", action="append", help="of the NodePool; may be repeated; default: 10%% and 100%%")
+    parser.add_argument("--limit", type=float, help="seconds for each run; default: 300; with --small 60")
+    parser.add_argument(
+        "--quiet", type=float, help="seconds without a change that end a run; default: 60; with --small 30"
+    )
+    parser.add_argument("--small", action="store_true", help="a trial with a budget of 100%%; the page is printed")
+    parser.add_argument("--keep", type=Path, help="a new folder for the logs, to look at afterwards")
+    given = parser.parse_args()
+    usual = (12, 150, ["100%"], 60.0, 30.0) if given.small else (60, 800, ["10%", "100%"], 300.0, 60.0)
+    for name, value in zip(("nodes", "pods", "budget", "limit", "quiet"), usual, strict=True):
+        if getattr(given, name) is None:
+            setattr(given, name, value)
+    return given
+
+
+def main() -> None:
+    """Measure, and write or print the page."""
+    given = read_options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started ends, too
+    kubernetes, others = ensured("ensure-kubernetes"), ensured("ensure-karpenter", "karpenter")
+    peers = (
+        Peer("Karpenter", karpenter(others / "karpenter"), KARPENTER_SECONDS, KARPENTER_WAITS),
+        Peer("Karpool", karpool(str(Path(sys.executable).with_name("karpool"))), KARPOOL_SECONDS),
+    )
+    load, answer = os.getloadavg()[0], autoscaler()
+    runs: list[Figures] = []
+    with tempfile.TemporaryDirectory() as temporary:
+        keep = given.keep or Path(temporary)
+        planned = layout(given.nodes, given.pods)
+        trial = Trial(kubernetes, others / "definitions", planned, given.limit, given.quiet, keep)
+        for number, (budget, peer) in enumerate([(budget, peer) for budget in given.budget for peer in peers], 1):
+            head = f"[{number}/{len(given.budget) * len(peers)}] {peer.name}, budget {budget}: "
+            runs.append(asyncio.run(run(peer, budget, trial, partial(_progress, head))))
+            print(file=sys.stderr)
+    conditions = Conditions(
+        versions=versions(),
+        machine=machine(),
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        load=f"The load was {load:.1f} before the first run and {os.getloadavg()[0]:.1f} after the last.",
+        nodes=given.nodes,
+        pods=given.pods,
+        limit=given.limit,
+        quiet=given.quiet,
+        autoscaler=answer,
+    )
+    if given.small:
+        print(page(runs, conditions))
+    else:
+        PAGE.write_text(page(runs, conditions), encoding="utf-8")
+        print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+def _progress(head: str, line: str) -> None:
+    """One line that changes on a terminal, many in a log."""
+    print(head + line, end="\r" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
