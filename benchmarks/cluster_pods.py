@@ -28,7 +28,7 @@ from karpool.model.workloads import (
     BudgetStatus,
     DaemonSet,
     PodDisruptionBudget,
-    PodTemplate,
+    PodTemplateSpec,
     WorkloadSpec,
 )
 from karpool.wire.objects import Condition, Metadata, OwnerReference
@@ -107,7 +107,7 @@ def daemon_sets() -> Iterator[DaemonSet]:
             tolerations=(Toleration(operator="Exists"),),
             node_selector=dict(selector),
         )
-        template = PodTemplate(metadata=Metadata(labels={"app": name}), spec=spec)
+        template = PodTemplateSpec(metadata=Metadata(labels={"app": name}), spec=spec)
         yield DaemonSet(
             metadata=Metadata(name=name, namespace="kube-system", uid=f"daemon-set-{name}"),
             spec=WorkloadSpec(selector=LabelSelector(match_labels={"app": name}), template=template),

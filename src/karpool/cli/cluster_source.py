@@ -9,8 +9,10 @@ import click
 from msgspec.structs import replace as changed
 
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.overlays import with_overlays
 from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.decision_options import Choices
+from karpool.cli.errors import say
 from karpool.cli.input_options import ClusterInput
 from karpool.cli.live_cluster import Purpose, read_live
 from karpool.cli.progress import ReportProgress
@@ -61,12 +63,26 @@ def cluster_from(
     purpose = Purpose.DECIDE_SPREAD if spread else Purpose.DECIDE
     objects = read_objects(source, report, purpose, pause_namespace=choices.settings.brakes.pause_namespace)
     objects = with_default_spread(objects, spread)
-    catalog = opener.for_cluster(objects.nodes, objects.node_claims)
+    catalog = _overlaid(opener.for_cluster(objects.nodes, objects.node_claims), objects, choices)
     pools = tuple(_as_validated(pool) for pool in objects.node_pools)
     settings = replace(choices.settings, complete_catalog=opener.complete)
     for notice in _notices(objects, catalog, complete=opener.complete):
         click.echo(f"karpool: {one_line(notice)}", err=True)
     return LoadedCluster(changed(objects, node_pools=pools), catalog, settings)
+
+
+def _overlaid(catalog: Catalog, objects: Objects, choices: Choices) -> Catalog:
+    """The catalogue as NodeOverlays change it, if they count; says which do not."""
+    if not objects.node_overlays:
+        return catalog
+    if not choices.settings.node_overlays:
+        count = len(objects.node_overlays)
+        say(f"{count} NodeOverlays change no prices; --feature-gates NodeOverlay=true has them do so", 0)
+        return catalog
+    overlaid = with_overlays(catalog, objects.node_overlays)
+    for name, reason in overlaid.left_out.items():
+        say(f"NodeOverlay {name} is left out: {one_line(reason)}", 0)
+    return overlaid.catalog
 
 
 def _notices(objects: Objects, catalog: Catalog, *, complete: bool) -> Iterator[str]:

@@ -32,6 +32,7 @@ SPOT_TO_SPOT: Final = "SpotToSpotConsolidation"
 RESERVED_CAPACITY: Final = "ReservedCapacity"
 CAPACITY_BUFFER: Final = "CapacityBuffer"
 STATIC_CAPACITY: Final = "StaticCapacity"
+NODE_OVERLAY: Final = "NodeOverlay"
 # Karpenter's feature gates. Pools with `replicas` and buffers say themselves whether anybody wants them.
 GATES: Final = {
     SPOT_TO_SPOT: False,
@@ -40,6 +41,7 @@ GATES: Final = {
     TERMINATE_FIRST_REPAIR: False,
     TERMINATE_FIRST_DRIFT: False,
     STATIC_CAPACITY: True,
+    NODE_OVERLAY: False,
     CAPACITY_BUFFER: True,
 }
 
@@ -236,6 +238,7 @@ def _choices(
             spot_floor=spot_floor,
             static_capacity=gates[STATIC_CAPACITY],
             capacity_buffers=gates[CAPACITY_BUFFER],
+            node_overlays=gates[NODE_OVERLAY],
             ignore_budgets=ignore_budgets,
             annotated_budgets=annotated_budgets,
             repair=chosen_policies(gates, repair_file),

@@ -3,6 +3,7 @@
 from karpool.kube.store import Store, Versions
 from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.node import CSINode, Node
+from karpool.model.node_overlay import NodeOverlay
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
@@ -39,6 +40,7 @@ class ClusterStore:
         self.priority_classes: Store[PriorityClass] = Store(versions)
         self.volume_attachments: Store[VolumeAttachment] = Store(versions)
         self.pauses: Store[ConfigMap] = Store(versions)
+        self.overlays: Store[NodeOverlay] = Store(versions)
         self.buffers: Store[CapacityBuffer] = Store(versions)
         self.pod_templates: Store[PodTemplate] = Store(versions)
         # Only the workloads that buffers refer to.

@@ -69,6 +69,8 @@ class DisruptionSettings:
     """The same for a drifted node."""
     static_capacity: bool = True
     """Whether pools with `replicas` get and keep as many nodes."""
+    node_overlays: bool = False
+    """Whether NodeOverlays change prices and resources of instance types."""
     capacity_buffers: bool = True
     """Whether the room that CapacityBuffers ask for is kept."""
     brakes: BrakeSettings = field(default_factory=BrakeSettings)

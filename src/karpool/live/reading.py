@@ -36,6 +36,7 @@ _LOSSES: Final[dict[Resource[Any], str]] = {
     known.STORAGE_CLASSES: "pods with unbound claims count as unable to move",
     known.CSI_NODES: "nobody knows how many volumes nodes can attach, and all nodes stay",
     known.NAMESPACES: "nobody knows whom affinities select, and all nodes stay",
+    known.NODE_OVERLAYS: "they change no prices",
     known.CAPACITY_BUFFERS: "the room that they keep counts as free",
     known.STATEFUL_SETS: "a simulation gives them as many replicas as they have pods",
     **dict.fromkeys(_SELECTING, "their pods are not spread as the scheduler spreads them"),

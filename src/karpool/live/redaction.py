@@ -81,6 +81,7 @@ def redacted(objects: Objects) -> Objects:
         stateful_sets=tuple(_stateful_set(entry, scaled) for entry in objects.stateful_sets),
         deployments=tuple(_workload(entry) for entry in objects.deployments if entry.key in scaled),
         replica_sets=tuple(_workload(entry) for entry in objects.replica_sets if entry.key in scaled),
+        node_overlays=tuple(map(_with_metadata, objects.node_overlays)),
         pod_templates=tuple(map(_pod_template, objects.pod_templates)),
         capacity_buffers=tuple(map(_buffer, objects.capacity_buffers)),
         persistent_volume_claims=tuple(map(_with_metadata, objects.persistent_volume_claims)),

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from karpool.kube.resources import Raw, Resource, Unreadable
-from karpool.model import capacity_buffer, node, nodepool, pod, storage, workloads
+from karpool.model import capacity_buffer, node, node_overlay, nodepool, pod, storage, workloads
 from karpool.model.decoding import read_object
 from karpool.model.kinds import KINDS
 from karpool.model.unreadable import stand_in
@@ -55,6 +55,7 @@ STATEFUL_SETS: Final = resource_of(workloads.StatefulSet)
 DEPLOYMENTS: Final = resource_of(workloads.Deployment)
 REPLICA_SETS: Final = resource_of(workloads.ReplicaSet)
 POD_TEMPLATES: Final = resource_of(workloads.PodTemplate)
+NODE_OVERLAYS: Final = resource_of(node_overlay.NodeOverlay)
 CAPACITY_BUFFERS: Final = resource_of(capacity_buffer.CapacityBuffer)
 REPLICATION_CONTROLLERS: Final = resource_of(workloads.ReplicationController)
 SERVICES: Final = resource_of(workloads.Service)

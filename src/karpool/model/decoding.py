@@ -9,7 +9,7 @@ import msgspec
 from karpool.model import nodepool_v1beta1, provisioner
 from karpool.model.kinds import KARPENTER, Kind
 from karpool.model.provisioner import Provisioner
-from karpool.model.rules import capacity_buffers, pools, workloads
+from karpool.model.rules import capacity_buffers, node_overlays, pools, workloads
 from karpool.wire.fields import explain, unknown_fields, without_nulls, written_path
 from karpool.wire.objects import Object
 from karpool.wire.problems import Flaw, suggestion
@@ -27,6 +27,7 @@ _REFUSALS: Final[dict[str, Callable[[Any], Iterator[Flaw]]]] = {
     "PersistentVolume": workloads.refused_volume,
     "PodDisruptionBudget": workloads.refused_budget,
     "PodTemplate": workloads.refused_template,
+    "NodeOverlay": node_overlays.refused_overlay,
     "CapacityBuffer": capacity_buffers.refused_buffer,
 }
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from karpool.model import capacity_buffer, node, nodepool, pod, storage, workloads
+from karpool.model import capacity_buffer, node, node_overlay, nodepool, pod, storage, workloads
 from karpool.model.labels import PAUSE_MAP
 from karpool.wire.objects import Object, decode_value
 
@@ -60,6 +60,7 @@ _LISTED: Final = (
     Kind(storage.VolumeAttachment, "volume_attachments", _STORAGE),
     Kind(workloads.Namespace, "namespaces"),
     Kind(capacity_buffer.CapacityBuffer, "capacity_buffers", (AUTOSCALING,), namespaced=True, version="v1beta1"),
+    Kind(node_overlay.NodeOverlay, "node_overlays", (KARPENTER,), version="v1alpha1"),
     Kind(workloads.PodTemplate, "pod_templates", namespaced=True),
     Kind(workloads.PriorityClass, "priority_classes", ("scheduling.k8s.io",)),
     Kind(workloads.ConfigMap, "pauses", namespaced=True, only=PAUSE_MAP),

@@ -4,6 +4,7 @@ import msgspec
 
 from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.node import CSINode, Node
+from karpool.model.node_overlay import NodeOverlay
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
@@ -48,6 +49,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     priority_classes: tuple[PriorityClass, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
+    node_overlays: tuple[NodeOverlay, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
     pauses: tuple[ConfigMap, ...] = ()
     """ConfigMaps that pause everything; no others are read."""

@@ -18,11 +18,14 @@ class OperatorCaches(ClusterCaches):
         *,
         pause_namespace: str,
         default_spread: tuple[SpreadConstraint, ...] = (),
+        node_overlays: bool = False,
     ) -> None:
         super().__init__(client, metrics.watch_restarted)
         claims = self.watch(r.NODE_CLAIMS, self.store.claims)
         pools = self.watch(r.NODE_POOLS, self.store.pools)
         self.feeds = CacheFeeds({"Node": self.nodes, "NodeClaim": claims, "NodePool": pools, "Pod": self.pods})
         self.watch(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)
+        if node_overlays:
+            self.watch(r.NODE_OVERLAYS, self.store.overlays)
         self.watch(r.PAUSES, self.store.pauses, namespace=pause_namespace, name=PAUSE_MAP)
         self._spread = LiveDefaultSpread(self, default_spread) if default_spread else None

@@ -103,6 +103,7 @@ class Operator:
             self.metrics,
             pause_namespace=settings.lease.namespace,
             default_spread=settings.options.default_spread,
+            node_overlays=settings.decisions.node_overlays,
         )
         self.provider = provider_maker(settings.provider)(
             ProviderContext(
