@@ -47,7 +47,6 @@ GATES: Final = {
 
 # What Karpool does not do is not switched on silently: which gate, and what it means that it stays off.
 UNSUPPORTED: Final = {
-    "NodeOverlay": "NodeOverlays are not read: prices and resources are those of the catalogue",
     "PodDeletionCostManagement": "Karpool writes no deletion costs on pods",
 }
 
