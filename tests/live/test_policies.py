@@ -374,7 +374,7 @@ def test_with_kwok_karpool_changes_of_nodeclaims_and_nodes_no_annotation_that_pe
             (on_claim("karpenter.sh/do-not-disrupt", None), "no annotations of a NodeClaim"),
             (on_claim("karpool.sh/anything", "1"), "no annotations of a NodeClaim"),
             (noted("karpenter.sh/do-not-disrupt", None), "may remove no annotation of a node"),
-            (noted("karpenter.sh/do-not-disrupt", "false"), "not change karpenter.sh/do-not-disrupt"),
+            (noted("karpenter.sh/do-not-disrupt", "false"), "not change what people say there"),
             (noted("karpool.sh/anything", "1"), "or those under karpool.sh/"),
             (noted("others", None), "may remove no annotation of a node"),
         ):

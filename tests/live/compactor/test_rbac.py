@@ -1,9 +1,9 @@
 """The shipped role of the compactor is enough for everything it does, and allows nothing that it never does."""
 
-import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from tests.live import audit, manifests
@@ -13,6 +13,7 @@ from tests.live.scraping import reachable_address, scrape, token_of
 from tests.live.trial import deployment
 
 from karpool.compaction.config import CONFIG_MAP, KEY
+from karpool.compactor.compactor import Compactor
 from karpool.compactor.config_source import read_compactor_config
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.kube.client import Client
@@ -53,6 +54,20 @@ async def write(trial: CompactorTrial, text: str) -> None:
     await trial.client.merge_patch(CONFIG_MAPS, CONFIG_MAP, {"data": {KEY: text}}, namespace=NAMESPACE)
 
 
+async def read(compactor: Compactor, *, valid: bool) -> bool:
+    """Whether the compactor has read what its ConfigMap says now."""
+    return compactor.config.problem != "was not read yet" and (compactor.config.problem is None) == valid
+
+
+async def repeated(plane: ControlPlane, begins: int) -> bool:
+    """Whether an Event was changed."""
+    return any(request.verb == "patch" and request.resource == "events" for request in requests_of(plane, begins))
+
+
+def requests_of(plane: ControlPlane, begins: int) -> list[audit.AuditedRequest]:
+    return list(audit.requests_by(USER, plane.folder, begins))
+
+
 def test_every_right_is_needed_and_none_is_missing(
     audited_cluster: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,9 +85,12 @@ def test_every_right_is_needed_and_none_is_missing(
         task = trial.start(
             target=own, compaction=rated, config_map=CONFIG_MAP, namespace=NAMESPACE, metrics_address=address
         )
+        compactor = trial.compactor(task)
         for text in ("{", "{}", "{"):
             await write(trial, text)
-            await asyncio.sleep(2)
+            await trial.until(f"{text} is read", partial(read, compactor, valid=text == "{}"))
+        # What is wrong again is told by a change of the Event that told it first.
+        await trial.until("events are written", partial(repeated, audited_cluster, begins))
         await trial.make(node("spare", "small"), deployment("web", 2, cpu="500m"))
         await trial.until_running(2)
         await trial.make(node("big", "large"))
@@ -85,7 +103,7 @@ def test_every_right_is_needed_and_none_is_missing(
         async with Client(own) as client:  # what `compact --plan` does
             await read_compactor_config(client, name=CONFIG_MAP, namespace=NAMESPACE)
             assert list((await read_cluster(client, resources=COMPACTED)).notes()) == []
-        requests = list(audit.requests_by(USER, audited_cluster.folder, begins))
+        requests = requests_of(audited_cluster, begins)
         rights = audit.rights(manifests.read(COMPACTOR / "rbac.yaml"))
         assert [request for request in requests if request.status == 403] == []
         assert {str(right) for right in rights if not any(request.needs(right) for request in requests)} == set()
