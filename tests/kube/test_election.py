@@ -27,10 +27,13 @@ class MemoryLeaseLock:
     seconds: float = 0.01
     """How long each request takes."""
     writes: int = 0
+    lost: int = 0
+    """How many of the next requests get no answer."""
 
     async def _trouble(self) -> None:
         await asyncio.sleep(self.seconds)
-        if self.silent:
+        if self.silent or self.lost:
+            self.lost = max(0, self.lost - 1)
             await asyncio.sleep(3600)
         if self.broken:
             raise ServerError(500, "InternalError", "etcd is away")
@@ -182,6 +185,19 @@ def test_a_slow_server_is_enough_to_lead_because_each_request_has_its_own_time(s
             return list(leader.calls), leader.elector.leading
 
     assert run_virtually(scenario()) == (["started"], True)
+
+
+def test_a_server_that_is_slow_and_loses_an_answer_costs_no_lead() -> None:
+    async def scenario() -> list[str]:
+        lock = MemoryLeaseLock(seconds=2)
+        async with replicas(lock, "a") as (leader,):
+            await time_until_leading(leader)
+            for _ in range(5):
+                lock.lost = 1
+                await asyncio.sleep(30)
+            return list(leader.calls)
+
+    assert run_virtually(scenario()) == ["started"]
 
 
 def test_a_lead_counts_from_the_moment_its_last_renewal_was_sent() -> None:

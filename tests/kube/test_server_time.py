@@ -1,10 +1,13 @@
 """The time by the clocks of the API servers: what is believed, and what puts it in doubt."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from statistics import median_low
 
 import pytest
 
+from karpool.kube import server_time
 from karpool.kube.server_time import CONTRADICTED, CORROBORATED, ServerTime
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -130,6 +133,27 @@ def test_a_burst_of_answers_from_one_server_counts_as_one() -> None:
     clocks.expect_true()
     clocks.answers(30, timedelta())
     clocks.expect_true()
+
+
+def test_thousands_of_answers_in_a_second_cost_no_more_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(answers: int) -> int:
+        """How often a median is taken for so many answers."""
+        clocks, medians = settled(), 0
+
+        def counted(values: Iterable[float]) -> float:
+            nonlocal medians
+            medians += 1
+            return median_low(values)
+
+        monkeypatch.setattr(server_time, "median_low", counted)
+        clocks.passed += 2
+        for _ in range(answers):
+            clocks.answer()
+        clocks.expect_true()
+        monkeypatch.undo()
+        return medians
+
+    assert work(5000) == work(50)
 
 
 def test_while_answers_disagree_time_stands_still_for_what_it_would_allow() -> None:

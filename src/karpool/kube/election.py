@@ -133,9 +133,10 @@ class LeaderElector:
         try:
             while True:
                 self._stop_if_expired(on_stopped)
+                began = self.clock()
                 await self._acquire_or_renew(on_started)
                 self._stop_if_expired(on_stopped)
-                await self.sleep(self._pause())
+                await self.sleep(self._pause(self.clock() - began))
         finally:
             self._stop_leading(on_stopped)
 
@@ -240,8 +241,11 @@ class LeaderElector:
             _log.info("no longer leading", identity=self.identity)
             on_stopped()
 
-    def _pause(self) -> float:
-        """Seconds until the next try, or until the lead expires; with jitter for those who do not lead."""
+    def _pause(self, took: float) -> float:
+        """Seconds until the next try, or until the lead expires; with jitter for those who do not lead.
+
+        The leader counts from the beginning of a try: a server that is slow leaves no time to lose.
+        """
         if self._leads:
-            return min(self.times.retry_period, max(0.0, self._leads_until - self.clock()))
+            return max(0.0, min(self.times.retry_period - took, self._leads_until - self.clock()))
         return self.times.retry_period * random.uniform(1, 1 + _JITTER)

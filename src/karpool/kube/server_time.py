@@ -67,9 +67,9 @@ class _Turn:
     def at(self) -> float:
         return self.answers[0].at
 
-    def add(self, answer: _Answer) -> None:
-        if len(self.answers) < _MOST_IN_A_TURN:
-            self.answers.append(answer)
+    @property
+    def full(self) -> bool:
+        return len(self.answers) >= _MOST_IN_A_TURN
 
     def answer(self) -> _Answer:
         middle = median_low([entry.low + entry.high for entry in self.answers])
@@ -136,10 +136,13 @@ class ServerTime:
         except (ValueError, OverflowError):
             return
         now = self.steady()
+        same_turn = bool(self._turns) and now - self._turns[-1].at < _TURN
+        if same_turn and self._turns[-1].full:
+            return  # a busy process hears thousands of them, and enough is enough
         # Dates have whole seconds, and it is not known when on its way the response was written.
         answer = _Answer(now, said - now, said + 1.0 - (now - seconds))
-        if self._turns and now - self._turns[-1].at < _TURN:
-            self._turns[-1].add(answer)
+        if same_turn:
+            self._turns[-1].answers.append(answer)
         else:
             self._finish_turn()
             self._turns.append(_Turn([answer]))
