@@ -17,12 +17,13 @@ from tests.kube.scripted_server import failure
 from karpool.kube.credentials import FixedCredentials
 from karpool.kube.target import Target, tls_context
 
-_REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}
+_REASONS = {403: "Forbidden", 409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}
 
 
 class Trouble(Enum):
     """What may become of a request."""
 
+    FORBIDDEN = 403
     CONFLICT = 409
     TOO_MANY = 429
     INTERNAL = 500
@@ -41,7 +42,7 @@ class AtRandom:
 
     seed: int
     share: float
-    troubles: tuple[Trouble, ...] = tuple(Trouble)
+    troubles: tuple[Trouble, ...] = tuple(trouble for trouble in Trouble if trouble is not Trouble.FORBIDDEN)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 from tests.robustness.deeds import Deed, draw_deed, forgive_harm
 from tests.robustness.fault_plan import SHORTAGE, Window
+from tests.robustness.fault_plan import ZONE as ZONE_LOST
 from tests.robustness.timelines import STORMS, Kind
 from tests.virtual.worlds import CATALOG, scenario
 
@@ -49,6 +51,8 @@ _PROTECTIONS: Final = (
     Protection(max_unavailable=0),
 )
 _BUDGETS: Final = ("1", "2", "50%", "100%")
+_MEANWHILE: Final = 20.0
+"""How long after a zone is lost workloads shrink: what looks unused then may only be unreachable."""
 _ZONES: Final = ("test-zone-a", "test-zone-b")
 
 
@@ -73,7 +77,9 @@ def draw_story(rng: random.Random, kind: Kind, windows: tuple[Window, ...]) -> S
     zones = _ZONES if kind is Kind.ZONED else rng.choice((("",), ("",), ("", "")))
     compacted = kind is Kind.COMPACTED
     pools = () if compacted else tuple(_pool(rng, f"pool{number}", zone) for number, zone in enumerate(zones))
-    workloads = [_workload(rng, kind, number) for number in range(3 if kind is Kind.ZONED else rng.randint(2, 3))]
+    lost = [window.start for window in windows if window.kind == ZONE_LOST] if kind is Kind.ZONED else []
+    count = 3 if kind is Kind.ZONED else rng.randint(2, 3)
+    workloads = [_workload(rng, kind, number, lost) for number in range(count)]
     if rng.random() < 0.4 and not compacted:
         workloads.append(_jobs(rng, kind))
     workloads.append(Workload(name="agent", kind="DaemonSet", cpu=parse_quantity("50m")))
@@ -189,7 +195,7 @@ def _pool(rng: random.Random, name: str, zone: str) -> NodePool:
     return replace(pool, metadata=replace(pool.metadata, name=name), spec=spec)
 
 
-def _workload(rng: random.Random, kind: Kind, number: int) -> Workload:
+def _workload(rng: random.Random, kind: Kind, number: int, lost: Sequence[float]) -> Workload:
     zone = _ZONES[number % 2] if kind is Kind.ZONED else ""
     sizes = ("700m", "1500m") if zone else _SIZES
     annotations = rng.choice(({}, {}, {DO_NOT_DISRUPT: "true"}, {DO_NOT_DISRUPT: "5m"}))
@@ -202,7 +208,7 @@ def _workload(rng: random.Random, kind: Kind, number: int) -> Workload:
         name=f"app{number}",
         namespace="default" if kind is Kind.COMPACTED else rng.choice(NAMESPACES),
         kind=rng.choice(("Deployment", "Deployment", "StatefulSet")),
-        replicas=Curve(steps=tuple(_curve(rng, kind))),
+        replicas=_steps(*_curve(rng, kind, lost)),
         cpu=parse_quantity(rng.choice(sizes)),
         memory=parse_quantity(rng.choice(("256Mi", "2Gi"))),
         annotations=protects if rng.random() < 0.5 else {},
@@ -223,16 +229,16 @@ _HARMED: Final = (
 """Many pods that are not needed for long beside others that stay, so that these are moved."""
 
 
-def _curve(rng: random.Random, kind: Kind) -> list[CurveStep]:
-    """How many pods there are: several values in each storm, few at its end."""
+def _curve(rng: random.Random, kind: Kind, lost: Sequence[float]) -> list[tuple[float, int]]:
+    """How many pods there are: several values in each storm, few at its end, and few soon after a zone is `lost`."""
     least, most = (3, 8) if kind in (Kind.ZONED, Kind.HARMFUL) else (2, 8)
-    steps = [CurveStep(after=_duration(0), value=rng.randint(least, most))]
+    steps = [(0.0, rng.randint(least, most)), *((at + _MEANWHILE, 1) for at in lost)]
     for storm in STORMS[kind]:
-        times = sorted(rng.uniform(storm.start, storm.end - 60) for _ in range(rng.randint(1, 3)))
+        times = [rng.uniform(storm.start, storm.end - 60) for _ in range(rng.randint(1, 3))]
         lowest = 3 if kind is Kind.HARMFUL else 0
-        steps += [CurveStep(after=_duration(at), value=rng.randint(lowest, 8)) for at in times]
-        steps.append(CurveStep(after=_duration(storm.end), value=rng.randint(1, 3)))
-    return steps
+        steps += [(at, rng.randint(lowest, 8)) for at in times if not any(-60 < at - loss < 200 for loss in lost)]
+        steps.append((storm.end, rng.randint(1, 3)))
+    return sorted(steps)
 
 
 def _jobs(rng: random.Random, kind: Kind) -> Workload:

@@ -63,8 +63,10 @@ def deleted(obj: Json | None) -> bool:
 
 
 def condition(obj: Json, kind: str) -> str:
-    """The status of a condition; nothing if there is none."""
-    found = (entry.get("status", "") for entry in obj.get("status", {}).get("conditions", ()) if entry["type"] == kind)
+    """The status of a condition, which is Unknown where it is left out; nothing if there is no such condition."""
+    found = (
+        entry.get("status", "Unknown") for entry in obj.get("status", {}).get("conditions", ()) if entry["type"] == kind
+    )
     return str(next(found, ""))
 
 
