@@ -40,7 +40,10 @@ from karpool.optimization.warmup import warm_up
 QUICK = Intervals(poll=0.3, patience=0.3, refresh=1.0, validation=0.5, batch_idle=0.3, batch_most=1.0, latency=0.02)
 QUICK_LEASE = LeaseSettings(times=LeaseTimes(duration=3.0, renew_deadline=2.0, retry_period=0.3))
 BRAKES = BrakeSettings(
-    after_failure=timedelta(seconds=1), after_scale_up=timedelta(0), after_failed_launch=timedelta(seconds=1)
+    after_failure=timedelta(seconds=1),
+    after_scale_up=timedelta(0),
+    after_replacement=timedelta(0),
+    after_failed_launch=timedelta(seconds=1),
 )
 SETTINGS = RunSettings(
     provider="kwok",

@@ -107,6 +107,11 @@ BRAKE_OPTIONS: Final = (
         "How long to leave a pool alone after it grew for pods that waited.",
     ),
     _duration(
+        "--cool-down-after-replacement",
+        _DEFAULTS.after_replacement,
+        "How long to keep a node that a command launched, unless it gets empty.",
+    ),
+    _duration(
         "--cool-down-after-failed-launch",
         _DEFAULTS.after_failed_launch,
         "How long to leave a pool alone after a launch of it failed.",
@@ -151,6 +156,7 @@ def _settings(
     harm_cool_down: timedelta,
     longest_harm: timedelta,
     cool_down_after_scale_up: timedelta,
+    cool_down_after_replacement: timedelta,
     cool_down_after_failed_launch: timedelta,
     claims_answered_within: timedelta,
     pause_namespace: str = _DEFAULTS.pause_namespace,
@@ -171,6 +177,7 @@ def _settings(
         harm_cool_down=harm_cool_down,
         longest_harm=longest_harm,
         after_scale_up=cool_down_after_scale_up,
+        after_replacement=cool_down_after_replacement,
         after_failed_launch=cool_down_after_failed_launch,
         answered_within=claims_answered_within,
     )

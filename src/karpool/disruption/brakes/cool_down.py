@@ -1,4 +1,4 @@
-"""Cool-downs of a pool: it was just given a node for pods that waited, or a launch of it failed."""
+"""Cool-downs: a pool just grew for pods that waited, a launch of it failed, or a command launched a node."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -33,6 +33,24 @@ def after_scale_up(objects: Objects, settings: BrakeSettings, now: datetime) -> 
         until = created + settings.after_scale_up
         message = f"cools down until {clock(until, now)}: it grew by NodeClaim {claim.name}"
         yield Stop(ReasonCode.COOLING_DOWN, message, f"NodePool {pool}", pool, until)
+
+
+def after_replacement(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
+    """A stop for each node that a command launched lately.
+
+    The scheduler binds pods elsewhere than a command planned, so the next search often sees a node to save at once. To
+    launch a node and take it away minutes later is more trouble than what those minutes cost. Empty ones may go.
+    """
+    if settings.after_replacement <= _OFF:
+        return
+    for claim in objects.node_claims:
+        created, node = claim.metadata.creation_timestamp, claim.status.node_name
+        if created is None or not node or LAUNCHED_FOR not in claim.metadata.annotations:
+            continue
+        until = created + settings.after_replacement
+        if now < until:
+            message = f"is kept until {clock(until, now)}: a command launched it at {clock(created, now)}"
+            yield Stop(ReasonCode.COOLING_DOWN, message, f"Node {node}", pool_of(claim), until, node, spares_empty=True)
 
 
 def after_failed_launch(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:

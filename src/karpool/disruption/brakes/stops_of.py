@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from karpool.disruption.brakes.answers import nobody_answers
-from karpool.disruption.brakes.cool_down import after_failed_launch, after_scale_up
+from karpool.disruption.brakes.cool_down import after_failed_launch, after_replacement, after_scale_up
 from karpool.disruption.brakes.failed_commands import backs_off
 from karpool.disruption.brakes.harm import harms
 from karpool.disruption.brakes.health import unhealthy
@@ -28,6 +28,7 @@ BRAKES: Final[tuple[Brake, ...]] = (
     backs_off,
     after_failed_launch,
     after_scale_up,
+    after_replacement,
 )
 """In the order in which a node that several of them stop names one: what a person said comes first."""
 
