@@ -492,3 +492,15 @@ def test_the_capacity_type_of_a_drifted_replacement_is_settled() -> None:
     new = scenario.plan().steps[0].command.replacements[0]
     assert new.capacity_type == SPOT
     assert new.requirements[CAPACITY_TYPE].values == {SPOT}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "says"),
+    [(2, "it has 2 and wants 2"), (1, "some of them will be deleted"), (3, "more will be launched")],
+)
+def test_nodes_of_a_static_pool_say_what_it_does_about_its_number(replicas: int, says: str) -> None:
+    made = Scenario("fixed", nodes=[node("a"), node("b")], pools=[pool_of(replicas=replicas)]).plan()
+    assert not made.steps
+    told = [reason.message for fate in made.fates for reason in fate.reasons if reason.code == "StaticPool"]
+    assert len(told) >= 2
+    assert all(says in message for message in told)

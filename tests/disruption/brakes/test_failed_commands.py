@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.disruption.scenarios import NOW, Scenario, ago, node
+from tests.disruption.scenarios import NOW, Scenario, ago, node, pool_of
 from tests.factories import node_claim
 
 from karpool.disruption.brakes.failures import HARMLESS, FailedCommand, Failure, FailureCause, after_failure
@@ -139,3 +139,19 @@ def test_a_plan_says_which_nodes_wait_for_a_failed_command() -> None:
     plan = Scenario("failed", nodes=nodes).plan()
     assert [step.command.nodes for step in plan.steps] == [("b",)]
     assert [reason.code for fate in plan.fates if fate.step is None for reason in fate.reasons] == ["CommandFailed"]
+
+
+def test_a_pool_whose_drifted_nodes_cannot_be_replaced_starves_no_other() -> None:
+    """The oldest drift comes first, unless its pool waits after a failure; then it is the next pool's turn."""
+    stuck = {"drifted": ago(hours=2), "annotations": failed(ago(seconds=30))}
+    for minutes, expected in ((0, "b"), (3, "a")):
+        Scenario(
+            "two pools",
+            nodes=[
+                node("a", pods=8, pool="first", claim=stuck),
+                node("b", pods=8, pool="second", claim={"drifted": ago(hours=1)}),
+            ],
+            pools=[pool_of("first"), pool_of("second")],
+            now=NOW + timedelta(minutes=minutes),
+            removes=expected,
+        ).verify()
