@@ -21,6 +21,8 @@ CONTROL_PLANE_NODE = "control-plane"
 LEASE = "karpenter-leader-election"
 NAMESPACE = "kube-system"
 POLL = 0.5
+PATIENCE = 300
+"""Seconds for a controller to be ready: the first start may have kernels to compile."""
 _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _LABELS = {"app.kubernetes.io/name": "karpenter", "app.kubernetes.io/instance": "karpenter"}
@@ -129,7 +131,7 @@ class Deployment:
         metrics, health = free_port(), free_port()
         self._program = self._start(self._kubeconfig, variables, metrics, health, self._log)
         self._program.start()
-        self._program.wait_until_healthy(f"http://127.0.0.1:{health}/readyz")
+        self._program.wait_until_healthy(f"http://127.0.0.1:{health}/readyz", patience=PATIENCE)
         answer = self._client.post(_PODS, self._pod_of(template))
         if answer.status != HTTPStatus.CREATED:
             raise RuntimeError(f"the API server refused the pod: {answer.body}")
