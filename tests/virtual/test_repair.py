@@ -1,6 +1,7 @@
 """A node that breaks in a running cluster is replaced, rebooted or left alone, as policies and brakes say."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -224,3 +225,17 @@ def test_a_reboot_without_an_instance_gives_the_node_up() -> None:
     assert failed[0].message == "provider_error: there is no instance to reboot"
     assert name not in cluster.store.nodes
     assert len(cluster.store.nodes) == 5
+
+
+def test_legacy_repair_deletes_a_broken_node_at_once_and_without_a_budget() -> None:
+    pools = SMALL.replace('budgets: [{nodes: "2"}]', 'budgets: [{nodes: "0"}]')
+    cluster = cluster_with("Broken", pools=pools)
+    cluster.controller.settings = replace(cluster.controller.settings, legacy_repair=True)
+    name = broken(cluster)
+    notes = recorded(cluster, a.Annotate)
+    cluster.run(11 * MINUTE)
+    assert claim_of(cluster, name).terminating
+    cluster.run(20 * MINUTE)
+    assert name not in cluster.store.nodes
+    assert len(cluster.store.nodes) == 5
+    assert [note.name for note in notes if note.key == TERMINATION_TIMESTAMP] == [name]

@@ -117,6 +117,11 @@ _OPTIONS: Final = (
         default=5,
         help="How many old journal files to keep.",
     ),
+    click.option(
+        "--legacy-node-repair",
+        is_flag=True,
+        help="With the gate NodeRepair: delete unhealthy nodes at once, without budgets and replacements beforehand.",
+    ),
     *LOG_OPTIONS,
     _duration("--batch-idle-duration", "1s", "Launch nodes when no further pod has become pending for this long."),
     _duration("--batch-max-duration", "10s", "Launch nodes after this long in any case."),
@@ -150,6 +155,8 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
     from karpool.operator.journal import JournalSettings
     from karpool.operator.settings import LeaseSettings, RunSettings
 
+    if given["legacy_node_repair"] and choices.settings.repair is None:
+        raise InputError.at("--legacy-node-repair", "means nothing without --feature-gates NodeRepair=true")
     if given["act"] and given["dry_run"]:
         raise InputError.at("--dry-run", "does not go with --act; leave one of them out")
     if choices.settings.node_overlays and given["provider"] == "kwok":
@@ -160,7 +167,7 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
     return RunSettings(
         provider=given["provider"],
         dry_run=given["dry_run"] or not given["act"],
-        decisions=replace(choices.settings, complete_catalog=complete),
+        decisions=replace(choices.settings, complete_catalog=complete, legacy_repair=given["legacy_node_repair"]),
         own_repair_policies=choices.own_repair_policies,
         options=choices.options,
         intervals=Intervals(

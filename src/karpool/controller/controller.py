@@ -8,6 +8,7 @@ from dataclasses import replace
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.disruption_controller import DisruptionController
 from karpool.controller.harm_controller import HarmController
+from karpool.controller.legacy_repair_controller import LegacyRepairController
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.observer import DecisionObserver
 from karpool.controller.ports import (
@@ -124,6 +125,7 @@ class Controller:
         if self.duties.disrupts:
             self._disruption.start()
             HarmController(session).start()
+            LegacyRepairController(session).start()
 
     def stop(self) -> None:
         """Stop; what was in memory is gone."""

@@ -63,6 +63,8 @@ class DisruptionSettings:
     complete_catalog: bool = False
     repair: RepairPolicies | None = None
     """Which nodes are unhealthy, and what is done about them; None: nothing."""
+    legacy_repair: bool = False
+    """Whether unhealthy nodes are deleted at once, as before repair was voluntary."""
     terminate_first_repair: bool = False
     """Whether an unhealthy node may go before its replacement can be launched, where nothing else is possible."""
     terminate_first_drift: bool = False

@@ -393,7 +393,8 @@ def _repair_policies(settings: RunSettings, provider: Provider) -> RepairPolicie
     policies = settings.decisions.repair
     if policies is not None and provider.repair_policies is not None and not settings.own_repair_policies:
         policies = provider.repair_policies
-    reboots = policies is not None and any(policy.reboots for policy in policies.listed)
+    listed = () if policies is None or settings.decisions.legacy_repair else policies.listed
+    reboots = any(policy.reboots for policy in listed)
     if reboots and not isinstance(provider.instances, Reboots):
         message = f"says {RepairAction.REBOOT.value}, and the provider {settings.provider} cannot reboot nodes"
         raise InputError.at("--repair-policies", message)

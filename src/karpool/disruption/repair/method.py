@@ -41,7 +41,7 @@ def repair(decision_pass: "DecisionPass") -> tuple[Command, ...]:
 def unhealthy_nodes(context: DecisionContext) -> list[UnhealthyNode]:
     """All nodes with a condition that a policy names, in the order in which they are repaired."""
     policies = context.settings.repair
-    if policies is None:
+    if policies is None or context.settings.legacy_repair:
         return []
     nodes = [
         UnhealthyNode(node, diagnose(policies, node.state, context.now, context.findings(node)))
