@@ -109,7 +109,7 @@ BRAKE_OPTIONS: Final = (
     _duration(
         "--cool-down-after-replacement",
         _DEFAULTS.after_replacement,
-        "How long to keep a node that a command launched, unless it gets empty.",
+        "Beside Karpenter: how long to keep a node that a command launched, unless it gets empty.",
     ),
     _duration(
         "--cool-down-after-failed-launch",

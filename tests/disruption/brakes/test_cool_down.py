@@ -1,5 +1,6 @@
 """A pool is left alone for a while after it grew or a launch of it failed, and a node after a command launched it."""
 
+import dataclasses
 from datetime import datetime, timedelta
 
 import pytest
@@ -22,6 +23,7 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.wire.objects import Condition
 
+BESIDE = BrakeSettings(launched_by_others=True)
 GROWTH = BrakeSettings(after_scale_up=timedelta(minutes=1))
 OFF = BrakeSettings(after_scale_up=timedelta(0), after_replacement=timedelta(0), after_failed_launch=timedelta(0))
 
@@ -46,19 +48,20 @@ def test_a_replacement_of_a_command_is_no_growth() -> None:
     assert not stops(node_claim("new", created=NOW, annotations={LAUNCHED_FOR: "c1"}), settings=GROWTH)
 
 
-def test_a_node_that_a_command_launched_is_kept_for_ten_minutes_unless_it_is_empty() -> None:
+def test_beside_another_controller_a_node_that_a_command_launched_is_kept_for_ten_minutes_unless_it_is_empty() -> None:
     claim = node_claim("new", created=ago(minutes=4), annotations={LAUNCHED_FOR: "c1"})
     launched = replace(claim, status=replace(claim.status, node_name="node-1"))
-    stop = stops(launched).of("default", "node-1")
+    stop = stops(launched, settings=BESIDE).of("default", "node-1")
     assert stop is not None
     said = "is kept until 12:06 UTC: a command launched it at 11:56 UTC"
     assert (stop.code, stop.message, stop.object) == ("CoolingDown", said, "Node node-1")
-    assert stops(launched).of("default", "node-1", empty=True) is None
-    assert stops(launched).of("default", "another") is None
-    assert stops(launched).next_release(NOW) == NOW + timedelta(minutes=6)
-    assert not stops(launched, now=NOW + timedelta(minutes=6))
-    assert not stops(launched, settings=OFF)
-    assert not stops(claim), "it has no node yet, and so there is nothing to keep"
+    assert stops(launched, settings=BESIDE).of("default", "node-1", empty=True) is None
+    assert stops(launched, settings=BESIDE).of("default", "another") is None
+    assert stops(launched, settings=BESIDE).next_release(NOW) == NOW + timedelta(minutes=6)
+    assert not stops(launched, now=NOW + timedelta(minutes=6), settings=BESIDE)
+    assert not stops(launched, settings=dataclasses.replace(BESIDE, after_replacement=timedelta(0)))
+    assert not stops(launched), "nobody else provisions"
+    assert not stops(claim, settings=BESIDE), "it has no node yet, and so there is nothing to keep"
 
 
 def failing(at: datetime, *pool: NodeClaim, settings: BrakeSettings | None = None) -> FailedLaunch:

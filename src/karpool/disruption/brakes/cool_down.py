@@ -36,12 +36,12 @@ def after_scale_up(objects: Objects, settings: BrakeSettings, now: datetime) -> 
 
 
 def after_replacement(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
-    """A stop for each node that a command launched lately.
+    """A stop for each node that a command launched lately, where another controller provisions.
 
     The scheduler binds pods elsewhere than a command planned, so the next search often sees a node to save at once. To
     launch a node and take it away minutes later is more trouble than what those minutes cost. Empty ones may go.
     """
-    if settings.after_replacement <= _OFF:
+    if settings.after_replacement <= _OFF or not settings.launched_by_others:
         return
     for claim in objects.node_claims:
         created, node = claim.metadata.creation_timestamp, claim.status.node_name

@@ -50,7 +50,7 @@ class BrakeSettings:
     after_scale_up: timedelta = timedelta(0)
     """How long a pool is left alone after it grew for pods that waited; `consolidateAfter` is that for single nodes."""
     after_replacement: timedelta = timedelta(minutes=10)
-    """How long a node that a command launched is kept while pods need it: a better idea comes too late for it."""
+    """Beside another controller: how long a node that a command launched is kept while pods are on it."""
     after_failed_launch: timedelta = timedelta(minutes=3)
     """How long a pool is left alone after a launch of it failed; five times as long while launches go on failing."""
 
