@@ -174,6 +174,8 @@ class CompactorProcess(Process):
             if self._arrives(record, fault):
                 with self.recorder.request(record):
                     self._server._execute(action)
+                if action.unschedulable:
+                    self.injector.cordoned(self, action.node)
                 done = self._answered(fault)
                 if done:
                     self.watches.learn("Node", action.node)

@@ -44,6 +44,7 @@ _LENGTHS: Final[dict[str, tuple[float, float]]] = {
     SHORTAGE: (60, 600),
     SKEWED: (10, 600),
     UNSEEN_PAUSE: (60, 300),
+    AMBUSH: (200, 800),
     CRASHES: (200, 800),
 }
 

@@ -109,28 +109,42 @@ class FaultInjector:
         return ""
 
     def carried_out(self, replica: Process, actions: Sequence[a.Action]) -> None:
-        """When a command starts: its node gets a pod that must stay, while the watch of pods is silent."""
+        """When a command starts: its node will get a pod that must stay, while the watch of pods is silent."""
         edits = [action for action in actions if isinstance(action, a.Annotate)]
         starts = [edit.name for edit in edits if edit.key == COMMAND and edit.value]
         for window in self._active(faults.AMBUSH) if starts else ():
             self._windows.remove(window)
             self._note(faults.AMBUSH, replica)
+            # A command that waits for a replacement takes most of a minute.
+            later = self._rng.choice((0.0, self._rng.uniform(5, 50)))
+            self._queue.after(later, partial(self._ambush, replica, starts[0]))
+
+    def cordoned(self, replica: Process, node: str) -> None:
+        """When the compactor begins with a node: so, too."""
+        for window in self._active(faults.AMBUSH):
+            self._windows.remove(window)
+            self._note(faults.AMBUSH, replica)
             self._hold(replica, ("Pod",), self._rng.uniform(20, SILENCE))
-            self._queue.after(self._rng.uniform(0.2, 40), partial(self._protect_pod_of, starts[0]))
+            self._queue.after(self._rng.uniform(0.2, 4), partial(self._protect_pod_on, node))
+
+    def _ambush(self, replica: Process, claim: str) -> None:
+        self._hold(replica, ("Pod",), self._rng.uniform(30, SILENCE))
+        self._queue.after(self._rng.uniform(0.2, 10), partial(self._protect_pod_of, claim))
 
     def _protect_pod_of(self, claim: str) -> None:
+        found = self._cluster.store.claims.get(claim)
+        if found is not None and not found.terminating and found.status.node_name in self._cluster.store.nodes:
+            self._protect_pod_on(found.status.node_name)
+
+    def _protect_pod_on(self, node: str) -> None:
         """Somebody marks a pod of a node, or brings one that is marked if it has none."""
         store = self._cluster.store
-        found = store.claims.get(claim)
-        if found is None or found.terminating or found.status.node_name not in store.nodes:
-            return
-        node = found.status.node_name
         pods = [pod for pod in store.pods if pod.spec.node_name == node and pod.active and not pod.is_daemon]
         if pods:
             chosen = self._rng.choice(pods)
             store.pods.put(with_annotation(chosen, DO_NOT_DISRUPT, "true"))
         else:
-            marked = Metadata(name=f"guest-{claim}", namespace="default", annotations={DO_NOT_DISRUPT: "true"})
+            marked = Metadata(name=f"guest-{node}", namespace="default", annotations={DO_NOT_DISRUPT: "true"})
             self._cluster.api.create_pod(Pod(metadata=marked, spec=PodSpec(node_name=node)))
 
     def _hits(self, window: Window, replica: Process, verb: str, kind: str) -> bool:

@@ -445,6 +445,16 @@ def test_an_eviction_from_a_node_that_is_not_cordoned() -> None:
     assert broken(story.put("Pod", "default/p1", None).ends()) == {"EvictedFromStayingNode"}
 
 
+def test_an_eviction_by_the_compactor_of_a_pod_that_is_protected_since_some_seconds() -> None:
+    """However old the caches are on which it decided."""
+    story = scaled_down().put("Pod", "default/p1", pod(node="w1", annotations={DO_NOT_DISRUPT: "true"}))
+    story.ask("evict", "Pod", "default/p1", pod(node="w1", deletionTimestamp=CREATED))
+    request = story.records[-2]
+    assert isinstance(request, Request)
+    request.view = 5
+    assert broken(story.put("Pod", "default/p1", None).put("Node", "w1", None).ends()) == {"DoNotDisrupt"}
+
+
 @table(
     row("the mark without its cordon", left=worker(begun=True), found={"LeftOver", "Progress"}),
     row("a scale-down without an end", left=worker(begun=True, cordoned=True), found={"Progress"}),

@@ -67,6 +67,8 @@ def do_not_disrupt(world: World) -> Iterator[Violation]:
 def _protected_pods(world: World) -> Iterator[Violation]:
     for revision, request, pod in removals(world):
         known = min(request.view, world.before(request.time - GRACE))
+        if "compactor" in world.start.settings:  # it reads a node again before every eviction
+            known = known_at(world, revision, request, str(pod.get("spec", {}).get("nodeName", "")))
         if request.verb == "delete" and _deadline(world, revision, pod):
             continue
         versions = (world.get("Pod", request.key, at) for at in world.instants(["Pod"], known, revision))
