@@ -169,6 +169,7 @@ class FaultInjector:
             return True, True
         for window in self._active(faults.PARTITIONED):
             if self._victim(window) is replica:
+                self._recorder.fault(faults.BROKEN, replica.identity)
                 return False, False
         for window in self._active(*_REFUSALS):
             if self._rng.random() < window.share:
