@@ -1,6 +1,7 @@
 """Providers: two are built in, and any installed package may add others."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from tests.installed_packages import install
 
 from karpool.catalog.sources import open_catalog
 from karpool.cli.main import cli
+from karpool.disruption.settings import DisruptionSettings
 from karpool.kube.credentials import FixedCredentials
 from karpool.kube.target import Target
 from karpool.operator.kwok_node_class import KWOK_NODE_CLASSES
 from karpool.operator.operator import Operator
 from karpool.operator.providers import GROUP, default_catalog, provider_maker, provider_names
+from karpool.operator.providers.kwok import REPAIR_POLICIES
 from karpool.operator.settings import RunSettings
 from karpool.wire.objects import Condition
 from karpool.wire.problems import InputError
@@ -114,3 +117,12 @@ def test_a_kwok_pool_needs_its_node_class() -> None:
     ready = operator("kwok").provider.node_class_ready(node_pool())
     assert isinstance(ready, Condition)
     assert (ready.status, ready.reason) == ("False", "NodeClassNotFound")
+
+
+def test_policies_that_reboot_are_refused_where_nobody_can() -> None:
+    target = Target(server="https://nowhere.invalid", credentials=FixedCredentials())
+    decisions = DisruptionSettings(repair=REPAIR_POLICIES)
+    settings = RunSettings(provider="karpenter", decisions=decisions, own_repair_policies=True)
+    with pytest.raises(InputError, match="the provider karpenter cannot reboot nodes"):
+        Operator(settings, target, lambda _nodes, _claims: TYPES)
+    Operator(replace(settings, provider="kwok"), target, lambda _nodes, _claims: TYPES)

@@ -93,6 +93,8 @@ class InstanceReboots:
             _log.exception("provider failed; retrying", call="reboot", claim=claim.name)
             self._on_unexpected("reboot")
             message = f"the provider failed: {type(error).__name__}: {error}"
+        else:
+            return None
         _log.warning("reboot failed; retrying", claim=claim.name, error=message)
         return message
 
