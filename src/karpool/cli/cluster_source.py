@@ -18,6 +18,7 @@ from karpool.cli.live_cluster import Purpose, read_live
 from karpool.cli.progress import ReportProgress
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.default_spread import with_default_spread
+from karpool.model.labels import PAUSE_MAP
 from karpool.model.loading import load
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
@@ -66,7 +67,7 @@ def cluster_from(
     catalog = _overlaid(opener.for_cluster(objects.nodes, objects.node_claims), objects, choices)
     pools = tuple(_as_validated(pool) for pool in objects.node_pools)
     settings = replace(choices.settings, complete_catalog=opener.complete)
-    for notice in _notices(objects, catalog, complete=opener.complete):
+    for notice in (*_notices(objects, catalog, complete=opener.complete), *_stray_pauses(objects, settings)):
         click.echo(f"karpool: {one_line(notice)}", err=True)
     return LoadedCluster(changed(objects, node_pools=pools), catalog, settings)
 
@@ -96,6 +97,14 @@ def _notices(objects: Objects, catalog: Catalog, *, complete: bool) -> Iterator[
     unlisted = {entry.name for entry in catalog.types if entry.observed}
     if complete and unlisted:
         yield f"the catalogue does not list {len(unlisted)} types of nodes, such as {min(unlisted)}: they have drifted"
+
+
+def _stray_pauses(objects: Objects, settings: DisruptionSettings) -> Iterator[str]:
+    """ConfigMaps that somebody may believe to pause everything."""
+    wanted = settings.brakes.pause_namespace
+    for pause in objects.pauses:
+        if pause.name == PAUSE_MAP and pause.metadata.namespace != wanted:
+            yield f"ConfigMap {pause.key} pauses nothing: the one that does is in namespace {wanted}"
 
 
 def _as_validated(pool: NodePool) -> NodePool:

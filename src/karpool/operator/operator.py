@@ -30,7 +30,7 @@ from karpool.live.fresh_facts import FactReader
 from karpool.live.process import background, finished_before, stalled
 from karpool.live.time_keeper import keep_time
 from karpool.live.writer import Writer
-from karpool.model.labels import BUDGETS
+from karpool.model.labels import BUDGETS, PAUSE_MAP
 from karpool.model.nodepool import NodeClaim
 from karpool.observability.events import EventRecorder
 from karpool.observability.metrics import Metrics
@@ -162,7 +162,9 @@ class Operator:
             await stack.enter_async_context(self.client)
             bound = await stack.enter_async_context(serving(pages, TokenReviews(self.client)))
             where = {path.strip("/"): str(address) for path, address in bound.items()}
-            _log.info("controller starting", provider=settings.provider, dry_run=settings.dry_run, **where)
+            pause = f"{settings.lease.namespace}/{PAUSE_MAP}"
+            about = {"provider": settings.provider, "dry_run": settings.dry_run, "paused_by": f"ConfigMap {pause}"}
+            _log.info("controller starting", **about, **where)
             if settings.dry_run:
                 _log.warning("dry run: nothing is written to the cluster", so="add --act to carry decisions out")
             stack.callback(self.journal.close)

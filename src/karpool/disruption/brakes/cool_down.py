@@ -7,6 +7,7 @@ from typing import Final
 from karpool.disruption.brakes.failures import pool_of
 from karpool.disruption.brakes.launch_failures import FailedLaunch, failed_launch
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stamps import refuse_ahead
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.reasons import ReasonCode, clock
 from karpool.model.annotations import AnnotationError
@@ -67,6 +68,7 @@ def after_failed_launch(objects: Objects, settings: BrakeSettings, now: datetime
             continue
         try:
             failed = failed_launch(claim)
+            refuse_ahead(FAILED_LAUNCH, now, *(() if failed is None else (failed.at, failed.row_since)))
         except AnnotationError as problem:
             message = f"{problem}; only empty nodes of its pool go until the annotation is removed"
             yield _unsure_of_launches(message, f"NodeClaim {claim.name}", pool_of(claim), None)

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from karpool.disruption.brakes.failures import HARMLESS, OF_ITS_NODES, FailedCommand, failed_command, pool_of
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stamps import refuse_ahead
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.reasons import ReasonCode, clock
 from karpool.model.annotations import AnnotationError
@@ -21,6 +22,7 @@ def backs_off(objects: Objects, settings: BrakeSettings, now: datetime) -> Itera
             continue
         try:
             failed = failed_command(claim)
+            refuse_ahead(FAILED_COMMAND, now, None if failed is None else failed.at)
         except AnnotationError as problem:
             yield _of_node(claim, f"{problem}; it is left alone until the annotation is removed", None)
             continue

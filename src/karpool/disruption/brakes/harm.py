@@ -15,6 +15,7 @@ import msgspec
 
 from karpool.disruption.brakes.ledger import Blame, LedgerEntry, owner_key
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stamps import refuse_ahead
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.brakes.wellness import unwell, unwell_since
 from karpool.disruption.reasons import ReasonCode, clock
@@ -182,6 +183,7 @@ def harms(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[
     for pool in objects.node_pools:
         try:
             harm = harm_of(pool)
+            refuse_ahead(HARM, now, *(() if harm is None else (harm.at, harm.well_since)))
         except AnnotationError as problem:
             message = f"{problem}; nothing is disrupted until the annotation is removed"
             unreadable.append(Stop(ReasonCode.HARM_INVALID, message, f"NodePool {pool.name}", pool.name, halts=True))

@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 
 from karpool.disruption.brakes.ledger import COUNTED, LedgerEntry, ledger_of
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.brakes.stamps import refuse_ahead
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.reasons import ReasonCode, clock
 from karpool.model.annotations import AnnotationError, most_evictions
 from karpool.model.labels import DISRUPTIONS, MAX_EVICTIONS
+from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.model.workloads import Namespace
@@ -122,7 +124,7 @@ def _more(left: Left, now: datetime, amount: int) -> Left:
 
 def rates_left(objects: Objects, settings: BrakeSettings, now: datetime) -> Rates:
     """What rates still allow, counted from the ledgers of all pools; one that cannot be read is a stop of its own."""
-    return rates_of(_written(objects), objects.namespaces, settings, now)
+    return rates_of(_written(objects, now), objects.namespaces, settings, now)
 
 
 def rates_of(
@@ -168,12 +170,19 @@ def _summed(used: Iterable[tuple[datetime, int]]) -> tuple[tuple[datetime, int],
     return tuple(sorted((moment, amount) for moment, amount in amounts.items() if amount))
 
 
-def _written(objects: Objects) -> Iterator[LedgerEntry]:
+def _written(objects: Objects, now: datetime) -> Iterator[LedgerEntry]:
     for pool in objects.node_pools:
         try:
-            yield from ledger_of(pool)
+            yield from _entries(pool, now)
         except AnnotationError:
             continue
+
+
+def _entries(pool: NodePool, now: datetime) -> tuple[LedgerEntry, ...]:
+    """What a pool has written down; raises an AnnotationError if that cannot be so."""
+    entries = ledger_of(pool)
+    refuse_ahead(DISRUPTIONS, now, *(entry.at for entry in entries))
+    return entries
 
 
 def rate_stops(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
@@ -181,7 +190,7 @@ def rate_stops(objects: Objects, settings: BrakeSettings, now: datetime) -> Iter
     rates = rates_left(objects, settings, now)
     for pool in objects.node_pools:
         try:
-            ledger_of(pool)
+            _entries(pool, now)
         except AnnotationError as problem:
             message = f"{problem}; what was disrupted is not known until the annotation {DISRUPTIONS} is removed"
             # Rates count what all pools have written down; without one, only this pool is in doubt.
