@@ -94,13 +94,26 @@ class Room:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._uses = [self._use(revision, claim) for revision, _, claim, _ in removed_claims(world)]
+        self._uses: list[_Use] = []
+        commands: dict[tuple[str, ...], list[tuple[int, Json]]] = {}
+        for revision, _, claim, ticket in removed_claims(world):
+            self._uses.append(self._use(revision, claim))
+            commands.setdefault((ticket["id"], *ticket["nodes"]), []).append((revision, claim))
+        for (_command, *nodes), removed in commands.items():
+            self._uses += self._let_go(nodes, removed)
 
     def _use(self, revision: int, claim: Json) -> _Use:
         world = self._world
         gone = next((at for at, obj in world.versions("NodeClaim", f.name(claim)) if at > revision and obj is None), -1)
         end = world.times[gone] + COUNTED + SLACK if gone > 0 else inf
         return _Use(world.times[revision], end, _evicted_with(world, f.node_of(claim), revision))
+
+    def _let_go(self, nodes: list[str], removed: list[tuple[int, Json]]) -> Iterator[_Use]:
+        """Nodes that a command let go at the last moment count as those that it removed: a ledger is never short."""
+        revision, claim = removed[-1]
+        end = self._use(revision, claim).end
+        for name in set(nodes) - {f.node_of(other) for _, other in removed}:
+            yield _Use(self._world.times[revision], end, _evicted_with(self._world, name, revision))
 
     def for_node(self, name: str, at: int, now: float) -> bool:
         """Whether a node may go at a revision and a time, as far as rates go."""
