@@ -111,3 +111,10 @@ def test_surplus_nodes_go_in_the_order_in_which_they_are_missed_least() -> None:
     assert [entry.name for entry in gone] == expected
     fewer = surplus_claims(static(5), claims, lambda entry: pods.get(entry.name, ()), START)
     assert [entry.name for entry in fewer] == expected[:2]
+
+
+def test_a_node_whose_pods_are_not_known_stays_and_another_one_goes() -> None:
+    claims = [claim("a"), claim("b"), claim("c")]
+    gone = surplus_claims(static(2), claims, lambda one: None if one.name == "a" else (), START)
+    assert [entry.name for entry in gone] == ["b"]
+    assert surplus_claims(static(0), claims, lambda _: None, START) == ()

@@ -1,13 +1,20 @@
 """The controller of static pools: keeps as many nodes as `replicas` says, pod or no pod."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from karpool.controller.session import Session
-from karpool.execution.actions import Action, CreateClaim, DeleteClaim, RecordEvent
+from karpool.disruption.brakes.stop import Stop
+from karpool.execution.actions import CreateClaim, DeleteClaim, NoteDisruption, RecordEvent
+from karpool.execution.fresh_facts import FreshFacts, unknown
+from karpool.execution.ledgers import noted
 from karpool.execution.static_pools import missing_claims, surplus_claims
 from karpool.model.labels import NODEPOOL
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
+from karpool.provisioning.claims import claim_name
 
 _AGAIN: Final = 30.0
 """How often pools are looked at without an occasion: a limit or a pause may have kept them from what they want."""
@@ -21,6 +28,8 @@ class StaticController:
         self.store = session.store
         self.clock = session.clock
         self._queued = False
+        self._asked: dict[str, datetime] = {}
+        """By uid: claims that were asked to go, and until when that may not have been seen yet."""
 
     def start(self) -> None:
         """Look at all pools, now and again."""
@@ -51,25 +60,80 @@ class StaticController:
             return
         for pool in self.store.pools.listed():
             if pool.static and not pool.unreadable:
-                self.session.execute(self._changes(pool))
+                self._scale_up(pool)
+                self._scale_down(pool.name, {})
 
-    def _changes(self, pool: NodePool) -> list[Action]:
+    def _scale_up(self, pool: NodePool) -> None:
+        claims = self._claims()
+        daemons = self.session.cluster_state.snapshot.daemons
+        missing = () if claims is None else missing_claims(pool, claims, daemons, self.clock.moment)
+        self.session.execute([CreateClaim(claim) for claim in missing])
+
+    def _scale_down(self, name: str, facts: FreshFacts) -> None:
+        """Delete surplus nodes of a pool, once those that are to go have been read from the API server."""
         session, now = self.session, self.clock.moment
-        claims = self.store.claims.listed()
-        # One that cannot be read may be of this pool: nobody knows how many there are.
-        if any(claim.unreadable for claim in claims):
-            return []
-        daemons = session.cluster_state.snapshot.daemons
-        created: list[Action] = [CreateClaim(claim) for claim in missing_claims(pool, claims, daemons, now)]
-        surplus = surplus_claims(pool, claims, self._pods_of, now)
-        if not surplus:
-            return created
-        stop = session.stops(self.clock.earliest).halting(pool.name)
+        pool, claims = self.store.pools.get(name), self._claims()
+        if not session.alive or pool is None or claims is None or self._awaits(claims):
+            return
+        surplus = surplus_claims(pool, claims, partial(self._pods_of, facts), now)
+        stop = self._stop(name) if surplus else None
         if stop is not None:
-            message = f"{len(surplus)} nodes are to go, and stay: {stop.reason.object} {stop.reason.message}"
-            return [RecordEvent("NodePool", pool.name, "DisruptionBlocked", message)]
-        return [DeleteClaim(claim.name, claim.metadata.uid) for claim in surplus]
+            self._tell(name, f"{len(surplus)} nodes are to go, and stay: {stop.reason.object} {stop.reason.message}")
+            return
+        nodes = {node: claim for claim in surplus if (node := self._node_of(claim))}
+        unread = sorted(nodes.keys() - facts.keys())
+        if unread:
+            # What is read of them may let others go in their place, which are read then: there are only so many.
+            session.facts.read(unread, lambda fresh: self._scale_down(name, {**facts, **fresh}))
+            return
+        kept = next((reason for node in sorted(facts) if (reason := unknown(node, facts[node])) is not None), None)
+        if kept is not None:
+            self._tell(name, f"{kept.object} stays: {kept.message}")
+        self._asked |= {claim.metadata.uid: now + timedelta(seconds=_AGAIN) for claim in surplus}
+        session.execute([*self._notes(pool, nodes, facts), *_deletions(surplus)], in_order=True)
 
-    def _pods_of(self, claim: NodeClaim) -> list[Pod]:
-        name = claim.status.node_name or self.session.cluster_state.node_name(claim)
-        return self.session.pods_on(name) if name else []
+    def _claims(self) -> tuple[NodeClaim, ...] | None:
+        """All claims; None if one cannot be read, which may be of any pool: nobody knows how many there are."""
+        claims = self.store.claims.listed()
+        return None if any(claim.unreadable for claim in claims) else claims
+
+    def _awaits(self, claims: Iterable[NodeClaim]) -> bool:
+        """Whether a claim that was to go is not seen to go yet: others would go in its place."""
+        now, staying = self.clock.moment, {claim.metadata.uid for claim in claims if not claim.terminating}
+        self._asked = {uid: until for uid, until in self._asked.items() if uid in staying and now < until}
+        return bool(self._asked)
+
+    def _stop(self, pool: str) -> Stop | None:
+        """What keeps the surplus nodes of a pool: a brake that halts commands, or a doubt about what is known."""
+        doubts = self.session.doubts()
+        return doubts[0] if doubts else self.session.stops(self.clock.earliest).halting(pool)
+
+    def _notes(self, pool: NodePool, claims: Mapping[str, NodeClaim], facts: FreshFacts) -> Iterator[NoteDisruption]:
+        """What goes, for the ledger of the pool; `claims`: by name of a node."""
+        now = self.clock.earliest
+        yield from noted(
+            claim_name(pool.name, now.isoformat(), *claims),
+            "static",
+            claims,
+            [pool],
+            pods_on=lambda node: facts[node].pods,
+            now=now,
+            everywhere=self.store.pods.listed(),
+            committed=True,
+        )
+
+    def _tell(self, pool: str, message: str) -> None:
+        self.session.execute([RecordEvent("NodePool", pool, "DisruptionBlocked", message)])
+
+    def _node_of(self, claim: NodeClaim) -> str:
+        return claim.status.node_name or self.session.cluster_state.node_name(claim)
+
+    def _pods_of(self, facts: FreshFacts, claim: NodeClaim) -> Sequence[Pod] | None:
+        name = self._node_of(claim)
+        if name not in facts:
+            return self.session.pods_on(name) if name else []
+        return facts[name].pods if unknown(name, facts[name]) is None else None
+
+
+def _deletions(claims: Iterable[NodeClaim]) -> list[DeleteClaim]:
+    return [DeleteClaim(claim.name, claim.metadata.uid) for claim in claims]

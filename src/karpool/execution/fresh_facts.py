@@ -45,7 +45,7 @@ def changed_since(
 
     `known` are the pods that the decision knew. `drains_anyway`: whatever its pods say.
     """
-    reason = unreadable(name, facts) or _lost_pod(facts) or node_protected(name, facts, cause)
+    reason = unknown(name, facts) or node_protected(name, facts, cause)
     if reason is not None or drains_anyway:
         return reason
     before = {(pod.key, pod.metadata.uid): pod for pod in known}
@@ -54,6 +54,11 @@ def changed_since(
         if reason is not None:
             return reason
     return None
+
+
+def unknown(name: str, facts: FreshNode) -> Reason | None:
+    """Why a node is not known well enough to be removed: it was not read, or one of its pods cannot be."""
+    return unreadable(name, facts) or _lost_pod(facts)
 
 
 def unreadable(name: str, facts: FreshNode) -> Reason | None:

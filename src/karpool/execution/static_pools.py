@@ -20,7 +20,8 @@ from karpool.model.pod import Pod
 from karpool.packing.templates import template_of
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim
 
-PodsOf = Callable[[NodeClaim], Sequence[Pod]]
+PodsOf = Callable[[NodeClaim], Sequence[Pod] | None]
+"""The pods on the node of a claim; None if nobody knows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,10 @@ def missing_claims(
 def surplus_claims(
     pool: NodePool, claims: Iterable[NodeClaim], pods_of: PodsOf, now: datetime
 ) -> tuple[NodeClaim, ...]:
-    """The claims to delete of a pool that has too many, in the order in which they go; commands finish first."""
+    """The claims to delete of a pool that has too many, in the order in which they go; commands finish first.
+
+    A node whose pods are not known stays, and another one goes in its place.
+    """
     listed = list(claims)
     if not pool.static or pool.unreadable or pool.terminating:
         return ()
@@ -81,8 +85,9 @@ def surplus_claims(
         and not claim.unreadable
         and REPLACES not in claim.metadata.annotations
     ]
-    ranked = sorted(free, key=lambda claim: _rank(claim, pods_of(claim), now))
-    return tuple(ranked[: headcount(pool, listed).surplus(pool)])
+    known = {claim.name: (claim, pods) for claim in free if (pods := pods_of(claim)) is not None}
+    ranked = sorted(known.values(), key=lambda entry: _rank(entry[0], entry[1], now))
+    return tuple(claim for claim, _ in ranked[: headcount(pool, listed).surplus(pool)])
 
 
 def _goes(claim: NodeClaim) -> bool:
