@@ -41,8 +41,8 @@ def page(runs: Sequence[Figures], conditions: Conditions) -> str:
     return f"""# Peers
 
 `make bench-peers` runs Karpenter with its KWOK provider and `karpool run --act --all-pools --provider kwok` one after
-the other, each with its defaults, on new control planes that hold the same cluster, and writes this page. Nothing here
-was measured elsewhere or at another time.
+the other, each with its defaults but without leader election, on new control planes that hold the same cluster, and
+writes this page. Nothing here was measured elsewhere or at another time.
 
 - Versions: {conditions.versions}.
 - Machine: {conditions.machine}, which also runs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok.
@@ -56,12 +56,15 @@ was measured elsewhere or at another time.
 
 How to read it:
 
+- Nothing but the order of the runs differs between the columns of a budget: work of others on the same machine, if the
+  load says that there was any, may have slowed one more than another.
 - Prices are those of Karpenter's KWOK provider, of all nodes that exist.
 - Time to {SHARE:.0%} of the saving: from the start of the process until the nodes cost no more, for good, than where
   {SHARE:.0%} is saved of what the better of the two saved with that budget.
 - A run ends when something has changed, all pods run, and no pod or node has come or gone for {conditions.quiet:g} s,
   or after {conditions.limit:g} s. The last change is the time of the last pod or node that came or went.
 - Evictions are pods that left their node; some left more than once. Fewest pods running: ready and not told to stop.
+- Times begin with the process: start-up and filling caches are in them.
 - Processor time and memory are those of the controller's process in `/proc`, from its start to the end of the run.
 - Longest decision: of one look over all nodes, from the controller's own metrics. Karpenter's counts the 15 s before
   the second look in; such looks are left out, and the longest looks of its methods are added up.
