@@ -13,6 +13,12 @@ from peer_record import SHARE, Figures, target
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "peers.md"
 
 
+CUT_OFF: Final = """
+A run that was cut off tells where its controller was by then, not where it would have come to rest: prices at the end
+and savings of such columns do not say who ends cheaper, and times to a saving compare with one that may not be final.
+"""
+
+
 @dataclass(frozen=True)
 class Conditions:
     """Under which a run was made."""
@@ -53,7 +59,7 @@ writes this page. Nothing here was measured elsewhere or at another time.
   A node comes {REGISTRATION} s after its launch; a pod runs {POD_START} s after it has a node.
 
 {table(runs, conditions)}
-
+{"" if all(run.settled for run in runs) else CUT_OFF}
 How to read it:
 
 - Nothing but the order of the runs differs between the columns of a budget: work of others on the same machine, if the
@@ -68,6 +74,7 @@ How to read it:
 - Processor time and memory are those of the controller's process in `/proc`, from its start to the end of the run.
 - Longest decision: of one look over all nodes, from the controller's own metrics. Karpenter's counts the 15 s before
   the second look in; such looks are left out, and the longest looks of its methods are added up.
+  Karpool's search for a cheaper fleet runs beside its looks: the longest, from its log, is added.
 
 ## Cluster Autoscaler
 

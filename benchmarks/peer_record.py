@@ -1,5 +1,6 @@
 """What becomes of a cluster while a controller works on it: prices, pods that leave, pods that run, decisions."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -145,6 +146,11 @@ def series_of(page: str) -> Series:
     """All metrics of a page, by name and labels."""
     lines = (line.rpartition(" ") for line in page.splitlines() if line and not line.startswith("#"))
     return {name: float(value) for name, _, value in lines}
+
+
+def longest_search(log: str) -> float:
+    """The longest search that Karpool's log tells of; its metrics do not count it with a pass."""
+    return max(map(float, re.findall(r'"event":"search finished","seconds":([0-9.]+)', log)), default=0.0)
 
 
 class Decisions:

@@ -26,7 +26,16 @@ from urllib.request import urlopen
 
 from peer_cluster import Layout, PeerCluster, layout, stages
 from peer_page import PAGE, Conditions, machine, page
-from peer_record import KARPENTER_SECONDS, KARPENTER_WAITS, KARPOOL_SECONDS, Decisions, Figures, Record, series_of
+from peer_record import (
+    KARPENTER_SECONDS,
+    KARPENTER_WAITS,
+    KARPOOL_SECONDS,
+    Decisions,
+    Figures,
+    Record,
+    longest_search,
+    series_of,
+)
 from tests.conformance.deployment import Start, karpenter, karpool
 from tests.live.control_plane import ControlPlane
 from tests.live.programs import Program, free_port
@@ -133,7 +142,7 @@ async def run(peer: Peer, budget: str, trial: Trial, tell: Callable[[str], None]
             fewest=record.fewest,
             cpu=_cpu_seconds(program.pid),
             memory=_memory(program.pid),
-            decision=decisions.seconds,
+            decision=decisions.seconds + longest_search(program.log.read_text()),
             settled=settled,
             seconds=record.changed - record.began,
         )
@@ -267,7 +276,7 @@ def main() -> None:
         Peer("Karpenter", karpenter(others / "karpenter"), alone[0], KARPENTER_SECONDS, KARPENTER_WAITS),
         Peer("Karpool", ours, alone[1], KARPOOL_SECONDS),
     )
-    load, answer = os.getloadavg()[0], autoscaler()
+    loads, answer = [os.getloadavg()[0]], autoscaler()
     runs: list[Figures] = []
     with tempfile.TemporaryDirectory() as temporary:
         keep = given.keep or Path(temporary)
@@ -276,12 +285,14 @@ def main() -> None:
         for number, (budget, peer) in enumerate([(budget, peer) for budget in given.budget for peer in peers], 1):
             head = f"[{number}/{len(given.budget) * len(peers)}] {peer.name}, budget {budget}: "
             runs.append(asyncio.run(run(peer, budget, trial, partial(_progress, head))))
+            loads.append(os.getloadavg()[0])
             print(file=sys.stderr)
     conditions = Conditions(
         versions=versions(),
         machine=machine(),
         day=f"{datetime.now(UTC):%Y-%m-%d}",
-        load=f"The load was {load:.1f} before the first run and {os.getloadavg()[0]:.1f} after the last.",
+        load=f"The load was {loads[0]:.1f} before the first run, {loads[-1]:.1f} after the last, "
+        f"and up to {max(loads):.1f} in between.",
         nodes=given.nodes,
         pods=given.pods,
         limit=given.limit,

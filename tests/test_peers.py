@@ -106,6 +106,8 @@ def test_the_page_says_who_did_not_get_there_and_who_was_cut_off() -> None:
     assert "| last change | 40 s, cut off | 40 s |" in text
     assert "| evictions | 1,234 | 1,234 |" in text
     assert "It is not there." in text
+    assert "A run that was cut off" in text
+    assert "A run that was cut off" not in page([figures()], conditions)
 
 
 def test_looks_that_waited_for_their_validation_do_not_count() -> None:
@@ -117,6 +119,14 @@ def test_looks_that_waited_for_their_validation_do_not_count() -> None:
     decisions.read({'d_count{m="a"}': 2, 'd_sum{m="a"}': 16.5, "commands_total": 1}, 17.0)
     decisions.read({'d_count{m="b"}': 1, 'd_sum{m="b"}': 0.25, "commands_total": 1}, 30.0)
     assert decisions.seconds == 0.75
+
+
+def test_the_longest_search_is_read_from_the_log() -> None:
+    from peer_record import longest_search
+
+    line = '{"level":"info","event":"search finished","seconds":%s,"found":true}'
+    assert longest_search("\n".join(line % seconds for seconds in (1.5, 8.606, 2))) == 8.606
+    assert longest_search('{"event":"controller started"}') == 0.0
 
 
 def test_the_same_seed_gives_the_same_pods_on_nodes_that_have_room() -> None:
