@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import claim_for, node, pod
 
+from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution import actions as a
 from karpool.execution.advance import advance
@@ -21,6 +22,7 @@ from karpool.model.labels import (
     REBOOT_BOUND,
     REBOOT_ISSUED,
     REBOOT_REFUSED,
+    REBOOTS,
     TERMINATION_TIMESTAMP,
 )
 from karpool.model.objects import Objects
@@ -44,6 +46,8 @@ def step(
     notes: dict[str, str] | None = None,
     pods: Sequence[Pod] = (),
     there: bool = True,
+    stop: Stop | None = None,
+    doubts: Sequence[Stop] = (),
     **rest: Any,
 ) -> list[a.Action]:
     """What the next pass does about a node that is being rebooted."""
@@ -60,6 +64,8 @@ def step(
         settings=ExecutionSettings(),
         pods_on=lambda _name: tuple(pods),
         pdbs=PdbLimits(()),
+        halting=lambda _pool: stop,
+        doubts=doubts,
     )
     return [action for action in actions if not isinstance(action, a.RecordEvent)]
 
@@ -181,3 +187,37 @@ def test_a_node_is_back_when_it_has_booted_and_is_ready(
 def test_a_node_that_is_not_there_is_waited_for_only_so_long(minutes: float, result: str) -> None:
     actions = step(since=ago(minutes=minutes), notes={**ONE, REBOOT_BOUND: "1m"}, there=False)
     assert ended(actions) == result
+
+
+PAUSED = Stop("Paused", "pauses everything", "ConfigMap karpool/karpool-pause", halts=True)
+DOUBT = Stop("TimeInDoubt", "the time is in doubt", "Clock")
+EARLIER = "2026-06-15T06:00:00Z"
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["", "its node is gone"])
+@pytest.mark.parametrize("doubts", [(), (DOUBT,)], ids=["", "in doubt"])
+def test_a_pause_takes_a_request_back_and_it_does_not_count(doubts: tuple[Stop, ...], *, there: bool) -> None:
+    notes = {REBOOT_BOUND: "1m", REBOOTS: f"{EARLIER},2026-06-15T11:50:00Z"}
+    actions = step(since=ago(minutes=10), notes=notes, pods=[WEB], there=there, stop=PAUSED, doubts=doubts)
+    assert ended(actions) == "stopped"
+    assert (a.RemoveTaint("n", FENCE) in actions) is there
+    assert a.Annotate("NodeClaim", "n", REBOOTS, EARLIER) in actions
+    assert a.Annotate("NodeClaim", "n", REBOOT_BOUND, None) in actions
+    assert a.ClearClaimCondition("n", "DisruptionReason") in actions
+    assert not any(isinstance(action, a.EvictPod | a.DeleteClaim | a.RebootInstance | a.AddTaint) for action in actions)
+
+
+def test_a_reboot_that_the_provider_may_have_been_asked_for_is_finished_under_a_pause() -> None:
+    assert asked(step(notes={**ONE, REBOOT_BOUND: "0s"}, stop=PAUSED))
+    issued = {**ONE, REBOOT_ISSUED: ago(minutes=1).isoformat()}
+    actions = step("RebootIssued", since=ago(minutes=2), notes=issued, boot_id="two", stop=PAUSED)
+    assert a.RemoveTaint("n", FENCE) in actions
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+@pytest.mark.parametrize(
+    "notes", [{}, {REBOOT_BOUND: "0s"}, {**ONE, REBOOT_BOUND: "0s"}, {**ONE, REBOOT_REFUSED: "no"}]
+)
+def test_a_reboot_stands_still_in_doubt(notes: dict[str, str], *, fenced: bool) -> None:
+    assert step(since=ago(minutes=1), notes=notes, fenced=fenced, pods=[WEB])
+    assert step(since=ago(minutes=1), notes=notes, fenced=fenced, pods=[WEB], doubts=(DOUBT,)) == []

@@ -5,16 +5,24 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+from tests.disruption.brakes.test_pause_of_everything import config_map
 from tests.virtual.invariants import Invariants
 from tests.virtual.worlds import CATALOG, POOL, scenario
 
 from karpool.disruption.settings import PREFIX
 from karpool.execution import actions as a
-from karpool.execution.conditions import REBOOT_FAILED, REBOOT_SUCCEEDED
+from karpool.execution.conditions import REBOOT_FAILED, REBOOT_STOPPED, REBOOT_SUCCEEDED
 from karpool.execution.reboot import FENCE
-from karpool.model.labels import DO_NOT_DISRUPT, DO_NOT_REPAIR, INITIALIZED, REBOOTING_TAINT, TERMINATION_TIMESTAMP
+from karpool.model.labels import (
+    DO_NOT_DISRUPT,
+    DO_NOT_REPAIR,
+    INITIALIZED,
+    REBOOTING_TAINT,
+    REBOOTS,
+    TERMINATION_TIMESTAMP,
+)
 from karpool.model.nodepool import REBOOTING, NodeClaim
-from karpool.virtual.changes import with_annotation
+from karpool.virtual.changes import with_annotation, with_condition
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.scenario import Decisions, Policy
 from karpool.wire.objects import condition, decode_value
@@ -213,6 +221,37 @@ def test_a_controller_that_is_gone_during_a_reboot_goes_on_where_it_was() -> Non
     ended = condition(claim_of(cluster, name).status.conditions, REBOOTING)
     assert ended is not None
     assert ended.reason == REBOOT_SUCCEEDED
+
+
+def test_a_pause_takes_a_reboot_back_and_it_is_asked_for_again_afterwards() -> None:
+    cluster = cluster_with("Hanging")
+    name = broken(cluster)
+    for pod in [pod for pod in cluster.store.pods if pod.spec.node_name == name]:
+        cluster.store.pods.put(with_annotation(pod, DO_NOT_DISRUPT, "true"))
+    asked = recorded(cluster, a.RebootInstance)
+    while not any(taint == FENCE for node in cluster.store.nodes for taint in node.spec.taints):
+        cluster.run(cluster.queue.time + 1)
+    cluster.store.pauses.put(config_map())
+    cluster.run(cluster.queue.time + 10 * MINUTE)
+    assert not asked
+    assert not any(taint == FENCE for node in cluster.store.nodes for taint in node.spec.taints)
+    stopped = condition(claim_of(cluster, name).status.conditions, REBOOTING)
+    assert stopped is not None
+    assert (stopped.status, stopped.reason) == ("False", REBOOT_STOPPED)
+    cluster.store.pauses.remove(config_map().key)
+    cluster.run(cluster.queue.time + 10 * MINUTE)
+    assert len({action.operation for action in asked}) == 1
+    assert len(claim_of(cluster, name).metadata.annotations[REBOOTS].split(",")) == 1
+
+
+def test_pods_on_other_nodes_that_were_not_well_before_a_reboot_are_noted() -> None:
+    cluster = cluster_with("Hanging")
+    name = broken(cluster)
+    other = next(pod for pod in cluster.store.pods if pod.spec.node_name != name)
+    cluster.store.pods.put(with_condition(other, "Ready", "False", cluster.queue.moment))
+    notes = recorded(cluster, a.NoteDisruption)
+    cluster.run(11 * MINUTE)
+    assert [list(note.entry.owners.values()) for note in notes] == [[(1, 1)]]
 
 
 def test_a_reboot_without_an_instance_gives_the_node_up() -> None:

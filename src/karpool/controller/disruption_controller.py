@@ -199,7 +199,8 @@ class DisruptionController:
             try:
                 self._refuse_news(command, facts, now)
                 daemons = session.cluster_state.snapshot.daemons
-                actions = start_command(command, self._around(command, facts), now, session.execution, daemons)
+                around, everywhere = self._around(command, facts), self.store.pods.listed()
+                actions = start_command(command, around, now, session.execution, daemons, everywhere=everywhere)
             except NotStartedError as error:
                 self._back_off(command, error.reason, now)
                 continue

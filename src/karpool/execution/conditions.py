@@ -19,6 +19,7 @@ REBOOT_REQUESTED: Final = "RebootRequested"
 REBOOT_ISSUED: Final = "RebootIssued"
 REBOOT_SUCCEEDED: Final = "RebootSucceeded"
 REBOOT_FAILED: Final = "RebootFailed"
+REBOOT_STOPPED: Final = "RebootStopped"
 TERMINATING: Final = "Terminating"
 TERMINATED: Final = "Terminated"
 

@@ -2,13 +2,16 @@
 
 All that is known of a reboot is on its NodeClaim: the condition Rebooting, the time that pods have to leave, and the
 boot id from before. Each pass does the next unfinished step. A pod that does not leave in time stays on the node and
-comes back with it. A reboot that fails deletes the NodeClaim; nothing replaces it beforehand.
+comes back with it. A reboot that fails deletes the NodeClaim; nothing replaces it beforehand. Until the provider may
+have been asked, a brake that halts commands takes the request back.
 """
 
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from karpool.disruption.brakes.failures import pool_of
+from karpool.disruption.repair.history import without_last
 from karpool.execution.actions import (
     AddTaint,
     Annotate,
@@ -24,12 +27,13 @@ from karpool.execution.conditions import (
     INITIALIZED,
     REBOOT_FAILED,
     REBOOT_ISSUED,
+    REBOOT_STOPPED,
     REBOOT_SUCCEEDED,
 )
 from karpool.execution.deadlines import tighten_deadline
 from karpool.execution.drain import drain
 from karpool.execution.holds import claim_held, tell
-from karpool.execution.reconcile_context import ReconcileContext
+from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
 from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.nodepool import REBOOTING, NodeClaim
@@ -54,6 +58,7 @@ class RebootResult(StrEnum):
     PROVIDER_ERROR = "provider_error"
     RECOVERY_TIMEOUT = "recovery_timeout"
     INVALID_REQUEST = "invalid_request"
+    STOPPED = "stopped"
 
 
 def reconcile_reboots(context: ReconcileContext) -> None:
@@ -63,8 +68,14 @@ def reconcile_reboots(context: ReconcileContext) -> None:
         if current is None or current.status != "True" or claim.terminating:
             continue
         held = claim_held(context, claim)
+        stop = None if _asked(context, claim, current) else context.halting(pool_of(claim))
         if held is not None:
             tell(context, claim, None, held)
+        elif stop is not None:
+            _take_back(context, claim, f"{stop.code}: {stop.object} {stop.message}")
+        elif context.doubts:
+            context.record_event("NodeClaim", claim.name, "DisruptionBlocked", context.doubts[0].message)
+            context.requeue_at(context.now + FACTS_RETRY)
         else:
             _reconcile(context, claim, current)
 
@@ -180,6 +191,21 @@ def _issue(context: ReconcileContext, claim: NodeClaim, node: Node, since: datet
     context.requeue_at(again)
 
 
+def _asked(context: ReconcileContext, claim: NodeClaim, current: Condition) -> bool:
+    """Whether the provider may have been asked for a reboot; the boot id is noted right before that."""
+    begun = names.PRE_BOOT_ID in claim.metadata.annotations or claim.metadata.uid in context.state.reboots
+    return begun or current.reason == REBOOT_ISSUED
+
+
+def _take_back(context: ReconcileContext, claim: NodeClaim, why: str) -> None:
+    """End a request as if it had never been made; its entry in the ledger stays, because pods may have left."""
+    _unfence(context, claim)
+    context.do(Annotate("NodeClaim", claim.name, names.REBOOTS, without_last(claim)))
+    _forget(context, claim)
+    context.do(SetClaimCondition(claim.name, REBOOTING, "False", REBOOT_STOPPED, f"{RebootResult.STOPPED}: {why}"))
+    context.record_event("NodeClaim", claim.name, REBOOT_STOPPED, why)
+
+
 def _moment(now: datetime) -> str:
     return now.isoformat(timespec="seconds")
 
@@ -214,6 +240,12 @@ def _recover(context: ReconcileContext, claim: NodeClaim, node: Node, bound: tim
         _poll(context, ends)
 
 
+def _unfence(context: ReconcileContext, claim: NodeClaim) -> None:
+    for node in context.nodes_of.get(claim.name, ()):
+        if FENCE in node.spec.taints:
+            context.do(RemoveTaint(node.name, FENCE))
+
+
 def _forget(context: ReconcileContext, claim: NodeClaim) -> None:
     for key in BOOKKEEPING:
         if key in claim.metadata.annotations:
@@ -226,9 +258,7 @@ def _fail(
     context: ReconcileContext, claim: NodeClaim, result: RebootResult, message: str, bound: timedelta | None = None
 ) -> None:
     """Give a reboot up, and the node too, unless it is the request that makes no sense."""
-    for node in context.nodes_of.get(claim.name, ()):
-        if FENCE in node.spec.taints:
-            context.do(RemoveTaint(node.name, FENCE))
+    _unfence(context, claim)
     if result is RebootResult.INVALID_REQUEST:
         _forget(context, claim)
     else:

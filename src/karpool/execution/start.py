@@ -24,6 +24,7 @@ from karpool.execution.tickets import COMMAND, REPLACES, Ticket, command_id
 from karpool.model.labels import LAUNCHED_FOR, REBOOT_BOUND, REBOOTS
 from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.model.objects import Objects
+from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.unreadable import unreadable_reason
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim
@@ -39,13 +40,23 @@ class NotStartedError(Exception):
 
 
 def start_command(
-    command: Command, objects: Objects, now: datetime, settings: ExecutionSettings, daemons: Sequence[Daemon]
+    command: Command,
+    objects: Objects,
+    now: datetime,
+    settings: ExecutionSettings,
+    daemons: Sequence[Daemon],
+    *,
+    everywhere: Sequence[Pod] | None = None,
 ) -> tuple[Action, ...]:
-    """The actions that start a command; `advance` continues from what they write on the objects."""
+    """The actions that start a command; `advance` continues from what they write on the objects.
+
+    `everywhere`: all pods of the cluster, if `objects` are only those that the command is about.
+    """
+    all_pods = objects.pods if everywhere is None else everywhere
     candidates = _candidates(command, objects)
     _refuse_unreadable(candidates, objects)
     if command.reboot:
-        return tuple(_reboot(command, candidates, objects, now))
+        return tuple(_reboot(command, candidates, objects, now, all_pods))
     _refuse_new_pods(command, candidates, objects)
     identity = command_id(command, now)
     created = tuple(_replacements(command, identity, objects, daemons))
@@ -65,7 +76,7 @@ def start_command(
     going = {state.name: state.claim for state in candidates if state.claim is not None}
     on_node = {name: [pod for pod in objects.pods if pod.spec.node_name == name] for name in going}
     return (
-        *announced(ticket, going, objects.node_pools, on_node.__getitem__, now, everywhere=objects.pods),
+        *announced(ticket, going, objects.node_pools, on_node.__getitem__, now, everywhere=all_pods),
         *(ticket.on(claim.name) for claim in claims),
         *(AddTaint(state.name, settings.taint) for state in candidates),
         *(SetClaimCondition(claim.name, DISRUPTION_REASON, "True", cause, cause) for claim in claims),
@@ -73,7 +84,9 @@ def start_command(
     )
 
 
-def _reboot(command: Command, candidates: Sequence[StateNode], objects: Objects, now: datetime) -> Iterator[Action]:
+def _reboot(
+    command: Command, candidates: Sequence[StateNode], objects: Objects, now: datetime, everywhere: Sequence[Pod]
+) -> Iterator[Action]:
     """Ask for reboots; `execution.reboot` continues from what is written on the claims.
 
     The time that pods have comes before the request, and the request last: without it, the rest means nothing.
@@ -88,7 +101,7 @@ def _reboot(command: Command, candidates: Sequence[StateNode], objects: Objects,
         objects.node_pools,
         pods_on=pods.__getitem__,
         now=now,
-        everywhere=objects.pods,
+        everywhere=everywhere,
         committed=True,
     )
     for claim in claims.values():

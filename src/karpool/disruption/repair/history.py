@@ -27,6 +27,11 @@ def with_reboot(claim: NodeClaim, now: datetime) -> str:
     return ",".join(f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for moment in (*kept[-MOST_REBOOTS:], now))
 
 
+def without_last(claim: NodeClaim) -> str | None:
+    """The annotation without the last reboot, which has not happened; None if there is nothing else in it."""
+    return claim.metadata.annotations.get(REBOOTS, "").rpartition(",")[0] or None
+
+
 def _recent(claim: NodeClaim, now: datetime) -> list[datetime]:
     text = claim.metadata.annotations.get(REBOOTS, "")
     moments = [datetime.fromisoformat(part.strip()) for part in text.split(",") if part.strip()]
