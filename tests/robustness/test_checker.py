@@ -472,6 +472,27 @@ def test_a_claim_that_is_deleted_before_its_command_is_committed() -> None:
 
 
 @table(
+    row("used", listed=False, later=False, found=True),
+    row("used when its pods were listed", listed=True, later=False, found=True),
+    row("used since its pods were listed", listed=True, later=True, found=False),
+    row("unused", listed=True, later=None, found=False),
+)
+def test_a_replacement_that_is_deleted(*, listed: bool, later: bool | None, found: bool) -> None:
+    mark = {"karpool.sh/replacement-for": "c1"}
+    story = Story().put("NodeClaim", "n1", claim(annotations=mark))
+    if later is not False:
+        story.put("Pod", "default/p1", None)
+    story.wait(100)
+    if listed:
+        story.ask("list", "Pod", "n1")
+    if later:
+        story.put("Pod", "default/p4", pod("p4"))
+    story.wait(-30)
+    story.ask("delete", "NodeClaim", "n1", claim(annotations=mark, deletionTimestamp=CREATED))
+    assert ("UnexplainedDeletion" in broken(story.records)) is found
+
+
+@table(
     row("too young", age=1000.0, found={"UnexplainedDeletion"}),
     row("old enough", age=1900.0, found=set()),
 )

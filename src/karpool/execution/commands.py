@@ -20,7 +20,7 @@ from karpool.execution.holds import claim_held, tell
 from karpool.execution.ledgers import note_deletion, pool_gone, renew
 from karpool.execution.pod_events import bound_at
 from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
-from karpool.execution.rollback import release, roll_back
+from karpool.execution.rollback import release, roll_back, rollback_resumed
 from karpool.execution.tickets import CommandInProgress, ticket_of
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
@@ -45,6 +45,8 @@ def advance_commands(context: ReconcileContext, commands: list[CommandInProgress
 
 
 def _advance(context: ReconcileContext, command: CommandInProgress, deadline: datetime) -> None:
+    if rollback_resumed(context, command):
+        return
     failure = (
         _stopped(context, command)
         or pool_gone(context, command)
@@ -210,6 +212,8 @@ def _finish(context: ReconcileContext, command: CommandInProgress) -> None:
     """Delete the candidates of a committed command; a brake can take it back until the first of them is deleted."""
     failure = None
     if not command.past_return(context.claims.values()):
+        if rollback_resumed(context, command):
+            return
         # Whose rollback was interrupted has lost its replacements, though the brake may have let go since.
         failure = _stopped(context, command) or _replacement_gone(context, command)
     if failure is not None:

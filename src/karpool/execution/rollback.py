@@ -1,8 +1,10 @@
 """Rollback of a command: unused replacements are deleted, and the marks on its candidates are removed.
 
-Tickets stay until every replacement is being deleted, so that an interrupted rollback is resumed.
+Tickets stay until every replacement is being deleted, so that an interrupted rollback is resumed. A replacement that
+has a node may have pods, whatever the cache says: it is deleted only on what was read a moment ago.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,7 +14,7 @@ from karpool.execution.actions import Annotate, ClearClaimCondition, DeleteClaim
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.holds import claim_held
 from karpool.execution.ledgers import forget
-from karpool.execution.reconcile_context import ReconcileContext
+from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
 from karpool.execution.state import RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, CommandInProgress, Ticket, ticket_of
 from karpool.model.annotations import AnnotationError
@@ -24,16 +26,33 @@ ROLLED_BACK: Final = "DisruptionRolledBack"
 
 
 def roll_back(context: ReconcileContext, command: CommandInProgress, failure: Failure) -> None:
+    known = _remembered(command, command.members)
+    if known is not None:
+        _go_back(context, command, known, seen=True)
+    else:
+        _go_back(context, command, _remember(context, command, failure), seen=False)
+
+
+def rollback_resumed(context: ReconcileContext, command: CommandInProgress) -> bool:
+    """Go on with a rollback that has begun, whatever has become of its cause; whether there is one."""
+    why = _remembered(command, command.waiting)
+    # One candidate alone that says so may be one that is let go while the others are deleted.
+    if why is None or not all(_remembered(command, (claim,)) is not None for claim in command.waiting):
+        return False
+    _go_back(context, command, why, seen=True)
+    return True
+
+
+def _go_back(context: ReconcileContext, command: CommandInProgress, why: str, *, seen: bool) -> None:
+    """`seen`: whether the objects say already that and why the command failed."""
     ticket = command.ticket
-    known = _remembered(command)
-    why = _remember(context, command, failure) if known is None else known
     for claim in command.waiting:
         context.record_event("NodeClaim", claim.name, ROLLED_BACK, f"command {ticket.id} is rolled back: {why}")
     replacements = _open_replacements(context, ticket)
     for claim in replacements:
         if _in_use(context, claim, command):
             context.do(Annotate("NodeClaim", claim.name, REPLACES, None))
-        else:
+        elif _surely_unused(context, claim, seen=seen):
             context.do(DeleteClaim(claim.name, claim.metadata.uid))
     if replacements:
         return
@@ -44,9 +63,9 @@ def roll_back(context: ReconcileContext, command: CommandInProgress, failure: Fa
     forget(context, command)
 
 
-def _remembered(command: CommandInProgress) -> str | None:
-    """Why this command failed, if that was written down before."""
-    for claim in command.members:
+def _remembered(command: CommandInProgress, claims: Iterable[NodeClaim]) -> str | None:
+    """Why this command failed, if that was written down on one of some claims before."""
+    for claim in claims:
         try:
             known = failed_command(claim)
         except AnnotationError:
@@ -96,7 +115,7 @@ def _open_replacements(context: ReconcileContext, ticket: Ticket) -> list[NodeCl
 def _in_use(context: ReconcileContext, replacement: NodeClaim, command: CommandInProgress) -> bool:
     if claim_held(context, replacement) is not None:
         return True
-    names = {replacement.name, *(node.name for node in context.nodes_of.get(replacement.name, ()))}
+    names = {replacement.name, *_nodes(context, replacement)}
     staying = {pod.key for name in command.ticket.nodes for pod in context.pods_on(name)}
     for name in names:
         guests = context.state.guests.get(name)
@@ -105,6 +124,26 @@ def _in_use(context: ReconcileContext, replacement: NodeClaim, command: CommandI
             return True
     pods = (pod for name in names for pod in context.pods_on(name))
     return any(not pod.is_daemon and not pod.is_mirror and not pod.terminal for pod in pods)
+
+
+def _nodes(context: ReconcileContext, claim: NodeClaim) -> set[str]:
+    """The nodes of a claim; one that it names counts even if the cache does not have it."""
+    named = {claim.status.node_name} if claim.status.node_name else set()
+    return named | {node.name for node in context.nodes_of.get(claim.name, ())}
+
+
+def _surely_unused(context: ReconcileContext, replacement: NodeClaim, *, seen: bool) -> bool:
+    """Whether a replacement that seems to be unused may go: it has no node, or its pods were read a moment ago."""
+    nodes = _nodes(context, replacement)
+    if not nodes:
+        return True
+    for stop in context.doubts[:1]:
+        context.record_event("NodeClaim", replacement.name, "DisruptionBlocked", stop.message)
+    # The failure is seen written before anything is read: the pass that has the facts would tell it a second time.
+    if context.doubts or not seen:
+        context.requeue_at(context.now + FACTS_RETRY)
+        return False
+    return context.confirmed(*nodes)
 
 
 def _unmark(context: ReconcileContext, claim: NodeClaim) -> None:

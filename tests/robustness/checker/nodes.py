@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from tests.robustness.checker import facts as f
+from tests.robustness.checker.pods import known_at
 from tests.robustness.checker.records import Json, Request
 from tests.robustness.checker.violations import GRACE, OLDEST, Violation
 from tests.robustness.checker.world import World
@@ -115,7 +116,7 @@ def _explained(world: World, claim: Json, request: Request, revision: int) -> bo
     ticket = f.ticket(claim)
     if ticket is not None and ticket.get("committed"):
         return True
-    if f.annotation(claim, f.REPLACEMENT) is not None:
+    if f.annotation(claim, f.REPLACEMENT) is not None and not _used(world, request, revision):
         return True
     node = world.get("Node", f.node_of(claim), revision)
     if f.node_of(claim) and f.deleted(node):
@@ -124,3 +125,17 @@ def _explained(world: World, claim: Json, request: Request, revision: int) -> bo
     if f.condition(claim, "Initialized") != "True" and age >= timedelta(seconds=LAUNCH_TIMEOUT - GRACE):
         return True
     return f.expired(claim, world.moment(request.time), GRACE)
+
+
+def _used(world: World, request: Request, revision: int) -> bool:
+    """Whether a pod that would need another node is on that of a claim to delete, as far as the sender had to know."""
+    seen = world.get("NodeClaim", request.key, view_of(world, revision, request))
+    node = "" if seen is None else f.node_of(seen)
+    if not node:
+        return False
+    for pod in f.on_node(world.listed("Pod", known_at(world, revision, request, node)), node):
+        later = world.get("Pod", f.key(pod), revision)
+        there = later is not None and f.same(pod, later) and f.active(pod) and f.active(later)
+        if there and not f.of_daemon_set(pod) and not f.of_kubelet(pod):
+            return True
+    return False
