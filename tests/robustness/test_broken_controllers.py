@@ -23,7 +23,7 @@ from karpool.disruption.brakes import health, pause, rates, stops_of
 from karpool.disruption.brakes.ledger import COUNTED
 from karpool.disruption.brakes.rates import Rates
 from karpool.disruption.brakes.settings import BrakeSettings
-from karpool.execution import commands, drain, termination
+from karpool.execution import commands, drain, rollback, termination
 from karpool.execution.actions import Action, DeletePod, NoteDisruption, RemoveFinalizer
 from karpool.execution.fresh_facts import FreshNode
 from karpool.execution.reconcile_context import ReconcileContext
@@ -128,6 +128,12 @@ def _gullible_clock(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DoubtfulClock, "answered", lambda clock, ahead: setattr(clock, "_told", timedelta(seconds=ahead)))
 
 
+def _no_look_at_replacements(patch: pytest.MonkeyPatch) -> None:
+    """A rollback deletes its replacements, whoever uses them."""
+    patch.setattr(rollback, "_in_use", lambda *_: False)
+    patch.setattr(rollback, "_surely_unused", lambda *_, **__: True)
+
+
 def _no_lease(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "may_write", lambda _: True)
 
@@ -169,7 +175,7 @@ def _no_decisions_later(patch: pytest.MonkeyPatch) -> None:
 
 
 MOST_SEEDS = 100
-"""So many schedules are enough to find each of these out."""
+"""So many schedules, and the likely one, are enough to find each of these out."""
 
 
 @table(
@@ -184,6 +190,7 @@ MOST_SEEDS = 100
     row("fresh facts", spoil=_no_fresh_facts, rule="DoNotDisrupt", likely=25),
     row("distrust of silent watches", spoil=_no_distrust, rule="Stopped", likely=37),
     row("doubt about the time", spoil=_gullible_clock, rule="UnexplainedDeletion", likely=17),
+    row("a look at replacements", spoil=_no_look_at_replacements, rule="UnexplainedDeletion", likely=109),
     row("the lease", spoil=_no_lease, rule="Lease", likely=0),
     row("do-not-disrupt", spoil=_no_protection, rule="DoNotDisrupt", likely=6),
     row("the Eviction API", spoil=_no_eviction_api, rule="PodDisruptionBudget", likely=4),
