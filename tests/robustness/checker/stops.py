@@ -20,7 +20,11 @@ _KINDS = ("Node", "NodeClaim", "NodePool", "ConfigMap")
 
 
 def stopped(world: World) -> Iterator[Violation]:
-    """No command starts in a pool that is paused or has done harm, or while too much of the cluster is not ready."""
+    """No command starts in a pool that is paused or has done harm, or while too much of the cluster is not ready.
+
+    What is said by objects of one kind may be known, and what others say not yet: each has its own watch. So it must be
+    one of these that stands against a command as long as its sender may have believed in.
+    """
     begun: list[tuple[int, Request, str, str]] = [
         (revision, request, f.pool_of(claim), f"starts {ticket['id']}")
         for revision, request, claim, ticket in starts(world)
@@ -28,23 +32,28 @@ def stopped(world: World) -> Iterator[Violation]:
     begun += [(revision, request, "", f"cordons {request.key}") for revision, request in cordons(world)]
     for revision, request, pool, deed in begun:
         instants = world.instants(_KINDS, view_of(world, revision, request), revision)
-        whys = [_stop(world, pool, at) for at in instants]
-        if all(whys):
-            yield Violation("Stopped", revision, request.time, f"{request.who} {deed}: {whys[-1]}")
+        for why in (_paused, _held, _unhealthy):
+            whys = [why(world, pool, at) for at in instants]
+            if all(whys):
+                yield Violation("Stopped", revision, request.time, f"{request.who} {deed}: {whys[-1]}")
+                break
 
 
-def _stop(world: World, name: str, at: int) -> str:
-    if any(f.name(found) == f.PAUSE for found in world.listed("ConfigMap", at)):
-        return "everything is paused"
+def _paused(world: World, _pool: str, at: int) -> str:
+    paused = any(f.name(found) == f.PAUSE for found in world.listed("ConfigMap", at))
+    return "everything is paused" if paused else ""
+
+
+def _held(world: World, name: str, at: int) -> str:
     pool = world.get("NodePool", name, at)
     if pool is not None and f.annotation(pool, f.PAUSED) is not None:
         return f"pool {name} is paused"
     if pool is not None and f.annotation(pool, f.HARM) is not None:
         return f"pool {name} has done harm"
-    return _unhealthy(world, at)
+    return ""
 
 
-def _unhealthy(world: World, at: int) -> str:
+def _unhealthy(world: World, _pool: str, at: int) -> str:
     nodes = world.listed("Node", at)
     unready = [node for node in nodes if _unready(world, node, at)]
     if len(unready) > MOST_UNREADY and 100 * len(unready) > MOST_UNREADY_PERCENT * len(nodes):
