@@ -236,7 +236,11 @@ class FaultInjector:
 
         def release() -> None:
             replica.watches.release(held)
-            replica.trust_watches(doubted)
+            # A watch that another fault keeps silent stays in doubt.
+            heard = [
+                PLURALS[kind] for kind, watch in zip(kinds, held, strict=True) if not watch.holds and kind in PLURALS
+            ]
+            replica.trust_watches(heard)
 
         self._queue.after(min(seconds, SILENCE), release)
 

@@ -40,3 +40,9 @@ def test_a_history_that_was_written_and_read_is_judged_alike() -> None:
     again = decoded(encoded(outcome.records))
     assert encoded(again) == encoded(outcome.records)
     assert check(again) == outcome.violations
+
+
+@pytest.mark.parametrize("seed", [580, 985])
+def test_schedules_that_once_broke_a_rule_break_none(seed: int) -> None:
+    """A command all of whose nodes were let go stayed in a ledger; a watch that two faults kept silent was trusted."""
+    assert run_schedule(seed).violations == []

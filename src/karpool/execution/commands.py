@@ -17,7 +17,7 @@ from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHE
 from karpool.execution.deadlines import tighten_deadline
 from karpool.execution.fresh_facts import node_protected
 from karpool.execution.holds import claim_held, tell
-from karpool.execution.ledgers import note_deletion, pool_gone, renew
+from karpool.execution.ledgers import forget, note_deletion, pool_gone, renew
 from karpool.execution.pod_events import bound_at
 from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
 from karpool.execution.rollback import release, roll_back, rollback_resumed
@@ -219,17 +219,20 @@ def _finish(context: ReconcileContext, command: CommandInProgress) -> None:
     if failure is not None:
         roll_back(context, command, failure)
         return
-    _delete(context, command)
-    renew(context, command)
+    if _delete(context, command):
+        renew(context, command)
+    else:
+        forget(context, command)
 
 
-def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
-    """Delete the candidates of a committed command; one that became needed after all is let go."""
+def _delete(context: ReconcileContext, command: CommandInProgress) -> bool:
+    """Delete the candidates of a committed command; one that became needed after all is let go; whether any goes."""
     if not all(map(_is_committed, command.waiting)):
         _commit(context, command)
-        return
+        return True
     if _held(context, command) or not context.confirmed(*(node.name for node in _nodes(context, command))):
-        return
+        return True
+    released = 0
     why = f"is removed because it is {command.ticket.cause.lower()} ({command.ticket.method})"
     for claim in command.waiting:
         held = claim_held(context, claim)
@@ -239,6 +242,7 @@ def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
         needed = _needed(context, command, claim) or _protected(context, command, claim)
         if needed is not None:
             release(context, command, claim, needed)
+            released += 1
             continue
         if command.ticket.drain_seconds is not None:
             tighten_deadline(context, claim, timedelta(seconds=command.ticket.drain_seconds))
@@ -246,6 +250,7 @@ def _delete(context: ReconcileContext, command: CommandInProgress) -> None:
         context.record_event("NodeClaim", claim.name, "DisruptionTerminating", why)
         for node in context.nodes_of.get(claim.name, ()):
             context.record_event("Node", node.name, "DisruptionTerminating", why)
+    return released < len(command.ticket.nodes)
 
 
 def _protected(context: ReconcileContext, command: CommandInProgress, claim: NodeClaim) -> Failure | None:

@@ -78,8 +78,13 @@ def renew(context: ReconcileContext, command: CommandInProgress) -> None:
 
 
 def forget(context: ReconcileContext, command: CommandInProgress) -> None:
-    """Take a command that is rolled back out of the ledgers: it has disrupted nothing."""
-    context.do(*(NoteDisruption(pool.name, entry.command, None) for pool, entry in _entries(context, command)))
+    """Take a command that is rolled back out of the ledgers, also those that are not known to have it by now.
+
+    It has disrupted nothing, and an entry that stays would count against rates for an hour.
+    """
+    pools = {pool_of(claim) for claim in command.waiting} | {pool.name for pool, _ in _entries(context, command)}
+    listed = [pool.name for pool in context.objects.node_pools if pool.name in pools]
+    context.do(*(NoteDisruption(name, command.ticket.id, None) for name in listed))
 
 
 def _entries(context: ReconcileContext, command: CommandInProgress) -> Iterator[tuple[NodePool, LedgerEntry]]:
