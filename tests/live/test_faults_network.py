@@ -4,7 +4,7 @@ import asyncio
 
 from tests.live.control_plane import ControlPlane
 from tests.live.fault_scenarios import command_begins, expect_replaced_and_clean, grown, shrink
-from tests.live.proxy import AtRandom, Proxy, Trouble
+from tests.live.proxy import AtRandom, Proxy
 from tests.live.trial import Trial, play
 
 
@@ -14,7 +14,7 @@ def test_refused_late_and_lost_answers_only_cost_time(running_cluster: ControlPl
         async with Proxy(trial.target, chance, delay=0.5) as proxy, grown(trial, target=proxy.target) as monitor:
             await shrink(trial)
             await expect_replaced_and_clean(trial, monitor)
-            assert set(chance.made) == set(Trouble)
+            assert set(chance.made) == set(chance.troubles)
 
     play(running_cluster, scenario)
 

@@ -75,14 +75,20 @@ class Watched(AsServiceAccount):
     async def claim_names(self) -> set[str]:
         return {claim.name for claim in await self.claims()}
 
-    async def expect_exactly_the_rights_used(self, task: asyncio.Task[None]) -> None:
-        """Stop the controller: it was refused nothing, and it used everything that its roles allow."""
+    async def expect_exactly_the_rights_used(
+        self, task: asyncio.Task[None], *, but: frozenset[str] = frozenset()
+    ) -> None:
+        """Stop the controller: it was refused nothing, and it used everything that its roles allow, but some."""
         assert (await scrape(self.metrics_address, None))[0] == 401
         status, text = await scrape(self.metrics_address, await token_of(self.client, "reader", may_read=True))
         assert status == 200, text
         await self.stop(task)
         assert self.refused() == set(), "the roles lack something"
-        assert {str(right) for right in self.unused()} == set(), "the roles allow what is never done"
+        assert {str(right) for right in self.unused()} <= but, "the roles allow what is never done"
+
+
+SELDOM = frozenset({"patch nodes/status", "get kwoknodeclasses.karpenter.kwok.sh"})
+"""What reboots need, which `test_repair` shows, and who writes the status of a node class that has none yet."""
 
 
 @pytest.mark.usefixtures("talkative")
@@ -106,7 +112,7 @@ def test_with_kwok_every_right_is_needed_and_none_is_missing(audited_cluster: Co
             await trial.delete("NodeClaim", small)
             await trial.replaced({small})
             await trial.runs(1)
-            await trial.expect_exactly_the_rights_used(task)
+            await trial.expect_exactly_the_rights_used(task, but=SELDOM)
 
     asyncio.run(scenario())
 
