@@ -20,6 +20,7 @@ from karpool.kube.election import LeaderElector
 _log = structlog.get_logger()
 PATIENCE: Final = 60.0
 """For how many seconds the lease is renewed for a loop that does not turn."""
+_CLOSING: Final = 0.1
 
 
 class ElectionThread:
@@ -79,7 +80,12 @@ class ElectionThread:
     def _run(self) -> None:
         error: BaseException | None = None
         try:
-            asyncio.run(self._elect())
+            with asyncio.Runner() as runner:
+                try:
+                    runner.run(self._elect())
+                finally:
+                    # Connections over TLS close a moment after they are told to.
+                    runner.run(asyncio.sleep(_CLOSING))
         except asyncio.CancelledError:
             pass
         except BaseException as problem:  # noqa: BLE001 - it is raised in the other thread
