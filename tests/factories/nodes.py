@@ -18,7 +18,7 @@ from karpool.model.labels import (
     TERMINATION_FINALIZER,
     ZONE,
 )
-from karpool.model.node import Node, NodeInfo, NodeSpec, NodeStatus
+from karpool.model.node import Node, NodeSpec, NodeStatus, NodeSystemInfo
 from karpool.model.nodepool import (
     Budget,
     Disruption,
@@ -101,7 +101,7 @@ def node(
                 Condition(type="Ready", status="True" if ready else "False", last_transition_time=created),
                 *conditions,
             ),
-            node_info=NodeInfo(boot_id=boot_id),
+            node_info=NodeSystemInfo(boot_id=boot_id),
         ),
     )
 

@@ -13,7 +13,7 @@ class NodeSpec(Wire):
     unschedulable: bool = False
 
 
-class NodeInfo(Wire):
+class NodeSystemInfo(Wire):
     boot_id: str = field(name="bootID", default="")
     """Another one after each boot."""
 
@@ -22,7 +22,7 @@ class NodeStatus(Wire):
     capacity: Amounts = {}
     allocatable: Amounts = {}
     conditions: tuple[Condition, ...] = ()
-    node_info: NodeInfo = NodeInfo()
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(Object):

@@ -6,6 +6,7 @@ They are few, and change seldom; so they are listed, not watched, and a cluster 
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -78,7 +79,7 @@ class BufferReader:
         for name, kept in stores.items():
             objects = found.get(name, ())
             if tuple(kept.listed()) != objects:
-                self._changes.add(lambda kept=kept, objects=objects: _replace(kept, objects))  # type: ignore[misc]
+                self._changes.add(partial(_replace, kept, objects))
 
 
 def _replace(kept: Store[Any], objects: Iterable[Object]) -> None:

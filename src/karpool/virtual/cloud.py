@@ -10,7 +10,7 @@ from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.model import labels as names
-from karpool.model.node import Node, NodeInfo
+from karpool.model.node import Node, NodeSystemInfo
 from karpool.model.nodepool import REBOOTING, NodeClaim, as_requirements
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import Taint
@@ -201,7 +201,7 @@ class VirtualCloud:
         node = self.world.store.nodes.get(name)
         if node is not None and name in self.instances:
             ready = with_condition(node, "Ready", "True", self.world.queue.moment)
-            booted = with_status(ready, node_info=NodeInfo(boot_id=f"virtual-{operation}"))
+            booted = with_status(ready, node_info=NodeSystemInfo(boot_id=f"virtual-{operation}"))
             self.world.store.nodes.put(booted)
             for observe in self.on_boot:
                 observe(name)
