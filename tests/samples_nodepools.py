@@ -41,7 +41,7 @@ ALLOWED: list[dict[str, Any]] = [
     {"disruption": {"budgets": []}},
     budget(nodes="0", reasons=["Empty", "Drifted", "Underutilized"]),
     budget(nodes="100%", schedule="@daily", duration="8h0m0s"),
-    budget(nodes=3, schedule="0 9 * * mon-fri", duration="90m"),
+    budget(nodes="3", schedule="0 9 * * mon-fri", duration="90m"),
     {"claim": {"expireAfter": "Never", "terminationGracePeriod": "30m"}},
     wanting("In", "spot", "on-demand", key="karpenter.sh/capacity-type", minValues=2),
     wanting("Gte", "0", key="karpenter.k8s.aws/instance-cpu"),
@@ -51,7 +51,7 @@ ALLOWED: list[dict[str, Any]] = [
     wanting("Exists", key="karpenter.sh/capacity-type", minValues=3),
     wanting("In", "cr-1", key="karpenter.sh/reservation-id"),
     wanting("In", "", key="example.com/Team_1.x"),
-    {"labels": {"example.com/team": "a", "karpenter.sh/capacity-type": "spot", "mykarpenter.sh/x": ""}},
+    {"labels": {"example.com/team": "a", "karpenter.sh/capacity-type": "spot", "karpenter.sh.example.com/x": ""}},
     {"limits": {"cpu": "1.5", "memory": "800Gi", "nodes": 10, "example.com/gpu": "2e3"}},
     {
         "claim": {
@@ -287,6 +287,17 @@ CONTROLLER: list[tuple[dict[str, Any], str, str]] = [
         "DuplicateTaint",
     ),
     ({"claim": {"taints": [{"key": "", "effect": "NoExecute"}]}}, f"{TEMPLATE}.taints[0].key", "TaintKey"),
+    ({"claim": {"taints": [{"key": "no key", "effect": "NoExecute"}]}}, f"{TEMPLATE}.taints[0].key", "TaintKey"),
+    (
+        {"claim": {"taints": [{"key": "k", "value": "no value", "effect": "NoExecute"}]}},
+        f"{TEMPLATE}.taints[0].value",
+        "LabelValue",
+    ),
+    (wanting("Exists", key="mykarpenter.sh/x"), f"{TEMPLATE}.requirements[0].key", "RestrictedLabel"),
+    ({"claim": {"nodeClassRef": {**CLASS, "group": "x.io/v1"}}}, f"{TEMPLATE}.nodeClassRef.group", "NodeClassRef"),
+    ({"limits": {"cpu": 1.5}}, "spec.limits.cpu", "Quantity"),
+    (budget(nodes=5), f"{DISRUPTION}.budgets[0].nodes", "BudgetNodes"),
+    (budget(nodes="5", reasons=["Empty", "Empty"]), f"{DISRUPTION}.budgets[0].reasons[1]", "BudgetReason"),
     (budget(schedule="0 0 31 2 *", duration="8h"), f"{DISRUPTION}.budgets[0].schedule", "Schedule"),
     (budget(schedule="61 * * * *", duration="8h"), f"{DISRUPTION}.budgets[0].schedule", "Schedule"),
 ]

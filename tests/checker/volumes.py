@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from karpool.model.labels import HOSTNAME
 from karpool.model.pod import Pod
 from karpool.model.scheduling import NodeTerm
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, TopologyTerm
@@ -57,27 +56,25 @@ def reach_problem(pod: Pod, labels: Mapping[str, str], state: State) -> str | No
 class _Reach:
     """Conditions on node labels of which all must hold for a volume to be reached."""
 
-    def __init__(self, term: NodeTerm | TopologyTerm, *, anywhere: bool) -> None:
-        self._term, self._anywhere = term, anywhere
+    def __init__(self, term: NodeTerm | TopologyTerm) -> None:
+        self._term = term
 
     def __call__(self, labels: Mapping[str, str]) -> bool:
         if isinstance(self._term, TopologyTerm):
             return all(labels.get(e.key) in e.values for e in self._term.match_label_expressions)
-        expressions = self._term.match_expressions
-        kept = [e for e in expressions if not (self._anywhere and e.key == HOSTNAME)]
-        return all(expression_holds(e, labels) for e in kept)
+        return all(expression_holds(e, labels) for e in self._term.match_expressions)
 
 
 def _alternatives(claim: PersistentVolumeClaim, state: State) -> Iterator[_Reach]:
-    """The ways to reach a volume; a part of a node moves with the pod, so its host does not bind."""
+    """The ways to reach a volume."""
     if claim.spec.volume_name:
         spec = state.volumes[claim.spec.volume_name].spec
         required = spec.node_affinity.required if spec.node_affinity else None
         for term in required.node_selector_terms if required else ():
-            yield _Reach(term, anywhere=spec.local is not None or spec.host_path is not None)
+            yield _Reach(term)
         return
     for topology in state.storage_classes[claim.spec.storage_class_name or ""].allowed_topologies:
-        yield _Reach(topology, anywhere=False)
+        yield _Reach(topology)
 
 
 def attach_problem(pod: Pod, machine: Machine, state: State) -> str | None:

@@ -37,7 +37,7 @@ from tests.factories.values import (
     taints_of,
     toleration,
 )
-from tests.factories.volumes import csi_node, pv, pvc, storage_class
+from tests.factories.volumes import csi_node, local_volume, pv, pvc, storage_class
 
 __all__ = [
     "DEFAULT_OFFERS",
@@ -63,6 +63,7 @@ __all__ = [
     "incremental_types",
     "init_container",
     "instance_type",
+    "local_volume",
     "namespace",
     "node",
     "node_claim",

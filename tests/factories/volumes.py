@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from karpool.model.labels import (
+    HOSTNAME,
     ZONE,
 )
 from karpool.model.node import CSIDriver, CSIDriverAllocatable, CSINode, CSINodeSpec
@@ -13,6 +16,7 @@ from karpool.model.scheduling import (
 )
 from karpool.model.storage import (
     CSISource,
+    LocalSource,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -43,6 +47,12 @@ def pvc(
         spec=VolumeClaimSpec(volume_name=volume, storage_class_name=storage_class),
         status=VolumeClaimStatus(phase=phase or ("Bound" if volume else "Pending")),
     )
+
+
+def local_volume(name: str, host: str) -> PersistentVolume:
+    """A volume that is a directory of one host."""
+    volume = pv(name, terms=[node_term((HOSTNAME, "In", host))])
+    return replace(volume, spec=replace(volume.spec, local=LocalSource(path="/data")))
 
 
 def pv(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from karpool.cluster.volumes import VolumeIndex
 from karpool.model.loading import Loaded, load, read
 from karpool.wire.problems import InputError
 from karpool.wire.quantity import parse_quantity
@@ -268,3 +269,52 @@ def test_the_same_name_in_two_files_is_refused_with_the_first_file(tmp_path: Pat
 
 def test_names_with_line_breaks_stay_on_the_line() -> None:
     assert "\n" not in message('{"kind": "Pod", "metadata": {"name": "a\\nb"}, "spec": {"nodeName": 5}}')
+
+
+KYAML = """---
+# as kubectl get -o kyaml writes it
+{
+  apiVersion: "v1",
+  kind: "PodList",
+  items: [{
+    metadata: {
+      name: "a",
+      labels: {app: "web", "no": "yes",},
+    },
+  }, {metadata: {name: "b",},},],
+}
+---
+{apiVersion: "v1", kind: "Node", metadata: {name: "n",},}
+"""
+
+
+def test_kyaml_is_read() -> None:
+    objects = load(["-"], stdin=io.BytesIO(KYAML.encode())).objects
+    assert [pod.name for pod in objects.pods] == ["a", "b"]
+    assert objects.pods[0].metadata.labels == {"app": "web", "no": "yes"}
+    assert [node.name for node in objects.nodes] == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("source", "driver"),
+    [
+        ({"awsElasticBlockStore": {"volumeID": "aws://us-east-1a/vol-1", "fsType": "ext4"}}, "ebs.csi.aws.com"),
+        ({"gcePersistentDisk": {"pdName": "disk-1", "fsType": "ext4"}}, "pd.csi.storage.gke.io"),
+        ({"azureDisk": {"diskName": "d", "diskURI": "/subscriptions/x", "kind": "Managed"}}, "disk.csi.azure.com"),
+        ({"nfs": {"server": "files", "path": "/"}}, None),
+    ],
+)
+def test_disks_of_old_drivers_are_attached_by_their_successors(source: dict[str, Any], driver: str | None) -> None:
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": source}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "c"},
+        "spec": {"volumeName": "v"},
+    }
+    disk = {"name": "d", "persistentVolumeClaim": {"claimName": "c"}}
+    user = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"volumes": [disk]}}
+    text = json.dumps([volume, claim, user]).encode()
+    objects = load(["-"], stdin=io.BytesIO(text)).objects
+    attached = VolumeIndex(objects).needs(objects.pods[0]).attached
+    assert attached == (((driver, "default/c"),) if driver else ())

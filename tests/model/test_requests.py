@@ -32,6 +32,9 @@ def asks(cpu: str, **more: Any) -> dict[str, Any]:
         ({"containers": [asks("1")], "overhead": {"cpu": "250m"}}, "1250m"),
         ({"containers": [asks("1")], "resources": {"requests": {"cpu": "5"}}}, "5"),
         ({"containers": [asks("1")], "resources": {"requests": {"cpu": "5"}}, "overhead": {"cpu": "1"}}, "6"),
+        ({"containers": [{"name": "c"}], "resources": {"limits": {"cpu": "3"}}}, "3"),
+        ({"containers": [asks("1")], "resources": {"limits": {"cpu": "3"}}}, "1"),
+        ({"containers": [asks("1")], "resources": {"limits": {"cpu": "3"}, "requests": {"cpu": "2"}}}, "2"),
     ],
 )
 def test_requests_are_what_the_scheduler_counts(spec: dict[str, Any], cpu: str) -> None:

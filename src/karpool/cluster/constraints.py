@@ -95,9 +95,8 @@ def _refusal(pod: Pod, volumes: VolumeNeeds) -> str:
         return volumes.problem
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
-    if any(term.match_fields for term in terms):
-        return "selects nodes by matchFields, which is not supported"
-    return ""
+    unknown = next((field.key for term in terms for field in term.match_fields if field.key != "metadata.name"), None)
+    return f"selects nodes by the field {unknown}; only metadata.name can be selected by" if unknown else ""
 
 
 def _unknown_namespace(pod: Pod, namespaces: Mapping[str, Namespace]) -> str:
@@ -118,12 +117,13 @@ def selects_namespaces(pod: Pod) -> bool:
 
 
 def host_ports(pod: Pod) -> tuple[Port, ...]:
-    """The ports of the host that the pod's containers take."""
+    """The ports of the host that the pod's containers take, sidecars among them, as long as the pod runs."""
+    sidecars = [container for container in pod.spec.init_containers if container.restart_policy == "Always"]
     return tuple(
         sorted(
             {
                 (port.host_ip or ANY_ADDRESS, port.host_port, port.protocol)
-                for container in pod.spec.containers
+                for container in (*pod.spec.containers, *sidecars)
                 for port in container.ports
                 if port.host_port
             }

@@ -9,6 +9,7 @@ from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.model.scheduling import Taint
+from karpool.wire.objects import condition
 from karpool.wire.quantity import ZERO, Quantity
 
 _EPHEMERAL: Final = frozenset(
@@ -21,6 +22,8 @@ _EPHEMERAL: Final = frozenset(
     }
 )
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+UNREACHABLE: Final = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
 
 
 def is_ephemeral(taint: Taint) -> bool:
@@ -103,9 +106,9 @@ class StateNode:
     def taints(self) -> tuple[Taint, ...]:
         """Taints that count for scheduling: those of a machine that starts, and will go away, do not."""
         if self.initialized and self.node is not None and not self.rebooting:
-            return _with_cordon(self.node)
+            return _implied_taints(self.node)
         claim = self._claim
-        taints = _with_cordon(self.node) if self.registered and self.node else claim.spec.taints
+        taints = _implied_taints(self.node) if self.registered and self.node else claim.spec.taints
         passing = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
         if self.rebooting:
             passing.add((names.REBOOTING_TAINT, "NoSchedule"))
@@ -134,7 +137,11 @@ class StateNode:
         return self.labels.get(names.NODEPOOL, "")
 
 
-def _with_cordon(node: Node) -> tuple[Taint, ...]:
-    if node.spec.unschedulable and not any(taint.key == UNSCHEDULABLE.key for taint in node.spec.taints):
-        return (*node.spec.taints, UNSCHEDULABLE)
-    return node.spec.taints
+def _implied_taints(node: Node) -> tuple[Taint, ...]:
+    """A node's taints, and those that Kubernetes adds seconds after a cordon, or when its kubelet is in trouble."""
+    ready = condition(node.status.conditions, "Ready")
+    implied = [UNSCHEDULABLE] if node.spec.unschedulable else []
+    if ready is not None and ready.status != "True":
+        implied.append(NOT_READY if ready.status == "False" else UNREACHABLE)
+    keys = {taint.key for taint in node.spec.taints if taint.effect == "NoSchedule"}
+    return (*node.spec.taints, *(taint for taint in implied if taint.key not in keys))

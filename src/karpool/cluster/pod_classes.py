@@ -201,11 +201,12 @@ def _uses_own_labels(pod: Pod) -> bool:
 def requests_key(pod: Pod) -> tuple[object, ...]:
     """What a pod's requests depend on; pods with equal keys have equal requests."""
     spec = pod.spec
-    if len(spec.containers) == 1 and not (spec.init_containers or spec.overhead or spec.resources.requests):
+    whole = spec.resources.requests or spec.resources.limits
+    if len(spec.containers) == 1 and not (spec.init_containers or spec.overhead or whole):
         only = stated_requests(spec.containers[0])
         if not _resized(pod):
             return (*only, *[amount.nano for amount in only.values()])
-    if spec.init_containers or spec.overhead or spec.resources.requests or _resized(pod):
+    if spec.init_containers or spec.overhead or whole or _resized(pod):
         amounts = effective_requests(pod)
         return tuple((name, amount.nano) for name, amount in sorted(amounts.items()))
     return tuple(

@@ -4,10 +4,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
-from karpool.model.labels import HOSTNAME
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, Volume
-from karpool.model.requirements import Requirements, one_of, requirement
+from karpool.model.requirements import Requirements, one_of
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 _IN_TREE: Final = {
@@ -173,12 +172,7 @@ def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return ()
-    local = volume.spec.local is not None or volume.spec.host_path is not None
-    terms = []
-    for term in affinity.required.node_selector_terms:
-        places = Requirements((e.key, requirement(e.operator, e.values)) for e in term.match_expressions)
-        terms.append(places.without(HOSTNAME) if local else places)
-    return tuple(terms)
+    return tuple(term.requirements for term in affinity.required.node_selector_terms)
 
 
 def _class_terms(entry: StorageClass) -> tuple[Requirements, ...]:

@@ -76,8 +76,9 @@ def _read_karpenter(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
     obj = _decode(written, kind)
     if isinstance(obj, Flaw):
         return ObjectReading(refused=(obj,))
-    refused, omitted = rules.refused(obj, written), pools.omitted_fields(written, rules.claim_path)
-    return ObjectReading(obj, tuple(refused), tuple(omitted), tuple(_warnings(kind.struct, written, api_version)))
+    refused, path = tuple(rules.refused(obj, written)), rules.claim_path
+    tolerated = (*pools.omitted_fields(written, path), *pools.spelling_flaws(written, path))
+    return ObjectReading(obj, refused, tolerated, tuple(_warnings(kind.struct, written, api_version)))
 
 
 def read_provisioner(raw: Raw) -> ObjectReading:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from karpool.model.pod import Amounts, Container, ContainerStatus, Pod
+from karpool.model.pod import Amounts, Container, ContainerStatus, Pod, PodSpec
 from karpool.wire.quantity import ZERO, Quantity
 
 
@@ -24,7 +24,8 @@ def effective_requests(pod: Pod) -> Amounts:
             _add(requests, sidecars)
             _raise(starting, requests)
     _raise(running, starting)
-    running.update(_resized(spec.resources.requests, status.allocated_resources, status.resources.requests))
+    whole = _resized(_stated_for_the_pod(spec), status.allocated_resources, status.resources.requests)
+    running.update(whole)
     _add(running, spec.overhead)
     return running
 
@@ -33,6 +34,15 @@ def stated_requests(container: Container) -> Mapping[str, Quantity]:
     """The requests of a container; a limit without a request is the request, as an API server would have written it."""
     requests, limits = container.resources.requests, container.resources.limits
     return requests if limits.keys() <= requests.keys() else {**limits, **requests}
+
+
+def _stated_for_the_pod(spec: PodSpec) -> Mapping[str, Quantity]:
+    """The requests of a pod as a whole; a limit is the request where no container states one of its own."""
+    requests, limits = spec.resources.requests, spec.resources.limits
+    if limits.keys() <= requests.keys():
+        return requests
+    own = {name for container in (*spec.containers, *spec.init_containers) for name in stated_requests(container)}
+    return {**{name: amount for name, amount in limits.items() if name not in own}, **requests}
 
 
 def _requests(container: Container, statuses: tuple[ContainerStatus, ...]) -> Mapping[str, Quantity]:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import field
 
+from karpool.model.labels import HOSTNAME
 from karpool.model.requirements import NOTHING, Requirement, Requirements, requirement
 from karpool.model.selectors import LabelSelector
 from karpool.wire.objects import Wire
@@ -64,14 +65,16 @@ class NodeExpression(Wire):
 
 
 class NodeTerm(Wire):
-    """Expressions over node labels that must all hold."""
+    """Expressions over the labels and the name of a node that must all hold."""
 
     match_expressions: tuple[NodeExpression, ...] = ()
     match_fields: tuple[NodeExpression, ...] = ()
 
     @property
     def requirements(self) -> Requirements:
-        return Requirements((e.key, _as_requirement(e)) for e in self.match_expressions)
+        """The term as conditions on labels; a node's name stands in its hostname label."""
+        named = [(HOSTNAME, _as_requirement(e)) for e in self.match_fields]
+        return Requirements([*((e.key, _as_requirement(e)) for e in self.match_expressions), *named])
 
 
 def _as_requirement(expression: NodeExpression) -> Requirement:

@@ -30,14 +30,18 @@ class LocalSource(Wire):
     path: str = ""
 
 
+class InTreeSource(Wire):
+    """A disk that a driver inside Kubernetes once attached; which one it is decides nothing."""
+
+
 class VolumeSpec(Wire):
     csi: CSISource | None = None
     node_affinity: VolumeNodeAffinity | None = None
     local: LocalSource | None = None
     host_path: LocalSource | None = None
-    aws_elastic_block_store: dict[str, object] | None = None
-    gce_persistent_disk: dict[str, object] | None = None
-    azure_disk: dict[str, object] | None = None
+    aws_elastic_block_store: InTreeSource | None = None
+    gce_persistent_disk: InTreeSource | None = None
+    azure_disk: InTreeSource | None = None
 
 
 class PersistentVolume(Object):

@@ -10,6 +10,8 @@ import msgspec
 from karpool.wire.yaml_documents import YamlError, yaml_documents
 
 _SPACE: Final = re.compile(rb"(?:[ \t\r\n]|---[ \t\r]*(?:\n|$))*")
+# KYAML looks like JSON, but for keys without quotes, commas before closing brackets, and comments.
+_UNQUOTED: Final = re.compile(rb"[\[{][\s\[{]*[A-Za-z#]")
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _AT_BYTE: Final = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)")
 # Larger texts are written by programs, which do not repeat keys; the check would take longer than everything else.
@@ -29,10 +31,10 @@ def documents(data: bytes) -> Iterator[bytes | memoryview]:
     start = _skip_space(data, 0)
     if start == len(data):
         return
-    if data[start : start + 1] in (b"{", b"["):
-        yield from _json_documents(data, start)
-    else:
+    if data[start : start + 1] not in (b"{", b"[") or _UNQUOTED.match(data, start):
         yield from _from_yaml(data)
+    else:
+        yield from _json_documents(data, start)
 
 
 def _from_yaml(data: bytes) -> Iterator[bytes]:

@@ -37,8 +37,8 @@ def restricted_key(key: str) -> str | None:
     if name == NODEPOOL:
         return f"{key} may not be used here; nodes of a pool get it by themselves"
     domain = name.rpartition("/")[0]
-    if (domain == _OWN_DOMAIN or domain.endswith("." + _OWN_DOMAIN)) and name not in WELL_KNOWN:
-        return f"{key} is in the restricted domain {_OWN_DOMAIN}; use a domain of your own"
+    if domain.endswith(_OWN_DOMAIN) and name not in WELL_KNOWN:
+        return f"{key} is in a domain that ends in {_OWN_DOMAIN}, which is restricted; use a domain of your own"
     return None
 
 

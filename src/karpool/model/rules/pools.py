@@ -1,7 +1,7 @@
 """Rules of NodePools and NodeClaims.
 
-Three groups: what an API server refuses (`refused_…`), what it requires and decisions do not (`omitted_fields`), and
-what only the controller refuses (`controller_flaws`).
+Four groups: what an API server refuses (`refused_…`), what it requires and decisions do not (`omitted_fields`), what it
+refuses and decisions understand (`spelling_flaws`), and what only the controller refuses (`controller_flaws`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from karpool.model.annotations import (
 from karpool.model.labels import BUDGETS, PAUSED
 from karpool.model.nodepool import NodeClaim, NodePool, TemplateSpec
 from karpool.model.rules.budgets import budget_flaws, schedule_flaws, span_flaws
-from karpool.model.rules.names import wrong_value
+from karpool.model.rules.names import is_domain, wrong_key, wrong_value
 from karpool.model.rules.requirements import key_flaws, requirement_flaws, requirement_name_flaws
 from karpool.model.workloads import Namespace
 from karpool.wire.problems import Flaw
@@ -60,6 +60,38 @@ def omitted_fields(written: Any, path: str) -> Iterator[Flaw]:
             yield Flaw(
                 f"{place}.{part}", "NodeClassRef", "is missing or empty; a node class needs group, kind and name"
             )
+
+
+def spelling_flaws(written: Any, path: str) -> Iterator[Flaw]:
+    """What an API server refuses in a pool or a claim only for how it is written: what is meant is clear."""
+    name = value_at(written, "metadata", "name")
+    if isinstance(name, str) and name and not is_domain(name):
+        message = f"{name[:60]!r} is not a name; write lower-case letters, digits, '-' and '.', at most 253 characters"
+        yield Flaw("metadata.name", "ObjectName", message)
+    group = value_at(written, *path.split("."), "nodeClassRef", "group")
+    if isinstance(group, str) and "/" in group:
+        message = f"{group[:60]!r} has a version; write the group alone, {group.partition('/')[0][:60]!r}"
+        yield Flaw(f"{path}.nodeClassRef.group", "NodeClassRef", message)
+    for resource, amount in _mapping(value_at(written, "spec", "limits")).items():
+        if isinstance(amount, float):
+            yield Flaw(f"spec.limits.{resource}", "Quantity", f"{amount} is a fraction; write it in quotes, '{amount}'")
+    budgets = value_at(written, "spec", "disruption", "budgets")
+    for index, budget in enumerate(budgets if isinstance(budgets, list) else ()):
+        place, nodes = f"spec.disruption.budgets[{index}]", value_at(budget, "nodes")
+        if isinstance(nodes, int):
+            yield Flaw(f"{place}.nodes", "BudgetNodes", f"{nodes} is a number; write it in quotes, '{nodes}'")
+        yield from _repeated(value_at(budget, "reasons"), f"{place}.reasons")
+
+
+def _repeated(reasons: Any, path: str) -> Iterator[Flaw]:
+    listed = reasons if isinstance(reasons, list) else []
+    for position, reason in enumerate(listed):
+        if reason in listed[:position]:
+            yield Flaw(f"{path}[{position}]", "BudgetReason", f"{reason!s:.40} is listed twice; keep one")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def value_at(value: Any, *path: str) -> Any:
@@ -157,6 +189,10 @@ def _taint_flaws(spec: TemplateSpec) -> Iterator[Flaw]:
             path = f"{TEMPLATE}.{name}[{index}]"
             if not taint.key:
                 yield Flaw(f"{path}.key", "TaintKey", "is empty; name the taint")
+            elif message := wrong_key(taint.key):
+                yield Flaw(f"{path}.key", "TaintKey", message)
+            if message := wrong_value(taint.value):
+                yield Flaw(f"{path}.value", "LabelValue", message)
             if (taint.key, taint.effect) in seen:
                 message = f"{taint.key}:{taint.effect} is listed twice in taints and startupTaints; keep one"
                 yield Flaw(path, "DuplicateTaint", message)
