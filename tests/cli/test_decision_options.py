@@ -60,3 +60,11 @@ def test_a_command_with_the_options_of_the_search_alone_gets_what_was_chosen() -
     for arguments in ((), ("--eviction-price", "0", "--weights", "strict")):
         assert CliRunner().invoke(command, arguments).exit_code == 0
     assert received == [{}, {"eviction_price": 0.0, "weights": "strict"}]
+
+
+@pytest.mark.parametrize("options", [decision_options, rule_options])
+def test_deletion_costs_of_pods_are_a_feature_gate_that_is_off(options: Any) -> None:
+    gate = "PodDeletionCostManagement"
+    assert not choices_of(options).settings.pod_deletion_costs
+    assert choices_of(options, "--feature-gates", f"{gate}=true").settings.pod_deletion_costs
+    assert not choices_of(options, "--feature-gates", f"{gate}=false").settings.pod_deletion_costs

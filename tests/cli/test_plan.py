@@ -210,10 +210,6 @@ def test_explain_of_an_unknown_node_names_the_nearest() -> None:
         (("--at", "2026-11-15T22:00:00"), "no time zone"),
         (("--feature-gates", "Spot=true"), "there is no gate 'Spot'"),
         (("--feature-gates", "ReservedCapacity=perhaps"), "ReservedCapacity=true or"),
-        (
-            ("--feature-gates", "PodDeletionCostManagement=true"),
-            "PodDeletionCostManagement cannot be switched on: Karpool",
-        ),
         (("--steps", "-1"), "--steps"),
         (("--catalog", "no-such-file.json"), "no-such-file.json"),
         (("--price", "m6i.nano=1"), "m6i.nano"),

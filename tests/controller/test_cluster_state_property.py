@@ -59,7 +59,7 @@ def decisions(decision: Decision) -> Any:
 def expect_same_decisions(controller: Controller, world: WatchHistory, memo: Memo | None) -> Memo:
     """A pass on the kept state, with what earlier ones remember, decides as one that starts from nothing."""
     assert controller.session is not None
-    policies = controller._disruption._policies(world.now)
+    policies = controller._disruption.policies(world.now)
     kept = decide(controller.session.engine(), policies, world.now, memo, explain=lambda _: True)
     engine = Engine(built_anew(world, controller.options.preferences), CATALOG, controller.options)
     assert decisions(kept) == decisions(decide(engine, policies, world.now, explain=lambda _: True))

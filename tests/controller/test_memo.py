@@ -90,14 +90,14 @@ def controller(store: ClusterStore, idle: Idle, order: Order = Order.RATIO) -> C
 def fresh(world: Restless, made: Controller) -> DecisionContext:
     """A context that knows nothing of earlier passes, on a snapshot built anew."""
     snapshot = Snapshot(with_claims_launched(world.store.objects(), CATALOG))
-    return DecisionContext(Engine(snapshot, CATALOG, Options()), made._disruption._policies(world.now), world.now)
+    return DecisionContext(Engine(snapshot, CATALOG, Options()), made._disruption.policies(world.now), world.now)
 
 
 def kept(made: Controller) -> DecisionContext:
     """The context of the next pass, with what earlier ones kept."""
     assert made.session is not None
     now = made.session.clock.moment
-    return DecisionContext(made.session.engine(), made._disruption._policies(now), now, made._disruption._memo)
+    return DecisionContext(made.session.engine(), made._disruption.policies(now), now, made._disruption._memo)
 
 
 def shared_columns(made: Controller) -> dict[str, bytes]:
@@ -198,7 +198,7 @@ def expect_same_as_fresh(
         if number:
             change()
         idle.moment = moment
-        engine, policies = made.session.engine(), made._disruption._policies(moment)
+        engine, policies = made.session.engine(), made._disruption.policies(moment)
         known = decide(engine, policies, moment, memo, explain=lambda _commands: True)
         fresh_ = decide(engine, policies, moment, explain=lambda _commands: True)
         assert outline(known.commands) == outline(fresh_.commands)

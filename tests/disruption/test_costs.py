@@ -5,7 +5,7 @@ import pytest
 from tests.factories import node_claim, pod
 
 from karpool.disruption import costs
-from karpool.model.labels import DISRUPTION_COST, POD_DELETION_COST
+from karpool.model.labels import DISRUPTION_COST, OWN_DELETION_COST, POD_DELETION_COST
 from karpool.model.pod import Pod
 
 NOW = datetime(2026, 11, 16, 14, 0, tzinfo=UTC)
@@ -96,3 +96,11 @@ def test_of_two_nodes_of_one_price_the_emptier_saves_more_for_the_trouble() -> N
     ratios = [costs.savings_ratio(0.2, costs.reschedule_cost(map(costs.eviction_cost, held))) for held in (busy, quiet)]
     assert ratios == pytest.approx([0.04, 0.1])
     assert costs.savings_ratio(None, 2.0) == 0.0
+
+
+def test_a_deletion_cost_that_karpool_wrote_says_nothing_of_an_eviction() -> None:
+    own = pod(node="n1", annotations={POD_DELETION_COST: str(2**27), OWN_DELETION_COST: str(2**27)})
+    theirs = pod(node="n1", annotations={POD_DELETION_COST: str(2**27), OWN_DELETION_COST: "-3"})
+    assert costs.eviction_cost(own) == pytest.approx(1.0)
+    assert costs.eviction_cost(theirs) == pytest.approx(2.0)
+    assert costs.eviction_cost(theirs, by_deletion_cost=False) == pytest.approx(1.0)

@@ -37,6 +37,7 @@ FILES = [
     ("controller/rbac.yaml", VARIABLES),
     ("controller/rbac-kwok.yaml", VARIABLES),
     ("controller/rbac-node-overlay.yaml", VARIABLES),
+    ("controller/rbac-pod-deletion-cost.yaml", VARIABLES),
     ("controller/rbac-scheduler-config.yaml", VARIABLES),
     ("controller/network.yaml", VARIABLES),
     ("controller/policy.yaml", VARIABLES),

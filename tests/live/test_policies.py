@@ -209,8 +209,8 @@ def test_beside_karpenter_karpool_may_change_its_own_taint_and_annotations_and_t
             (on_node("without taints", spec={"taints": []}), "no taint but karpool.sh/disrupted"),
             (on_node("a cordon", spec={"unschedulable": True}), "nothing in the spec of a node but its taint"),
             (on_node("a provider id", spec={"providerID": "x://1"}), "nothing in the spec of a node but its taint"),
-            (eviction("evict from its node", "web", "leaving"), "may not evict, delete or change pods"),
-            (removal("delete a pod", f"{PODS}/web"), "may not evict, delete or change pods"),
+            (eviction("evict from its node", "web", "leaving"), "may not create, evict or delete pods"),
+            (removal("delete a pod", f"{PODS}/web"), "may not create, evict or delete pods"),
         ]:
             await trial.expect_refused(write, said)
             if write.path.startswith("/api/v1/nodes/plain") and write.method == "PATCH":
@@ -490,7 +490,7 @@ async def _expect_pods_are_safe(trial: PolicyTrial, what: str) -> None:
         # Two policies refuse it, and which of them is heard first is up to the API server.
         (eviction("without naming the node", "goes", None), "eviction"),
         (eviction("without its label", "stays", "plain", managed_by="me"), "or lacks its label"),
-        (change("change a pod", f"{PODS}/goes", metadata={"labels": {"a": "b"}}), "do nothing else to them"),
+        (change("change a pod", f"{PODS}/goes", metadata={"labels": {"a": "b"}}), "nothing"),
     ):
         await trial.expect_refused(write, why)
         await trial.expect_others_go_free(write)
@@ -514,3 +514,38 @@ def test_a_policy_that_fails_keeps_nobody_else_from_working() -> None:
             assert [condition["expression"] for condition in spec["matchConditions"]] == [
                 f"request.userInfo.username == '{COMPACTOR if file.startswith('compactor') else CONTROLLER}'"
             ]
+
+
+COST, OWN_COST = "controller.kubernetes.io/pod-deletion-cost", "karpool.sh/pod-deletion-cost"
+
+
+@pytest.mark.parametrize("file", ["controller/policy.yaml", "controller/policy-kwok.yaml"])
+def test_of_a_pod_only_the_deletion_cost_may_change_and_only_one_that_karpool_wrote(
+    running_cluster: ControlPlane, file: str
+) -> None:
+    async def story(trial: PolicyTrial) -> None:
+        notes = {"plain": {"others": "1"}, "theirs": {COST: "5"}, "ours": {COST: "-3", OWN_COST: "-3"}}
+        for name, annotations in notes.items():
+            made = pod(name, "somewhere")
+            await trial.make(made | {"metadata": made["metadata"] | {"annotations": annotations}})
+
+        def noted(name: str, **patch: Any) -> Write:
+            return change(f"{name} {patch}", f"{PODS}/{name}", **patch)
+
+        def priced(name: str, cost: str | None) -> Write:
+            return noted(name, metadata={"annotations": {COST: cost, OWN_COST: cost}})
+
+        for write, said in (
+            (noted("plain", metadata={"annotations": {"others": "2"}}), "nothing of a pod but its deletion cost"),
+            (noted("plain", metadata={"annotations": {"others": None}}), "nothing of a pod but its deletion cost"),
+            (noted("plain", metadata={"labels": {"a": "b"}}), "nothing of a pod but its deletion cost"),
+            (noted("plain", spec={"activeDeadlineSeconds": 1}), "nothing of a pod but its deletion cost"),
+            (priced("theirs", "-3"), "a deletion cost that somebody else wrote"),
+            (priced("theirs", None), "a deletion cost that somebody else wrote"),
+        ):
+            await trial.expect_refused(write, said)
+            await trial.expect_others_go_free(write)
+        for write in (priced("plain", "-2"), priced("ours", "-1"), priced("ours", None)):
+            await trial.expect_allowed(write)
+
+    play(running_cluster, file, CONTROLLER, story)

@@ -50,7 +50,7 @@ class Compared(VirtualCluster):
         assert controller.session is not None
         disruption, session = controller._disruption, controller.session
         now, objects = self.now, with_claims_launched(self.store.objects(), self.cloud.catalog)
-        policies = disruption._policies(now)
+        policies = disruption.policies(now)
         expected = decide(Engine(Snapshot(objects), CATALOG, session.options), policies, now).commands
         commands = decide(session.engine(), policies, now, disruption._memo).commands
         if not nodes_in_commands(objects):

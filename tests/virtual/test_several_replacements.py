@@ -95,10 +95,10 @@ def test_replacements_are_expected_until_the_nodes_that_go_are_gone() -> None:
     while any(name in cluster.store.nodes for name in command.nodes):
         cluster.run(cluster.queue.time + 1.0)
         assert cluster.queue.time < 3600.0
-        most |= cluster.controller._disruption._policies(cluster.now).nominated
+        most |= cluster.controller._disruption.policies(cluster.now).nominated
     assert most == {node.name for node in cluster.store.nodes}
     cluster.run(cluster.queue.time + 60.0)
-    assert cluster.controller._disruption._policies(cluster.now).nominated == frozenset()
+    assert cluster.controller._disruption.policies(cluster.now).nominated == frozenset()
 
 
 TIGHT = """

@@ -33,6 +33,7 @@ RESERVED_CAPACITY: Final = "ReservedCapacity"
 CAPACITY_BUFFER: Final = "CapacityBuffer"
 STATIC_CAPACITY: Final = "StaticCapacity"
 NODE_OVERLAY: Final = "NodeOverlay"
+POD_DELETION_COST: Final = "PodDeletionCostManagement"
 # Karpenter's feature gates. Pools with `replicas` and buffers say themselves whether anybody wants them.
 GATES: Final = {
     SPOT_TO_SPOT: False,
@@ -43,11 +44,7 @@ GATES: Final = {
     STATIC_CAPACITY: True,
     NODE_OVERLAY: False,
     CAPACITY_BUFFER: True,
-}
-
-# What Karpool does not do is not switched on silently: which gate, and what it means that it stays off.
-UNSUPPORTED: Final = {
-    "PodDeletionCostManagement": "Karpool writes no deletion costs on pods",
+    POD_DELETION_COST: False,
 }
 
 # For questions only.
@@ -238,6 +235,7 @@ def _choices(
             static_capacity=gates[STATIC_CAPACITY],
             capacity_buffers=gates[CAPACITY_BUFFER],
             node_overlays=gates[NODE_OVERLAY],
+            pod_deletion_costs=gates[POD_DELETION_COST],
             ignore_budgets=ignore_budgets,
             annotated_budgets=annotated_budgets,
             repair=chosen_policies(gates, repair_file),
@@ -278,13 +276,9 @@ def read_gates(text: str) -> dict[str, bool]:
     gates = dict(GATES)
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = part.partition("=")
-        if name not in gates and name not in UNSUPPORTED:
+        if name not in gates:
             raise InputError.at("--feature-gates", f"there is no gate {name!r}; there are {', '.join(gates)}")
         if not equals or value.lower() not in ("true", "false"):
             raise InputError.at("--feature-gates", f"{part!r} should be {name}=true or {name}=false")
-        chosen = value.lower() == "true"
-        if name in gates:
-            gates[name] = chosen
-        elif chosen:
-            raise InputError.at("--feature-gates", f"{name} cannot be switched on: {UNSUPPORTED[name]}")
+        gates[name] = value.lower() == "true"
     return gates

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pod_classes import requests_key
 from karpool.cluster.volumes import BIND_COMPLETED
+from karpool.model.deletion_cost import without_own_cost
 from karpool.model.labels import DISRUPTIONS, DO_NOT_DISRUPT
 from karpool.model.node import CSINode
 from karpool.model.nodepool import CONSOLIDATABLE, NodePool
@@ -67,17 +68,23 @@ def _resized(old: Pod, new: Pod) -> bool:
 def _pod_facts_differ(old: Pod, new: Pod) -> bool:
     before, after = old.status, new.status
     return (
-        old.metadata.annotations != new.metadata.annotations
+        _pod_annotations_differ(old, new)
         or before.start_time != after.start_time
         or before.phase != after.phase
         or _conditions_differ(before.conditions, after.conditions)
     )
 
 
+def _pod_annotations_differ(old: Pod, new: Pod) -> bool:
+    """Whether others say something else of a pod; what Karpool writes there changes no decision."""
+    before, after = old.metadata.annotations, new.metadata.annotations
+    return before != after and without_own_cost(before) != without_own_cost(after)
+
+
 def frees_pod(old: Pod, new: Pod) -> bool:
     """Whether other facts of a pod may let it go; to start or to become ready only holds it."""
     return (
-        old.metadata.annotations != new.metadata.annotations
+        _pod_annotations_differ(old, new)
         or (DO_NOT_DISRUPT in new.metadata.annotations and old.status.start_time != new.status.start_time)
         or new.status.phase != "Running"
         or not is_true(new.status.conditions, "Ready")

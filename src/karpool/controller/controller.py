@@ -6,6 +6,7 @@ It can be stopped and started at any moment. A stop loses what is in memory; the
 from dataclasses import replace
 
 from karpool.controller.cluster_state import ClusterState
+from karpool.controller.deletion_cost_controller import DeletionCostController
 from karpool.controller.disruption_controller import DisruptionController
 from karpool.controller.harm_controller import HarmController
 from karpool.controller.legacy_repair_controller import LegacyRepairController
@@ -126,6 +127,7 @@ class Controller:
             self._disruption.start()
             HarmController(session).start()
             LegacyRepairController(session).start()
+            DeletionCostController(session, self._disruption.policies).start()
 
     def stop(self) -> None:
         """Stop; what was in memory is gone."""

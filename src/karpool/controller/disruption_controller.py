@@ -101,7 +101,7 @@ class DisruptionController:
         self._seen, self._doubts = session.cluster_state.opportunities, session.doubts()
         decision = decide(
             session.engine(),
-            self._policies(now),
+            self.policies(now),
             now,
             self._memo,
             explain=lambda commands: any(observer.wants_reasons(commands) for observer in session.observers),
@@ -119,7 +119,7 @@ class DisruptionController:
         if not self.session.alive:
             return
         now, valid = self.clock.earliest, []
-        again = decide_again(commands, self.session.engine(), self._policies(now), now, self._memo)
+        again = decide_again(commands, self.session.engine(), self.policies(now), now, self._memo)
         for command, outcome in zip(commands, again, strict=True):
             if isinstance(outcome, Command):
                 valid.append(outcome)
@@ -127,7 +127,8 @@ class DisruptionController:
                 self._drop(command, outcome)
         self._begin(tuple(valid))
 
-    def _policies(self, now: datetime) -> Policies:
+    def policies(self, now: datetime) -> Policies:
+        """What decisions have to respect now."""
         session, under_way = self.session, self.lifecycle.under_way()
         # A search counts on the room that earlier commands have for their pods.
         searched = session.settings.search == GLOBAL

@@ -105,6 +105,8 @@ class Intervals:
     """How long a pass without a command holds when no object changes: budgets open and ages grow."""
     validation: float = 15.0
     """How long a decision has to stay valid before it is executed."""
+    deletion_costs: float = 60.0
+    """How often deletion costs of pods are written."""
     search: float = 60.0
     """How long after a global search the next one may begin, at least."""
     batch_idle: float = 1.0

@@ -75,7 +75,8 @@ class StaticController:
         pool, claims = self.store.pools.get(name), self._claims()
         if not session.alive or pool is None or claims is None or self._awaits(claims):
             return
-        surplus = surplus_claims(pool, claims, partial(self._pods_of, facts), now)
+        told = session.settings.by_deletion_cost
+        surplus = surplus_claims(pool, claims, partial(self._pods_of, facts), now, by_deletion_cost=told)
         stop = self._stop(name) if surplus else None
         if stop is not None:
             self._tell(name, f"{len(surplus)} nodes are to go, and stay: {stop.reason.object} {stop.reason.message}")

@@ -214,7 +214,8 @@ class DecisionContext:
     def _candidate(self, row: int) -> Candidate:
         node, pods = self.memo.nodes.of(row), self.snapshot.pods
         here = [(at, pods.get(at)) for at in sorted(self.snapshot.pods_on(row))]
-        costs = [0.0 if pod.is_headroom else eviction_cost(pod) for _, pod in here]
+        told = self.settings.by_deletion_cost
+        costs = [0.0 if pod.is_headroom else eviction_cost(pod, by_deletion_cost=told) for _, pod in here]
         moving = [(at, cost) for (at, pod), cost in zip(here, costs, strict=True) if pod.reschedulable]
         cost = reschedule_cost([cost for _, cost in moving])
         return Candidate(

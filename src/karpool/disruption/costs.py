@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
+from karpool.model.deletion_cost import has_own_cost
 from karpool.model.labels import DISRUPTION_COST, POD_DELETION_COST
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
@@ -24,10 +25,16 @@ def deletion_cost(pod: Pod) -> float | None:
     return _cost(pod, POD_DELETION_COST)
 
 
-def disruption_cost(pod: Pod) -> float | None:
-    """What is said of the cost of disrupting a pod, where it is said, else of deleting it."""
-    annotation = DISRUPTION_COST if DISRUPTION_COST in pod.metadata.annotations else POD_DELETION_COST
-    return _cost(pod, annotation)
+def disruption_cost(pod: Pod, *, by_deletion_cost: bool = True) -> float | None:
+    """What is said of the cost of disrupting a pod, where it is said, else of deleting it.
+
+    A deletion cost that Karpool wrote says where the pod is, not what it is worth; none counts without
+    `by_deletion_cost`.
+    """
+    annotations = pod.metadata.annotations
+    if DISRUPTION_COST in annotations:
+        return _cost(pod, DISRUPTION_COST)
+    return _cost(pod, POD_DELETION_COST) if by_deletion_cost and not has_own_cost(annotations) else 0.0
 
 
 def _cost(pod: Pod, annotation: str) -> float | None:
@@ -38,15 +45,16 @@ def _cost(pod: Pod, annotation: str) -> float | None:
     return None if cost is None or not _SMALLEST <= cost <= _LARGEST else float(cost)
 
 
-def eviction_cost(pod: Pod) -> float:
+def eviction_cost(pod: Pod, *, by_deletion_cost: bool = True) -> float:
     """One for an ordinary pod, more for expensive and important ones, between -10 and 10."""
-    cost = 1.0 + (disruption_cost(pod) or 0.0) / _PER_DELETION_COST + (pod.spec.priority or 0) / _PER_PRIORITY
+    said = disruption_cost(pod, by_deletion_cost=by_deletion_cost) or 0.0
+    cost = 1.0 + said / _PER_DELETION_COST + (pod.spec.priority or 0) / _PER_PRIORITY
     return min(_HIGHEST, max(_LOWEST, cost))
 
 
-def eviction_weight(pod: Pod) -> float:
+def eviction_weight(pod: Pod, *, by_deletion_cost: bool = True) -> float:
     """For how many ordinary pods an eviction counts where evictions have a price; never less than none."""
-    return max(0.0, eviction_cost(pod))
+    return max(0.0, eviction_cost(pod, by_deletion_cost=by_deletion_cost))
 
 
 def lifetime_remaining(claim: NodeClaim, now: datetime) -> float:

@@ -181,8 +181,8 @@ class DecisionPass:
         # What a node of unknown price saves is unknown as well: that is no reason to keep it.
         if not price or command.unpriced:
             return None
-        pods = self.context.snapshot.pods
-        weights = [eviction_weight(pods.get(pods.rows[key])) for key in command.evicted]
+        pods, told = self.context.snapshot.pods, self.context.settings.by_deletion_cost
+        weights = [eviction_weight(pods.get(pods.rows[key]), by_deletion_cost=told) for key in command.evicted]
         message = evictions_cost_more(command.savings, weights, price)
         return None if message is None else about(candidates, ReasonCode.EVICTIONS_COST_MORE, message)
 

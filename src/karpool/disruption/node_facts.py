@@ -99,6 +99,8 @@ class NodeFactsCache:
         self._drifts: dict[int, Drift | None] = {}
         self._basis: dict[int, tuple[object, ...]] = {}
         """What all but the windows of a node were worked out from."""
+        self._written: dict[int, StateNode] = {}
+        """The node that each row was last written from."""
         self._pool_numbers: dict[str, int] = {}
         self._columns = _Columns()
         self._seen = -1
@@ -203,10 +205,11 @@ class NodeFactsCache:
             self._columns.write(row, refused=1)
             self._basis.pop(row, None)
             self._findings.pop(row, None)
+            self._written.pop(row, None)
             return
-        known = self._facts.get(row)
-        if known is not None and known.state is state and row in self._basis:
+        if self._written.get(row) is state and row in self._basis:
             return  # only its pods changed
+        self._written[row] = state
         facts, claim = self.of(row), state.claim
         # Most updates of a claim are about its last pod event, which only the windows depend on.
         basis = (

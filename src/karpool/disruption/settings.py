@@ -75,6 +75,8 @@ class DisruptionSettings:
     """Whether NodeOverlays change prices and resources of instance types."""
     capacity_buffers: bool = True
     """Whether the room that CapacityBuffers ask for is kept."""
+    pod_deletion_costs: bool = False
+    """Whether pods get deletion costs by which a scale-down takes those of nodes that are to go."""
     brakes: BrakeSettings = field(default_factory=BrakeSettings)
 
     @property
@@ -83,6 +85,11 @@ class DisruptionSettings:
         if self.eviction_price is not None:
             return self.eviction_price
         return _GLOBAL_EVICTION_PRICE if self.search == GLOBAL else 0.0
+
+    @property
+    def by_deletion_cost(self) -> bool:
+        """Whether the deletion cost of a pod says what its eviction costs: not where it says which node is to go."""
+        return not self.pod_deletion_costs
 
     @property
     def most_new_nodes(self) -> int:

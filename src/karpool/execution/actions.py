@@ -148,6 +148,18 @@ class DeletePod(msgspec.Struct, frozen=True):
     grace_seconds: int | None = None
 
 
+class SetDeletionCost(msgspec.Struct, frozen=True):
+    """Give a pod a deletion cost, or remove the one that Karpool gave it (None); one of somebody else stays.
+
+    It is written once, and not in time for anything: a pod that changes or goes meanwhile gets none.
+    """
+
+    key: str
+    uid: str
+    node: str
+    cost: int | None
+
+
 class TerminateInstance(msgspec.Struct, frozen=True):
     """Ask the provider to terminate a NodeClaim's instance, and write the condition InstanceTerminating.
 
@@ -194,6 +206,7 @@ Action = (
     | DeleteNode
     | EvictPod
     | DeletePod
+    | SetDeletionCost
     | TerminateInstance
     | RebootInstance
     | RecordEvent

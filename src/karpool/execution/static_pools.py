@@ -68,7 +68,12 @@ def missing_claims(
 
 
 def surplus_claims(
-    pool: NodePool, claims: Iterable[NodeClaim], pods_of: PodsOf, now: datetime
+    pool: NodePool,
+    claims: Iterable[NodeClaim],
+    pods_of: PodsOf,
+    now: datetime,
+    *,
+    by_deletion_cost: bool = True,
 ) -> tuple[NodeClaim, ...]:
     """The claims to delete of a pool that has too many, in the order in which they go; commands finish first.
 
@@ -86,7 +91,7 @@ def surplus_claims(
         and REPLACES not in claim.metadata.annotations
     ]
     known = {claim.name: (claim, pods) for claim in free if (pods := pods_of(claim)) is not None}
-    ranked = sorted(known.values(), key=lambda entry: _rank(entry[0], entry[1], now))
+    ranked = sorted(known.values(), key=lambda entry: _rank(entry[0], entry[1], now, by_deletion_cost=by_deletion_cost))
     return tuple(claim for claim, _ in ranked[: headcount(pool, listed).surplus(pool)])
 
 
@@ -95,11 +100,12 @@ def _goes(claim: NodeClaim) -> bool:
     return leaving or COMMAND in claim.metadata.annotations
 
 
-def _rank(claim: NodeClaim, pods: Sequence[Pod], now: datetime) -> tuple[int, float, str]:
+def _rank(claim: NodeClaim, pods: Sequence[Pod], now: datetime, *, by_deletion_cost: bool) -> tuple[int, float, str]:
     if not claim.is_true(LAUNCHED):
         return 0, 0.0, claim.name
     guarded = any(protected(pod, now) for pod in pods)
     if not guarded and all(pod.is_daemon or pod.is_mirror or pod.terminal for pod in pods):
         return 1, 0.0, claim.name
-    cost = lifetime_cost(sum(map(eviction_cost, pods)), claim, now)
+    costs = (eviction_cost(pod, by_deletion_cost=by_deletion_cost) for pod in pods)
+    cost = lifetime_cost(sum(costs), claim, now)
     return 3 if guarded else 2, cost, claim.name

@@ -36,6 +36,7 @@ ANNOTATIONS: Final = frozenset(
         names.TERMINATION_TIMESTAMP,
         names.DISRUPTION_COST,
         names.POD_DELETION_COST,
+        names.OWN_DELETION_COST,
         names.GRACE_PERIOD,
         names.BALANCED_K,
         names.MINIMUM_SAVINGS,

@@ -28,6 +28,8 @@ TERMINATION_TIMESTAMP: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
 DISRUPTION_COST: Final = "karpenter.sh/disruption-cost"
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+OWN_DELETION_COST: Final = "karpool.sh/pod-deletion-cost"
+"""On a Pod: the deletion cost that Karpool wrote; any other one is somebody else's."""
 
 DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 REBOOTING_TAINT: Final = "karpenter.sh/rebooting"

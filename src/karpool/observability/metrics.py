@@ -196,6 +196,15 @@ class Metrics(ProcessMetrics):
         if recovery is not None:
             self._observe("nodes_reboot_recovery_duration_seconds", recovery)
 
+    def deletion_cost(self, result: str) -> None:
+        """The deletion cost of a pod was written or not: `updated`, `skipped_...` or `error`."""
+        self._count("pod_deletion_cost_pod_annotation_writes_total", result)
+
+    def deletion_costs_pending(self, nodes: Mapping[str, int]) -> None:
+        """By pool: on how many nodes deletion costs of pods are still to be written."""
+        name = "pod_deletion_cost_nodes_with_pending_annotation_writes"
+        self._replace(name, {(pool,): number for pool, number in nodes.items()})
+
     def command_completed(self, savings: float) -> None:
         """The nodes of a command are gone; its savings are in $/h."""
         self._counters["saved_dollars_per_hour_total"].inc(max(0.0, savings))

@@ -40,6 +40,9 @@ COUNTERS: Final = {
         (POOL, "reason", "terminate_first_reason"),
     ),
     "nodes_reboots_total": Series("Reboots that ended, by how.", ("result",)),
+    "pod_deletion_cost_pod_annotation_writes_total": Series(
+        "Deletion costs of pods, by what became of them.", ("result",)
+    ),
     "saved_dollars_per_hour_total": Series(
         "Savings per hour of all commands whose nodes are gone; a command that costs more counts as 0."
     ),
@@ -114,6 +117,9 @@ GAUGES: Final = {
     "disrupted_last_hour": Series(
         "What rates count: nodes that commands disrupted, and pods that left with them (what: nodes, pods).",
         (POOL, "what"),
+    ),
+    "pod_deletion_cost_nodes_with_pending_annotation_writes": Series(
+        "Nodes with pods whose deletion cost is still to be written.", (POOL,)
     ),
     "harmed_pods": Series("Pods that do not run since commands moved them, in pools that are stopped.", (POOL,)),
     "leading": Series("1 if this process is the leader."),

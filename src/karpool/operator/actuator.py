@@ -70,6 +70,8 @@ class ApiActuator:
         """What the API server said against the current step of a batch, if it refused something for good."""
         self.on_refused: OnRefused = _ignore
         """Called with an action that was not done, what the API server said, and whether that is certain."""
+        self.on_deletion_cost: Callable[[a.SetDeletionCost], None] = lambda _action: None
+        """Called with a deletion cost that a pod is to get some time."""
         self.on_created: Callable[[NodeClaim], None] = lambda _claim: None
         """Called with a NodeClaim that the API server has."""
 
@@ -146,6 +148,8 @@ class ApiActuator:
                 case a.RebootInstance():
                     if self._launcher is not None:
                         self._launcher.reboots.ask(action)
+                case a.SetDeletionCost():
+                    self.on_deletion_cost(action)
                 case a.RecordEvent():
                     self._recorder.record(action)
                 case _:
@@ -165,7 +169,7 @@ def _object_of(action: a.Action) -> tuple[str, str]:
             return "NodeClaim", name
         case a.DeleteNode(name=name):
             return "Node", name
-        case a.EvictPod(key=key) | a.DeletePod(key=key):
+        case a.EvictPod(key=key) | a.DeletePod(key=key) | a.SetDeletionCost(key=key):
             return "Pod", key
         case a.RecordEvent():
             return "Event", f"{action.kind} {action.name}"

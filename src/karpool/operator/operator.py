@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import structlog
 
@@ -30,7 +31,7 @@ from karpool.live.fresh_facts import FactReader
 from karpool.live.process import background, finished_before, stalled
 from karpool.live.time_keeper import keep_time
 from karpool.live.writer import Writer
-from karpool.model.labels import BUDGETS, PAUSE_MAP
+from karpool.model.labels import BUDGETS, NODEPOOL, PAUSE_MAP
 from karpool.model.nodepool import NodeClaim
 from karpool.observability.events import EventRecorder
 from karpool.observability.metrics import Metrics
@@ -40,6 +41,7 @@ from karpool.operator.actuator import ApiActuator
 from karpool.operator.caches import OperatorCaches
 from karpool.operator.capacity_buffers import BufferReader, BufferStatusController
 from karpool.operator.decision_reporter import DecisionReporter
+from karpool.operator.deletion_cost_writer import DeletionCostWriter
 from karpool.operator.disruption_meter import measure_disruptions
 from karpool.operator.fact_source import ApiFactSource
 from karpool.operator.instance_launcher import GC_INTERVAL, InstanceLauncher
@@ -214,6 +216,8 @@ class Operator:
         writer = Writer(self.client, self.caches.feeds, self._now)
         launcher = self._launcher(writer, record)
         actuator = ApiActuator(writer, recorder, launcher, stopping=stop.is_set, dry_run=self.settings.dry_run)
+        costs = self._cost_writer()
+        actuator.on_deletion_cost = costs.ask
         waiting = self.caches.changes.waiting
         beside = SideWork(self.queue, wake=lambda: self._wake(event_loop, waiting))
         reader = FactReader(self.client, self.caches.nodes, self.caches.pods)
@@ -231,7 +235,7 @@ class Operator:
             caches_current=lambda: not self.caches.stale(),
             on_unexpected=lambda: self.metrics.unexpected_error("decisions"),
             on_iteration=launcher.launch_pending if launcher is not None else lambda: None,
-            on_stop=launcher.stop if launcher is not None else lambda: None,
+            on_stop=partial(_stop_all, (launcher, costs)),
         )
         loop = self.loop
 
@@ -239,7 +243,7 @@ class Operator:
             async with background(self._upkeep(launcher).run()), background(self._provider_upkeep().run()):
                 await loop.run(stop)
 
-        async with background(recorder.run()):
+        async with background(recorder.run()), background(costs.run()):
             await self._elected(work)
 
     async def _elected(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -280,6 +284,19 @@ class Operator:
             record=record,
             ours=self.provider.execution.ours,
             on_unexpected=self.metrics.unexpected_error,
+        )
+
+    def _cost_writer(self) -> DeletionCostWriter:
+        def pool_of(name: str) -> str:
+            node = self.caches.store.nodes.get(name)
+            return "" if node is None else node.metadata.labels.get(NODEPOOL, "")
+
+        return DeletionCostWriter(
+            self.client,
+            self.caches.pods,
+            pool_of=pool_of,
+            on_result=self.metrics.deletion_cost,
+            on_pending=self.metrics.deletion_costs_pending,
         )
 
     @staticmethod
@@ -388,6 +405,12 @@ class Operator:
     def _unreadable(self, unreadable: Unreadable) -> None:
         log_unreadable(unreadable)
         self._pools.unreadable(unreadable)
+
+
+def _stop_all(parts: Iterable[InstanceLauncher | DeletionCostWriter | None]) -> None:
+    for part in parts:
+        if part is not None:
+            part.stop()
 
 
 def _repair_policies(settings: RunSettings, provider: Provider) -> RepairPolicies | None:

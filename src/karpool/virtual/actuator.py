@@ -6,6 +6,7 @@ from typing import Any
 from karpool.disruption.brakes.short_ledgers import with_entry
 from karpool.execution import actions as a
 from karpool.kube.store import Store
+from karpool.model.deletion_cost import cost_edit
 from karpool.model.labels import DISRUPTIONS
 from karpool.model.nodepool import NODEPOOL_API
 from karpool.virtual.api import Api
@@ -74,6 +75,8 @@ class VirtualActuator:
                 self._claim_status(action)
             case a.TerminateInstance() | a.RebootInstance():
                 self._instance(action)
+            case a.SetDeletionCost():
+                self._deletion_cost(action)
             case a.RecordEvent():
                 pass
             case _:
@@ -148,6 +151,13 @@ class VirtualActuator:
                 pool.metadata.annotations.get(DISRUPTIONS), action.command, action.entry, self.world.queue.moment
             )
             self._metadata(a.Annotate("NodePool", pool.name, DISRUPTIONS, text))
+
+    def _deletion_cost(self, action: a.SetDeletionCost) -> None:
+        pod = self.store.pods.get(action.key)
+        if pod is not None and pod.metadata.uid == action.uid:
+            for key, value in cost_edit(pod.metadata.annotations, action.cost).items():
+                pod = with_annotation(pod, key, value)
+            self.api.change(self.store.pods, pod)
 
     def _claim_status(self, action: StatusAction) -> None:
         claim = self.store.claims.get(action.claim)

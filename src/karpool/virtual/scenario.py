@@ -158,6 +158,7 @@ class Decisions(ScenarioPart):
     ignore_budgets: bool = False
     terminate_first_repair: bool = False
     terminate_first_drift: bool = False
+    pod_deletion_costs: bool = False
 
 
 class Policy(ScenarioPart):

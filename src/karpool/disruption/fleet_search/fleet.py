@@ -178,9 +178,10 @@ class _Builder:
 
     def _number_pods(self, node: Candidate) -> None:
         pods, context = self._snapshot.pods, self._context
+        told = context.settings.by_deletion_cost
         for row in self._movers(node):
             pod = pods.get(row)
-            weight = 0.0 if context.expected(pod) else eviction_weight(pod)
+            weight = 0.0 if context.expected(pod) else eviction_weight(pod, by_deletion_cost=told)
             key = (int(pods.class_of[row]), int(pods.labels_of[row]), context.exempt(pod), weight)
             self._group_of[row] = self._numbers.setdefault(key, len(self._numbers))
 
