@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from karpool.compaction.config import CONFIG_MAP, KEY, Config, parse_config
-from karpool.compaction.pods import SAFE_TO_EVICT
 from karpool.compaction.rates import LEDGER
+from karpool.model.autoscaler_rules import SAFE_TO_EVICT
 from karpool.model.labels import PAUSE_MAP as PAUSE
 from karpool.wire.yaml_documents import yaml_documents
 

@@ -13,9 +13,11 @@ from karpool.catalog.overlays import with_overlays
 from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.decision_options import Choices
 from karpool.cli.errors import say
+from karpool.cli.group_options import group_notices
 from karpool.cli.input_options import ClusterInput
 from karpool.cli.live_cluster import Purpose, read_live
 from karpool.cli.progress import ReportProgress
+from karpool.cluster.node_groups import GroupOptions, with_group_shapes, with_groups
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.default_spread import with_default_spread
 from karpool.model.labels import PAUSE_MAP
@@ -57,9 +59,13 @@ def read_objects(
 
 
 def cluster_from(
-    source: ClusterInput, opener: CatalogOpener, choices: Choices, report: ReportProgress
+    source: ClusterInput,
+    opener: CatalogOpener,
+    choices: Choices,
+    report: ReportProgress,
+    groups: GroupOptions | None = None,
 ) -> LoadedCluster:
-    """Read a cluster; pools that a controller would not accept supply no nodes."""
+    """Read a cluster; pools that a controller would not accept supply no nodes, and node groups are pools of a kind."""
     spread = choices.options.default_spread
     purpose = Purpose.DECIDE_SPREAD if spread else Purpose.DECIDE
     objects = read_objects(source, report, purpose, pause_namespace=choices.settings.brakes.pause_namespace)
@@ -69,7 +75,10 @@ def cluster_from(
     settings = replace(choices.settings, complete_catalog=opener.complete)
     for notice in (*_notices(objects, catalog, complete=opener.complete), *_stray_pauses(objects, settings)):
         click.echo(f"karpool: {one_line(notice)}", err=True)
-    return LoadedCluster(changed(objects, node_pools=pools), catalog, settings)
+    grouped = with_groups(changed(objects, node_pools=pools), groups)
+    for notice in group_notices(grouped, groups or GroupOptions()):
+        click.echo(f"karpool: {one_line(notice)}", err=True)
+    return LoadedCluster(grouped, with_group_shapes(catalog, grouped), settings)
 
 
 def _overlaid(catalog: Catalog, objects: Objects, choices: Choices) -> Catalog:

@@ -9,8 +9,10 @@ from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.errors import unknown_node
+from karpool.cli.group_options import group_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.progress import progress
+from karpool.cluster.node_groups import GroupOptions
 from karpool.report.document import to_json
 
 EPILOG: Final = f"""{READS_LIVE}
@@ -40,6 +42,7 @@ EXIT STATUS
     help="Say what a whole plan does with the node, which takes as long as `karpool plan`.",
 )
 @catalog_options
+@group_options
 @decision_options
 def explain(
     *,
@@ -48,6 +51,7 @@ def explain(
     output: str,
     with_plan: bool,
     catalog_opener: CatalogOpener,
+    groups: GroupOptions,
     choices: Choices,
 ) -> None:
     """Show what becomes of a node: in a plan, and alone in the cluster of today.
@@ -56,7 +60,7 @@ def explain(
     If something keeps it, show what would have to be otherwise, and what that would save.
     """
     with progress() as report:
-        cluster = cluster_from(source, catalog_opener, choices, report)
+        cluster = cluster_from(source, catalog_opener, choices, report, groups)
         from karpool.disruption.decision_pass import DecisionPass
         from karpool.disruption.explain import explain_node
         from karpool.disruption.plan import Planner

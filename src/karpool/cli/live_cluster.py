@@ -53,8 +53,17 @@ def read_live(
     kube: KubeContext, report: ReportProgress, purpose: Purpose = Purpose.DECIDE, *, pause_namespace: str | None = None
 ) -> Objects:
     """The objects of a live cluster, with a line on standard error for each gap; a pause where one is looked for."""
+    from karpool.cluster.node_groups import group_members
     from karpool.kube.errors import ForbiddenError
-    from karpool.live.reading import COMPACTED, DECIDED_ON, SIMULATED, SPREAD, read_cluster, read_pause
+    from karpool.live.reading import (
+        COMPACTED,
+        DECIDED_ON,
+        SIMULATED,
+        SPREAD,
+        read_autoscaler_status,
+        read_cluster,
+        read_pause,
+    )
 
     kinds = {
         Purpose.DECIDE: DECIDED_ON,
@@ -67,14 +76,25 @@ def read_live(
         reading = await read_cluster(client, resources=kinds, progress=report)
         for note in reading.notes():
             say(note, 0)
+        objects = reading.objects
+        if group_members(objects):
+            objects = await with_sizes(client, objects)
         if pause_namespace is None:
-            return reading.objects
+            return objects
         try:
             pause = await read_pause(client, pause_namespace)
         except ForbiddenError as error:
             say(f"nobody knows whether everything is paused, so the answer is as if it were not: {error.message}", 0)
-            return reading.objects
-        return replace(reading.objects, pauses=() if pause is None else (pause,))
+            return objects
+        return replace(objects, pauses=() if pause is None else (pause,))
+
+    async def with_sizes(client: "Client", objects: Objects) -> Objects:
+        try:
+            status = await read_autoscaler_status(client)
+        except ForbiddenError as error:
+            say(f"nobody knows how small and large node groups may be: {error.message}", 0)
+            return objects
+        return replace(objects, autoscaler_statuses=() if status is None else (status,))
 
     return query_cluster(kube, read)
 

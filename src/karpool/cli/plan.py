@@ -8,8 +8,10 @@ import click
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
+from karpool.cli.group_options import group_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.progress import progress
+from karpool.cluster.node_groups import GroupOptions
 from karpool.report.document import Drawing, PlanDocument, to_json
 
 EPILOG: Final = f"""{READS_LIVE}
@@ -56,6 +58,7 @@ EXIT STATUS
 )
 @click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason.")
 @catalog_options
+@group_options
 @decision_options
 def plan(
     *,
@@ -65,6 +68,7 @@ def plan(
     bound: bool,
     every_node: bool,
     catalog_opener: CatalogOpener,
+    groups: GroupOptions,
     choices: Choices,
 ) -> None:
     """Show which nodes would go, what would replace them, where every pod would move, and what that saves.
@@ -72,7 +76,7 @@ def plan(
     For every node that stays, say why. Nothing is changed anywhere.
     """
     with progress() as report:
-        cluster = cluster_from(source, catalog_opener, choices, report)
+        cluster = cluster_from(source, catalog_opener, choices, report, groups)
         from karpool.disruption.plan import Planner
         from karpool.report.assemble import draw, plan_document
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from karpool.model import labels as names
 from karpool.model.node import Node
+from karpool.model.node_group import GroupMember
 from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.model.scheduling import Taint
 from karpool.wire.objects import condition
@@ -21,6 +22,8 @@ _EPHEMERAL: Final = frozenset(
         (names.UNREGISTERED_TAINT, "NoExecute"),
     }
 )
+TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
+"""The taint of a node that Cluster Autoscaler removes."""
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
 UNREACHABLE: Final = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
@@ -29,6 +32,11 @@ UNREACHABLE: Final = Taint(key="node.kubernetes.io/unreachable", effect="NoSched
 def is_ephemeral(taint: Taint) -> bool:
     """Whether a taint only marks a node that is still starting."""
     return (taint.key, taint.effect) in _EPHEMERAL or taint.key.startswith("readiness.k8s.io/")
+
+
+def is_leaving(node: Node) -> bool:
+    """Whether a node is being removed, by its object or by the taint of an autoscaler."""
+    return node.terminating or any(taint.key == TO_BE_DELETED for taint in node.spec.taints)
 
 
 @dataclass(frozen=True)
@@ -54,28 +62,33 @@ class StateNode:
 
     @property
     def managed(self) -> bool:
-        """Whether the node has a NodeClaim."""
+        """Whether the node has a NodeClaim, or a place in a node group."""
         return self.claim is not None
+
+    @cached_property
+    def group(self) -> str:
+        """The name of the node's group; empty if it is in none."""
+        return self.claim.group if isinstance(self.claim, GroupMember) else ""
 
     @cached_property
     def registered(self) -> bool:
         """Whether the node speaks for itself."""
         return self.node is not None and (
-            self.claim is None or self.node.metadata.labels.get(names.REGISTERED) == "true"
+            self.claim is None or bool(self.group) or self.node.metadata.labels.get(names.REGISTERED) == "true"
         )
 
     @cached_property
     def initialized(self) -> bool:
         """Whether the node is fully up."""
         return self.node is not None and (
-            self.claim is None or self.node.metadata.labels.get(names.INITIALIZED) == "true"
+            self.claim is None or bool(self.group) or self.node.metadata.labels.get(names.INITIALIZED) == "true"
         )
 
     @cached_property
     def deleting(self) -> bool:
         """Whether the machine is being deleted or terminated."""
-        if self.claim is None:
-            return self.node is not None and self.node.metadata.deletion_timestamp is not None
+        if self.claim is None or self.group:
+            return self.node is not None and is_leaving(self.node)
         return self.claim.metadata.deletion_timestamp is not None or self.claim.is_true("InstanceTerminating")
 
     @cached_property
@@ -133,8 +146,8 @@ class StateNode:
 
     @property
     def pool(self) -> str:
-        """The name of the node's pool; empty without one."""
-        return self.labels.get(names.NODEPOOL, "")
+        """The name of the node's pool or group; empty without one."""
+        return self.group or self.labels.get(names.NODEPOOL, "")
 
 
 def _implied_taints(node: Node) -> tuple[Taint, ...]:

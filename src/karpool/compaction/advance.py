@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from karpool.cluster.nodes import is_leaving
 from karpool.compaction.actions import CompactionAction, SetNodeState
 from karpool.compaction.config import Config
 from karpool.compaction.decide import ChosenNode, CompactionDecision, decide
 from karpool.compaction.marks import Mark
 from karpool.compaction.needed_again import needed_again
-from karpool.compaction.nodes import NodeView, is_deleting
+from karpool.compaction.nodes import NodeView
 from karpool.compaction.pacing import paced_pools
 from karpool.compaction.pods import eviction_blocker, must_leave
 from karpool.compaction.rates import NO_LEDGER, Ledger, rates_in_force, renewed, started
@@ -54,7 +55,7 @@ def advance(
     # Nothing is written on a node that cannot be read: nobody knows what is there.
     views = [verdict.view for verdict in decision.nodes if not verdict.view.node.unreadable]
     # The autoscaler removes these already.
-    in_progress = [view for view in views if view.stored_mark.in_progress and not is_deleting(view.node)]
+    in_progress = [view for view in views if view.stored_mark.in_progress and not is_leaving(view.node)]
     failed = _failed(objects, in_progress, now, settings, decision.stop)
     actions: list[CompactionAction] = [
         SetNodeState(view.name, view.mark) for view in views if view.mark != view.stored_mark

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from karpool.cluster.changes import Impact, pod_change
 from karpool.compaction.actions import CompactionAction, SetNodeState, node_of
 from karpool.compaction.advance import CompactionStep
-from karpool.compaction.nodes import SCALE_DOWN_DISABLED, NodeView
+from karpool.compaction.nodes import NodeView
 from karpool.compaction.pods import eviction_blocker, needs_new_node
 from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
 from karpool.execution.fresh_facts import FreshFacts, FreshNode
+from karpool.model.autoscaler_rules import SCALE_DOWN_DISABLED
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import Node
 from karpool.model.pod import Pod

@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace as changed
 
-from karpool.cluster.nodes import UNSCHEDULABLE
+from karpool.cluster.nodes import UNSCHEDULABLE, is_leaving
 from karpool.compaction.drain_simulator import DrainSimulator
-from karpool.compaction.nodes import NodeView, is_deleting
+from karpool.compaction.nodes import NodeView
 from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.model.node import Node
 from karpool.model.objects import Objects
@@ -26,7 +26,7 @@ def needed_again(objects: Objects, views: Sequence[NodeView]) -> dict[str, Reaso
     checked.sort(key=lambda view: (-(view.mark.updated or _EARLIEST).timestamp(), view.name))
     if not checked:
         return {}
-    leaving = {view.name for view in views} | {node.name for node in objects.nodes if is_deleting(node)}
+    leaving = {view.name for view in views} | {node.name for node in objects.nodes if is_leaving(node)}
     unplaced = DrainSimulator(objects, leaving).unplaced
     reasons: dict[str, Reason] = {}
     for view in checked:

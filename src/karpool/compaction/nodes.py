@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
+from karpool.cluster.nodes import is_leaving
 from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.marks import Mark, decode_mark, updated_mark
 from karpool.compaction.pdbs import EvictionBudgets
@@ -14,14 +14,12 @@ from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.compaction.settings import CompactionSettings
 from karpool.compaction.usage import NodeUsage, usage
 from karpool.disruption.reasons import clock
+from karpool.model.autoscaler_rules import SCALE_DOWN_DISABLED
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.wire.objects import condition
-
-SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +49,7 @@ class NodeView:
 
     @property
     def leaving(self) -> bool:
-        return self.mark.in_progress or is_deleting(self.node)
+        return self.mark.in_progress or is_leaving(self.node)
 
     @property
     def order(self) -> tuple[float, str]:
@@ -87,11 +85,6 @@ def view_node(
     )
 
 
-def is_deleting(node: Node) -> bool:
-    """Whether the node is being deleted, by its object or by the autoscaler's taint."""
-    return node.terminating or any(t.key == TO_BE_DELETED for t in node.spec.taints)
-
-
 def _not_enabled(node: Node, pool: str, config: PoolConfig) -> list[Reason]:
     if not pool:
         return [_of(node, Code.NO_POOL, "has no label that names its pool")]
@@ -103,7 +96,7 @@ def _not_enabled(node: Node, pool: str, config: PoolConfig) -> list[Reason]:
 def _not_available(node: Node, mark: Mark) -> list[Reason]:
     if mark.in_progress:
         return [_of(node, Code.IN_PROGRESS, "is being drained, or waits for the autoscaler to remove it")]
-    if is_deleting(node):
+    if is_leaving(node):
         return [_of(node, Code.NODE_DELETING, "is being removed")]
     if node.spec.unschedulable:
         return [_of(node, Code.NODE_CORDONED, "was cordoned, but not by the compactor")]

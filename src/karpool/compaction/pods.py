@@ -4,18 +4,13 @@ The rules are those of estafette-k8s-node-compactor. Where Cluster Autoscaler ha
 that are named as safe to lose), these apply, because it must agree to remove the node.
 """
 
-from typing import Final
-
 from karpool.compaction.reasons import CompactionReasonCode as Code
+from karpool.model import autoscaler_rules as rules
+from karpool.model.autoscaler_rules import SYSTEM
 from karpool.model.labels import DO_NOT_DISRUPT
-from karpool.model.pod import Pod, Volume
+from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.unreadable import unreadable_reason
-
-SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-SAFE_VOLUMES: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-SYSTEM: Final = "kube-system"
-_REPLICATORS: Final = ("ReplicaSet", "ReplicationController", "StatefulSet", "Job")
 
 
 def must_leave(pod: Pod) -> bool:
@@ -43,19 +38,16 @@ def eviction_blocker(pod: Pod) -> Reason | None:
         return unreadable_reason("Pod", pod)
     if not pod.active:
         return None
-    annotations = pod.metadata.annotations
-    if annotations.get(SAFE_TO_EVICT) == "false":
-        return _reason(Code.POD_NOT_SAFE_TO_EVICT, f"has {SAFE_TO_EVICT} false", pod)
-    if annotations.get(DO_NOT_DISRUPT) == "true":
+    if rules.unsafe_to_evict(pod):
+        return _reason(Code.POD_NOT_SAFE_TO_EVICT, rules.UNSAFE_WORDS, pod)
+    if pod.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
         return _reason(Code.POD_DO_NOT_DISRUPT, f"has {DO_NOT_DISRUPT}", pod)
     if not needs_new_node(pod):
         return None
-    if not _replicated(pod):
-        return _reason(Code.POD_NOT_REPLICATED, "has no controller that would start it again elsewhere", pod)
-    local = _local_volume(pod) if annotations.get(SAFE_TO_EVICT) != "true" else None
-    if local is not None:
-        return _reason(Code.POD_LOCAL_STORAGE, f"keeps data on the node, in its volume {local.name or '?'}", pod)
-    return None
+    if not rules.replicated(pod):
+        return _reason(Code.POD_NOT_REPLICATED, rules.NOT_REPLICATED_WORDS, pod)
+    local = None if rules.safe_to_evict(pod) else rules.local_volume(pod)
+    return None if local is None else _reason(Code.POD_LOCAL_STORAGE, rules.local_words(local), pod)
 
 
 def autoscaler_blocker(pod: Pod, *, covered: bool) -> Reason | None:
@@ -63,26 +55,7 @@ def autoscaler_blocker(pod: Pod, *, covered: bool) -> Reason | None:
 
     `covered`: whether a PodDisruptionBudget covers the pod, which lets the autoscaler move it.
     """
-    system = pod.active and pod.metadata.namespace == SYSTEM and not pod.is_daemon and not pod.is_mirror
-    if not system or covered or pod.metadata.annotations.get(SAFE_TO_EVICT) == "true":
-        return None
-    message = f"is in {SYSTEM}, and neither a PodDisruptionBudget nor {SAFE_TO_EVICT} true lets the autoscaler move it"
-    return _reason(Code.SYSTEM_POD, message, pod)
-
-
-def _replicated(pod: Pod) -> bool:
-    return any(owner.controller or owner.kind in _REPLICATORS for owner in pod.metadata.owner_references)
-
-
-def _local_volume(pod: Pod) -> Volume | None:
-    """A volume whose content would be lost, unless it is named as safe to lose."""
-    safe = {name.strip() for name in pod.metadata.annotations.get(SAFE_VOLUMES, "").split(",")}
-    return next((volume for volume in pod.spec.volumes if _is_local(volume) and volume.name not in safe), None)
-
-
-def _is_local(volume: Volume) -> bool:
-    on_disk = volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
-    return on_disk or volume.host_path is not None
+    return _reason(Code.SYSTEM_POD, rules.SYSTEM_WORDS, pod) if rules.kept_as_system_pod(pod, covered=covered) else None
 
 
 def _reason(code: Code, message: str, pod: Pod) -> Reason:

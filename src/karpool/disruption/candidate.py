@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from karpool.catalog.instance_types import InstanceType
 from karpool.cluster.nodes import StateNode
+from karpool.model.labels import CAPACITY_TYPE, SPOT
 from karpool.model.nodepool import NodePool
 
 
@@ -31,6 +32,11 @@ class Candidate(NamedTuple):
     def empty(self) -> bool:
         """Whether no pod on the node needs another place."""
         return not self.pods
+
+    @property
+    def spot(self) -> bool:
+        """Whether it is spot capacity of a pool; of a group, nobody chooses what comes in its place."""
+        return not self.state.group and self.state.labels.get(CAPACITY_TYPE) == SPOT
 
     @property
     def leaves_nothing(self) -> bool:

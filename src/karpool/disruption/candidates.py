@@ -118,7 +118,9 @@ def consolidation_refusal(context: DecisionContext, candidate: Candidate) -> Rea
 
 
 def _unclear(candidate: Candidate) -> Reason | None:
-    """What is not known about a node that its price depends on."""
+    """What is not known about a node that its price depends on; a node of a group saves what it costs in any case."""
+    if candidate.state.group:
+        return None
     labels, entry = candidate.state.labels, candidate.entry
     if entry is None or (entry.observed and candidate.price is None):
         message = f"its instance type {labels.get(INSTANCE_TYPE, '?')} is not in the catalogue"

@@ -24,6 +24,7 @@ from karpool.disruption.command import Cause
 from karpool.disruption.costs import eviction_cost, reschedule_cost, savings_ratio
 from karpool.disruption.drift_detection import Drift
 from karpool.disruption.expected_pods import ExpectedPods
+from karpool.disruption.group_rules import group_allowance
 from karpool.disruption.memo import Memo
 from karpool.disruption.node_facts import PoolCensus
 from karpool.disruption.pdbs import PdbLimits, currently_reschedulable
@@ -32,7 +33,7 @@ from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.repair.breaker import PoolHealth
 from karpool.disruption.repair.diagnosis import Finding
 from karpool.disruption.settings import DisruptionSettings
-from karpool.model.labels import CAPACITY_TYPE, SPOT
+from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -53,7 +54,8 @@ class DecisionContext:
             memo.living_search = None if before is None else before.living_search
         self.memo = memo
         self._room = ExpectedPods(policies.destinations)
-        self._blocks = BlockingPods(engine.snapshot, policies.pdbs, now, self._room.__contains__)
+        groups = {name: pool for name, pool in policies.pools.items() if isinstance(pool, NodeGroup)}
+        self._blocks = BlockingPods(engine.snapshot, policies.pdbs, now, self._room.__contains__, groups)
         self._version = -1
         self._forget()
 
@@ -378,7 +380,7 @@ class DecisionContext:
 
     def ceiling(self, candidates: Sequence[Candidate]) -> float:
         """What new nodes in the place of nodes have to stay below; infinite where that is not all there is to it."""
-        if self.settings.spot_to_spot and all(node.state.labels.get(CAPACITY_TYPE) == SPOT for node in candidates):
+        if self.settings.spot_to_spot and all(node.spot for node in candidates):
             return np.inf
         return price_of(candidates) - HAIR
 
@@ -393,9 +395,11 @@ class DecisionContext:
 
     def budgeted(self, pool: NodePool, cause: Cause) -> Allowance:
         """How many nodes of a pool its budgets let go for a cause now."""
+        counts = self._counts(pool.name)
+        if isinstance(pool, NodeGroup):
+            return group_allowance(pool, counts.nodes, counts.leaving)
         if self.settings.ignore_budgets:
             return Allowance(UNLIMITED, UNLIMITED)
-        counts = self._counts(pool.name)
         key = (pool.name, cause)
         if key not in self._allowances:
             annotated = self.settings.annotated_budgets

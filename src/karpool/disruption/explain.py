@@ -15,6 +15,7 @@ from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.repair.method import repair_rules, repaired
 from karpool.disruption.unblocking import otherwise
 from karpool.disruption.windows import in_grace, source_closed
+from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -114,6 +115,9 @@ def _policy_outcomes(decision_pass: DecisionPass, candidate: Candidate) -> list[
     if claim is None or pool is None:
         return []
     cause = Cause.EMPTY if candidate.empty else Cause.UNDERUTILIZED
+    if isinstance(pool, NodeGroup):
+        least = _over_budget(decision_pass, pool, cause)
+        return [RuleOutcome("its group may become smaller", least, least is None)]
     questions: list[tuple[str, Reason | None]] = [
         ("quiet for as long as consolidateAfter asks", source_closed(claim, pool, now)),
         ("outside its consolidationGracePeriod", in_grace(claim, pool, now)),
@@ -226,7 +230,9 @@ def _destinations(decision_pass: DecisionPass, candidate: Candidate) -> tuple[De
 def _alternatives(
     decision_pass: DecisionPass, candidate: Candidate, outcome: Outcome | None, failed: list[RuleOutcome]
 ) -> tuple[Alternative, ...]:
-    """What alone, or with its like, stands between the node and a saving."""
+    """What alone, or with its like, stands between the node and a saving; nothing could let go what nobody manages."""
+    if candidate.pool is None:
+        return ()
     if candidate.empty:
         savings = candidate.price or 0.0
     elif outcome is not None and outcome.command is not None:

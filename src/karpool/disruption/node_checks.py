@@ -6,7 +6,9 @@ from typing import Final, Protocol
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.nodes import StateNode
 from karpool.disruption.reasons import ReasonCode
+from karpool.model.autoscaler_rules import SCALE_DOWN_DISABLED
 from karpool.model.labels import DO_NOT_DISRUPT, NODEPOOL
+from karpool.model.managers import ManagerKind, left_alone, manager_of
 from karpool.model.nodepool import NodePool
 from karpool.model.reasons import Reason
 
@@ -27,6 +29,14 @@ class NodeInfo(Protocol):
         """Its NodePool, if that exists."""
 
 
+_LEFT_ALONE: Final = {
+    ManagerKind.CONTROL_PLANE: ReasonCode.CONTROL_PLANE_NODE,
+    ManagerKind.FARGATE: ReasonCode.FARGATE_NODE,
+    ManagerKind.VIRTUAL: ReasonCode.VIRTUAL_NODE,
+    ManagerKind.WINDOWS: ReasonCode.WINDOWS_NODE,
+    ManagerKind.AUTO_MODE: ReasonCode.AUTO_MODE_NODE,
+    ManagerKind.AUTOPILOT: ReasonCode.AUTOPILOT_NODE,
+}
 NodeCheck = Callable[[NodeInfo, Catalog], Reason | None]
 
 
@@ -41,10 +51,18 @@ def about_node(node: NodeInfo, code: ReasonCode, message: str) -> Reason:
 
 
 def unmanaged(node: NodeInfo, _catalog: Catalog) -> Reason | None:
-    """Why a node without a NodeClaim stays."""
-    if node.state.managed:
+    """Why a node stays that no NodeClaim and no place in a node group make anybody's."""
+    if node.state.managed or node.state.node is None:
         return None
-    return about_node(node, ReasonCode.NOT_MANAGED, "has no NodeClaim: nobody who could remove it manages it")
+    manager = manager_of(node.state.node, claimed=False)
+    code = _LEFT_ALONE.get(manager.kind, ReasonCode.NOT_MANAGED)
+    if manager.kind is ManagerKind.NODE_GROUP:
+        message = f"belongs to node group {manager.name}, and no NodePool manages it"
+    elif manager.kind is ManagerKind.NODE_POOL:
+        message = f"its NodePool is {manager.name}, but it has no NodeClaim"
+    else:
+        message = left_alone(manager.kind)
+    return about_node(node, code, message)
 
 
 def without_node(node: NodeInfo, _catalog: Catalog) -> Reason | None:
@@ -76,23 +94,31 @@ def _protected(node: NodeInfo, _catalog: Catalog) -> Reason | None:
     return about_node(node, ReasonCode.NODE_DO_NOT_DISRUPT, f"has the annotation {DO_NOT_DISRUPT}")
 
 
+def _scale_down_disabled(node: NodeInfo, _catalog: Catalog) -> Reason | None:
+    if not node.state.group or node.state.annotations.get(SCALE_DOWN_DISABLED) != "true":
+        return None
+    message = f"has {SCALE_DOWN_DISABLED}, so the autoscaler would not remove it"
+    return about_node(node, ReasonCode.SCALE_DOWN_DISABLED, message)
+
+
 def without_pool(node: NodeInfo, catalog: Catalog) -> Reason | None:
     """Why a node stays whose pool nobody knows, or of which nobody knows what could replace it."""
     if not node.state.pool:
         return about_node(node, ReasonCode.MISSING_NODE_POOL_LABEL, f"has no label {NODEPOOL}")
     if node.pool is None:
         return about_node(node, ReasonCode.NODE_POOL_NOT_FOUND, f"its NodePool {node.state.pool} does not exist")
-    if not catalog.types:
+    if not catalog.types and not node.state.group:
         return about_node(node, ReasonCode.NO_INSTANCE_TYPES, "the catalogue has no instance types")
     return None
 
 
 NODE_CHECKS: Final[tuple[tuple[str, NodeCheck], ...]] = (
-    ("managed by a NodeClaim", unmanaged),
+    ("managed by a NodePool or a node group", unmanaged),
     ("has a Node", without_node),
     ("not being rebooted", rebooting),
     ("not being deleted", deleting),
     ("initialized", _uninitialized),
     ("not marked do-not-disrupt", _protected),
-    ("its NodePool is known", without_pool),
+    ("its autoscaler may remove it", _scale_down_disabled),
+    ("its pool is known", without_pool),
 )

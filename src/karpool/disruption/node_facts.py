@@ -230,7 +230,7 @@ class NodeFactsCache:
         counts = claim is not None and up and not claim.is_true("InstanceTerminating")
         number = self._pool_numbers.setdefault(state.pool, len(self._pool_numbers)) if counts else -1
         self._drifts[row] = self._detect_drift(facts, now)
-        self._findings[row] = () if self._repair is None else findings(self._repair, state)
+        self._findings[row] = () if self._repair is None or state.group else findings(self._repair, state)
         leaving = state.deleting or state.rebooting
         self._columns.write(
             row,
@@ -247,7 +247,7 @@ class NodeFactsCache:
 
     def _detect_drift(self, facts: NodeFacts, now: datetime) -> Drift | None:
         claim, node = facts.state.claim, facts.state.node
-        if claim is None:
+        if claim is None or facts.state.group:
             return None
         with_labels = claim if node is None else _with_node_labels(claim, node.metadata.labels)
         return drift_of(with_labels, facts.pool, self._drift_catalog, now)

@@ -18,6 +18,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.refusal_cache import SnapshotChange
 from karpool.model import labels as names
 from karpool.model.node import Node, NodeSpec, NodeStatus
+from karpool.model.node_group import GroupMember, NodeGroup
 from karpool.model.nodepool import NodeClaim, NodeClaimSpec, NodeClaimStatus, NodePool
 from karpool.model.requirements import Requirement
 from karpool.wire.objects import Condition, Metadata
@@ -154,7 +155,12 @@ def predicted_node(context: DecisionContext, replacement: Replacement, name: str
         ),
         status=NodeClaimStatus(node_name=name, provider_id=f"predicted://{name}", conditions=conditions),
     )
-    return StateNode(node, claim)
+    return StateNode(node, claim if not isinstance(pool, NodeGroup) else _member(claim, pool))
+
+
+def _member(claim: NodeClaim, group: NodeGroup) -> GroupMember:
+    """The place of a new node in its group."""
+    return GroupMember(metadata=claim.metadata, spec=claim.spec, status=claim.status, group=group.name)
 
 
 def _labels(replacement: Replacement, entry: InstanceType, pool: NodePool, name: str) -> dict[str, str]:
@@ -163,6 +169,8 @@ def _labels(replacement: Replacement, entry: InstanceType, pool: NodePool, name:
     known = known.intersect(offering.requirements) if offering else known
     labels = {key: _some_value(allowed) for key, allowed in known.items() if not allowed.absent}
     labels.update(pool.spec.template.metadata.labels)
+    if isinstance(pool, NodeGroup):
+        return {**labels, names.HOSTNAME: name}
     labels.update(
         {names.NODEPOOL: pool.name, names.HOSTNAME: name, names.REGISTERED: "true", names.INITIALIZED: "true"}
     )

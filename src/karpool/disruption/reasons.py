@@ -11,6 +11,13 @@ class ReasonCode(StrEnum):
     IN_COMMAND = "InCommand"
     UNREADABLE = "Unreadable"
     NOT_MANAGED = "NotManaged"
+    CONTROL_PLANE_NODE = "ControlPlaneNode"
+    FARGATE_NODE = "FargateNode"
+    VIRTUAL_NODE = "VirtualNode"
+    WINDOWS_NODE = "WindowsNode"
+    AUTO_MODE_NODE = "AutoModeNode"
+    AUTOPILOT_NODE = "AutopilotNode"
+    SCALE_DOWN_DISABLED = "ScaleDownDisabled"
     NO_NODE = "NoNode"
     NODE_NOT_INITIALIZED = "NodeNotInitialized"
     NODE_NOT_REGISTERED = "NodeNotRegistered"
@@ -24,6 +31,10 @@ class ReasonCode(StrEnum):
     POD_DO_NOT_DISRUPT = "PodDoNotDisrupt"
     POD_DISRUPTION_BUDGET = "PodDisruptionBudget"
     MULTIPLE_POD_DISRUPTION_BUDGETS = "MultiplePodDisruptionBudgets"
+    POD_NOT_SAFE_TO_EVICT = "PodNotSafeToEvict"
+    POD_LOCAL_STORAGE = "PodLocalStorage"
+    POD_NOT_REPLICATED = "PodNotReplicated"
+    SYSTEM_POD = "SystemPod"
 
     # What a method accepts
     STATIC_POOL = "StaticPool"
@@ -78,6 +89,7 @@ class ReasonCode(StrEnum):
     # Budgets
     BUDGET_EXHAUSTED = "BudgetExhausted"
     BUDGET_INVALID = "BudgetInvalid"
+    GROUP_AT_MINIMUM = "GroupAtMinimum"
 
     # Validation
     CANDIDATE_CHANGED = "CandidateChanged"

@@ -110,7 +110,7 @@ class ReplacementFinder:
         ):
             message = "its pods need reserved capacity, and none is left"
             return about(candidates, ReasonCode.PODS_WOULD_NOT_FIT, message)
-        all_spot = all(candidate.state.labels.get(CAPACITY_TYPE) == SPOT for candidate in candidates)
+        all_spot = all(candidate.spot for candidate in candidates)
         if all_spot and kinds.has(SPOT):
             return self._spot_to_spot(candidates, placement, claim, below)
         types = self._below(candidates, placement, claim, requirements, below)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from karpool.disruption.reasons import ReasonCode
+from karpool.model.autoscaler_rules import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from karpool.model.labels import BUDGETS
 from karpool.model.reasons import Reason
 
@@ -27,6 +28,12 @@ _OTHERWISE: Final[dict[str, str]] = {
     ReasonCode.COOLING_DOWN: "{about} had cooled down",
     ReasonCode.COMMAND_FAILED: "{about} had cooled down",
     ReasonCode.EVICTIONS_COST_MORE: "evictions were priced lower (--eviction-price)",
+    ReasonCode.GROUP_AT_MINIMUM: "the minimum of {about} were lower",
+    ReasonCode.SCALE_DOWN_DISABLED: f"{{about}} did not have the annotation {SCALE_DOWN_DISABLED}",
+    ReasonCode.POD_NOT_SAFE_TO_EVICT: f"{{about}} did not have {SAFE_TO_EVICT} false",
+    ReasonCode.POD_LOCAL_STORAGE: f"{{about}} had {SAFE_TO_EVICT} true, or kept no data on the node",
+    ReasonCode.POD_NOT_REPLICATED: "a controller such as a Deployment owned {about}",
+    ReasonCode.SYSTEM_POD: f"a PodDisruptionBudget covered {{about}}, or it had {SAFE_TO_EVICT} true",
     ReasonCode.POLICY_WHEN_EMPTY: "{about} had another consolidationPolicy",
 }
 _OF_KIND: Final[dict[tuple[str, str], str]] = {

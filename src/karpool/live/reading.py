@@ -13,8 +13,9 @@ from karpool.live import resources as known
 from karpool.live.buffer_references import read_references
 from karpool.live.resources import collection_of
 from karpool.model import nodepool_v1beta1
+from karpool.model.group_sizes import STATUS_NAMESPACE
 from karpool.model.kinds import AUTOSCALING, KARPENTER, KINDS
-from karpool.model.labels import PAUSE_MAP
+from karpool.model.labels import PAUSE_MAP, STATUS_MAP
 from karpool.model.objects import Objects
 from karpool.model.unreadable import stand_in
 from karpool.model.workloads import ConfigMap
@@ -133,6 +134,14 @@ async def read_cluster(
         tuple(answer for answer in answers if isinstance(answer, Unlisted)),
         references.problems,
     )
+
+
+async def read_autoscaler_status(client: Client) -> ConfigMap | None:
+    """What Cluster Autoscaler says of its groups, if it does; raises an ApiError if nobody may know."""
+    try:
+        return await client.get(known.CONFIG_MAPS, STATUS_MAP, namespace=STATUS_NAMESPACE)
+    except (NotFoundError, UnreadableError):
+        return None
 
 
 async def read_pause(client: Client, namespace: str) -> ConfigMap | None:

@@ -10,11 +10,14 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from karpool.cluster.volumes import BIND_COMPLETED
-from karpool.compaction import marks, nodes, pods
+from karpool.compaction import marks
 from karpool.disruption.brakes.pause import REASON
 from karpool.execution.tickets import COMMAND, REPLACES
+from karpool.model import autoscaler_rules
 from karpool.model import labels as names
 from karpool.model.capacity_buffer import CapacityBuffer, CapacityBufferStatus
+from karpool.model.group_sizes import STATUS_KEY
+from karpool.model.managers import CAPI_KIND, CAPI_OWNER, OPENSHIFT_MACHINE
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
@@ -48,13 +51,16 @@ ANNOTATIONS: Final = frozenset(
         names.FAILED_COMMAND,
         names.FAILED_LAUNCH,
         names.LAUNCHED_FOR,
+        CAPI_KIND,
+        CAPI_OWNER,
+        OPENSHIFT_MACHINE,
         BIND_COMPLETED,
         COMMAND,
         REPLACES,
         marks.ANNOTATION,
-        nodes.SCALE_DOWN_DISABLED,
-        pods.SAFE_TO_EVICT,
-        pods.SAFE_VOLUMES,
+        autoscaler_rules.SCALE_DOWN_DISABLED,
+        autoscaler_rules.SAFE_TO_EVICT,
+        autoscaler_rules.SAFE_VOLUMES,
     }
 )
 """The annotations that plans, the compactor or a simulation read."""
@@ -90,14 +96,15 @@ def redacted(objects: Objects) -> Objects:
         storage_classes=tuple(map(_with_metadata, objects.storage_classes)),
         csi_nodes=tuple(map(_with_metadata, objects.csi_nodes)),
         namespaces=tuple(map(_with_metadata, objects.namespaces)),
-        pauses=tuple(map(_pause, objects.pauses)),
+        pauses=tuple(_config_map(entry, REASON) for entry in objects.pauses),
+        autoscaler_statuses=tuple(_config_map(entry, STATUS_KEY) for entry in objects.autoscaler_statuses),
     )
 
 
-def _pause(pause: ConfigMap) -> ConfigMap:
-    """That there is one, and why."""
-    metadata = Metadata(name=pause.name, namespace=pause.metadata.namespace)
-    return ConfigMap(metadata=metadata, data={key: pause.data[key] for key in (REASON,) if key in pause.data})
+def _config_map(entry: ConfigMap, key: str) -> ConfigMap:
+    """That there is one, and what it says under a key."""
+    metadata = Metadata(name=entry.name, namespace=entry.metadata.namespace)
+    return ConfigMap(metadata=metadata, data={key: entry.data[key]} if key in entry.data else {})
 
 
 def _with_metadata(obj: T) -> T:

@@ -64,15 +64,16 @@ PERSISTENT_VOLUMES: Final = resource_of(storage.PersistentVolume)
 STORAGE_CLASSES: Final = resource_of(storage.StorageClass)
 CSI_NODES: Final = resource_of(node.CSINode)
 VOLUME_ATTACHMENTS: Final = resource_of(storage.VolumeAttachment)
-PAUSES: Final = Resource(
+CONFIG_MAPS: Final = Resource(
     "",
     "v1",
     "configmaps",
     "ConfigMap",
     namespaced=True,
     type=workloads.ConfigMap,
-    # That it is there is what counts.
+    # That it is there is what counts of one that pauses, and one that cannot be read says nothing of groups.
     fallback=lambda unreadable: workloads.ConfigMap(metadata=unreadable.metadata),
 )
+PAUSES: Final = CONFIG_MAPS
 """The ConfigMap that pauses everything."""
 NAMESPACES: Final = resource_of(workloads.Namespace)

@@ -11,7 +11,7 @@ import msgspec
 
 from karpool.live.reading import KEPT
 from karpool.live.redaction import redacted
-from karpool.live.resources import PAUSES, collection_of
+from karpool.live.resources import CONFIG_MAPS, collection_of
 from karpool.model.objects import Objects
 from karpool.wire.objects import encode_value
 from karpool.wire.problems import InputError
@@ -30,9 +30,11 @@ def encode_snapshot(objects: Objects) -> bytes:
     """The objects as JSON, one to a line; `-f` reads it back, and decisions are the same."""
     kept = redacted(objects)
     lines = []
-    for resource in (*KEPT, PAUSES):
+    maps = (*kept.pauses, *kept.autoscaler_statuses)
+    contents = [*((resource, getattr(kept, collection_of(resource))) for resource in KEPT), (CONFIG_MAPS, maps)]
+    for resource, listed in contents:
         head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'.encode()
-        lines += [head + _ENCODER.encode(obj)[1:] for obj in getattr(kept, collection_of(resource))]
+        lines += [head + _ENCODER.encode(obj)[1:] for obj in listed]
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + b",\n".join(lines) + b"\n]}\n"
 
 

@@ -1,13 +1,14 @@
 """The kinds that decisions need: which struct holds each, and where it belongs."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 
 from karpool.model import capacity_buffer, node, node_overlay, nodepool, pod, storage, workloads
-from karpool.model.labels import PAUSE_MAP
+from karpool.model.labels import PAUSE_MAP, STATUS_MAP
 from karpool.wire.objects import Object, decode_value
 
 KARPENTER: Final = "karpenter.sh"
@@ -18,7 +19,8 @@ AUTOSCALING: Final = "autoscaling.x-k8s.io"
 class Kind:
     """A kind of object: its struct, the field of `Objects` that collects it, its API groups, the version to ask for.
 
-    `only`: the one object that is read, by its name; others of the kind are not looked at.
+    `only`: where it is given, the objects that are read, by their names, and the field for each; no others of the kind
+    are looked at.
     """
 
     struct: type[Object]
@@ -26,11 +28,17 @@ class Kind:
     groups: tuple[str, ...] = ("",)
     namespaced: bool = False
     version: str = "v1"
-    only: str = ""
+    only: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def name(self) -> str:
         return self.struct.__name__
+
+    def collection_of(self, name: object) -> str | None:
+        """The field for an object of this name; None if it is not read."""
+        if not self.only:
+            return self.collection
+        return self.only.get(name) if isinstance(name, str) else None
 
     @cached_property
     def decoder(self) -> msgspec.json.Decoder[Any]:
@@ -63,7 +71,12 @@ _LISTED: Final = (
     Kind(node_overlay.NodeOverlay, "node_overlays", (KARPENTER,), version="v1alpha1"),
     Kind(workloads.PodTemplate, "pod_templates", namespaced=True),
     Kind(workloads.PriorityClass, "priority_classes", ("scheduling.k8s.io",)),
-    Kind(workloads.ConfigMap, "pauses", namespaced=True, only=PAUSE_MAP),
+    Kind(
+        workloads.ConfigMap,
+        "pauses",
+        namespaced=True,
+        only={PAUSE_MAP: "pauses", STATUS_MAP: "autoscaler_statuses"},
+    ),
 )
 KINDS: Final = {kind.name: kind for kind in _LISTED}
 

@@ -179,7 +179,7 @@ class _Reader:
             self._refuse(origin, str(origin), Flaw("kind", "MissingField", message))
         elif name == "Provisioner" and api_version == provisioner.API_VERSION:
             self._keep(read_provisioner(raw), raw, origin, KINDS["NodePool"], name)
-        elif (kind := find_kind(name, api_version)) is None or (kind.only and _name(raw) != kind.only):
+        elif (kind := find_kind(name, api_version)) is None or (kind.only and kind.collection_of(_name(raw)) is None):
             self.skipped[qualified_kind(name, api_version)] += 1
         else:
             self._keep(read_object(raw, kind, api_version), raw, origin, kind, name)
@@ -214,7 +214,7 @@ class _Reader:
             return
         self.origins[identity] = origin
         self.kinds[name] += 1
-        self.collections.setdefault(kind.collection, []).append(obj)
+        self.collections.setdefault(kind.collection_of(obj.name) or kind.collection, []).append(obj)
 
     def _refuse(self, origin: Origin, about: str, flaw: Flaw) -> None:
         self.problems.append(Problem.of(flaw, file=origin.file, about=about))

@@ -52,4 +52,6 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     node_overlays: tuple[NodeOverlay, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
     pauses: tuple[ConfigMap, ...] = ()
-    """ConfigMaps that pause everything; no others are read."""
+    """ConfigMaps that pause everything."""
+    autoscaler_statuses: tuple[ConfigMap, ...] = ()
+    """ConfigMaps in which Cluster Autoscaler says how its groups are."""

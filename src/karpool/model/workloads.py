@@ -85,7 +85,7 @@ class PriorityClass(Object):
 
 
 class ConfigMap(Object):
-    """Text under keys; only the one that pauses everything is read."""
+    """Text under keys; only the one that pauses everything and the status of Cluster Autoscaler are read."""
 
     data: dict[str, str] = {}
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from karpool.cluster.resources import ATTACH, PODS
 from karpool.model.labels import HOSTNAME
+from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.model.scheduling import untolerated
@@ -24,7 +25,7 @@ from karpool.packing.kernels.refusals import prepare_rule_alone
 from karpool.packing.options import MinValues
 from karpool.packing.placement import Placement
 from karpool.packing.refusal_messages import Refusal, Rule, amount, broken, listing, of_group, rule_name, with_unit
-from karpool.packing.templates import supplies
+from karpool.packing.templates import supplies, title_of
 from karpool.packing.type_table import Mask
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ def pool_refusals(engine: "Engine", levels: list[int], labels: int) -> list[Refu
     strict = bool(engine.memory["state"][c.STRICT_RESERVED])
     refused = []
     for pool, template in enumerate(templates):
+        if isinstance(template.pool, NodeGroup) and template.pool.fixed:
+            refused.append(Refusal(0, template.title, Rule.LIMIT, template.pool.fixed))
+            continue
         limits = engine.memory["limits"][pool]
         refusals: list[PoolRefusal] = []
         for number in levels:
@@ -69,7 +73,7 @@ def pool_refusals(engine: "Engine", levels: list[int], labels: int) -> list[Refu
                 engine.explained[key] = _Check(engine, pool, number, views[number], limits).refusal()
             refusals.append(engine.explained[key])
         best = max(refusals, key=lambda refusal: refusal.depth)
-        refused.append(Refusal(best.count, f"pool {template.name}", best.rule, best.detail))
+        refused.append(Refusal(best.count, template.title, best.rule, best.detail))
     return refused + _idle_pools(engine)
 
 
@@ -82,7 +86,7 @@ def _idle_pools(engine: "Engine") -> list[Refusal]:
     for pool in pools:
         rule, why = _why_idle(engine, pool)
         if why:
-            refused.append(Refusal(0, f"pool {pool.name}", rule, why))
+            refused.append(Refusal(0, title_of(pool), rule, why))
     return refused
 
 
@@ -283,6 +287,8 @@ class _Check:
 
     def _limit(self) -> tuple[Mask, Rule, str] | None:
         limits = self.template.pool.spec.limits
+        if self.limits[-1] < 1 and isinstance(self.template.pool, NodeGroup):
+            return self._fitting, Rule.LIMIT, f"has its maximum of {limits['nodes']} nodes"
         if self.limits[-1] < 1:
             return self._fitting, Rule.LIMIT, f"limit nodes {limits['nodes']} reached"
         if self._allowed.any():

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from karpool.model import labels as names
+from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
-from karpool.model.requirements import Requirements, one_of
+from karpool.model.requirements import DOES_NOT_EXIST, Requirements, one_of
 from karpool.model.scheduling import Taint
 
 
@@ -21,6 +22,16 @@ class NodeTemplate:
     @property
     def name(self) -> str:
         return self.pool.name
+
+    @property
+    def title(self) -> str:
+        """How people call what it makes nodes for."""
+        return title_of(self.pool)
+
+
+def title_of(pool: NodePool) -> str:
+    """A pool as people call it: `pool general`, `group web`."""
+    return f"{'group' if isinstance(pool, NodeGroup) else 'pool'} {pool.name}"
 
 
 def templates(pools: Iterable[NodePool], seed: int, annotation: str | None = None) -> list[NodeTemplate]:
@@ -43,6 +54,9 @@ def supplies(pool: NodePool, annotation: str | None) -> bool:
 def template_of(pool: NodePool) -> NodeTemplate:
     spec = pool.spec.template.spec
     ref = spec.node_class_ref
+    if isinstance(pool, NodeGroup):
+        # Its nodes have no label of a NodePool, and pods may ask for just that.
+        return NodeTemplate(pool, pool.requirements.with_key(names.NODEPOOL, DOES_NOT_EXIST), spec.taints)
     own = [(names.NODEPOOL, one_of(pool.name)), (names.REGISTERED, one_of("true")), (names.INITIALIZED, one_of("true"))]
     if ref.kind:
         own.append((f"{ref.group}/{ref.kind.lower()}", one_of(ref.name)))

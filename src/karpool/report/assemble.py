@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import convert
 
+from karpool.catalog.pricing import capacity_type_of
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.budgets import UNLIMITED, calendar
@@ -17,6 +18,7 @@ from karpool.disruption.plan import ClusterTotals, NodeOutcome, Plan, PlanStep
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpool.model.pod import Pod
 from karpool.report import document
+from karpool.report.group_parts import group_parts, managed_by
 from karpool.wire.quantity import Quantity
 
 _DAYS_AHEAD: Final = 7
@@ -58,6 +60,7 @@ def plan_document(plan: Plan) -> document.PlanDocument:
             )
             for share in plan.buffers
         ),
+        groups=group_parts(plan),
     )
 
 
@@ -150,8 +153,9 @@ def _facts(candidate: Candidate) -> dict[str, Any]:
         "node_pool": candidate.state.pool,
         "instance_type": labels.get(INSTANCE_TYPE, ""),
         "zone": labels.get(ZONE, ""),
-        "capacity_type": labels.get(CAPACITY_TYPE, ""),
+        "capacity_type": capacity_type_of(labels) if candidate.state.group else labels.get(CAPACITY_TYPE, ""),
         "price_per_hour": candidate.price,
+        "managed_by": managed_by(candidate.state),
     }
 
 

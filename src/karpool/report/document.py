@@ -81,7 +81,10 @@ class PlannedCommand(DocumentPart, frozen=True, kw_only=True):
 
 
 class NodeVerdict(DocumentPart, frozen=True, kw_only=True):
-    """What happens to one of today's nodes, and why; `step` is None for a node that stays."""
+    """What happens to one of today's nodes, and why; `step` is None for a node that stays.
+
+    `node_pool` is the name of its NodePool or of its node group; `managed_by` tells which, or who else manages it.
+    """
 
     name: str
     node_pool: str
@@ -96,6 +99,7 @@ class NodeVerdict(DocumentPart, frozen=True, kw_only=True):
     utilisation: dict[str, float] = {}
     requests: Amounts = {}
     allocatable: Amounts = {}
+    managed_by: str = ""
 
 
 class Unschedulable(DocumentPart, frozen=True, kw_only=True):
@@ -153,6 +157,29 @@ class BufferPart(DocumentPart, frozen=True, kw_only=True):
     message: str
 
 
+class NodeGroupPart(DocumentPart, frozen=True, kw_only=True):
+    """What a plan makes of a node group; sizes that nobody says are None, and so are prices that nobody knows.
+
+    `removed` are its nodes that go, in the order of the steps; `added` counts new ones that are there at the end.
+    """
+
+    name: str
+    title: str
+    label: str
+    instance_types: tuple[str, ...]
+    zones: tuple[str, ...]
+    capacity_types: tuple[str, ...]
+    minimum: int | None
+    maximum: int | None
+    sizes_from: str
+    before: int
+    after: int
+    price_before: float | None
+    price_after: float | None
+    removed: tuple[str, ...]
+    added: int
+
+
 class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     """What Karpool would do, step by step, and why the other nodes stay."""
 
@@ -169,6 +196,7 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     curve: tuple[CurvePart, ...] = ()
     stops: tuple[StopPart, ...] = ()
     buffers: tuple[BufferPart, ...] = ()
+    groups: tuple[NodeGroupPart, ...] = ()
 
 
 class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):
@@ -182,6 +210,7 @@ class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):
     price_per_hour: float | None
     pods: int
     age_seconds: float | None
+    managed_by: str = ""
 
 
 class Utilisation(DocumentPart, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from karpool.disruption.reasons import clock
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
 from karpool.report.formatting import amount, count, names_of, per_hour, per_month, percent, ratio, sentence
+from karpool.report.group_table import print_groups
 from karpool.report.plan_words import plan_words, stop_words
 from karpool.report.reason_table import print_reasons, reason_lines
 from karpool.report.terminal import Cell, Screen, TableColumn, right, wrapped
@@ -20,6 +21,7 @@ _PODS_SHOWN: Final = 20
 def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
     """The whole plan, top down: totals, steps, nodes that stay, pods that no node can take."""
     _summary(plan, screen)
+    print_groups(plan.groups, screen)
     _steps(plan, screen)
     staying = [node for node in plan.nodes if node.verdict == "keep"]
     if every_node:

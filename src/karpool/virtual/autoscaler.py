@@ -17,6 +17,7 @@ from karpool.cluster.resources import CPU, MEMORY
 from karpool.controller.cluster_state import ClusterState
 from karpool.disruption.pods import evictable
 from karpool.model import labels as names
+from karpool.model.autoscaler_rules import unsafe_to_evict
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.requirements import Requirements, one_of
@@ -27,7 +28,6 @@ from karpool.virtual.scenario import AutoscalerSettings, NodeGroup, ScenarioErro
 from karpool.virtual.world import VirtualWorld
 
 GROUP: Final = "karpool.sh/virtual-node-group"
-SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 class Autoscaler:
@@ -172,7 +172,7 @@ class Autoscaler:
                 usable = self.cluster_state.open.copy()
                 usable[row] = 0
                 mask = feasible_nodes(snapshot, at, usable)
-                kept = pod.metadata.annotations.get(SAFE_TO_EVICT) == "false" or not pod.metadata.owner_references
+                kept = unsafe_to_evict(pod) or not pod.metadata.owner_references
                 if kept or not evictable(pod, now) or not mask.any():
                     return False
                 order = snapshot.nodes.order

@@ -17,7 +17,6 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.costs import eviction_weight
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.kinds import KindTable, kinds_of
-from karpool.model.labels import CAPACITY_TYPE, SPOT
 from karpool.optimization.problem import (
     APART,
     SPREAD,
@@ -162,7 +161,7 @@ class _Builder:
             capacity=np.array(
                 [snapshot.resources.room(node.state.capacity)[columns] for node in nodes], dtype=np.int64
             ).reshape(len(nodes), len(columns)),
-            spot=np.array([node.state.labels.get(CAPACITY_TYPE) == SPOT for node in nodes], dtype=np.bool_),
+            spot=np.array([node.spot for node in nodes], dtype=np.bool_),
             machine=np.array(
                 [-1 if node.entry is None else types.get(node.entry.name, -1) for node in nodes], dtype=np.int32
             ),

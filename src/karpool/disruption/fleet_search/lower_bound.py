@@ -33,6 +33,12 @@ LIFTED: Final = frozenset(
         ReasonCode.GRACE_PERIOD,
         ReasonCode.POLICY_WHEN_EMPTY,
         ReasonCode.BUDGET_EXHAUSTED,
+        ReasonCode.POD_NOT_SAFE_TO_EVICT,
+        ReasonCode.POD_LOCAL_STORAGE,
+        ReasonCode.POD_NOT_REPLICATED,
+        ReasonCode.SYSTEM_POD,
+        ReasonCode.SCALE_DOWN_DISABLED,
+        ReasonCode.GROUP_AT_MINIMUM,
     }
 )
 """What somebody chose and could choose otherwise."""

@@ -1,0 +1,69 @@
+"""The options about node groups; the same for every command that looks at groups."""
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+import click
+
+from karpool.cli.input_options import with_options
+from karpool.cluster.node_groups import GroupOptions
+from karpool.model.group_sizes import STATUS_NAMESPACE, Sizes, read_sizes
+from karpool.model.labels import STATUS_MAP
+from karpool.model.node_group import NodeGroup
+from karpool.model.objects import Objects
+from karpool.wire.problems import InputError
+from karpool.wire.sources import STDIN, ManifestSource, display_name, read_source
+
+R = TypeVar("R")
+_NAMED: Final = 5
+
+POOL_LABEL: Final = click.option(
+    "--pool-label",
+    metavar="LABEL",
+    help="The node label that names its pool or group, if it is not that of a cloud, Cluster API, kOps or Karpenter.",
+)
+GROUPS: Final = click.option(
+    "--groups",
+    "groups_file",
+    metavar="PATH",
+    help="A file that says how small and large node groups may be: `{groups: {web: {minimum: 3, maximum: 12}}}`."
+    "  [default: as the ConfigMap cluster-autoscaler-status says]",
+)
+
+
+def group_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command `--pool-label` and `--groups`; it gets what they say as `groups`."""
+
+    @wraps(command)
+    def with_groups(*args: Any, pool_label: str | None, groups_file: str | None, **rest: Any) -> R:
+        return command(*args, groups=GroupOptions(pool_label, sizes_in(groups_file)), **rest)
+
+    return with_options(with_groups, (POOL_LABEL, GROUPS))
+
+
+def sizes_in(file: str | None) -> dict[str, Sizes]:
+    """The sizes of groups that a file names; none without one."""
+    if file is None:
+        return {}
+    if file == STDIN:
+        raise InputError.at("--groups", "cannot be standard input; name a file")
+    source = ManifestSource(file)
+    return read_sizes(read_source(source, sys.stdin.buffer), display_name(source))
+
+
+def group_notices(objects: Objects, options: GroupOptions) -> Iterator[str]:
+    """What is not known about the node groups of a cluster, or was said of groups that are not there."""
+    groups = [pool for pool in objects.node_pools if isinstance(pool, NodeGroup)]
+    names = {group.name for group in groups}
+    for name in sorted(options.sizes.keys() - names):
+        there = ", ".join(sorted(names)) or "none"
+        yield f"--groups names {name}, and no node belongs to such a group; there are: {there}"
+    unknown = [group.name for group in groups if group.minimum is None or group.maximum is None]
+    if unknown:
+        some = f"{', '.join(unknown[:_NAMED])}{' and others' if len(unknown) > _NAMED else ''}"
+        yield (
+            f"nobody says how small and large these node groups may be: {some}; they keep a node each and get no new"
+            f" one. `kubectl get configmap {STATUS_MAP} -n {STATUS_NAMESPACE} -o yaml` or --groups says it"
+        )

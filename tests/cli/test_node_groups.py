@@ -1,0 +1,339 @@
+"""What plan and explain say of clusters as clouds make them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.factories.clouds import (
+    UUID,
+    Manifest,
+    aks_node,
+    autoscaler_status,
+    control_plane_taint,
+    eks_node,
+    gke_node,
+    node,
+    one_pod_each,
+    openshift_node,
+    pod,
+    status_text,
+    status_yaml,
+)
+
+from karpool.cli.main import cli
+
+AT = ("--at", "2026-11-16T12:00:00Z")
+QUICK = {command: {"effort": 0} for command in ("plan", "explain")}
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(cli, arguments, default_map=QUICK)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def written(path: Path, manifests: Sequence[Manifest]) -> str:
+    file = path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)}))
+    return str(file)
+
+
+def plan_of(path: Path, manifests: Sequence[Manifest], *options: str) -> dict[str, Any]:
+    file = written(path, manifests)
+    plan: dict[str, Any] = json.loads(run("plan", "-f", file, *AT, "--no-bound", *options, "--output", "json").stdout)
+    return plan
+
+
+class Cloud(NamedTuple):
+    """A cluster, what its groups become, and why the nodes outside of groups stay, by code."""
+
+    manifests: list[Manifest]
+    groups: dict[str, tuple[int, int]]
+    others: dict[str, str]
+    priced: bool = True
+
+
+AUTO_MODE = {"eks.amazonaws.com/compute-type": "auto", "karpenter.sh/nodepool": "general-purpose"}
+FARGATE = {"eks.amazonaws.com/compute-type": "fargate"}
+FARGATE_TAINT = {"key": "eks.amazonaws.com/compute-type", "value": "fargate", "effect": "NoSchedule"}
+MIG = "https://www.googleapis.com/compute/v1/projects/p/zones/us-central1-a/instanceGroups/gke-shop-pool-1a2b-grp"
+
+
+def _named(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+CLOUDS = {
+    "EKS with managed groups and Fargate": Cloud(
+        [
+            *one_pod_each([eks_node(name, "web") for name in _named("ip-10-0-0-", 6)]),
+            node("fargate-ip-10-0-9-1", FARGATE, taints=[FARGATE_TAINT]),
+            autoscaler_status(status_yaml({f"eks-web-{UUID}": (2, 10)})),
+        ],
+        {"web": (6, 2)},
+        {"fargate-ip-10-0-9-1": "FargateNode"},
+    ),
+    "EKS Auto Mode": Cloud(
+        one_pod_each([node(name, AUTO_MODE, type="c6g.large", zone="us-east-1a") for name in _named("i-0", 2)]),
+        {},
+        {"i-00": "AutoModeNode", "i-01": "AutoModeNode"},
+    ),
+    "GKE Standard": Cloud(
+        [
+            *one_pod_each([gke_node(f"gke-shop-pool-1a2b-{name}", "pool") for name in ("aaaa", "bbbb", "cccc")]),
+            autoscaler_status(status_text({MIG: (1, 5)})),
+        ],
+        {"pool": (3, 1)},
+        {},
+        priced=False,
+    ),
+    "GKE Autopilot": Cloud(
+        one_pod_each([gke_node(f"gk3-shop-nap-1a2b-{name}", "nap-1") for name in ("aaaa", "bbbb")]),
+        {},
+        {"gk3-shop-nap-1a2b-aaaa": "AutopilotNode", "gk3-shop-nap-1a2b-bbbb": "AutopilotNode"},
+        priced=False,
+    ),
+    "AKS": Cloud(
+        [
+            *one_pod_each([aks_node(f"aks-user-12345678-vmss00000{at}", "user") for at in range(4)]),
+            aks_node("aks-system-87654321-vmss000000", "system", mode="system"),
+            pod("coredns-1", "aks-system-87654321-vmss000000", namespace="kube-system"),
+            node("virtual-node-aci-linux", {"type": "virtual-kubelet"}),
+            autoscaler_status(status_text({"aks-user-12345678-vmss": (1, 5), "aks-system-87654321-vmss": (1, 3)})),
+        ],
+        {"system": (1, 1), "user": (4, 1)},
+        {"virtual-node-aci-linux": "VirtualNode"},
+        priced=False,
+    ),
+    "k3s": Cloud(
+        [
+            *one_pod_each([node("agent-1", {"node.kubernetes.io/instance-type": "k3s"})]),
+            node("server-1", {"node-role.kubernetes.io/control-plane": "true"}),
+        ],
+        {},
+        {"agent-1": "NotManaged", "server-1": "ControlPlaneNode"},
+        priced=False,
+    ),
+    "kind": Cloud(
+        [
+            *one_pod_each([node("kind-worker", {}), node("kind-worker2", {})]),
+            node("kind-control-plane", {"node-role.kubernetes.io/control-plane": ""}, taints=[control_plane_taint()]),
+        ],
+        {},
+        {"kind-worker": "NotManaged", "kind-worker2": "NotManaged", "kind-control-plane": "ControlPlaneNode"},
+        priced=False,
+    ),
+    "OpenShift": Cloud(
+        [
+            *one_pod_each([openshift_node(name, "shop-worker-us-east-1a") for name in _named("ip-10-0-1-", 3)]),
+            openshift_node("ip-10-0-2-1", "shop-master", role="master", taints=[control_plane_taint("master")]),
+        ],
+        {"shop-worker-us-east-1a": (3, 1)},
+        {"ip-10-0-2-1": "ControlPlaneNode"},
+    ),
+}
+
+
+@pytest.mark.parametrize("cloud", CLOUDS.values(), ids=CLOUDS)
+def test_a_plan_says_what_groups_become_and_why_other_nodes_are_left_alone(cloud: Cloud, tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, cloud.manifests)
+    assert {group["name"]: (group["before"], group["after"]) for group in plan["groups"]} == cloud.groups
+    nodes = {entry["name"]: entry for entry in plan["nodes"]}
+    for name, code in cloud.others.items():
+        assert [reason["code"] for reason in nodes[name]["reasons"]] == [code]
+        assert "nobody who could remove it manages it" not in nodes[name]["reasons"][0]["message"]
+    grouped = {name for name, entry in nodes.items() if entry["managedBy"] == "NodeGroup"}
+    assert grouped == nodes.keys() - cloud.others.keys()
+    removed = [name for group in plan["groups"] for name in group["removed"]]
+    assert set(removed) == {name for command in plan["commands"] for name in command["nodes"]}
+    saved = plan["savings"]["pricePerHour"]
+    assert saved is None or saved > 0 or not removed
+    assert (saved is None) is (bool(removed) and not cloud.priced)
+
+
+@pytest.mark.parametrize("cloud", CLOUDS.values(), ids=CLOUDS)
+def test_explain_agrees_with_the_plan_and_its_counterfactuals_fit_the_cluster(cloud: Cloud, tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, cloud.manifests)
+    for entry in plan["nodes"]:
+        told = json.loads(
+            run("explain", entry["name"], "-f", written(tmp_path, cloud.manifests), *AT, "-o", "json").stdout
+        )
+        assert told["inPlan"]["verdict"] == entry["verdict"]
+        assert told["inPlan"]["reasons"] == entry["reasons"]
+        assert told["node"]["managedBy"] == entry["managedBy"]
+        assert not (told["unblock"] and entry["name"] in cloud.others)
+        assert not any("NodeClaim" in condition["if"] for condition in told["unblock"])
+
+
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+EMPTY_DIR = {"name": "scratch", "emptyDir": {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"annotations": {SAFE: "false"}}, "PodNotSafeToEvict"),
+        ({"owner": None}, "PodNotReplicated"),
+        ({"owner": None, "annotations": {SAFE: "true"}}, None),
+        ({"volumes": [EMPTY_DIR]}, "PodLocalStorage"),
+        ({"volumes": [EMPTY_DIR], "annotations": {SAFE: "true"}}, None),
+        ({"volumes": [{"name": "scratch", "emptyDir": {"medium": "Memory"}}]}, None),
+        ({"namespace": "kube-system"}, "SystemPod"),
+        ({"namespace": "kube-system", "owner": "DaemonSet"}, None),
+        ({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, "PodDoNotDisrupt"),
+    ],
+)
+def test_what_cluster_autoscaler_would_not_remove_stays(
+    change: dict[str, Any], code: str | None, tmp_path: Path
+) -> None:
+    manifests = [
+        eks_node("a", "web"),
+        eks_node("b", "web"),
+        pod("big-1", "b", cpu="1200m", annotations={SAFE: "false"}),
+        pod("web-1", "a", **change),
+    ]
+    verdict = plan_of(tmp_path, manifests)["nodes"][0]
+    assert verdict["verdict"] == ("delete" if code is None else "keep")
+    assert code is None or [reason["code"] for reason in verdict["reasons"]] == [code]
+
+
+def test_local_storage_does_not_keep_nodes_where_the_autoscaler_does_not_mind(tmp_path: Path) -> None:
+    manifests = one_pod_each([gke_node("gke-a", "pool"), gke_node("gke-b", "pool")], volumes=[EMPTY_DIR])
+    assert plan_of(tmp_path, manifests)["after"]["nodes"] == 1
+
+
+def test_a_kube_system_pod_under_a_budget_moves(tmp_path: Path) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "dns", "namespace": "kube-system"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "dns"}}},
+        "status": {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2},
+    }
+    manifests = [
+        eks_node("a", "web"),
+        eks_node("b", "web"),
+        pod("dns-1", "a", namespace="kube-system"),
+        pod("web-1", "b", cpu="600m"),
+    ]
+    assert plan_of(tmp_path, [*manifests, budget])["after"]["nodes"] == 1
+    kept = plan_of(tmp_path, manifests)
+    assert [entry["verdict"] for entry in kept["nodes"]] == ["keep", "delete"]
+
+
+def test_a_node_with_scale_down_disabled_stays(tmp_path: Path) -> None:
+    disabled = {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+    nodes = [eks_node("a", "web", annotations=disabled), eks_node("b", "web", annotations=disabled)]
+    plan = plan_of(tmp_path, one_pod_each(nodes))
+    assert {reason["code"] for entry in plan["nodes"] for reason in entry["reasons"]} == {"ScaleDownDisabled"}
+
+
+def test_a_minimum_from_a_file_is_kept_and_said_to_be_unknown_without_one(tmp_path: Path) -> None:
+    manifests = one_pod_each([eks_node(f"n{at}", "web") for at in range(6)])
+    sizes = tmp_path / "sizes.yaml"
+    sizes.write_text("groups: {web: {minimum: 4, maximum: 9}, gone: {minimum: 1}}")
+    file = written(tmp_path, manifests)
+    told = run("plan", "-f", file, *AT, "--groups", str(sizes), "--no-bound")
+    assert "web   | 6 -> 4 | 0.576 -> 0.384 |     4-9" in told.stdout
+    assert "GroupAtMinimum" in told.stdout
+    assert "--groups names gone" in told.stderr
+    unknown = run("plan", "-f", file, *AT, "--no-bound")
+    assert "web   | 6 -> 2 | 0.576 -> 0.192 |     ?-?" in unknown.stdout
+    assert "nobody says how small and large these node groups may be: web" in unknown.stderr
+
+
+def grown(tmp_path: Path, most: int, affinity: Sequence[Manifest] = ()) -> dict[str, Any]:
+    """A large node whose pod fits on a small one of another group, which may have so many."""
+    manifests = [
+        eks_node("small-0", "small"),
+        pod("full-1", "small-0", cpu="1700m"),
+        eks_node("large-0", "large", type="m5.4xlarge", cpu="15890m", memory="57Gi"),
+        pod("web-1", "large-0"),
+        autoscaler_status(status_yaml({f"eks-small-{UUID}": (1, most), f"eks-large-{UUID}": (0, 0)})),
+    ]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": list(affinity)}]}
+    if affinity:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        manifests[3]["spec"]["affinity"] = {"nodeAffinity": required}
+    return plan_of(tmp_path, manifests)
+
+
+def test_a_group_grows_where_that_costs_less_and_only_up_to_its_maximum(tmp_path: Path) -> None:
+    plan = grown(tmp_path, most=3)
+    assert {group["name"]: (group["before"], group["after"]) for group in plan["groups"]} == {
+        "large": (1, 0),
+        "small": (1, 2),
+    }
+    new = plan["commands"][0]["replacements"][0]
+    assert (new["nodePool"], new["instanceTypes"]) == ("small", ["m5.large"])
+    full = grown(tmp_path, most=1)
+    assert full["commands"] == []
+    large = next(entry for entry in full["nodes"] if entry["name"] == "large-0")
+    assert "group small: has its maximum of 1 nodes" in large["reasons"][0]["message"]
+
+
+def test_a_pod_that_keeps_off_node_pools_moves_to_a_new_node_of_a_group(tmp_path: Path) -> None:
+    plan = grown(tmp_path, most=3, affinity=[{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}])
+    assert plan["commands"][0]["decision"] == "replace"
+    kept = grown(tmp_path, most=3, affinity=[{"key": "karpenter.sh/nodepool", "operator": "Exists"}])
+    assert kept["commands"] == []
+
+
+def test_in_a_mixed_cluster_each_node_is_under_the_rules_of_who_manages_it(tmp_path: Path) -> None:
+    pool = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "general"},
+        "spec": {
+            "template": {"spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "x"}}}
+        },
+    }
+    labels = {
+        "karpenter.sh/nodepool": "general",
+        "karpenter.sh/capacity-type": "on-demand",
+        "karpenter.sh/registered": "true",
+        "karpenter.sh/initialized": "true",
+    }
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "general-1", "labels": labels},
+        "spec": {},
+        "status": {"nodeName": "karpenter-1", "providerID": "cloud:///karpenter-1"},
+    }
+    local = {"volumes": [EMPTY_DIR]}
+    manifests = [
+        pool,
+        claim,
+        node("karpenter-1", labels, type="m5.large", zone="us-east-1a"),
+        eks_node("group-1", "web"),
+        eks_node("group-2", "web"),
+        pod("a-1", "karpenter-1", **local),
+        pod("b-1", "group-1", **local),
+        pod("c-1", "group-2", cpu="700m", selector={"eks.amazonaws.com/nodegroup": "web"}),
+    ]
+    plan = plan_of(tmp_path, manifests)
+    nodes = {entry["name"]: entry for entry in plan["nodes"]}
+    assert {name: (entry["managedBy"], entry["nodePool"]) for name, entry in nodes.items()} == {
+        "group-1": ("NodeGroup", "web"),
+        "group-2": ("NodeGroup", "web"),
+        "karpenter-1": ("NodePool", "general"),
+    }
+    # Karpenter moves a pod with an emptyDir; Cluster Autoscaler keeps its node.
+    assert nodes["karpenter-1"]["verdict"] == "delete"
+    assert nodes["group-1"]["reasons"][0]["code"] == "PodLocalStorage"
+    assert nodes["group-2"]["verdict"] == "delete"
+
+
+def test_pods_that_ask_for_a_label_of_karpenter_do_not_move_to_groups(tmp_path: Path) -> None:
+    manifests = [
+        eks_node("group-1", "web"),
+        eks_node("group-2", "web"),
+        pod("a-1", "group-1", selector={"karpenter.sh/capacity-type": "on-demand"}),
+        pod("b-1", "group-2"),
+    ]
+    kept = {entry["name"]: entry["verdict"] for entry in plan_of(tmp_path, manifests)["nodes"]}
+    assert kept["group-1"] == "keep"
