@@ -280,6 +280,7 @@ def written(place: Path, *nodes: Any) -> None:
     """Make these the nodes and pods of the cluster."""
     items = [{"kind": "Node", **plain(made)} for made, _ in nodes]
     items += [{"kind": "Pod", **plain(each)} for _, pods in nodes for each in pods]
+    items += [{"kind": f"{kind}List", "items": []} for kind in ("Pod", "PodDisruptionBudget", "DaemonSet")]
     (place / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
 
 

@@ -153,7 +153,7 @@ def test_the_page_stands_alone() -> None:
 
 def test_what_brakes_hold_stands_at_the_top_of_a_plan(tmp_path: Path) -> None:
     pool = node_pool(annotations={"karpool.sh/paused": "upgrade"})
-    file = written(tmp_path, node("n1"), pool)
+    file = written(tmp_path, node("n1"), pool, pod("web-1", node="n1"))
     document = json.loads(run("plan", "-f", file, "--at", NOON, "--output", "json").stdout)
     message = "is paused by its annotation karpool.sh/paused: upgrade"
     assert document["stops"] == [

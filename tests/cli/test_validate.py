@@ -62,7 +62,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "budget of 120%": (spec("disruption: {budgets: [{nodes: 120%}]}"), "'120%' is not a number of nodes"),
     "schedule alone": (spec("disruption: {budgets: [{nodes: 1, schedule: '@daily'}]}"), "a schedule needs a duration"),
     "impossible cron": (
-        spec("disruption: {budgets: [{nodes: 1, schedule: '0 0 31 2 *', duration: 8h}]}"),
+        spec("disruption: {budgets: [{nodes: '1', schedule: '0 0 31 2 *', duration: 8h}]}"),
         r"spec.disruption.budgets\[0\].schedule: '0 0 31 2 \*' is not a schedule: .*never have a day 31",
     ),
     "duration 5x": (

@@ -3,9 +3,8 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import click
 from msgspec.structs import replace as changed
 
 from karpool.catalog.instance_types import Catalog
@@ -21,15 +20,21 @@ from karpool.cluster.node_groups import GroupOptions, with_group_shapes, with_gr
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.default_spread import with_default_spread
 from karpool.model.labels import PAUSE_MAP
-from karpool.model.loading import load
+from karpool.model.loading import Loaded, load
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.rules.pools import controller_flaws
 from karpool.wire.objects import Condition
-from karpool.wire.problems import one_line
+from karpool.wire.problems import InputError, one_line
 
 if TYPE_CHECKING:
     from karpool.disruption.context import DecisionContext
+
+
+class ReadCluster(NamedTuple):
+    objects: Objects
+    notices: tuple[str, ...] = ()
+    """What the input lacks, so that the answer may mislead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class LoadedCluster:
     objects: Objects
     catalog: Catalog
     settings: DisruptionSettings
+    warnings: tuple[str, ...] = ()
+    """What was said about the input on standard error."""
 
     def context(self, choices: Choices) -> "DecisionContext":
         # The engine takes half a second to load: bad input and --help should not wait for it.
@@ -45,17 +52,32 @@ class LoadedCluster:
         return context_of(self.objects, self.catalog, now=choices.now, settings=self.settings, options=choices.options)
 
 
-def read_objects(
+def read_cluster(
     source: ClusterInput,
     report: ReportProgress,
     purpose: Purpose = Purpose.DECIDE,
     *,
     pause_namespace: str | None = None,
-) -> Objects:
+) -> ReadCluster:
     """The objects of the files, or without any of the live cluster, with the ConfigMap that pauses everything."""
     if source.files:
-        return load(source.files, stdin=sys.stdin.buffer).objects
-    return read_live(source.kube, report, purpose, pause_namespace=pause_namespace)
+        return read_cluster_of(load(source.files, stdin=sys.stdin.buffer))
+    return ReadCluster(read_live(source.kube, report, purpose, pause_namespace=pause_namespace))
+
+
+def read_cluster_of(loaded: Loaded) -> ReadCluster:
+    """What was read from files, and which kinds they lack; nodes without any pods are refused."""
+    from karpool.cluster.absences import absence_notice, absences
+
+    objects = loaded.objects
+    if objects.nodes and "Pod" not in loaded.listed:
+        message = (
+            "there are no Pods in the input, so that every node would count as empty; add what"
+            " `kubectl get pods -A -o json` prints, or an empty PodList if there are none"
+        )
+        raise InputError.at("", message)
+    missing = list(absences(objects, loaded.listed))
+    return ReadCluster(objects, (absence_notice(missing),) if missing else ())
 
 
 def cluster_from(
@@ -68,17 +90,18 @@ def cluster_from(
     """Read a cluster; pools that a controller would not accept supply no nodes, and node groups are pools of a kind."""
     spread = choices.options.default_spread
     purpose = Purpose.DECIDE_SPREAD if spread else Purpose.DECIDE
-    objects = read_objects(source, report, purpose, pause_namespace=choices.settings.brakes.pause_namespace)
-    objects = with_default_spread(objects, spread)
+    read = read_cluster(source, report, purpose, pause_namespace=choices.settings.brakes.pause_namespace)
+    objects = with_default_spread(read.objects, spread)
     catalog = _overlaid(opener.for_cluster(objects.nodes, objects.node_claims), objects, choices)
     pools = tuple(_as_validated(pool) for pool in objects.node_pools)
     settings = replace(choices.settings, complete_catalog=opener.complete)
-    for notice in (*_notices(objects, catalog, complete=opener.complete), *_stray_pauses(objects, settings)):
-        click.echo(f"karpool: {one_line(notice)}", err=True)
     grouped = with_groups(changed(objects, node_pools=pools), groups)
-    for notice in group_notices(grouped, groups or GroupOptions()):
-        click.echo(f"karpool: {one_line(notice)}", err=True)
-    return LoadedCluster(grouped, with_group_shapes(catalog, grouped), settings)
+    others = (*_notices(objects, catalog, complete=opener.complete), *_stray_pauses(objects, settings))
+    of_groups = group_notices(grouped, groups or GroupOptions())
+    warnings = tuple(one_line(notice) for notice in (*read.notices, *others, *of_groups))
+    for warning in warnings:
+        say(warning, 0)
+    return LoadedCluster(grouped, with_group_shapes(catalog, grouped), settings, warnings)
 
 
 def _overlaid(catalog: Catalog, objects: Objects, choices: Choices) -> Catalog:

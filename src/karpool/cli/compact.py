@@ -12,9 +12,9 @@ import click
 from click.core import ParameterSource
 
 from karpool.cli.brake_options import HEALTH_OPTIONS, RATE_OPTIONS, drain_settings
-from karpool.cli.cluster_source import read_objects
+from karpool.cli.cluster_source import read_cluster
 from karpool.cli.decision_options import read_time
-from karpool.cli.errors import unknown_node
+from karpool.cli.errors import say, unknown_node
 from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option, with_options
 from karpool.cli.live_cluster import Purpose, query_cluster
 from karpool.cli.progress import progress
@@ -212,7 +212,8 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
         else:
             config = _config(file, source.files)
         namespace = given["namespace"] or DEFAULT_NAMESPACE
-        objects = read_objects(source, report, Purpose.COMPACT, pause_namespace=namespace)
+        read = read_cluster(source, report, Purpose.COMPACT, pause_namespace=namespace)
+        objects = read.objects
         settings = _settings(given, namespace)
         live = not source.files and rates_in_force(objects, settings.brakes, now)
         ledger = _live_ledger(source.kube, namespace) if live else NO_LEDGER
@@ -223,6 +224,8 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
             result = compaction_node(explain(objects, config, now, name, settings, ledger=ledger))
         else:
             raise unknown_node("--node", name, names)
+    for notice in read.notices:
+        say(notice, 0)
     _warn(objects, config, settings)
     _show(result, given)
 

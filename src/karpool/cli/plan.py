@@ -83,7 +83,7 @@ def plan(
         context = cluster.context(choices)
         before = draw(context) if output == "html" else ()
         planner = Planner(context, report, afresh=lambda: cluster.context(choices))
-        document = plan_document(planner.plan(steps, bound=bound))
+        document = plan_document(planner.plan(steps, bound=bound), cluster.warnings)
         drawing = Drawing(before=before, after=draw(planner.context) if output == "html" else ())
     _print(document, output, drawing, every_node=every_node)
 

@@ -7,10 +7,10 @@ from typing import Final
 import click
 
 from karpool.cli.brake_options import PAUSE_OPTION
-from karpool.cli.cluster_source import read_objects
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
-from karpool.cli.live_cluster import Purpose
+from karpool.cli.live_cluster import Purpose, read_live
 from karpool.cli.progress import progress
+from karpool.model.loading import load
 from karpool.report.formatting import count
 
 STDOUT: Final = "-"
@@ -60,8 +60,12 @@ def snapshot(source: ClusterInput, output: str, pause_namespace: str) -> None:
     if output != STDOUT:
         check_writable(Path(output))
     with progress() as report:
-        objects = read_objects(source, report, Purpose.KEEP, pause_namespace=pause_namespace)
-        written = encode_snapshot(objects)
+        if source.files:
+            loaded = load(source.files, stdin=sys.stdin.buffer)
+            objects, listed = loaded.objects, loaded.listed
+        else:
+            objects, listed = read_live(source.kube, report, Purpose.KEEP, pause_namespace=pause_namespace), None
+        written = encode_snapshot(objects, listed)
     if output == STDOUT:
         sys.stdout.buffer.write(written)
         return

@@ -148,7 +148,7 @@ def _daemon(key: str, template: PodSpec, pod: Pod) -> Daemon:
         key=key,
         requests=effective_requests(pod),
         ports=host_ports(pod),
-        alternatives=tuple(dict.fromkeys(selector.intersect(term.requirements) for term in terms)) or (selector,),
+        alternatives=tuple(dict.fromkeys(selector.intersect(term.label_requirements) for term in terms)) or (selector,),
         tolerations=pod.spec.tolerations,
     )
 

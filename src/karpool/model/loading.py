@@ -47,6 +47,8 @@ class Loaded:
 
     objects: Objects
     kinds: Mapping[str, int]
+    listed: frozenset[str]
+    """The kinds that the input speaks of, be it by a list without items."""
     skipped: Mapping[str, int]
     origins: Mapping[tuple[str, str], Origin]
     warnings: tuple[Problem, ...] = ()
@@ -97,6 +99,7 @@ _ARRAY: Final = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 class _Reader:
     collections: dict[str, list[Any]] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
+    listed: set[str] = field(default_factory=set)
     skipped: Counter[str] = field(default_factory=Counter)
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)
@@ -107,6 +110,7 @@ class _Reader:
         return Loaded(
             objects=Objects(**{name: tuple(listed) for name, listed in self.collections.items()}),
             kinds=dict(sorted(self.kinds.items())),
+            listed=frozenset(self.listed | {kind for kind, _ in self.origins}),
             skipped=dict(sorted(self.skipped.items())),
             origins=self.origins,
             warnings=tuple(self.warnings),
@@ -161,6 +165,7 @@ class _Reader:
         if items is msgspec.UNSET and kind != _LIST:
             self.skipped[kind] += 1  # the name of an ordinary kind may end in List, too
         else:
+            self.listed.add(kind.removesuffix(_LIST))
             self._items(items or (), origin, kind.removesuffix(_LIST), api_version)
 
     def _head(self, raw: Raw, origin: Origin) -> _Head | None:

@@ -73,8 +73,15 @@ class NodeTerm(Wire):
     @property
     def requirements(self) -> Requirements:
         """The term as conditions on labels; a node's name stands in its hostname label."""
-        named = [(HOSTNAME, _as_requirement(e)) for e in self.match_fields]
-        return Requirements([*((e.key, _as_requirement(e)) for e in self.match_expressions), *named])
+        if not self.match_fields:
+            return self.label_requirements
+        named = Requirements((HOSTNAME, _as_requirement(e)) for e in self.match_fields)
+        return self.label_requirements.intersect(named)
+
+    @property
+    def label_requirements(self) -> Requirements:
+        """Only what the term says about labels."""
+        return Requirements((e.key, _as_requirement(e)) for e in self.match_expressions)
 
 
 def _as_requirement(expression: NodeExpression) -> Requirement:

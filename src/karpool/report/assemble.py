@@ -24,7 +24,7 @@ from karpool.wire.quantity import Quantity
 _DAYS_AHEAD: Final = 7
 
 
-def plan_document(plan: Plan) -> document.PlanDocument:
+def plan_document(plan: Plan, warnings: tuple[str, ...] = ()) -> document.PlanDocument:
     before, after = _totals(plan.before), _totals(plan.after)
     known = not any(step.command.unpriced for step in plan.steps)
     saved = plan.before.price - plan.after.price if known else None
@@ -61,6 +61,7 @@ def plan_document(plan: Plan) -> document.PlanDocument:
             for share in plan.buffers
         ),
         groups=group_parts(plan),
+        warnings=warnings,
     )
 
 

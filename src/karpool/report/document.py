@@ -197,6 +197,8 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     stops: tuple[StopPart, ...] = ()
     buffers: tuple[BufferPart, ...] = ()
     groups: tuple[NodeGroupPart, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What the input lacks, so that the plan may mislead."""
 
 
 class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):

@@ -21,9 +21,13 @@ def plan_page(plan: PlanDocument, drawing: Drawing) -> str:
 
 
 def _brakes(plan: PlanDocument) -> str:
-    """What brakes hold, above all else; nothing if they hold nothing."""
-    words = "".join(f"<p>{escape(text)}</p>" for text in stop_words(plan))
-    return f'<section class="card brakes" role="alert" aria-label="Brakes">{words}</section>' if words else ""
+    """What brakes hold, and what the input lacks, above all else; nothing if neither is so."""
+    return _alert("Brakes", stop_words(plan)) + _alert("Warnings", plan.warnings)
+
+
+def _alert(label: str, sentences: Iterable[str]) -> str:
+    words = "".join(f"<p>{escape(text)}</p>" for text in sentences)
+    return f'<section class="card brakes" role="alert" aria-label="{label}">{words}</section>' if words else ""
 
 
 def _summary(plan: PlanDocument) -> str:
