@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from tests.conformance.deployment import CONTROL_PLANE_NODE, Deployment, Start
+from tests.conformance.container_port import PORT, ContainerPort
+from tests.conformance.deployment import CONTROL_PLANE_NODE, NAMESPACE, Deployment, Start
+from tests.conformance.egress import Egress
 from tests.live.control_plane import ControlPlane
 from tests.live.https import Client, eventually
-from tests.live.programs import Program
+from tests.live.programs import Program, free_port
 
 # As Karpenter's own end-to-end tests switch them.
 FEATURE_GATES = "StaticCapacity=true,NodeRepair=true,CapacityBuffer=true"
 _SCHEDULER_CONFIG = "/etc/kubernetes/karpenter-scheduler-config/kube-scheduler-config.yaml"
 _DRA_DRIVER_HEALTH = "http://127.0.0.1:8083/readyz"  # it cannot be told otherwise
+_KUBELET = 10250
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -29,7 +32,10 @@ class Cluster:
         self.dra = dra
         """Whether a driver publishes devices for nodes, as DRAConfigs say."""
         self._karpenter = karpenter
-        self._plane = ControlPlane(kubernetes, folder / "control-plane")
+        self._container_port = ContainerPort()
+        self._kwok = free_port()
+        self._egress = Egress(folder, {PORT: self._container_port.port, _KUBELET: self._kwok})
+        self._plane = ControlPlane(kubernetes, folder / "control-plane", apiserver_flags=[self._egress.flag])
         self._start = start
         self._client = Client(self._plane.kubeconfig())
         self._stack = ExitStack()
@@ -39,17 +45,29 @@ class Cluster:
         """What a suite has to know to find this cluster."""
         return {"KUBECONFIG": str(self._plane.kubeconfig())}
 
+    def metrics_through_api_server(self) -> bytes:
+        """As the performance suite reads them."""
+        pod = f"http:{self.deployment.pod}:{PORT}"
+        return self._client.read(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/proxy/metrics")
+
     def __enter__(self) -> Self:
         with ExitStack() as stack:
+            stack.enter_context(self._container_port)
+            stack.enter_context(self._egress)
             stack.enter_context(self._plane)
             self._define()
             self._create("/api/v1/nodes", _system_node())
             self._create("/api/v1/namespaces/kube-system/pods", _scheduler_pod())
             self._plane.start_controller_manager("--controllers=resourceclaim-controller")
             self._plane.start_scheduler(f"--config={self._scheduler_config()}")
-            self._plane.start_kwok(stages=self._stages())
+            self._plane.start_kwok(stages=self._stages(), port=self._kwok)
             self.deployment = Deployment(
-                self._client, self._plane.kubeconfig(), self.folder, self._start, {"FEATURE_GATES": FEATURE_GATES}
+                self._client,
+                self._plane.kubeconfig(),
+                self.folder,
+                self._start,
+                {"FEATURE_GATES": FEATURE_GATES},
+                container_port=self._container_port,
             )
             stack.enter_context(self.deployment)
             if self.dra:
@@ -105,8 +123,21 @@ class Cluster:
     def _stages(self) -> Path:
         path = self.folder / "stages.yaml"
         stages = [found.read_text(encoding="utf-8") for found in sorted((self._karpenter / "stages").glob("*.yaml"))]
-        path.write_text("\n---\n".join(stages), encoding="utf-8")
+        path.write_text("\n---\n".join([*stages, json.dumps(self._port_forward())]), encoding="utf-8")
         return path
+
+    def _port_forward(self) -> dict[str, Any]:
+        """What kwok does as the kubelet of the controller's pod."""
+        target = {"address": "127.0.0.1", "port": self._container_port.port}
+        return {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "ClusterPortForward",
+            "metadata": {"name": "controller"},
+            "spec": {
+                "selector": {"matchNamespaces": [NAMESPACE]},
+                "forwards": [{"ports": [PORT], "target": target}],
+            },
+        }
 
 
 def _system_node() -> dict[str, Any]:
@@ -117,7 +148,16 @@ def _system_node() -> dict[str, Any]:
         "kind": "Node",
         "metadata": {"name": CONTROL_PLANE_NODE, "annotations": {"kwok.x-k8s.io/node": "fake"}},
         "spec": {"taints": taints},
-        "status": {"capacity": resources, "allocatable": resources},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            # Only the port counts, see egress.py. kwok takes away an address that has no name beside it.
+            "addresses": [
+                {"type": "InternalIP", "address": "192.0.2.1"},
+                {"type": "Hostname", "address": CONTROL_PLANE_NODE},
+            ],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": _KUBELET}},
+        },
     }
 
 

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 
+from tests.conformance.container_port import ContainerPort
 from tests.live.https import Client
 from tests.live.programs import Program, free_port
 
@@ -74,15 +75,23 @@ class Deployment:
     """Follows the Deployment while it is open."""
 
     def __init__(
-        self, client: Client, kubeconfig: Path, folder: Path, start: Start, settings: Mapping[str, str]
+        self,
+        client: Client,
+        kubeconfig: Path,
+        folder: Path,
+        start: Start,
+        settings: Mapping[str, str],
+        *,
+        container_port: ContainerPort,
     ) -> None:
         self._client = client
+        self._container_port = container_port
         self._kubeconfig = kubeconfig
         self._log = folder / "controller.log"
         self._start = start
         self._settings = settings
-        # Both take their host's name as the first part of what they write into the lease.
-        self._pod = socket.gethostname().lower()
+        self.pod = socket.gethostname().lower()
+        """Both take their host's name as the first part of what they write into the lease."""
         self._program: Program | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="deployment")
@@ -124,7 +133,7 @@ class Deployment:
         """One controller goes, one with these variables comes, and then its pod is there."""
         if self._program is not None:
             self._program.stop()
-        self._client.delete(f"{_PODS}/{self._pod}?gracePeriodSeconds=0")
+        self._client.delete(f"{_PODS}/{self.pod}?gracePeriodSeconds=0")
         variables = {
             entry["name"]: entry.get("value", "") for entry in template["spec"]["containers"][0].get("env", [])
         }
@@ -132,13 +141,14 @@ class Deployment:
         self._program = self._start(self._kubeconfig, variables, metrics, health, self._log)
         self._program.start()
         self._program.wait_until_healthy(f"http://127.0.0.1:{health}/readyz", patience=PATIENCE)
+        self._container_port.lead_to(metrics, self._program.pid)
         answer = self._client.post(_PODS, self._pod_of(template))
         if answer.status != HTTPStatus.CREATED:
             raise RuntimeError(f"the API server refused the pod: {answer.body}")
 
     def _pod_of(self, template: dict[str, Any]) -> dict[str, Any]:
         """The pod, already bound; kwok has it running at once."""
-        metadata = {**template["metadata"], "name": self._pod, "namespace": NAMESPACE}
+        metadata = {**template["metadata"], "name": self.pod, "namespace": NAMESPACE}
         spec = {**template["spec"], "nodeName": CONTROL_PLANE_NODE, "tolerations": [{"operator": "Exists"}]}
         return {"kind": "Pod", "metadata": metadata, "spec": spec}
 

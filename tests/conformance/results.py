@@ -3,10 +3,11 @@
 import fcntl
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.conformance.expected import Expected
+from tests.conformance.performance import OWN_MEMORY, Bounds, Phase, table
 from tests.conformance.suites import Outcome, Result, Spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,7 @@ class Kept:
     outcome: Outcome
     seconds: float
     day: str
+    phases: tuple[Phase, ...] = ()
 
 
 def read_kept(controller: str, folder: Path = FOLDER) -> dict[str, Kept]:
@@ -33,7 +35,13 @@ def read_kept(controller: str, folder: Path = FOLDER) -> dict[str, Kept]:
     path = folder / f"{controller}.json"
     data = json.loads((path.read_text(encoding="utf-8") if path.exists() else "") or "{}")
     return {
-        name: Kept(Outcome(entry["outcome"]), float(entry["seconds"]), entry["day"]) for name, entry in data.items()
+        name: Kept(
+            Outcome(entry["outcome"]),
+            float(entry["seconds"]),
+            entry["day"],
+            tuple(Phase(**phase) for phase in entry.get("phases", ())),
+        )
+        for name, entry in data.items()
     }
 
 
@@ -43,24 +51,36 @@ def keep(controller: str, results: Iterable[Result], day: str, folder: Path = FO
     with (folder / f"{controller}.json").open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # several runs may share the work
         kept = read_kept(controller, folder)
-        kept |= {result.spec.name: Kept(result.outcome, round(result.seconds), day) for result in results}
-        data = {
-            name: {"outcome": entry.outcome.value, "seconds": entry.seconds, "day": entry.day}
-            for name, entry in sorted(kept.items())
+        kept |= {
+            result.spec.name: Kept(result.outcome, round(result.seconds), day, result.phases) for result in results
         }
+        data = {name: _written(entry) for name, entry in sorted(kept.items())}
         file.truncate(0)
         file.write(json.dumps(data, indent=1) + "\n")
     return kept
 
 
-def page(specs: Sequence[Spec], kept: Mapping[str, Mapping[str, Kept]], expected: Expected, versions: str) -> str:
+def _written(entry: Kept) -> dict[str, object]:
+    plain = {"outcome": entry.outcome.value, "seconds": entry.seconds, "day": entry.day}
+    return {**plain, "phases": [asdict(phase) for phase in entry.phases]} if entry.phases else plain
+
+
+def page(
+    specs: Sequence[Spec],
+    kept: Mapping[str, Mapping[str, Kept]],
+    expected: Expected,
+    versions: str,
+    bounds: Mapping[str, Bounds],
+) -> str:
     """The whole page: how it came about, sums, and a table for each suite."""
     ours, theirs = kept[KARPOOL], kept[KARPENTER]
     parts = [_head(specs, ours, theirs, versions)]
     for suite in dict.fromkeys(spec.suite for spec in specs):
         rows = [_row(spec, ours, theirs, expected) for spec in specs if spec.suite == suite]
-        table = ["| spec | Karpool | s | Karpenter | s | why not |", "|---|---|---:|---|---:|---|", *rows]
-        parts.append(f"## {SUITE_TITLES[suite]}\n\n" + "\n".join(table))
+        lines = ["| spec | Karpool | s | Karpenter | s | why not |", "|---|---|---:|---|---:|---|", *rows]
+        parts.append(f"## {SUITE_TITLES[suite]}\n\n" + "\n".join(lines))
+        if suite == "performance":
+            parts.append(_measured(specs, kept, bounds))
     return "\n\n".join(parts) + "\n"
 
 
@@ -86,6 +106,21 @@ kubelets: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and kwo
 Versions: {versions}. Run {when}. Seconds are those of one spec with its cleaning up, on a machine with other work.
 
 {chr(10).join(sums)}"""
+
+
+def _measured(specs: Sequence[Spec], kept: Mapping[str, Mapping[str, Kept]], bounds: Mapping[str, Bounds]) -> str:
+    phases = {
+        controller: {phase.name: phase for spec in specs if spec.name in results for phase in results[spec.name].phases}
+        for controller, results in kept.items()
+    }
+    return f"""What the suite measured, and what it asks for. A controller's pod is a process of this machine, whose
+metrics the suite reads through the API server. The heap is the 95th percentile of Go's live heap; of Karpool, which has
+none, it is all anonymous memory of its process, the interpreter and what is free again included. Karpool passes with
+less than {OWN_MEMORY:.0f} MiB of it, for which its Deployment asks, or with what Karpenter passes with, if that is
+more; what is beyond Karpenter's own thresholds is bold. Seconds include waiting until nothing has changed for three
+minutes (consolidation) or two (drift).
+
+{table(phases, bounds, {KARPOOL: "Karpool", KARPENTER: "Karpenter"})}"""
 
 
 def _passed(names: Iterable[str], kept: Mapping[str, Kept]) -> int:

@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.performance import Phase, read_reports
+
 SUITES = ("regression", "disruption", "performance", "dra")
 GRACE = 5
 """Seconds for a spec, and then for its cleaning up, once its time is over."""
@@ -50,11 +52,13 @@ class Result:
     seconds: float
     reason: str = ""
     """The first lines of what the spec says when it did not pass."""
+    phases: tuple[Phase, ...] = ()
+    """What the performance suite measured."""
 
 
 def specs_of(suite: str, programs: Path) -> list[Spec]:
     """The specs of a suite, in its own order."""
-    report, printed = _run(suite, programs, {}, PATIENCE, "--ginkgo.dry-run")
+    report, _, printed = _run(suite, programs, {}, PATIENCE, "--ginkgo.dry-run")
     if report is None:
         raise ValueError(f"the suite {suite} does not list its specs: {printed[-500:]}")
     title = report["SuiteDescription"]
@@ -71,22 +75,23 @@ def run_spec(spec: Spec, programs: Path, environment: Mapping[str, str], limit: 
         "--ginkgo.v",
         "--ginkgo.no-color",
     )
-    report, printed = _run(spec.suite, programs, environment, limit + PATIENCE, *flags)
+    report, phases, printed = _run(spec.suite, programs, environment, limit + PATIENCE, *flags)
     seconds = time.monotonic() - began
     log.write_text(printed, encoding="utf-8")
     if report is None:
-        return Result(spec, Outcome.FAILED, seconds, f"the suite did not end within {limit + PATIENCE:.0f} s")
+        reason = f"the suite did not end within {limit + PATIENCE:.0f} s"
+        return Result(spec, Outcome.FAILED, seconds, reason, phases)
     ran = [found for found in _its(report) if _text(found) == spec.text and found["State"] != "pending"]
     ran = [found for found in ran if found["NumAttempts"]] or ran
     if not ran:
         return Result(spec, Outcome.FAILED, seconds, "the suite did not run it")
-    return Result(spec, _outcome(ran[0]["State"]), seconds, _reason(ran[0]))
+    return Result(spec, _outcome(ran[0]["State"]), seconds, _reason(ran[0]), phases)
 
 
 def _run(
     suite: str, programs: Path, environment: Mapping[str, str], patience: float, *flags: str
-) -> tuple[dict[str, Any] | None, str]:
-    """The report of a suite, if it wrote one in time, and all that it printed."""
+) -> tuple[dict[str, Any] | None, tuple[Phase, ...], str]:
+    """The report of a suite, if it wrote one in time, what it measured, and all that it printed."""
     with tempfile.TemporaryDirectory(prefix="conformance-") as temporary:
         report, output = Path(temporary) / "report.json", Path(temporary) / "output"
         command = [str(programs / suite), f"--ginkgo.json-report={report}", "-test.timeout=0", *flags]
@@ -107,11 +112,11 @@ def _run(
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        printed = output.read_text(encoding="utf-8", errors="replace")
+        printed, phases = output.read_text(encoding="utf-8", errors="replace"), read_reports(Path(temporary))
         try:
-            return json.loads(report.read_text(encoding="utf-8"))[0], printed
+            return json.loads(report.read_text(encoding="utf-8"))[0], phases, printed
         except (OSError, ValueError):
-            return None, printed
+            return None, phases, printed
 
 
 def _its(report: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -25,5 +25,11 @@ def test_a_spec_of_karpenter_passes(
     assert result.outcome is Outcome.PASSED, f"{result.reason}; see {log} and {cluster.folder}"
 
 
+def test_the_api_server_reaches_the_metrics_of_the_controllers_pod(cluster: Cluster) -> None:
+    page = cluster.metrics_through_api_server()
+    assert b"\nprocess_cpu_seconds_total " in page
+    assert b"\ngo_gc_heap_live_bytes " in page
+
+
 def test_the_list_names_specs_that_there_are(specs: dict[str, Spec]) -> None:
     assert EXPECTED.unknown(specs.values()) == []

@@ -125,9 +125,9 @@ class ControlPlane:
             *flags,
         )
 
-    def start_kwok(self, *flags: str, stages: Path = STAGES) -> None:
+    def start_kwok(self, *flags: str, stages: Path = STAGES, port: int | None = None) -> None:
         """From now on every node gets ready and renews its lease, and its pods run; see kwok.yaml."""
-        address = f"127.0.0.1:{free_port()}"
+        address = f"127.0.0.1:{port or free_port()}"
         self._start_other(
             "kwok",
             f"http://{address}/healthz",

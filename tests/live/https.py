@@ -43,6 +43,14 @@ class Client:
         with self._response(method, path, body) as response:
             return Answer(response.status, json.load(response))
 
+    def read(self, path: str) -> bytes:
+        """What is there, as it is; an error if that is refused."""
+        with self._response("GET", path) as response:
+            body = response.read()
+            if response.status != http.HTTPStatus.OK:
+                raise OSError(f"{path}: {response.status} {body[:200]!r}")
+            return body
+
     def first_event(self, path: str) -> Any:
         """The first event of a watch, as it was sent."""
         with self._response("GET", path) as response:
