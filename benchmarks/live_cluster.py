@@ -69,7 +69,7 @@ class LiveCluster:
     async def heartbeats(self) -> None:
         """Write the status of each node every five minutes, one after the other, until cancelled."""
         for number in itertools.cycle(range(self.nodes)):
-            beat = _condition("Ready", lastHeartbeatTime=_now(), lastTransitionTime=self._since)
+            beat = ready_condition("Ready", lastHeartbeatTime=_now(), lastTransitionTime=self._since)
             with suppress(ApiError):  # a node that is gone has no pulse
                 await self.client.merge_patch(
                     r.NODES, node_name(number), {"status": {"conditions": [beat]}}, subresource="status"
@@ -162,21 +162,28 @@ async def until_served(client: Client, resource: Resource[Any]) -> None:
 
 async def write_node(client: Client, name: str, labels: dict[str, str], kind: InstanceType, pool_uid: str) -> None:
     """Write a node that is ready, and the NodeClaim that it was launched for."""
+    claim, node = node_objects(name, labels, kind, pool_uid)
+    status = claim.pop("status")
+    await client.create(r.NODE_CLAIMS, claim)
+    await client.create(r.NODES, node)
+    await client.merge_patch(r.NODE_CLAIMS, name, {"status": status}, subresource="status")
+
+
+def node_objects(name: str, labels: dict[str, str], kind: InstanceType, pool_uid: str) -> tuple[Json, Json]:
+    """A NodeClaim with its status, and the node that it was launched for."""
     owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": labels[names.NODEPOOL], "uid": pool_uid}
     finalizers = [names.TERMINATION_FINALIZER]
     requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
     spec = {"nodeClassRef": REF, "requirements": requirements[:3], "expireAfter": "Never"}
     metadata = {"name": name, "labels": labels, "finalizers": finalizers, "ownerReferences": [owner]}
-    await client.create(r.NODE_CLAIMS, {"metadata": metadata, "spec": spec})
     amounts = {"capacity": _text(kind.capacity), "allocatable": _text(kind.allocatable)}
+    status = amounts | {"providerID": PROVIDER + name, "nodeName": name, "conditions": [*map(ready_condition, READY)]}
     node = {
         "metadata": {"name": name, "labels": labels | _registered(name), "finalizers": finalizers},
         "spec": {"providerID": PROVIDER + name},
-        "status": amounts | {"conditions": [_condition("Ready")]},
+        "status": amounts | {"conditions": [ready_condition("Ready")]},
     }
-    await client.create(r.NODES, node)
-    status = amounts | {"providerID": PROVIDER + name, "nodeName": name, "conditions": [*map(_condition, READY)]}
-    await client.merge_patch(r.NODE_CLAIMS, name, {"status": status}, subresource="status")
+    return {"metadata": metadata, "spec": spec, "status": status}, node
 
 
 def _pool() -> Json:
@@ -201,7 +208,8 @@ def _registered(name: str) -> dict[str, str]:
     return {names.HOSTNAME: name, names.REGISTERED: "true", names.INITIALIZED: "true"}
 
 
-def _condition(kind: str, **more: str) -> Json:
+def ready_condition(kind: str, **more: str) -> Json:
+    """A condition that is true since now."""
     return {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": _now(), **more}
 
 

@@ -103,10 +103,10 @@ class PeerCluster:
         await self._define()
         node_class = {"metadata": {"name": "default"}, "spec": {"nodeRegistrationDelay": f"{REGISTRATION}s"}}
         await self._client.create(KWOK_NODE_CLASSES, node_class)
-        pool = await self._client.create(r.NODE_POOLS, _pool(self._budget))
+        pool = await self._client.create(r.NODE_POOLS, node_pool(self._budget))
         kinds, catalog = self._planned.nodes, open_catalog("kwok")
         await self._all(
-            write_node(self._client, name, _labels(kind, number), catalog.by_name[kind], pool.metadata.uid)
+            write_node(self._client, name, node_labels(kind, number), catalog.by_name[kind], pool.metadata.uid)
             for number, (name, kind) in enumerate(kinds.items())
         )
         await self._all(self._replica_set(name, size) for name, size in self._planned.sizes.items())
@@ -128,7 +128,7 @@ class PeerCluster:
     async def _replica_set(self, name: str, size: tuple[int, int]) -> None:
         """A ReplicaSet and its pods, which are bound already."""
         own = [pod for pod in self._planned.pods if pod.owner == name]
-        labels, spec = {"app": name}, _pod_spec(size)
+        labels, spec = {"app": name}, pod_spec(size)
         template = {"metadata": {"labels": labels}, "spec": spec}
         whole = {"replicas": len(own), "selector": {"matchLabels": labels}, "template": template}
         made = await self._client.create(REPLICA_SETS, {"metadata": {"name": name}, "spec": whole}, namespace="default")
@@ -139,7 +139,7 @@ class PeerCluster:
             await self._client.create(r.PODS, bound, namespace="default")
 
 
-def _labels(kind: str, number: int) -> dict[str, str]:
+def node_labels(kind: str, number: int) -> dict[str, str]:
     """The first three are what the NodeClaim requires."""
     return {
         names.INSTANCE_TYPE: kind,
@@ -151,7 +151,8 @@ def _labels(kind: str, number: int) -> dict[str, str]:
     }
 
 
-def _pool(budget: str) -> Json:
+def node_pool(budget: str) -> Json:
+    """The only pool, without a status."""
     wanted = {"karpenter.sh/capacity-type": "on-demand", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
     requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in wanted.items()]
     spec = {
@@ -161,7 +162,8 @@ def _pool(budget: str) -> Json:
     return {"metadata": {"name": "default"}, "spec": spec}
 
 
-def _pod_spec(size: tuple[int, int]) -> Json:
+def pod_spec(size: tuple[int, int]) -> Json:
+    """A pod that asks for this much."""
     cpu, memory = size
     resources = {"requests": {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}}
     container = {"name": "web", "image": "web", "resources": resources}
