@@ -36,6 +36,7 @@ FILES = [
     ("metrics-reader.yaml", VARIABLES),
     ("controller/rbac.yaml", VARIABLES),
     ("controller/rbac-kwok.yaml", VARIABLES),
+    ("controller/rbac-dra.yaml", VARIABLES),
     ("controller/rbac-node-overlay.yaml", VARIABLES),
     ("controller/rbac-pod-deletion-cost.yaml", VARIABLES),
     ("controller/rbac-scheduler-config.yaml", VARIABLES),

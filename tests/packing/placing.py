@@ -32,7 +32,7 @@ def place(
     wishes: Wishes | None = None,
 ) -> PlacementResult:
     """Where pods would go in a cluster without the nodes `gone`; nodes in `closed` accept only pods in `exempt`."""
-    snapshot = Snapshot(objects, preferences=options.preferences)
+    snapshot = Snapshot(objects, preferences=options.preferences, ignore_dra_requests=options.ignore_dra_requests)
     engine = Engine(snapshot, catalog, options)
     rows = [snapshot.pods.rows[pod.key] for pod in pods if pod.key in snapshot.pods.rows]
     nodes = snapshot.nodes

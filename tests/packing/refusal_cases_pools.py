@@ -260,6 +260,6 @@ MIXED_CASES = [
         ),
         nodes=[N1],
         expect=[(1, "pod", Rule.REFUSED)],
-        says="uses dynamic resource claims, which are not supported",
+        says="uses dynamic resource claims, which are not looked at (--ignore-dra-requests)",
     ),
 ]

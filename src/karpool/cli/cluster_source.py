@@ -58,11 +58,12 @@ def read_cluster(
     purpose: Purpose = Purpose.DECIDE,
     *,
     pause_namespace: str | None = None,
+    devices: bool = False,
 ) -> ReadCluster:
     """The objects of the files, or without any of the live cluster, with the ConfigMap that pauses everything."""
     if source.files:
         return read_cluster_of(load(source.files, stdin=sys.stdin.buffer))
-    return ReadCluster(read_live(source.kube, report, purpose, pause_namespace=pause_namespace))
+    return ReadCluster(read_live(source.kube, report, purpose, pause_namespace=pause_namespace, devices=devices))
 
 
 def read_cluster_of(loaded: Loaded) -> ReadCluster:
@@ -90,7 +91,13 @@ def cluster_from(
     """Read a cluster; pools that a controller would not accept supply no nodes, and node groups are pools of a kind."""
     spread = choices.options.default_spread
     purpose = Purpose.DECIDE_SPREAD if spread else Purpose.DECIDE
-    read = read_cluster(source, report, purpose, pause_namespace=choices.settings.brakes.pause_namespace)
+    read = read_cluster(
+        source,
+        report,
+        purpose,
+        pause_namespace=choices.settings.brakes.pause_namespace,
+        devices=not choices.options.ignore_dra_requests,
+    )
     objects = with_default_spread(read.objects, spread)
     catalog = _overlaid(opener.for_cluster(objects.nodes, objects.node_claims), objects, choices)
     pools = tuple(_as_validated(pool) for pool in objects.node_pools)

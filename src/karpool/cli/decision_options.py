@@ -142,6 +142,13 @@ _RULES: Final = (
         help="When fewer values are left than a pool's minValues requires: refuse, or relax it.",
     ),
     click.option(
+        "--ignore-dra-requests",
+        metavar="BOOL",
+        type=click.BOOL,
+        default=True,
+        help="Whether pods with dynamic resource claims are left alone; `false` has the devices of nodes looked at.",
+    ),
+    click.option(
         "--scheduler-config",
         metavar="YAML",
         default="",
@@ -213,6 +220,7 @@ def _choices(
     spot_floor: int,
     preference_policy: str,
     min_values_policy: str,
+    ignore_dra_requests: bool,
     scheduler_config: str,
     seed: int,
     at: str | None = None,
@@ -249,6 +257,7 @@ def _choices(
             seed=seed,
             reserved_capacity=gates[RESERVED_CAPACITY],
             supply_annotation=BUDGETS if brakes.opted_in_only else None,
+            ignore_dra_requests=ignore_dra_requests,
             default_spread=read_scheduler_config(
                 scheduler_config, "--scheduler-config"
             ).pod_topology_spread.default_constraints,

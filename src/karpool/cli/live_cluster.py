@@ -50,9 +50,17 @@ class Purpose(Enum):
 
 
 def read_live(
-    kube: KubeContext, report: ReportProgress, purpose: Purpose = Purpose.DECIDE, *, pause_namespace: str | None = None
+    kube: KubeContext,
+    report: ReportProgress,
+    purpose: Purpose = Purpose.DECIDE,
+    *,
+    pause_namespace: str | None = None,
+    devices: bool = False,
 ) -> Objects:
-    """The objects of a live cluster, with a line on standard error for each gap; a pause where one is looked for."""
+    """The objects of a live cluster, with a line on standard error for each gap; a pause where one is looked for.
+
+    `devices`: also those that pods' claims on devices are about.
+    """
     from karpool.cluster.node_groups import group_members
     from karpool.kube.errors import ForbiddenError
     from karpool.live.reading import (
@@ -73,7 +81,7 @@ def read_live(
     }[purpose]
 
     async def read(client: "Client") -> Objects:
-        reading = await read_cluster(client, resources=kinds, progress=report)
+        reading = await read_cluster(client, resources=kinds, devices=devices, progress=report)
         for note in reading.notes():
             say(note, 0)
         objects = reading.objects

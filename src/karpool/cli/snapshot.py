@@ -18,7 +18,8 @@ EPILOG: Final = f"""{READS_LIVE}
 \b
 WHAT IS WRITTEN
   Pods, nodes, NodePools, NodeClaims, PodDisruptionBudgets, DaemonSets, StatefulSets,
-  volumes and their claims and classes, and namespaces: of each, what decisions read.
+  volumes and their claims and classes, namespaces, and where pods have claims on devices
+  these, their slices and classes: of each, what decisions read.
   So names, labels, requests, limits, selectors, taints, affinities and conditions,
   and the annotations that mean something to Karpool. Never environments, arguments,
   commands, images, Secrets, ConfigMaps, addresses, managedFields or any other
@@ -64,7 +65,8 @@ def snapshot(source: ClusterInput, output: str, pause_namespace: str) -> None:
             loaded = load(source.files, stdin=sys.stdin.buffer)
             objects, listed = loaded.objects, loaded.listed
         else:
-            objects, listed = read_live(source.kube, report, Purpose.KEEP, pause_namespace=pause_namespace), None
+            objects = read_live(source.kube, report, Purpose.KEEP, pause_namespace=pause_namespace, devices=True)
+            listed = None
         written = encode_snapshot(objects, listed)
     if output == STDOUT:
         sys.stdout.buffer.write(written)

@@ -12,6 +12,7 @@ from karpool.cluster.nodes import StateNode
 from karpool.cluster.pod_classes import requests_key
 from karpool.cluster.volumes import BIND_COMPLETED
 from karpool.model.deletion_cost import without_own_cost
+from karpool.model.devices import DeviceObject, ResourceClaim
 from karpool.model.labels import DISRUPTIONS, DO_NOT_DISRUPT
 from karpool.model.node import CSINode
 from karpool.model.nodepool import CONSOLIDATABLE, NodePool
@@ -45,6 +46,7 @@ def pod_change(old: Pod, new: Pod) -> Impact:
         or before.owner_references != after.owner_references
         or before.creation_timestamp != after.creation_timestamp
         or not (same_spec or replace(old.spec, node_name=new.spec.node_name) == new.spec)
+        or old.status.resource_claim_statuses != new.status.resource_claim_statuses
         or _resized(old, new)
     ):
         return Impact.COLUMNS
@@ -145,6 +147,16 @@ def _node_facts_differ(old: StateNode, new: StateNode) -> bool:
 
 def _conditions_differ(old: tuple[Condition, ...], new: tuple[Condition, ...]) -> bool:
     return old is not new and old != new and _read_of(old) != _read_of(new)
+
+
+def device_object_changed(old: DeviceObject | None, new: DeviceObject | None) -> bool:
+    """Whether what is read of a claim, a claim template, a slice or a device class changed."""
+    if old is None or new is None:
+        return True
+    owners = old.metadata.owner_references != new.metadata.owner_references
+    if owners or old.unreadable != new.unreadable or old.spec != new.spec:
+        return True
+    return isinstance(old, ResourceClaim) and isinstance(new, ResourceClaim) and old.status != new.status
 
 
 def _read_of(conditions: tuple[Condition, ...]) -> list[tuple[object, ...]]:

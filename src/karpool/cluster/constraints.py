@@ -52,6 +52,8 @@ class Constraints:
     ports: tuple[Port, ...] = ()
     attached: tuple[tuple[str, str], ...] = ()
     refusal: str = ""
+    devices: bool = False
+    """Whether the pods have claims on devices."""
 
 
 def constraints(
@@ -62,14 +64,19 @@ def constraints(
     preferences: Preferences = Preferences.RESPECT,
     soft_taints: bool = False,
     pinned: bool = False,
+    devices: bool = False,
 ) -> Constraints:
-    """Read a pod's rules; `soft_taints`: some pool asks pods to stay away; `pinned`: the pod never leaves its node."""
+    """Read a pod's rules.
+
+    `soft_taints`: some pool asks pods to stay away; `pinned`: the pod never leaves its node; `devices`: somebody sees
+    to it that claims on devices can be fulfilled.
+    """
     if pinned:
         pod = msgspec.structs.replace(
             pod, spec=msgspec.structs.replace(pod.spec, affinity=without_node_affinity(pod.spec.affinity))
         )
     reader = _Reader(pod, namespaces)
-    refusal = _refusal(pod, volumes) or _unknown_namespace(pod, namespaces)
+    refusal = _refusal(pod, volumes, devices=devices) or _unknown_namespace(pod, namespaces)
     nothing = Level(NO_REQUIREMENTS, NO_REQUIREMENTS, (), ())
     return Constraints(
         levels=(nothing,) if refusal else reader.ladder(preferences, soft_taints=soft_taints),
@@ -78,6 +85,7 @@ def constraints(
         ports=host_ports(pod),
         attached=volumes.attached,
         refusal=refusal,
+        devices=uses_devices(pod),
     )
 
 
@@ -88,15 +96,24 @@ def without_node_affinity(affinity: Affinity | None) -> Affinity | None:
     return msgspec.structs.replace(affinity, node_affinity=None)
 
 
-def _refusal(pod: Pod, volumes: VolumeNeeds) -> str:
-    if pod.spec.resource_claims or any(c.resources.claims for c in (*pod.spec.containers, *pod.spec.init_containers)):
-        return "uses dynamic resource claims, which are not supported"
+def _refusal(pod: Pod, volumes: VolumeNeeds, *, devices: bool) -> str:
+    if uses_devices(pod):
+        if not devices:
+            return "uses dynamic resource claims, which are not looked at (--ignore-dra-requests)"
+        if not pod.spec.resource_claims:
+            return "has a container with a resource claim that the pod does not have"
     if volumes.problem:
         return volumes.problem
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
     unknown = next((field.key for term in terms for field in term.match_fields if field.key != "metadata.name"), None)
     return f"selects nodes by the field {unknown}; only metadata.name can be selected by" if unknown else ""
+
+
+def uses_devices(pod: Pod) -> bool:
+    """Whether a pod has claims on devices."""
+    spec = pod.spec
+    return bool(spec.resource_claims or [c for c in spec.containers + spec.init_containers if c.resources.claims])
 
 
 def _unknown_namespace(pod: Pod, namespaces: Mapping[str, Namespace]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from karpool.cluster.arrays import Array, ColumnTable, Ragged, column
-from karpool.cluster.constraints import ANY_ADDRESS, Constraints, Level, Port, without_node_affinity
+from karpool.cluster.constraints import ANY_ADDRESS, Constraints, Level, Port, uses_devices, without_node_affinity
 from karpool.cluster.resources import ATTACH, CPU, MEMORY, ResourceTable
 from karpool.cluster.topology import Topology
 from karpool.model.pod import Pod
@@ -166,7 +166,7 @@ def rules_key(pod: Pod, *, pinned: bool) -> bytes:
     spread = spec.topology_spread_constraints
     pods_matter = bool(spread) or (affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity))
     ports = [c.ports for c in spec.containers if c.ports]
-    devices = bool(spec.resource_claims or [c for c in spec.containers + spec.init_containers if c.resources.claims])
+    devices = uses_devices(pod)
     selects_by_label = pods_matter and _uses_own_labels(pod)
     if not (spec.node_selector or affinity or spread or ports or spec.tolerations or devices):
         return b""

@@ -44,6 +44,7 @@ class PodTable(ColumnTable):
         namespaces: Mapping[str, Namespace],
         preferences: Preferences,
         soft_taints: bool,
+        devices: bool = False,
     ) -> None:
         super().__init__()
         self.classes = classes
@@ -52,6 +53,9 @@ class PodTable(ColumnTable):
         self.namespaces = dict(namespaces)
         self.preferences = preferences
         self.soft_taints = soft_taints
+        self._devices = devices
+        self.device_rows: set[int] = set()
+        """The rows of pods with claims on devices, if somebody looks at claims."""
         self.objects: list[Pod | None] = []
         self.rows: dict[str, int] = {}
         self.sort_keys: list[SortKey] = []
@@ -114,6 +118,8 @@ class PodTable(ColumnTable):
         cpu, memory = self.classes.sizes[number]
         self.objects[row] = pod
         self.rows[key] = row
+        if self._devices and pod.spec.resource_claims:
+            self.device_rows.add(row)
         self.sort_keys[row] = (-cpu, -memory, _seconds(meta.creation_timestamp), meta.uid, key)
         labels = self.topology.labels(meta.namespace, meta.labels)
         return number, labels, meta.deletion_timestamp is None, pod.is_daemon, DO_NOT_DISRUPT in meta.annotations
@@ -133,6 +139,7 @@ class PodTable(ColumnTable):
         pod = self.objects[row]
         if pod is not None:
             self.objects[row] = None
+            self.device_rows.discard(row)
             del self.rows[pod.key]
             self.ranking.drop(self.sort_keys[row])
             self._vacant.append(row)
@@ -173,6 +180,7 @@ class PodTable(ColumnTable):
                 preferences=self.preferences,
                 soft_taints=self.soft_taints,
                 pinned=pod.is_daemon or pod.is_mirror,
+                devices=self._devices,
             )
         return known
 

@@ -12,6 +12,7 @@ from karpool.cluster.bindings import Bindings
 from karpool.cluster.changes import Impact, node_change, pod_change
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.daemons import Daemon, DaemonIndex
+from karpool.cluster.devices.state import DeviceState
 from karpool.cluster.group_counts import GroupCounts
 from karpool.cluster.node_shapes import ShapeTable
 from karpool.cluster.node_table import NodeTable
@@ -31,12 +32,15 @@ from karpool.model.reasons import Reason
 from karpool.model.scheduling import Taint
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from karpool.model.workloads import DaemonSet, Namespace
+from karpool.wire.objects import Object
 
 
 class Snapshot:
     """Columns of a cluster; row numbers of nodes and pods stay the same until the object goes."""
 
-    def __init__(self, objects: Objects, *, preferences: Preferences = Preferences.RESPECT) -> None:
+    def __init__(
+        self, objects: Objects, *, preferences: Preferences = Preferences.RESPECT, ignore_dra_requests: bool = True
+    ) -> None:
         states = join(objects.nodes, objects.node_claims)
         self.objects = objects
         self.version = 0
@@ -44,6 +48,7 @@ class Snapshot:
         self.topology = Topology()
         self.classes = ClassTable(self.resources, self.topology)
         self.shapes = ShapeTable()
+        self.devices = DeviceState(objects)
         self._daemon_index = DaemonIndex(objects.daemon_sets, objects.pods)
         self.pods = PodTable(
             self.classes,
@@ -52,6 +57,7 @@ class Snapshot:
             namespaces={entry.name: entry for entry in objects.namespaces},
             preferences=preferences,
             soft_taints=_soft_taints(objects, states),
+            devices=not ignore_dra_requests,
         )
         limits = _attach_limits(objects)
         self.nodes = NodeTable(
@@ -253,6 +259,17 @@ class Snapshot:
         for row in rows:
             self._reclass(row)
         return rows
+
+    def put_device_object(self, kind: type[Object], key: str, entry: Object | None) -> bool:
+        """Take note of a claim, a claim template, a slice or a device class; whether pods have claims at all."""
+        self.devices.put(kind, key, entry)
+        if not self.pods.device_rows:
+            return False
+        # What is said of a pod with claims depends on every node, so it is enough that one has changed.
+        for row in list(self.nodes.rows.values())[:1]:
+            self.nodes.touch(row)
+        self.version += 1
+        return True
 
     def put_csi_node(self, name: str, entry: CSINode | None) -> None:
         """Take note of how many volumes a node can attach."""

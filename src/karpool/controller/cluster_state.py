@@ -5,6 +5,7 @@ is next asked for: each time, at least as much has come and gone as there is, so
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from karpool.cluster.pairing import Pairing, PairingChange
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.headroom_index import HeadroomIndex
 from karpool.controller.store import ClusterStore
+from karpool.model.devices import DeviceClass, DeviceObject, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
@@ -41,12 +43,14 @@ class ClusterState:
         *,
         preferences: Preferences = Preferences.RESPECT,
         capacity_buffers: bool = True,
+        ignore_dra_requests: bool = True,
     ) -> None:
         """`capacity_buffers`: whether pods of headroom are in the columns."""
         self.store = store
         self.headroom = HeadroomIndex(store) if capacity_buffers else None
         self._expected_launch = expected_launch
         self._preferences = preferences
+        self._ignore_dra_requests = ignore_dra_requests
         self._pairing = Pairing(store.nodes, map(self._expected, store.claims))
         self._pairing.states()
         self._catalog: Catalog | None = None
@@ -70,6 +74,11 @@ class ClusterState:
         store.volumes.watch(self._volume)
         store.storage_classes.watch(self._storage_class)
         store.csi_nodes.watch(self._csi_node)
+        if not ignore_dra_requests:
+            store.resource_claims.watch(partial(self._device_object, ResourceClaim))
+            store.resource_claim_templates.watch(partial(self._device_object, ResourceClaimTemplate))
+            store.resource_slices.watch(partial(self._device_object, ResourceSlice))
+            store.device_classes.watch(partial(self._device_object, DeviceClass))
         if self.headroom is not None:
             self.headroom.on_change = self._headroom
 
@@ -99,7 +108,11 @@ class ClusterState:
         objects = self.store.objects()
         claims = tuple(map(self._expected, objects.node_claims))
         pods = objects.pods if self.headroom is None else (*objects.pods, *self.headroom.pods.values())
-        self.snapshot = Snapshot(replace(objects, node_claims=claims, pods=pods), preferences=self._preferences)
+        self.snapshot = Snapshot(
+            replace(objects, node_claims=claims, pods=pods),
+            preferences=self._preferences,
+            ignore_dra_requests=self._ignore_dra_requests,
+        )
         self.snapshot.objects = objects
         self.snapshot.unreadable.on_change = self._readability_changed
         self._interned = self.snapshot.interned
@@ -150,6 +163,12 @@ class ClusterState:
         if changes.csi_node_changed(old, new):
             self.snapshot.put_csi_node(_key(old, new), new)
             self.opportunities += 1
+
+    # -- devices -------------------------------------------------------------------------------------------------
+
+    def _device_object(self, kind: type[DeviceObject], old: DeviceObject | None, new: DeviceObject | None) -> None:
+        if changes.device_object_changed(old, new):
+            self.opportunities += self.snapshot.put_device_object(kind, _key(old, new), new)
 
     # -- pods ----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from karpool.kube.store import Store, Versions
 from karpool.model.capacity_buffer import CapacityBuffer
+from karpool.model.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from karpool.model.node import CSINode, Node
 from karpool.model.node_overlay import NodeOverlay
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -43,6 +44,10 @@ class ClusterStore:
         self.overlays: Store[NodeOverlay] = Store(versions)
         self.buffers: Store[CapacityBuffer] = Store(versions)
         self.pod_templates: Store[PodTemplate] = Store(versions)
+        self.resource_claims: Store[ResourceClaim] = Store(versions)
+        self.resource_claim_templates: Store[ResourceClaimTemplate] = Store(versions)
+        self.resource_slices: Store[ResourceSlice] = Store(versions)
+        self.device_classes: Store[DeviceClass] = Store(versions)
         # Only the workloads that buffers refer to.
         self.deployments: Store[Deployment] = Store(versions)
         self.stateful_sets: Store[StatefulSet] = Store(versions)
@@ -85,4 +90,8 @@ class ClusterStore:
             deployments=self.deployments.listed(),
             stateful_sets=self.stateful_sets.listed(),
             replica_sets=self.replica_sets.listed(),
+            resource_claims=self.resource_claims.listed(),
+            resource_claim_templates=self.resource_claim_templates.listed(),
+            resource_slices=self.resource_slices.listed(),
+            device_classes=self.device_classes.listed(),
         )

@@ -113,7 +113,9 @@ def context_of(
 ) -> DecisionContext:
     """A context built from objects, on a snapshot of its own in which waiting pods have their room."""
     snapshot = Snapshot(
-        with_headroom(objects) if settings.capacity_buffers else objects, preferences=options.preferences
+        with_headroom(objects) if settings.capacity_buffers else objects,
+        preferences=options.preferences,
+        ignore_dra_requests=options.ignore_dra_requests,
     )
     pools = {pool.name: pool for pool in objects.node_pools}
     stops = stops_of(objects, settings.brakes, now)

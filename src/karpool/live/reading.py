@@ -42,7 +42,21 @@ _LOSSES: Final[dict[Resource[Any], str]] = {
     known.STATEFUL_SETS: "a simulation gives them as many replicas as they have pods",
     **dict.fromkeys(_SELECTING, "their pods are not spread as the scheduler spreads them"),
 }
-_UNKNOWN_WITHOUT: Final = (known.POD_DISRUPTION_BUDGETS, known.DAEMON_SETS, known.CSI_NODES, known.NAMESPACES)
+DEVICES: Final[Kinds] = (
+    known.RESOURCE_CLAIMS,
+    known.RESOURCE_CLAIM_TEMPLATES,
+    known.RESOURCE_SLICES,
+    known.DEVICE_CLASSES,
+)
+"""The kinds that are read besides where pods have claims on devices."""
+_WITHOUT_DEVICES: Final = "pods with dynamic resource claims count as unable to move"
+_UNKNOWN_WITHOUT: Final = (
+    known.POD_DISRUPTION_BUDGETS,
+    known.DAEMON_SETS,
+    known.CSI_NODES,
+    known.NAMESPACES,
+    known.RESOURCE_CLAIMS,
+)
 """Kinds of which an empty list would mean that something is allowed."""
 _OTHERS: Final[Kinds] = (known.STATEFUL_SETS, *_SELECTING)
 DECIDED_ON: Final[Kinds] = (*REQUIRED, *(resource for resource in _LOSSES if resource not in _OTHERS))
@@ -53,8 +67,8 @@ COMPACTED: Final[Kinds] = tuple(resource for resource in DECIDED_ON if resource.
 """The kinds that the compactor reads."""
 SIMULATED: Final[Kinds] = (*DECIDED_ON, known.STATEFUL_SETS)
 """The kinds that a simulation of a cluster reads."""
-KEPT: Final[Kinds] = (*SIMULATED, known.POD_TEMPLATES, known.DEPLOYMENTS, known.REPLICA_SETS)
-"""The kinds in a snapshot file; of the last ones only what CapacityBuffers refer to."""
+KEPT: Final[Kinds] = (*SIMULATED, known.POD_TEMPLATES, known.DEPLOYMENTS, known.REPLICA_SETS, *DEVICES)
+"""The kinds in a snapshot file; of workloads only what CapacityBuffers refer to, devices only if pods have claims."""
 _MOST_NAMED: Final = 5
 
 
@@ -81,7 +95,8 @@ class Unlisted:
         return (stand_in(KINDS[self.resource.kind], b"", problem),)
 
     def __str__(self) -> str:
-        return f"{self.resource.plural} cannot be listed, so {_LOSSES[self.resource]}: {self.problem}"
+        loss = _LOSSES.get(self.resource, _WITHOUT_DEVICES)
+        return f"{self.resource.plural} cannot be listed, so {loss}: {self.problem}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +119,16 @@ class ClusterReading:
 
 
 async def read_cluster(
-    client: Client, *, resources: Kinds = DECIDED_ON, progress: Progress = lambda _what, _done, _all: None
+    client: Client,
+    *,
+    resources: Kinds = DECIDED_ON,
+    devices: bool = False,
+    progress: Progress = lambda _what, _done, _all: None,
 ) -> ClusterReading:
-    """List the resources at the same time; kinds that the cluster does not have or does not show are empty."""
+    """List the resources at the same time; kinds that the cluster does not have or does not show are empty.
+
+    `devices`: where pods have claims on devices, list what these are about, too.
+    """
     done = 0
 
     async def read(resource: Resource[Any]) -> Listed[Any] | Unlisted:
@@ -117,12 +139,21 @@ async def read_cluster(
         return answer
 
     progress("Reading the cluster", 0, len(resources))
-    # All lists are awaited before the first error is raised, so that no request outlives the client.
-    answers = await asyncio.gather(*map(read, resources), return_exceptions=True)
-    for answer in answers:
-        if isinstance(answer, BaseException):
-            raise answer
-    by_resource: dict[Resource[Any], Any] = dict(zip(resources, answers, strict=True))
+    by_resource: dict[Resource[Any], Any] = {}
+
+    async def read_all(kinds: Kinds) -> None:
+        # All lists are awaited before the first error is raised, so that no request outlives the client.
+        found = await asyncio.gather(*map(read, kinds), return_exceptions=True)
+        for answer in found:
+            if isinstance(answer, BaseException):
+                raise answer
+        by_resource.update(zip(kinds, found, strict=True))
+
+    await read_all(resources)
+    if devices and any(pod.spec.resource_claims for pod in _items(by_resource[known.PODS])):
+        resources = (*resources, *DEVICES)
+        await read_all(DEVICES)
+    answers = list(by_resource.values())
     listed = [answer for answer in answers if isinstance(answer, Listed)]
     collections = {collection_of(resource): _items(answer) for resource, answer in by_resource.items()}
     references = await read_references(client, collections.get(collection_of(known.CAPACITY_BUFFERS), ()))

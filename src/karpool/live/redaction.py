@@ -96,6 +96,10 @@ def redacted(objects: Objects) -> Objects:
         storage_classes=tuple(map(_with_metadata, objects.storage_classes)),
         csi_nodes=tuple(map(_with_metadata, objects.csi_nodes)),
         namespaces=tuple(map(_with_metadata, objects.namespaces)),
+        resource_claims=tuple(map(_with_metadata, objects.resource_claims)),
+        resource_claim_templates=tuple(map(_with_metadata, objects.resource_claim_templates)),
+        resource_slices=tuple(map(_with_metadata, objects.resource_slices)),
+        device_classes=tuple(map(_with_metadata, objects.device_classes)),
         pauses=tuple(_config_map(entry, REASON) for entry in objects.pauses),
         autoscaler_statuses=tuple(_config_map(entry, STATUS_KEY) for entry in objects.autoscaler_statuses),
     )

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from karpool.kube.resources import Raw, Resource, Unreadable
-from karpool.model import capacity_buffer, node, node_overlay, nodepool, pod, storage, workloads
+from karpool.model import capacity_buffer, devices, node, node_overlay, nodepool, pod, storage, workloads
 from karpool.model.decoding import read_object
 from karpool.model.kinds import KINDS
 from karpool.model.unreadable import stand_in
@@ -63,6 +63,10 @@ PERSISTENT_VOLUME_CLAIMS: Final = resource_of(storage.PersistentVolumeClaim)
 PERSISTENT_VOLUMES: Final = resource_of(storage.PersistentVolume)
 STORAGE_CLASSES: Final = resource_of(storage.StorageClass)
 CSI_NODES: Final = resource_of(node.CSINode)
+RESOURCE_CLAIMS: Final = resource_of(devices.ResourceClaim)
+RESOURCE_CLAIM_TEMPLATES: Final = resource_of(devices.ResourceClaimTemplate)
+RESOURCE_SLICES: Final = resource_of(devices.ResourceSlice)
+DEVICE_CLASSES: Final = resource_of(devices.DeviceClass)
 VOLUME_ATTACHMENTS: Final = resource_of(storage.VolumeAttachment)
 CONFIG_MAPS: Final = Resource(
     "",

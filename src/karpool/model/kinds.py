@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from karpool.model import capacity_buffer, node, node_overlay, nodepool, pod, storage, workloads
+from karpool.model import capacity_buffer, devices, node, node_overlay, nodepool, pod, storage, workloads
 from karpool.model.labels import PAUSE_MAP, STATUS_MAP
 from karpool.wire.objects import Object, decode_value
 
@@ -47,6 +47,7 @@ class Kind:
 
 _APPS: Final = ("apps", "extensions")
 _STORAGE: Final = ("storage.k8s.io",)
+_DEVICES: Final = ("resource.k8s.io",)
 _LISTED: Final = (
     Kind(pod.Pod, "pods", namespaced=True),
     Kind(node.Node, "nodes"),
@@ -71,6 +72,10 @@ _LISTED: Final = (
     Kind(node_overlay.NodeOverlay, "node_overlays", (KARPENTER,), version="v1alpha1"),
     Kind(workloads.PodTemplate, "pod_templates", namespaced=True),
     Kind(workloads.PriorityClass, "priority_classes", ("scheduling.k8s.io",)),
+    Kind(devices.ResourceClaim, "resource_claims", _DEVICES, namespaced=True),
+    Kind(devices.ResourceClaimTemplate, "resource_claim_templates", _DEVICES, namespaced=True),
+    Kind(devices.ResourceSlice, "resource_slices", _DEVICES),
+    Kind(devices.DeviceClass, "device_classes", _DEVICES),
     Kind(
         workloads.ConfigMap,
         "pauses",

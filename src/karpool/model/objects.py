@@ -3,6 +3,7 @@
 import msgspec
 
 from karpool.model.capacity_buffer import CapacityBuffer
+from karpool.model.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from karpool.model.node import CSINode, Node
 from karpool.model.node_overlay import NodeOverlay
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -51,6 +52,10 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     node_overlays: tuple[NodeOverlay, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
+    resource_claims: tuple[ResourceClaim, ...] = ()
+    resource_claim_templates: tuple[ResourceClaimTemplate, ...] = ()
+    resource_slices: tuple[ResourceSlice, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
     pauses: tuple[ConfigMap, ...] = ()
     """ConfigMaps that pause everything."""
     autoscaler_statuses: tuple[ConfigMap, ...] = ()

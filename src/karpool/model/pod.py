@@ -60,7 +60,18 @@ class Volume(Wire):
 
 
 class PodResourceClaim(Wire):
+    """A claim on devices: one that is there, or one that is made for the pod from a template."""
+
     name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodResourceClaimStatus(Wire):
+    """The claim that was made for a pod; without a name it needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
 
 
 class PodSpec(Wire):
@@ -114,6 +125,7 @@ class PodStatus(Wire):
     allocated_resources: Amounts = {}
     """What the pod as a whole was given, while it is being resized in place."""
     resources: Resources = Resources()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 class Pod(Object):

@@ -19,6 +19,7 @@ class OperatorCaches(ClusterCaches):
         pause_namespace: str,
         default_spread: tuple[SpreadConstraint, ...] = (),
         node_overlays: bool = False,
+        devices: bool = False,
     ) -> None:
         super().__init__(client, metrics.watch_restarted)
         claims = self.watch(r.NODE_CLAIMS, self.store.claims)
@@ -27,5 +28,10 @@ class OperatorCaches(ClusterCaches):
         self.watch(r.VOLUME_ATTACHMENTS, self.store.volume_attachments)
         if node_overlays:
             self.watch(r.NODE_OVERLAYS, self.store.overlays)
+        if devices:
+            self.watch(r.RESOURCE_CLAIMS, self.store.resource_claims)
+            self.watch(r.RESOURCE_CLAIM_TEMPLATES, self.store.resource_claim_templates)
+            self.watch(r.RESOURCE_SLICES, self.store.resource_slices)
+            self.watch(r.DEVICE_CLASSES, self.store.device_classes)
         self.watch(r.PAUSES, self.store.pauses, namespace=pause_namespace, name=PAUSE_MAP)
         self._spread = LiveDefaultSpread(self, default_spread) if default_spread else None

@@ -106,6 +106,7 @@ class Operator:
             pause_namespace=settings.lease.namespace,
             default_spread=settings.options.default_spread,
             node_overlays=settings.decisions.node_overlays,
+            devices=not settings.options.ignore_dra_requests,
         )
         self.provider = provider_maker(settings.provider)(
             ProviderContext(
@@ -321,6 +322,7 @@ class Operator:
             store,
             expected_launch,
             preferences=settings.options.preferences,
+            ignore_dra_requests=settings.options.ignore_dra_requests,
             capacity_buffers=settings.decisions.capacity_buffers,
         )
         controller = Controller(

@@ -9,9 +9,11 @@ import numpy as np
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array
+from karpool.cluster.devices.ledger import DeviceLedger
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import INITIALIZED, REGISTERED
 from karpool.model.requirements import Requirements
+from karpool.packing.device_placement import place_among_devices
 from karpool.packing.directions import Directions, follow
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.journal import remove, uncount, undo
@@ -46,6 +48,9 @@ class Engine:
         self._type_names: dict[bytes, tuple[str, ...]] = {}
         self.explained: dict[Hashable, Any] = {}
         """Why nodes and pools refuse pods that are alike, as far as it was asked; for one version of the snapshot."""
+        self._ledger: tuple[int, DeviceLedger] | None = None
+        self.trial_ledger: DeviceLedger | None = None
+        """Who has which devices in the what-if that is going on, if it is about pods with claims."""
         self._version = c.UNSET
         self._fitted: dict[str, int] = {}
         self.refresh()
@@ -87,6 +92,12 @@ class Engine:
         self.space.fit({**self._fitted, **room, "rules": rules, "values": pools.value_count}, pools.reservations)
         memory.check(self._fitted)
 
+    def device_ledger(self) -> DeviceLedger:
+        """Who has which devices now."""
+        if self._ledger is None or self._ledger[0] != self.snapshot.version:
+            self._ledger = (self.snapshot.version, DeviceLedger.of(self.snapshot))
+        return self._ledger[1]
+
     @contextmanager
     def what_if(self) -> Iterator["WhatIf"]:
         """A trial on the snapshot as it is, undone at the end."""
@@ -96,6 +107,7 @@ class Engine:
             yield trial
         finally:
             undo(self.memory.table)
+            self.trial_ledger = None
             if trial.runs > 1:
                 self.space.forget_candidates()
 
@@ -148,6 +160,7 @@ class WhatIf:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.gone: list[int] = []
+        self._uncounted: list[int] = []
         self.runs = 0
 
     def remove(self, nodes: Sequence[int]) -> None:
@@ -159,6 +172,7 @@ class WhatIf:
     def uncount(self, pods: Sequence[int]) -> None:
         """Stop counting pods where they are: they leave nodes that stay."""
         self.engine.run(uncount, np.array(pods, dtype=np.int64))
+        self._uncounted += pods
 
     def place(
         self,
@@ -181,6 +195,19 @@ class WhatIf:
         space.start(rows, free, closed, engine.limits_without(gone, np.zeros_like(gone), 1)[0])
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
         engine.run(prepare_candidates)
-        claims = follow(engine, rows, free, directions) if directions is not None else ()
-        engine.run(place)
+        if engine.snapshot.pods.device_rows.isdisjoint(pods):
+            claims: Sequence[int] = follow(engine, rows, free, directions) if directions is not None else ()
+            engine.run(place)
+        else:
+            claims = place_among_devices(engine, self._ledger(), rows, free, directions)
         return Placement(engine, rows.tolist(), claims)
+
+    def _ledger(self) -> DeviceLedger:
+        """Who has which devices in this trial."""
+        engine = self.engine
+        if engine.trial_ledger is None:
+            snapshot = engine.snapshot
+            on_gone = {row for node in self.gone for row in snapshot.pods_on(node)}
+            leaving = snapshot.pods.device_rows & (on_gone | set(self._uncounted))
+            engine.trial_ledger = engine.device_ledger().without(leaving, self.gone)
+        return engine.trial_ledger

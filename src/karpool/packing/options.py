@@ -22,5 +22,7 @@ class Options:
     reserved_capacity: bool = True
     supply_annotation: str | None = None
     """Only pools with this annotation supply new nodes; None: all that can."""
+    ignore_dra_requests: bool = True
+    """Whether pods with claims on devices are refused, instead of having their claims looked at."""
     default_spread: tuple[SpreadConstraint, ...] = ()
     """What the scheduler gives to pods without a topology spread constraint of their own."""

@@ -29,6 +29,7 @@ class Rule(StrEnum):
     VOLUME = "Volume"
     ATTACH_LIMIT = "AttachLimit"
     PORT = "Port"
+    DEVICES = "Devices"
     NOT_ENOUGH = "NotEnough"
     SPREAD = "Spread"
     AFFINITY = "Affinity"

@@ -10,6 +10,8 @@ preferences were given up. Where its requirements have alternatives, the one tha
 """
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from karpool.packing.pool_refusals import cut_claim, pool_refusals
 from karpool.packing.refusal_messages import NODES, POD, Refusal, Rule
 
 Reason = tuple[Rule, str]
+_NO_NEW_NODE: Final = Refusal(0, "new nodes", Rule.DEVICES, "nobody knows which devices they would have")
 
 
 def why_unplaced(engine: Engine, pod_row: int, *, exempt: bool = False) -> str:
@@ -45,9 +48,15 @@ def refusals(engine: Engine, pod_row: int, *, exempt: bool = False) -> tuple[Ref
         return (cut,)
     labels = int(snapshot.pods.labels_of[pod_row])
     levels = essential_levels(engine, first)
-    refused = _Nodes(engine, levels, labels, exempt=exempt).refusals()
+    ledger = None
+    if pod_row in snapshot.pods.device_rows:
+        ledger = engine.trial_ledger or engine.device_ledger()
+        if problem := ledger.problem(pod_row):
+            return (Refusal(1, POD, Rule.DEVICES, problem),)
+    nodes = _Nodes(engine, levels, labels, exempt=exempt)
+    refused = nodes.refusals() if ledger is None else nodes.refusals(lambda node: ledger.refusal(pod_row, node))
     if not engine.memory["state"][c.EXISTING_ONLY]:
-        refused += pool_refusals(engine, levels, labels)
+        refused += pool_refusals(engine, levels, labels) if ledger is None else [_NO_NEW_NODE]
     return tuple(refused)
 
 
@@ -74,11 +83,14 @@ class _Nodes:
         self.levels, self.labels = levels, labels
         self.codes = node_codes(engine, levels, labels, exempt=exempt)
 
-    def refusals(self) -> list[Refusal]:
-        """One refusal for each reason, the most frequent first."""
+    def refusals(self, devices: Callable[[int], str] | None = None) -> list[Refusal]:
+        """One refusal for each reason, the most frequent first; `devices`: what a pod's claims lack on a node."""
         counts: Counter[Reason] = Counter()
-        for code, count in zip(*np.unique(self.codes[self.codes > 0], return_counts=True), strict=True):
+        lacking = self.codes == k.FITS * k.STEP if devices is not None else np.zeros_like(self.codes, dtype=np.bool_)
+        for code, count in zip(*np.unique(self.codes[(self.codes > 0) & ~lacking], return_counts=True), strict=True):
             counts[self._reason(int(code))] += int(count)
+        if devices is not None:
+            counts.update((Rule.DEVICES, why) for node in np.flatnonzero(lacking).tolist() if (why := devices(node)))
         ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
         return [Refusal(count, NODES, rule, detail) for (rule, detail), count in ordered]
 

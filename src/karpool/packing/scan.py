@@ -1,6 +1,7 @@
 """Many sets of nodes judged by one kernel: which of them certainly have to stay, and which may go."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,23 +34,48 @@ class Scan:
         self.on_nodes = _bits(self.count, len(snapshot.nodes.states))
         self.on_classes = _bits(self.count, snapshot.classes.size)
         self.on_groups = _bits(self.count, len(snapshot.topology.groups))
+        self._unjudged = _with_any(sets, snapshot.pods.device_rows)
 
     def promising(self) -> Iterator[int]:
         """The sets that may go, in order; all others have to stay."""
+        for at in self._unjudged:
+            yield from self._promising_before(at)
+            yield self._left_open(at)
+        yield from self._promising_before(self.count)
+
+    def _left_open(self, at: int) -> int:
+        """A set that the kernel cannot judge, because pods of it have claims on devices: it depends on everything."""
+        self.opened[at] = 1
+        for bits in (self.on_nodes, self.on_classes, self.on_groups):
+            bits[at] = 0xFF
+        self.progress[0] = at + 1
+        return at
+
+    def _promising_before(self, end: int) -> Iterator[int]:
         engine = self.engine
-        while self.progress[0] < self.count:
+        while self.progress[0] < end:
             # The engine may have been used since the last set was yielded.
             engine.space.reset(self.most_pods, self.closed, self.limits[0])
             engine.space.set_modes(engine.options, existing_only=False, strict_reserved=False)
-            while (answer := self._continue()) not in (c.DONE, c.YES):
+            while (answer := self._continue(end)) not in (c.DONE, c.YES):
                 engine.resolve(answer)
             if answer == c.YES:
                 yield int(self.progress[0]) - 1
 
-    def _continue(self) -> int:
+    def _continue(self, end: int) -> int:
         table, reservations = self.engine.memory.table, self.engine.space.reservations
         outcome = (self.opened, self.on_nodes, self.on_classes, self.on_groups)
-        return int(scan(table, self.progress, *self.sets, self.limits, reservations, self.unready, *outcome))
+        sets = self.sets._replace(below=self.sets.below[:end])
+        return int(scan(table, self.progress, *sets, self.limits, reservations, self.unready, *outcome))
+
+
+def _with_any(sets: CandidateSets, pods: AbstractSet[int]) -> list[int]:
+    """The sets to which any of some pods belongs."""
+    if not pods:
+        return []
+    bounds = zip(sets.pod_start.tolist(), sets.pod_count.tolist(), strict=True)
+    members = (sets.pods[start : start + count].tolist() for start, count in bounds)
+    return [at for at, rows in enumerate(members) if not pods.isdisjoint(rows)]
 
 
 def _bits(rows: int, size: int) -> Array:

@@ -27,7 +27,6 @@ _IGNORED: Final = {
     "initContainers": _CONTAINER,
     "ports": ["name"],
     "tolerations": ["tolerationSeconds"],
-    "resourceClaims": ["resourceClaimName", "resourceClaimTemplateName"],
 }
 # fmt: on
 """Fields that Kubernetes knows and decisions do not need, by the field that holds them."""

@@ -210,9 +210,11 @@ class _Builder:
         return len(self._snapshot.classes.signatures) + self._unions.setdefault(signatures, len(self._unions))
 
     def _modelled(self, number: int, labels: int) -> bool:
-        """Whether the arrays say all about where pods may go: no host affinity, ports, shared volumes, names."""
+        """Whether arrays say all about where pods may go: no host affinity, ports, devices, shared volumes, names."""
         classes, topology = self._snapshot.classes, self._snapshot.topology
         if classes.refused[number] or classes.ports_id[number] or len(classes.shared_rows.row(number)):
+            return False
+        if classes.constraints[number].devices:
             return False
         if self._context.engine.tables.host[classes.signature[number]] >= 0:
             return False
