@@ -337,3 +337,68 @@ def test_pods_that_ask_for_a_label_of_karpenter_do_not_move_to_groups(tmp_path: 
     ]
     kept = {entry["name"]: entry["verdict"] for entry in plan_of(tmp_path, manifests)["nodes"]}
     assert kept["group-1"] == "keep"
+
+
+# -- the compactor ---------------------------------------------------------------------------------------------------
+
+
+def compaction_of(path: Path, manifests: Sequence[Manifest], *options: str) -> dict[str, Any]:
+    file = written(path, manifests)
+    told: dict[str, Any] = json.loads(run("compact", "--plan", "-f", file, *AT, *options, "-o", "json").stdout)
+    return told
+
+
+@pytest.mark.parametrize("cloud", CLOUDS.values(), ids=CLOUDS)
+def test_the_compactor_without_a_configuration_shows_every_pool_the_end_and_the_money(
+    cloud: Cloud, tmp_path: Path
+) -> None:
+    told = compaction_of(tmp_path, cloud.manifests)
+    assert told["configured"] is False
+    pools = {name: pool for name, pool in told["end"]["pools"].items() if told["pools"][name]["enabled"]}
+    assert {name: (pool["before"], pool["after"]) for name, pool in pools.items()} == cloud.groups
+    assert len(told["end"]["drains"]) == sum(before - after for before, after in cloud.groups.values())
+    assert all(drain["pricePerHour"] is not None or not cloud.priced for drain in told["end"]["drains"])
+    reasons = {node["name"]: node["reasons"] for node in told["nodes"]}
+    assert all(reasons[name][0]["code"] in {"NoPool", "PoolNotEnabled"} for name in cloud.others)
+
+
+def test_the_compactor_ends_where_it_would_end_step_by_step(tmp_path: Path) -> None:
+    nodes = [eks_node(f"n{at}", "web") for at in range(4)]
+    pods = [pod(f"web-{at}", f"n{at}", cpu=f"{200 + 100 * at}m") for at in range(4)]
+    now = ("--needed-marked-time-for-removal-seconds", "0")
+    order = [drain["node"] for drain in compaction_of(tmp_path, [*nodes, *pods])["end"]["drains"]]
+    stepped = []
+    while chosen := compaction_of(tmp_path, [*nodes, *pods], *now)["chosen"]:
+        stepped.append(chosen[0]["node"])
+        places = {placement["pod"]: placement["to"] for placement in chosen[0]["placements"]}
+        nodes = [entry for entry in nodes if entry["metadata"]["name"] != chosen[0]["node"]]
+        for entry in pods:
+            entry["spec"]["nodeName"] = places.get(f"shop/{entry['metadata']['name']}", entry["spec"]["nodeName"])
+    assert order == stepped
+    assert order == ["n0", "n2", "n3"]
+
+
+def test_the_compactor_keeps_the_minimum_that_the_autoscaler_or_a_file_says(tmp_path: Path) -> None:
+    manifests = one_pod_each([eks_node(f"n{at}", "web") for at in range(5)])
+    status = autoscaler_status(status_text({f"eks-web-{UUID}": (5, 9)}))
+    now = ("--needed-marked-time-for-removal-seconds", "0")
+    told = compaction_of(tmp_path, [*manifests, status], *now)
+    assert (told["chosen"], told["end"]["drains"]) == ([], [])
+    assert {reason["code"] for node in told["nodes"] for reason in node["reasons"]} == {"GroupAtMinimum"}
+    sizes = tmp_path / "sizes.yaml"
+    sizes.write_text("groups: {web: {minimum: 4}}")
+    assert len(compaction_of(tmp_path, [*manifests, status], "--groups", str(sizes))["end"]["drains"]) == 1
+    config = tmp_path / "config.yaml"
+    config.write_text("nodePools: {web: {enabled: true, scaleDownCPURequestRatioLimit: 0.5, minimumNodes: 3}}")
+    configured = compaction_of(tmp_path, [*manifests, status], "--config", str(config))
+    assert configured["configured"] is True
+    assert len(configured["end"]["drains"]) == 2
+
+
+def test_the_table_of_the_compactor_tells_the_end_and_its_order(tmp_path: Path) -> None:
+    manifests = one_pod_each([eks_node(f"n{at}", "web") for at in range(4)])
+    told = run("compact", "--plan", "-f", written(tmp_path, manifests), *AT, "--price", "m5.large=0.5").stdout
+    assert "There is no configuration, so every node group takes part" in told
+    assert "Left alone, it would drain 3 nodes, which saves 1.50 $/h" in told
+    assert "web  | 4 -> 1 | 2.00 -> 0.50 |     ?-?" in told
+    assert "In this order: n0, n" in told

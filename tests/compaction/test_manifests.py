@@ -10,7 +10,9 @@ import pytest
 from karpool.compaction.config import CONFIG_MAP, KEY, Config, parse_config
 from karpool.compaction.rates import LEDGER
 from karpool.model.autoscaler_rules import SAFE_TO_EVICT
+from karpool.model.group_sizes import STATUS_NAMESPACE
 from karpool.model.labels import PAUSE_MAP as PAUSE
+from karpool.model.labels import STATUS_MAP
 from karpool.wire.yaml_documents import yaml_documents
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy" / "compactor"
@@ -107,6 +109,10 @@ def test_the_rights_are_the_least_that_do(rights: dict[str, Any]) -> None:
     assert (read["resourceNames"], read["verbs"]) == ([CONFIG_MAP], ["get"])
     assert (noted["resourceNames"], noted["verbs"]) == ([LEDGER], ["get", "patch"])
     assert ("resourceNames" in created, created["verbs"]) == (False, ["create"])
+    roles = [entry for entry in yaml_documents((DEPLOY / "rbac.yaml").read_bytes()) if entry["kind"] == "Role"]
+    (status,) = roles[0]["rules"]
+    assert roles[0]["metadata"]["namespace"] == STATUS_NAMESPACE
+    assert (status["resourceNames"], status["verbs"]) == ([STATUS_MAP], ["get"])
 
 
 def test_the_bindings_name_the_account_of_the_manifest(made: dict[str, Any], rights: dict[str, Any]) -> None:

@@ -11,22 +11,26 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 from click.core import ParameterSource
 
+from karpool.catalog.pricing import node_price
 from karpool.cli.brake_options import HEALTH_OPTIONS, RATE_OPTIONS, drain_settings
+from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import read_cluster
 from karpool.cli.decision_options import read_time
 from karpool.cli.errors import say, unknown_node
+from karpool.cli.group_options import GROUPS, POOL_LABEL, sizes_in
 from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option, with_options
 from karpool.cli.live_cluster import Purpose, query_cluster
 from karpool.cli.progress import progress
 from karpool.cli.service import LOG_OPTIONS, run_service
 from karpool.compaction.config import CONFIG_MAP, DEFAULT_NAMESPACE, Config, parse_config
 from karpool.compaction.decide import decide
+from karpool.compaction.end_state import end_state
 from karpool.compaction.explain import explain
-from karpool.compaction.pools import pool_of, pools_without_nodes
+from karpool.compaction.pools import default_config, known_sizes, pool_of, pools_without_nodes
 from karpool.compaction.rates import NO_LEDGER, Ledger, rates_in_force
 from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.objects import Objects
-from karpool.report.compaction_document import Compaction, compaction_document
+from karpool.report.compaction_document import Compaction, compaction_document, end_part
 from karpool.report.compaction_node_document import CompactionNode, compaction_node
 from karpool.report.document import to_json
 from karpool.wire.problems import InputError, one_line
@@ -48,6 +52,8 @@ WITH --plan
   objects of the cluster. To see which node would be chosen once all marks were old
   enough, add --needed-marked-time-for-removal-seconds 0. With --node, everything about
   one node: its mark, what it waits for, all that keeps it, and where its pods would go.
+  Without a configuration every node group takes part, under careful limits. It also
+  says where it ends if it is left alone, and what that saves.
 {READS}
 \b
 THE CONFIGURATION
@@ -64,6 +70,7 @@ THE CONFIGURATION
                                              [{{"schedule": "0 20 * * *", "duration": "10h"}}]
     respectPodDisruptionBudgets, checkFit    default true
     skipNodesWithSystemPods                  default false
+    minimumNodes                             the pool keeps so many
 \b
 WHERE TO LOOK
   /metrics, /healthz and /readyz at --metrics-address, Events on nodes and on the
@@ -91,8 +98,21 @@ EXIT STATUS
      standard error names file, object and field
 """
 
+_PRICING: Final = {
+    "catalog_source": "--catalog",
+    "node_fee": "--node-fee",
+    "prices": "--price",
+    "price_factor": "--price-factor",
+    "spot_fraction": "--spot-fraction",
+}
 # Options that say something only with --plan, and only without it.
-_OF_PLANS: Final = {"files": "-f", "output": "--output", "every_node": "--all", "node": "--node", "at": "--at"}
+_OF_PLANS: Final = {
+    "files": "-f",
+    "output": "--output",
+    "every_node": "--all",
+    "node": "--node",
+    "at": "--at",
+} | _PRICING
 _OF_RUNS: Final = {"dry_run": "--dry-run", "metrics_address": "--metrics-address"}
 
 
@@ -157,11 +177,8 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
     click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason."),
     click.option("--node", metavar="NAME", help="Explain this node, instead of planning for all."),
     click.option("--at", metavar="TIME", help="Plan as of this time (RFC 3339) instead of now."),
-    click.option(
-        "--pool-label",
-        metavar="LABEL",
-        help="The node label that names its pool, if it is not that of GKE, EKS, AKS or Karpenter.",
-    ),
+    POOL_LABEL,
+    GROUPS,
     *(_seconds(*names) for names in _DURATIONS),
     click.option(
         "--metrics-address",
@@ -171,6 +188,7 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
     ),
     *HEALTH_OPTIONS,
     *RATE_OPTIONS,
+    catalog_options,
     *LOG_OPTIONS,
 )
 
@@ -178,7 +196,9 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
 @click.command(epilog=EPILOG, context_settings={"auto_envvar_prefix": "KARPOOL"})
 @partial(with_options, options=_OPTIONS)
 @click.pass_context
-def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given: Any) -> None:
+def compact(
+    ctx: click.Context, /, *, plan: bool, source: ClusterInput, catalog_opener: CatalogOpener, **given: Any
+) -> None:
     """Cordon and drain under-used nodes, so that the cluster's autoscaler removes them; or show which, with --plan.
 
     For clusters with Cluster Autoscaler or a cloud's own, which remove a node by themselves only when it is nearly
@@ -188,7 +208,7 @@ def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise InputError.at(written, "does not go with --plan" if plan else "goes with --plan only")
     if plan:
-        _plan(source, given)
+        _plan(source, catalog_opener, given)
     else:
         _run(source.kube, given)
 
@@ -196,30 +216,35 @@ def compact(ctx: click.Context, /, *, plan: bool, source: ClusterInput, **given:
 def _settings(given: Mapping[str, Any], namespace: str = "") -> CompactionSettings:
     brakes = replace(drain_settings(given), pause_namespace=namespace)
     lengths = {field: timedelta(seconds=given[field]) for *_, field in _DURATIONS}
-    return CompactionSettings(pool_label=given["pool_label"], brakes=brakes, **lengths)
+    sizes = sizes_in(given["groups_file"])
+    return CompactionSettings(pool_label=given["pool_label"], sizes=sizes, brakes=brakes, **lengths)
 
 
 # -- the plan ------------------------------------------------------------------------------------------------------
 
 
-def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
+def _plan(source: ClusterInput, opener: CatalogOpener, given: Mapping[str, Any]) -> None:
     now, file, name = read_time(given["at"]), given["config_file"], given["node"]
     if name is not None and given["every_node"]:
         raise InputError.at("--all", "does not go with --node")
     with progress() as report:
-        if file is None and not source.files:
-            config = _live_config(source.kube, given["configmap_name"], given["namespace"])
-        else:
-            config = _config(file, source.files)
         namespace = given["namespace"] or DEFAULT_NAMESPACE
+        settings = _settings(given, namespace)
+        if file is None and not source.files:
+            written = _live_config(source.kube, given["configmap_name"], given["namespace"])
+        else:
+            written = None if file is None else _config(file, source.files)
         read = read_cluster(source, report, Purpose.COMPACT, pause_namespace=namespace)
         objects = read.objects
-        settings = _settings(given, namespace)
+        sizes = known_sizes(objects, settings.sizes, settings.pool_label)
+        config = default_config(objects, sizes, settings.pool_label) if written is None else written
         live = not source.files and rates_in_force(objects, settings.brakes, now)
         ledger = _live_ledger(source.kube, namespace) if live else NO_LEDGER
         result: Compaction | CompactionNode
         if name is None:
-            result = compaction_document(decide(objects, config, now, settings, ledger=ledger))
+            decision = decide(objects, config, now, settings, ledger=ledger)
+            end = end_part(decision, end_state(objects, config, now, settings), _prices(objects, opener), sizes)
+            result = compaction_document(decision, end, configured=written is not None)
         elif name in (names := [node.name for node in objects.nodes]):
             result = compaction_node(explain(objects, config, now, name, settings, ledger=ledger))
         else:
@@ -230,9 +255,15 @@ def _plan(source: ClusterInput, given: Mapping[str, Any]) -> None:
     _show(result, given)
 
 
+def _prices(objects: Objects, opener: CatalogOpener) -> dict[str, float | None]:
+    """What nodes cost, by name; None where nobody knows."""
+    catalog = opener.for_cluster(objects.nodes, ())
+    return {node.name: node_price(catalog, node.metadata.labels) for node in objects.nodes}
+
+
 def _warn(objects: Objects, config: Config, settings: CompactionSettings) -> None:
     """Say which pools of the configuration have no nodes; one of them may be misspelt."""
-    present = {pool_of(node.metadata.labels, settings.pool_label) for node in objects.nodes} - {""}
+    present = {pool_of(node, settings.pool_label) for node in objects.nodes} - {""}
     for name in pools_without_nodes(config, present) if objects.nodes else ():
         notice = f"no node belongs to pool {name}; there are: {', '.join(sorted(present)) or 'none'}"
         click.echo(f"karpool: {one_line(notice)}", err=True)
@@ -253,17 +284,16 @@ def _show(result: Compaction | CompactionNode, given: Mapping[str, Any]) -> None
         print_compaction_node(result, Screen(sys.stdout))
 
 
-def _config(name: str | None, files: tuple[str, ...]) -> Config:
+def _config(name: str, files: tuple[str, ...]) -> Config:
     """The configuration; standard input can be only one of the things to read."""
-    if name is None:
-        raise InputError.at("--config", "is missing; name the file of the configuration")
     if name == STDIN and STDIN in files:
         raise InputError.at("--config", "standard input can be read only once; give -f or --config a file")
     source = ManifestSource(name)
     return parse_config(read_source(source, sys.stdin.buffer), file=display_name(source))
 
 
-def _live_config(kube: KubeContext, name: str, namespace: str | None) -> Config:
+def _live_config(kube: KubeContext, name: str, namespace: str | None) -> Config | None:
+    """The configuration in a cluster; None if there is none."""
     from karpool.compactor.config_source import read_compactor_config
 
     return query_cluster(kube, lambda client: read_compactor_config(client, name=name, namespace=namespace))

@@ -53,6 +53,8 @@ class PoolConfig(Wire):
     """Whether a node is drained only if each of its pods has a place on another node."""
     skip_system_pods: bool = field(name="skipNodesWithSystemPods", default=False)
     """Whether kube-system pods that the autoscaler would not move block a drain."""
+    minimum: int | None = field(name="minimumNodes", default=None)
+    """How many nodes the pool keeps in any case; None: as many as its autoscaler says, if that is known."""
 
 
 NOT_ENABLED: Final = PoolConfig()
@@ -128,6 +130,7 @@ def _pool_flaws(pools: Mapping[str, PoolConfig]) -> Iterator[Flaw]:
         yield from _ratio_flaws(pool.memory_limit, f"{at}.scaleDownMemoryRequestRatioLimit")
         yield from _count_flaws(pool.required_count, 0, f"{at}.scaleDownRequiredUnderutilizedNodeCount")
         yield from _count_flaws(pool.max_in_progress, 1, f"{at}.maxConcurrentScaleDowns")
+        yield from _count_flaws(pool.minimum, 0, f"{at}.minimumNodes")
         for number, window in enumerate(pool.windows):
             yield from _window_flaws(window, f"{at}.scaleDownWindows[{number}]")
 

@@ -14,6 +14,7 @@ from karpool.compaction.config import Config, PoolConfig
 from karpool.compaction.nodes import NodeView, blockers, view_node, warnings
 from karpool.compaction.pdbs import EvictionBudgets
 from karpool.compaction.pods import needs_new_node
+from karpool.compaction.pools import known_sizes
 from karpool.compaction.rates import NO_LEDGER, DrainRates, Ledger
 from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.compaction.seals import sealed_nodes
@@ -21,6 +22,7 @@ from karpool.compaction.settings import CompactionSettings
 from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.reasons import clock
 from karpool.model.cron import parse_schedule
+from karpool.model.group_sizes import Sizes
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -66,6 +68,8 @@ class PoolCount:
     in_progress: int
     last_started: datetime | None = None
     """When the latest of the scale-downs in progress started."""
+    least: int | None = None
+    """How many nodes it keeps in any case, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,7 @@ class _Decider:
         self.pdbs = EvictionBudgets(objects.pod_disruption_budgets)
         pods = _pods_by_node(objects.pods)
         nodes = sorted(objects.nodes, key=lambda node: node.name)
+        self.sizes = known_sizes(objects, settings.sizes, settings.pool_label)
         seals = sealed_nodes(objects)
         self.views = [
             view_node(node, pods[node.name], config, now, settings, sealed=seals.get(node.name)) for node in nodes
@@ -138,7 +143,7 @@ class _Decider:
         pools: defaultdict[str, list[NodeView]] = defaultdict(list)
         for view in self.views:
             pools[view.pool].append(view)
-        counts = tuple(_count(name, pools[name]) for name in sorted(pools))
+        counts = tuple(count_pool(name, pools[name], self.sizes.get(name)) for name in sorted(pools))
         for count in counts:
             if count.enabled:
                 self._choose(pools[count.name], count)
@@ -172,7 +177,7 @@ class _Decider:
         self._drains().apply(removal)
         self.rates.take(view)
         self.receivers |= {place: view.name for place in removal.places.values() if place is not None}
-        self.chosen.append(ChosenNode(view.name, view.pool, _placements(view, removal), warnings(view, self.pdbs)))
+        self.chosen.append(chosen_node(view, removal, warnings(view, self.pdbs)))
         return view
 
     def _drains(self) -> "DrainSimulator":
@@ -183,8 +188,11 @@ class _Decider:
         return self._simulator
 
 
-def _count(name: str, views: Sequence[NodeView]) -> PoolCount:
+def count_pool(name: str, views: Sequence[NodeView], sizes: Sizes | None = None) -> PoolCount:
+    """A pool in numbers; how small it may become is as its configuration says, else as its autoscaler does."""
+    known = None if sizes is None else sizes.minimum
     return PoolCount(
+        least=known if views[0].config.minimum is None else views[0].config.minimum,
         name=name,
         enabled=bool(name) and views[0].config.enabled,
         nodes=len(views),
@@ -225,6 +233,13 @@ def pool_blockers(
         scale_downs = "1 scale-down" if count.in_progress == 1 else f"{count.in_progress} scale-downs"
         message = f"{scale_downs} of pool {count.name} {_are(count.in_progress)} in progress; no more may be at once"
         reasons.append(Reason(Code.TOO_MANY_IN_PROGRESS, message, about))
+    left = count.nodes - count.in_progress
+    if count.least is not None and left <= count.least:
+        there = "1 node" if left == 1 else f"{left} nodes"
+        message = (
+            f"pool {count.name} has {there} that {'stays' if left == 1 else 'stay'}, and its minimum is {count.least}"
+        )
+        reasons.append(Reason(Code.GROUP_AT_MINIMUM, message, about))
     opens = next_window(config, now, uncertainty)
     if opens is not None:
         message = f"scale-downs of pool {count.name} begin only in its windows; the next opens at {clock(opens, now)}"
@@ -242,6 +257,11 @@ def _another_first(first: NodeView, view: NodeView) -> Reason:
         "a pool starts one scale-down at a time"
     )
     return Reason(Code.ANOTHER_NODE_FIRST, message, f"Node {view.name}")
+
+
+def chosen_node(view: NodeView, removal: "SimulatedRemoval", warned: tuple[Reason, ...]) -> ChosenNode:
+    """A node that is drained, with the places of its pods."""
+    return ChosenNode(view.name, view.pool, _placements(view, removal), warned)
 
 
 def _placements(view: NodeView, removal: "SimulatedRemoval") -> tuple[DrainPlacement, ...]:

@@ -16,6 +16,7 @@ from karpool.compaction.usage import NodeUsage, usage
 from karpool.disruption.reasons import clock
 from karpool.model.autoscaler_rules import SCALE_DOWN_DISABLED
 from karpool.model.labels import DO_NOT_DISRUPT
+from karpool.model.managers import ManagerKind, left_alone, manager_of
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -67,7 +68,7 @@ def view_node(
     sealed: Reason | None = None,
 ) -> NodeView:
     stored, used = decode_mark(node.metadata.annotations), usage(node, pods)
-    name = pool_of(node.metadata.labels, settings.pool_label)
+    name = pool_of(node, settings.pool_label)
     pool = config.pool(name)
     known = [] if sealed is None else [sealed]
     excluded = _not_enabled(node, name, pool) or known or _not_available(node, stored) or _too_full(node, used, pool)
@@ -86,11 +87,14 @@ def view_node(
 
 
 def _not_enabled(node: Node, pool: str, config: PoolConfig) -> list[Reason]:
+    if config.enabled and pool:
+        return []
+    manager = manager_of(node, claimed=False).kind
+    if manager not in (ManagerKind.NODE_GROUP, ManagerKind.NODE_POOL, ManagerKind.NOBODY):
+        return [_of(node, Code.NO_POOL if not pool else Code.POOL_NOT_ENABLED, left_alone(manager))]
     if not pool:
         return [_of(node, Code.NO_POOL, "has no label that names its pool")]
-    if not config.enabled:
-        return [_of(node, Code.POOL_NOT_ENABLED, f"pool {pool} is not enabled in the configuration")]
-    return []
+    return [_of(node, Code.POOL_NOT_ENABLED, f"pool {pool} is not enabled in the configuration")]
 
 
 def _not_available(node: Node, mark: Mark) -> list[Reason]:

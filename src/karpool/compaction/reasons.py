@@ -12,6 +12,7 @@ class CompactionReasonCode(StrEnum):
     TOO_FEW_UNDERUTILIZED = "TooFewUnderutilizedNodes"
     TOO_MANY_IN_PROGRESS = "TooManyScaleDowns"
     OUTSIDE_WINDOW = "OutsideWindow"
+    GROUP_AT_MINIMUM = "GroupAtMinimum"
 
     # Brakes, which stop everything
     PAUSED = "Paused"

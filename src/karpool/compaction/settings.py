@@ -1,10 +1,12 @@
 """Settings of the compactor for all pools: intervals, timeouts, and the label that names a node's pool."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.model.group_sizes import Sizes
 
 _JITTER: Final = 0.25
 
@@ -18,6 +20,8 @@ class CompactionSettings:
     """About how long to wait between two passes."""
     pool_label: str | None = None
     """The label that names a node's pool; None: the first well-known one that a node has."""
+    sizes: Mapping[str, Sizes] = field(default_factory=dict)
+    """How small and large pools may be where somebody says so beside their autoscaler."""
     drain_timeout: timedelta = timedelta(minutes=15)
     """When a drain that has not ended is given up."""
     removal_timeout: timedelta = timedelta(hours=1)

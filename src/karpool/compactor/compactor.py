@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
+from msgspec import structs
 
 from karpool.compaction.actions import SetNodeState
 from karpool.compaction.advance import CompactionStep, advance
@@ -27,6 +28,7 @@ from karpool.compaction.pools import pools_without_nodes
 from karpool.compaction.rates import NO_LEDGER, rates_in_force
 from karpool.compaction.settings import CompactionSettings, jittered
 from karpool.compactor.actuator import ApiCompactionActuator, DryRunActuator
+from karpool.compactor.autoscaler_status import AutoscalerStatus
 from karpool.compactor.config_source import Configuration, config_namespace, in_config_map, in_file, place_of
 from karpool.compactor.ledger_map import LedgerMap
 from karpool.execution.actions import RecordEvent
@@ -109,6 +111,7 @@ class Compactor:
         self._pauses: tuple[object, ...] = ()
         """The pause that the last decision knew."""
         self._ledger = LedgerMap(self.client, namespace)
+        self._autoscaler = AutoscalerStatus(self.client)
         self._stop: Reason | None = None
         self._config_maps: Store[ConfigMap] = Store(Versions())
         self.config = self._configuration()
@@ -187,7 +190,8 @@ class Compactor:
         now, settings = self._time.earliest, self._compaction
         uncertainty = max(self._time.latest - now, timedelta(0))
         self._pauses = self.caches.store.pauses.listed()
-        objects = self._actuator.with_marks(self.caches.store.objects())
+        statuses = await self._autoscaler.read()
+        objects = structs.replace(self._actuator.with_marks(self.caches.store.objects()), autoscaler_statuses=statuses)
         rated = rates_in_force(objects, settings.brakes, now)
         ledger = await self._ledger.read() if rated else NO_LEDGER
         loop = asyncio.get_running_loop()

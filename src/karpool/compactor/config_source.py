@@ -25,13 +25,13 @@ def config_namespace(target: Target, given: str | None) -> str:
     return given or (target.namespace if target.context == IN_CLUSTER else DEFAULT_NAMESPACE)
 
 
-async def read_compactor_config(client: Client, *, name: str, namespace: str | None) -> Config:
-    """The current configuration; raises InputError if there is none, or it is invalid."""
+async def read_compactor_config(client: Client, *, name: str, namespace: str | None) -> Config | None:
+    """The current configuration, None if there is no such ConfigMap; raises InputError if it is invalid."""
     key = f"{config_namespace(client.target, namespace)}/{name}"
     try:
         config_map = await client.get(CONFIG_MAPS, name, namespace=key.partition("/")[0])
     except NotFoundError:
-        config_map = None
+        return None
     return parse_config(_text(config_map, key), file=place_of(key))
 
 

@@ -1,5 +1,6 @@
 """The document that `karpool compact --plan --output json` prints; other programs read it."""
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -7,6 +8,8 @@ import msgspec
 from msgspec import field
 
 from karpool.compaction.decide import CompactionDecision, CompactionVerdict
+from karpool.compaction.end_state import EndState
+from karpool.model.group_sizes import UNKNOWN_SIZES, Sizes
 from karpool.model.reasons import Reason
 from karpool.report.document import API_VERSION, DocumentPart
 
@@ -21,6 +24,35 @@ class PoolPart(DocumentPart, frozen=True, kw_only=True):
     marked: int
     in_progress: int
     enabled: bool
+
+
+class DrainPart(DocumentPart, frozen=True, kw_only=True):
+    """A drain on the way to the end: the node, its pool, how many pods move, and what it costs (None: unknown)."""
+
+    node: str
+    pool: str
+    pods: int
+    price_per_hour: float | None
+
+
+class EndPoolPart(DocumentPart, frozen=True, kw_only=True):
+    """A pool today and at the end, with its price; None: not known."""
+
+    before: int
+    after: int
+    minimum: int | None
+    maximum: int | None
+    price_before: float | None
+    price_after: float | None
+
+
+class EndPart(DocumentPart, frozen=True, kw_only=True):
+    """Where the compactor ends if it is left alone and nothing else changes: drains in order, and pools by name."""
+
+    drains: tuple[DrainPart, ...]
+    pools: dict[str, EndPoolPart]
+    price_before: float | None
+    price_after: float | None
 
 
 class DrainPlacementPart(DocumentPart, frozen=True, kw_only=True):
@@ -60,16 +92,64 @@ class Compaction(DocumentPart, frozen=True, kw_only=True):
     pools: dict[str, PoolPart]
     chosen: tuple[ChosenPart, ...]
     nodes: tuple[NodePart, ...]
+    end: EndPart | None = None
+    configured: bool = True
 
 
-def compaction_document(decision: CompactionDecision) -> Compaction:
+def compaction_document(
+    decision: CompactionDecision, end: EndPart | None = None, *, configured: bool = True
+) -> Compaction:
+    """What the compactor would do; `end`: where that leads, `configured`: whether somebody wrote a configuration."""
     chosen = {node.node for node in decision.chosen}
     return Compaction(
         time=decision.time,
         pools={pool.name: msgspec.convert(pool, PoolPart, from_attributes=True) for pool in decision.pools},
         chosen=msgspec.convert(decision.chosen, tuple[ChosenPart, ...], from_attributes=True),
         nodes=tuple(node_part(verdict, chosen=verdict.view.name in chosen) for verdict in decision.nodes),
+        end=end,
+        configured=configured,
     )
+
+
+def end_part(
+    decision: CompactionDecision, end: EndState, prices: Mapping[str, float | None], sizes: Mapping[str, Sizes]
+) -> EndPart:
+    """Where the compactor ends; `prices`: of nodes, by name."""
+    members: dict[str, list[str]] = {}
+    for verdict in decision.nodes:
+        members.setdefault(verdict.view.pool, []).append(verdict.view.name)
+    every = [name for names in members.values() for name in names]
+    return EndPart(
+        drains=tuple(
+            DrainPart(node=drain.node, pool=drain.pool, pods=len(drain.placements), price_per_hour=prices[drain.node])
+            for drain in end.drains
+        ),
+        pools={
+            name: _end_pool(nodes, end.gone, prices, sizes.get(name, UNKNOWN_SIZES))
+            for name, nodes in sorted(members.items())
+        },
+        price_before=_sum(every, prices),
+        price_after=_sum([name for name in every if name not in end.gone], prices),
+    )
+
+
+def _end_pool(nodes: list[str], gone: frozenset[str], prices: Mapping[str, float | None], sizes: Sizes) -> EndPoolPart:
+    staying = [name for name in nodes if name not in gone]
+    return EndPoolPart(
+        before=len(nodes),
+        after=len(staying),
+        minimum=sizes.minimum,
+        maximum=sizes.maximum,
+        price_before=_sum(nodes, prices),
+        price_after=_sum(staying, prices),
+    )
+
+
+def _sum(names: Iterable[str], prices: Mapping[str, float | None]) -> float | None:
+    """What nodes cost together; unknown as soon as one of them is."""
+    found = [prices[name] for name in names]
+    known = [price for price in found if price is not None]
+    return sum(known) if len(known) == len(found) else None
 
 
 def node_part(verdict: CompactionVerdict, *, chosen: bool) -> NodePart:

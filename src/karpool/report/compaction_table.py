@@ -1,9 +1,17 @@
 """The compactor's plan in a terminal: pools, nodes that would be drained, and why the others stay."""
 
-from karpool.report.compaction_document import ChosenPart, Compaction, NodePart
-from karpool.report.formatting import count, ratio, sentence
+from typing import Final
+
+from karpool.report.compaction_document import ChosenPart, Compaction, EndPart, NodePart
+from karpool.report.formatting import UNKNOWN, amount, count, per_hour, ratio, sentence
 from karpool.report.reason_table import print_reasons, reason_lines
 from karpool.report.terminal import Screen, right, wrapped
+
+_DRAINS_SHOWN: Final = 20
+_DEFAULTS: Final = (
+    "There is no configuration, so every node group takes part: nodes under 75% of CPU and memory, not those that the"
+    " autoscaler would keep."
+)
 
 
 def print_compaction(compaction: Compaction, screen: Screen, *, every_node: bool) -> None:
@@ -19,7 +27,11 @@ def print_compaction(compaction: Compaction, screen: Screen, *, every_node: bool
             for counts in ((pool.nodes, pool.underutilized, pool.marked, pool.in_progress),)
         ),
     )
+    if not compaction.configured:
+        screen.line(_DEFAULTS)
     _chosen(compaction.chosen, screen)
+    if compaction.end is not None:
+        _end(compaction.end, screen)
     staying = [node for node in compaction.nodes if node.change != "drain"]
     if every_node:
         _nodes(compaction.nodes, screen)
@@ -39,6 +51,36 @@ def _chosen(chosen: tuple[ChosenPart, ...], screen: Screen) -> None:
         lines += [f"warning: {sentence(reason)}" for reason in node.warnings]
         rows.append((node.node, node.pool, str(len(node.placements)), screen.lines(lines)))
     screen.table(columns, rows)
+
+
+def _end(end: EndPart, screen: Screen) -> None:
+    """Where it ends if it is left alone."""
+    if not end.drains:
+        return
+    arrow, saved = screen.arrow, None
+    if end.price_before is not None and end.price_after is not None:
+        saved = end.price_before - end.price_after
+    screen.heading(f"Left alone, it would drain {count(len(end.drains), 'node')}, which saves {per_hour(saved)}")
+    rows = (
+        (
+            name or "no pool",
+            f"{pool.before:,} {arrow} {pool.after:,}",
+            f"{amount(pool.price_before)} {arrow} {amount(pool.price_after)}",
+            f"{_size(pool.minimum)}-{_size(pool.maximum)}",
+        )
+        for name, pool in end.pools.items()
+    )
+    screen.table(("pool", right("nodes"), right("$/h"), right("min-max")), rows)
+    names = [drain.node for drain in end.drains]
+    screen.line("In this order: " + ", ".join(names[:_DRAINS_SHOWN]) + _more(len(names) - _DRAINS_SHOWN))
+
+
+def _size(size: int | None) -> str:
+    return UNKNOWN if size is None else str(size)
+
+
+def _more(left: int) -> str:
+    return f" and {left:,} more; --output json has them all" if left > 0 else ""
 
 
 def _nodes(nodes: tuple[NodePart, ...], screen: Screen) -> None:
