@@ -29,6 +29,7 @@ CONTROLLERS = (
     "node-lifecycle",
     "pod-garbage-collector",
     "replicaset",
+    "resourceclaim",
     "statefulset",
     "taint-eviction",
 )

@@ -75,6 +75,9 @@ _PATHS: dict[str, Resource[Any]] = {
     "Namespace": r.NAMESPACES,
     "PodTemplate": r.POD_TEMPLATES,
     "CapacityBuffer": r.CAPACITY_BUFFERS,
+    "ResourceClaimTemplate": r.RESOURCE_CLAIM_TEMPLATES,
+    "ResourceSlice": r.RESOURCE_SLICES,
+    "DeviceClass": r.DEVICE_CLASSES,
 }
 # What a test leaves behind, in the order in which it goes without anything coming again.
 _LEFT: tuple[Resource[Any], ...] = (
@@ -91,6 +94,10 @@ _LEFT: tuple[Resource[Any], ...] = (
     r.NODE_CLAIMS,
     r.NODES,
     r.PODS,
+    r.RESOURCE_CLAIMS,
+    r.RESOURCE_CLAIM_TEMPLATES,
+    r.RESOURCE_SLICES,
+    r.DEVICE_CLASSES,
     LEASES,
 )
 
