@@ -33,7 +33,7 @@ async def fetch(address: Address, path: str) -> tuple[int, str, str]:
 
 def test_metrics_are_served_as_prometheus_asks() -> None:
     metrics = Metrics()
-    metrics.node_created("general")
+    metrics.node_created("general", "z1")
 
     async def scrape() -> tuple[int, str, str]:
         async with serving([metrics_page(ANY_PORT, metrics.page)]) as bound:
@@ -42,7 +42,7 @@ def test_metrics_are_served_as_prometheus_asks() -> None:
     status, kind, text = asyncio.run(scrape())
     assert status == 200
     assert kind.startswith("text/plain; version=0.0.4")
-    assert 'karpool_nodes_created_total{nodepool="general"} 1.0' in text
+    assert 'karpool_nodes_created_total{nodepool="general",zone="z1"} 1.0' in text
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,11 @@ from karpool.disruption.command import Cause, Command, Method, Replacement, Term
 from karpool.disruption.decide import Decision, decide
 from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.policies_in_force import Policies
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.execution.actions import RecordEvent
 from karpool.execution.state import RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, Ticket
+from karpool.model.reasons import Reason
 from karpool.model.requirements import Requirements
 from karpool.observability.metrics import Metrics
 from karpool.operator.bound_meter import BoundMeter, Work, in_a_thread
@@ -84,6 +85,11 @@ class Reported:
         assert decided.commands == ()
         self.reporter.pass_finished(replace(decided, commands=commands, stops=Stops(stops)))
 
+    def created(self, reason: str) -> float:
+        """How many NodeClaims of the pool `default` were created for a reason."""
+        labels = {"nodepool": "default", "reason": reason, "min_values_relaxed": "false"}
+        return self.value("nodeclaims_created_total", **labels)
+
     def value(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"karpool_{name}", labels) or 0.0
 
@@ -113,7 +119,7 @@ def test_a_dry_run_that_decides_the_same_again_tells_it_once(tmp_path: Path) -> 
 def test_a_command_that_starts_has_neither_made_nor_saved_anything() -> None:
     reported = Reported()
     reported.reporter.command_started(REPLACE, "c1")
-    assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
+    assert reported.created("underutilized") == 0
     assert reported.value("saved_dollars_per_hour_total") == 0
     assert [event.reason for event in reported.events] == ["DisruptionBegan"]
 
@@ -124,8 +130,8 @@ def test_claims_are_counted_when_the_api_server_has_them_for_the_reason_of_their
     reported.store.claims.put(old)
     reported.reporter.claim_created(node_claim("new", annotations={REPLACES: TICKET.id}))
     reported.reporter.claim_created(node_claim("other"))
-    assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 1
-    assert reported.value("nodeclaims_created_total", nodepool="default", reason="provisioned") == 1
+    assert reported.created("underutilized") == 1
+    assert reported.created("provisioned") == 1
 
 
 def test_savings_count_when_the_last_node_of_a_command_is_gone(tmp_path: Path) -> None:
@@ -140,8 +146,39 @@ def test_savings_count_when_the_last_node_of_a_command_is_gone(tmp_path: Path) -
 def test_a_dry_run_begins_nothing() -> None:
     reported = Reported(dry_run=True)
     reported.reporter.command_started(REPLACE, "c1")
-    assert reported.value("nodeclaims_created_total", nodepool="default", reason="underutilized") == 0
+    assert reported.created("underutilized") == 0
     assert reported.events == []
+
+
+BALANCED = pool_of(policy="Balanced", budgets=["100%"])
+
+
+def balanced_pass(reported: Reported, *, pods: int) -> Decision:
+    """A pass over two nodes of a Balanced pool, of which the one with this many pods can go."""
+    objects = cluster([node("a", pods=pods), node("b", "large", pods=3)], pools=(BALANCED,))
+    for claim in objects.node_claims:
+        reported.store.claims.put(claim)
+    policies = Policies({BALANCED.name: BALANCED}, PdbLimits(()), DisruptionSettings(search=PREFIX))
+    found = decide(Engine(Snapshot(objects), CATALOG, Options()), policies, NOW)
+    reported.reporter.pass_finished(found)
+    return found
+
+
+def test_a_move_that_a_balanced_pool_approves_is_counted_and_told_on_its_node_and_claim() -> None:
+    reported = Reported()
+    found = balanced_pass(reported, pods=1)
+    assert [command.nodes for command in found.commands] == [("a",)]
+    labels = {"nodepool": "default", "policy": "Balanced"}
+    assert reported.value("consolidation_moves_total", decision="approved", **labels) == 1
+    assert reported.value("consolidation_moves_total", decision="rejected", **labels) == 0
+    told = [(event.kind, event.name) for event in reported.events if event.reason == "ConsolidationApproved"]
+    assert told == [("Node", "a"), ("NodeClaim", "a")]
+    message = next(event.message for event in reported.events if event.reason == "ConsolidationApproved")
+    # 0.2 of 0.6 $/h for 2 of 6
+    assert message.startswith("score 1.00, at least 0.50 (k = 2): saves 33.3 %")
+    reported.reporter.pass_finished(found)
+    reported.reporter.command_dropped(found.commands[0], Reason("Changed", "has changed"), 1)
+    assert reported.value("consolidation_moves_total", decision="approved", **labels) == 2
 
 
 def test_the_lower_bound_is_measured_beside_every_few_minutes() -> None:

@@ -85,8 +85,8 @@ def test_figures_of_a_pool() -> None:
     assert sample.limits == {"cpu": 100.0, "nodes": 5.0}
     assert sample.usage["nodes"] == 3
     assert sample.usage["cpu"] == 2 * entry.capacity["cpu"].milli / 1000 + 4
-    assert sample.allocatable["cpu"] == 2 * entry.allocatable["cpu"].milli / 1000 + 4
-    assert sample.requested["cpu"] == 0.75
+    assert sample.allocatable["true", "cpu"] == 2 * entry.allocatable["cpu"].milli / 1000 + 4
+    assert sample.requested["true", "cpu"] == 0.75
     assert sample.allowed == left(2)
 
 
@@ -102,12 +102,12 @@ def test_nodes_that_no_pool_has_are_counted_under_no_name() -> None:
 def test_figures_follow_pods_that_change() -> None:
     store = stored(node_pool(), node("a"), pod("p", node="a", cpu="1"))
     statistics = PoolStatistics(store, PoolNodes(store), DISRUPTED_TAINT)
-    before = samples(statistics)[0].requested["cpu"]
+    before = samples(statistics)[0].requested["false", "cpu"]
     store.pods.put(pod("p", node="a", cpu="2"))
     store.pods.put(pod("q", node="a", cpu="500m"))
-    between = samples(statistics)[0].requested["cpu"]
+    between = samples(statistics)[0].requested["false", "cpu"]
     store.pods.remove(pod("p").key)
-    assert (before, between, samples(statistics)[0].requested["cpu"]) == (
+    assert (before, between, samples(statistics)[0].requested["false", "cpu"]) == (
         1.0,
         2.5,
         0.5,
@@ -117,8 +117,8 @@ def test_figures_follow_pods_that_change() -> None:
 def left(nodes: int, *, unhealthy: int | None = None) -> dict[str, int]:
     """As many nodes for every cause, or for repair others."""
     return {
-        **dict.fromkeys(("Empty", "Drifted", "Underutilized"), nodes),
-        "Unhealthy": nodes if unhealthy is None else unhealthy,
+        **dict.fromkeys(("empty", "drifted", "underutilized"), nodes),
+        "unhealthy": nodes if unhealthy is None else unhealthy,
     }
 
 
@@ -138,7 +138,7 @@ def left(nodes: int, *, unhealthy: int | None = None) -> dict[str, int]:
             left(1),
         ),
         (["50%"], {"initialized": False}, left(2)),
-        ([Budget(nodes="1", reasons=("Drifted",))], {}, {"Empty": 4, "Drifted": 1, "Underutilized": 4, "Unhealthy": 4}),
+        ([Budget(nodes="1", reasons=("Drifted",))], {}, {"empty": 4, "drifted": 1, "underutilized": 4, "unhealthy": 4}),
         (["three"], {}, left(0)),
     ],
 )
@@ -152,5 +152,18 @@ def test_budgets_of_the_annotation_count_where_they_are_asked_for() -> None:
     pool = node_pool(budgets=["0"], annotations={"karpool.sh/budgets": '[{"nodes": "1"}]'})
     store = stored(pool, node("a"), claim_for(node("a")))
     statistics = PoolStatistics(store, PoolNodes(store), DISRUPTED_TAINT)
-    assert samples(statistics)[0].allowed["Empty"] == 0
-    assert samples(statistics, annotated=True)[0].allowed["Empty"] == 1
+    assert samples(statistics)[0].allowed["empty"] == 0
+    assert samples(statistics, annotated=True)[0].allowed["empty"] == 1
+
+
+def test_nodes_that_take_part_of_budgets_are_told_by_reason() -> None:
+    nodes = [node("a", ready=False), node("b", taints=["karpenter.sh/disrupted:NoSchedule"]), node("c")]
+    store = stored(node_pool(), *nodes, *map(claim_for, nodes))
+    [sample] = samples(PoolStatistics(store, PoolNodes(store), DISRUPTED_TAINT))
+    assert sample.busy == left(2, unhealthy=1)
+
+
+def test_nodes_without_a_claim_are_told_apart() -> None:
+    store = stored(node_pool(), node("a", cpu="4"), node("b", cpu="2"), claim_for(node("b", cpu="2")))
+    [sample] = samples(PoolStatistics(store, PoolNodes(store), DISRUPTED_TAINT))
+    assert (sample.allocatable["false", "cpu"], sample.allocatable["true", "cpu"]) == (4, 2)

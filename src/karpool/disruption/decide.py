@@ -4,13 +4,13 @@ It reads no clock, does no I/O and leaves the snapshot as it was. `karpool plan`
 a snapshot of its own. A global search takes long: it is only asked for here, and its answer comes with a later memo.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from karpool.disruption.brakes.stop import NO_STOPS, Stops
-from karpool.disruption.command import Command
+from karpool.disruption.command import Command, Method
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass, DisruptionMethod
 from karpool.disruption.drift import drift, static_drift
@@ -21,6 +21,7 @@ from karpool.disruption.fleet_search.living_search import LivingSearch, TargetEn
 from karpool.disruption.fleet_search.target import SearchRequest
 from karpool.disruption.memo import Memo
 from karpool.disruption.multi_node import multi_node
+from karpool.disruption.policies import Verdict
 from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.repair.method import repair
 from karpool.disruption.revalidate import revalidate
@@ -56,6 +57,8 @@ class Decision:
     """Targets of earlier searches that are not followed any more."""
     stops: Stops = NO_STOPS
     """What brakes held in this pass."""
+    verdicts: tuple[Verdict, ...] = ()
+    """What pools said of moves of consolidation: of the commands, and of moves that Balanced pools rejected."""
 
 
 def _never(_commands: Sequence[Command]) -> bool:
@@ -96,6 +99,7 @@ def decide(
             search=None if living is None or living.request is asked else living.request,
             ended=() if living is None else living.take_ended(),
             stops=policies.stops,
+            verdicts=(*decision_pass.verdicts, *_approvals(decision_pass, commands)),
         )
 
 
@@ -104,6 +108,15 @@ def _living_search(context: DecisionContext) -> LivingSearch | None:
     if context.settings.search == GLOBAL and context.memo.living_search is None:
         context.memo.living_search = LivingSearch()
     return context.memo.living_search
+
+
+def _approvals(decision_pass: DecisionPass, commands: Sequence[Command]) -> Iterator[Verdict]:
+    """What pools say of commands of consolidation."""
+    context = decision_pass.context
+    for command in commands:
+        if command.method in (Method.MULTI_NODE, Method.SINGLE_NODE):
+            rows = context.snapshot.nodes.rows
+            yield from decision_pass.judged(command, context.candidates([rows[name] for name in command.nodes]))
 
 
 def decide_again(

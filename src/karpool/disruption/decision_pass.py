@@ -1,6 +1,6 @@
 """One pass over a cluster: the methods of disruption in their order, and what was found out on the way."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,17 +15,20 @@ from karpool.disruption.evaluate import Evaluator
 from karpool.disruption.ordering import in_order
 from karpool.disruption.policies import (
     BALANCED,
+    Verdict,
     Worth,
     evictions_cost_more,
     policy,
     saves_too_little,
     split_savings,
     unbalanced,
+    verdict,
 )
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.repair.method import UnhealthyNode, unhealthy_nodes
 from karpool.disruption.replacements import about
+from karpool.model.nodepool import NodePool
 from karpool.model.reasons import Reason
 
 Progress = Callable[[str, int, int], None]
@@ -48,6 +51,8 @@ class DecisionPass:
         self.evaluator = Evaluator(context)
         self.group_refusals: dict[int, Reason] = {}
         """By row: why no set of nodes that includes this one can go."""
+        self.verdicts: list[Verdict] = []
+        """What Balanced pools said against moves that would have worked."""
         self.postponed = False
         """Whether consolidation waits for a global search or for its target."""
         self._open: list[Candidate] | None = None
@@ -159,22 +164,35 @@ class DecisionPass:
         return self._evictions_cost_more(command, candidates) or self._saves_too_little(command, candidates)
 
     def _saves_too_little(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
+        for pool, move, total in self._by_pool(command.savings, candidates):
+            reason = unbalanced(pool, move, total) or saves_too_little(pool, command.savings, command.price)
+            if reason is not None:
+                return reason
+        return None
+
+    def _by_pool(self, savings: float, candidates: Sequence[Candidate]) -> Iterator[tuple[NodePool, Worth, Worth]]:
+        """What a move that saves so much is to each pool that it takes nodes from, and what the pool is worth."""
         prices: dict[str, float] = {}
         costs: dict[str, float] = {}
         pools = {node.pool.name: node.pool for node in candidates if node.pool is not None}
         for candidate in candidates:
             prices[candidate.pool_name] = prices.get(candidate.pool_name, 0.0) + (candidate.price or 0.0)
             costs[candidate.pool_name] = costs.get(candidate.pool_name, 0.0) + candidate.cost
-        shares = split_savings(command.savings, prices)
+        shares = split_savings(savings, prices)
         for name, pool in pools.items():
             # Only a Balanced pool compares a move with the whole, which takes all of its nodes.
             total = self.context.worth(name) if policy(pool) == BALANCED else Worth(0.0, 0.0)
-            reason = unbalanced(pool, Worth(shares[name], costs[name]), total) or saves_too_little(
-                pool, command.savings, command.price
-            )
-            if reason is not None:
-                return reason
-        return None
+            yield pool, Worth(shares[name], costs[name]), total
+
+    def not_even_deleted(self, candidate: Candidate) -> bool:
+        """Whether a Balanced pool would not even approve of the deletion of a node, whatever a replacement costs."""
+        moves = self._by_pool(candidate.price or 0.0, (candidate,))
+        return any(total.price > 0 and unbalanced(pool, move, total) is not None for pool, move, total in moves)
+
+    def judged(self, command: Command, candidates: Sequence[Candidate]) -> list[Verdict]:
+        """What each pool says of a move of consolidation that takes nodes from it."""
+        nodes = tuple(candidate.name for candidate in candidates)
+        return [verdict(*parts, nodes) for parts in self._by_pool(command.savings, candidates)]
 
     def _evictions_cost_more(self, command: Command, candidates: Sequence[Candidate]) -> Reason | None:
         price = self.context.settings.effective_eviction_price

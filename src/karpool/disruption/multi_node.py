@@ -9,6 +9,7 @@ from karpool.disruption.decision_pass import DecisionPass, lasting
 from karpool.disruption.evaluate import footprint_of
 from karpool.disruption.fleet_search.global_search import GlobalSearch
 from karpool.disruption.partition import bins
+from karpool.disruption.policies import Verdict
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import Footprint
 from karpool.disruption.search import Judged, Proposal, strategy
@@ -42,6 +43,7 @@ def multi_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
             command = search(members, judge)
             if command is not None:
                 return (command,)
+            decision_pass.verdicts += judge.rejected
             reason = Reason(ReasonCode.NO_GROUP, _no_group(settings), f"NodePool {members[0].pool_name}")
             if judge.repeatable:
                 decision_pass.refusals.put(key, reason, judge.footprint)
@@ -74,6 +76,8 @@ class _Judge:
         self._pass = decision_pass
         self.repeatable = True
         """Whether a refusal is valid as long as its footprint: what a pool approves changes with each of its nodes."""
+        self.rejected: list[Verdict] = []
+        """What pools said of the last move that a Balanced pool rejected."""
         self.footprint = Footprint(frozenset(), frozenset(), frozenset(), opened=False)
 
     def __call__(self, proposals: Sequence[Proposal]) -> Judged | None:
@@ -89,7 +93,9 @@ class _Judge:
     def _approved(self, candidates: Sequence[Candidate], most_new_nodes: int) -> Command | None:
         command = self._pass.evaluator.consolidate(candidates, most_new_nodes).command
         refused = None if command is None else self._pass.not_worth_it(command, candidates)
-        if refused is None:
+        if command is None or refused is None:
             return command
+        if refused.code == ReasonCode.BALANCED_SCORE_TOO_LOW:
+            self.rejected = self._pass.judged(command, candidates)
         self.repeatable = self.repeatable and lasting(refused)
         return None

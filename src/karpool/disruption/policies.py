@@ -26,6 +26,33 @@ class Worth:
     disruption: float
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a pool says of a move of consolidation; only a Balanced pool has a score, and the shares it is made of."""
+
+    pool: str
+    policy: str
+    approved: bool
+    nodes: tuple[str, ...] = ()
+    """The nodes of the move."""
+    score: float | None = None
+    least: float = 0.0
+    """The score that the pool approves of."""
+    savings: float = 0.0
+    """The share of the pool's price that the move saves."""
+    disruption: float = 0.0
+    """The share of the pool's disruption that the move causes."""
+
+    @property
+    def told(self) -> str:
+        """The score in words."""
+        k = 1 / self.least if self.least else math.inf
+        return (
+            f"score {self.score or 0.0:.2f}, at least {self.least:.2f} (k = {k:g}): saves {100 * self.savings:.1f} % "
+            f"of the pool's price for {100 * self.disruption:.1f} % of its disruption"
+        )
+
+
 def policy(pool: NodePool) -> str:
     """The pool's consolidation policy."""
     return pool.spec.disruption.consolidation_policy
@@ -71,6 +98,31 @@ def unbalanced(pool: NodePool, move: Worth, total: Worth) -> Reason | None:
         f"{total.disruption:.4g} disruption: a score of {score:.2f}, below {least:.2f}"
     )
     return Reason(ReasonCode.BALANCED_SCORE_TOO_LOW, message, _subject(pool))
+
+
+def verdict(pool: NodePool, move: Worth, total: Worth, nodes: tuple[str, ...]) -> Verdict:
+    """What a pool says of a move that saves `move.price`, of all that it costs."""
+    approved = unbalanced(pool, move, total) is None
+    if policy(pool) != BALANCED:
+        return Verdict(pool.name, policy(pool), approved, nodes)
+    try:
+        least = 1 / balanced_k(pool)
+    except AnnotationError:
+        return Verdict(pool.name, BALANCED, approved=False, nodes=nodes)
+    return Verdict(
+        pool.name,
+        BALANCED,
+        approved,
+        nodes,
+        score=balanced_score(move, total),
+        least=least,
+        savings=_share(move.price, total.price),
+        disruption=_share(move.disruption, total.disruption),
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0
 
 
 def split_savings(savings: float, prices: Mapping[str, float]) -> dict[str, float]:

@@ -7,6 +7,7 @@ from karpool.disruption.candidate import Candidate
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.decision_pass import DecisionPass, lasting
 from karpool.disruption.ordering import in_turns
+from karpool.disruption.reasons import ReasonCode
 from karpool.model.reasons import Reason
 
 _AT_ONCE: Final = 128
@@ -36,6 +37,9 @@ def _first_alone(decision_pass: DecisionPass, candidates: Sequence[Candidate]) -
     chosen, tried, not_worth_it, reasons = None, len(candidates), set(), {}
     for place in scan.promising():
         candidate = candidates[place]
+        if decision_pass.not_even_deleted(candidate):
+            not_worth_it.add(place)
+            continue
         outcome = decision_pass.evaluator.consolidate([candidate], most)
         reason = outcome.reason
         if outcome.command is not None:
@@ -43,6 +47,8 @@ def _first_alone(decision_pass: DecisionPass, candidates: Sequence[Candidate]) -
             if reason is None:
                 chosen, tried = outcome.command, place
                 break
+            if reason.code == ReasonCode.BALANCED_SCORE_TOO_LOW:
+                decision_pass.verdicts += decision_pass.judged(outcome.command, [candidate])
             if not lasting(reason):
                 not_worth_it.add(place)
                 continue

@@ -132,6 +132,7 @@ class NodeClaimSpec(TemplateSpec):
 class NodeClaimStatus(Wire):
     node_name: str = ""
     provider_id: str = field(name="providerID", default="")
+    image_id: str = field(name="imageID", default="")
     capacity: Amounts = {}
     allocatable: Amounts = {}
     conditions: tuple[Condition, ...] = ()

@@ -1,6 +1,7 @@
 """The metrics of `karpool run` for Prometheus: one registry, and one method for each thing that happens."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -24,6 +25,7 @@ from karpool.observability.series import COUNTERS, GAUGES, HISTOGRAMS, POOL, PRE
 
 EventResult = Literal["sent", "repeated", "dropped", "failed"]
 
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # The labels of Karpenter for each method: the reason, and the consolidation type.
 _LABELS_OF: Final = {
     "Repair": ("unhealthy", ""),
@@ -44,10 +46,37 @@ class PoolSample:
     unpriced: int = 0
     limits: Mapping[str, float] = field(default_factory=dict)
     usage: Mapping[str, float] = field(default_factory=dict)
-    allocatable: Mapping[str, float] = field(default_factory=dict)
-    requested: Mapping[str, float] = field(default_factory=dict)
+    allocatable: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """By whether nodes have a NodeClaim (`true`, `false`), and resource."""
+    requested: Mapping[tuple[str, str], float] = field(default_factory=dict)
     allowed: Mapping[str, float] = field(default_factory=dict)
     """By disruption reason: how many more nodes may be disrupted now."""
+    busy: Mapping[str, float] = field(default_factory=dict)
+    """By disruption reason: how many nodes take part of the budgets now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disruption:
+    """A NodeClaim that was deleted, as metrics tell it: why, and how long its pods have to leave."""
+
+    pool: str
+    reason: str
+    """The cause of a command, `expired`, or `deleted`."""
+    capacity_type: str = ""
+    policy: str = ""
+    """The consolidation policy of its pool, where consolidation deleted it."""
+    mode: str = "graceful"
+    pods: int = 0
+    """How many pods need another place."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.pool, snake_case(self.reason), self.capacity_type, snake_case(self.policy), self.mode
+
+
+def snake_case(words: str) -> str:
+    """`WhenEmptyOrUnderutilized` as label values are written."""
+    return _CAPITAL.sub("_", words).lower()
 
 
 class ProcessMetrics:
@@ -122,35 +151,42 @@ class Metrics(ProcessMetrics):
         self._count("search_targets_total", reason)
         self.target_price(math.nan)
 
-    def claim_created(self, pool: str, reason: str) -> None:
+    def claim_created(self, pool: str, reason: str, *, relaxed: bool = False) -> None:
         """A NodeClaim was created, with reason `provisioned` or that of the command that needs a replacement."""
-        self._count("nodeclaims_created_total", self._pool(pool), reason.lower())
+        self._count("nodeclaims_created_total", self._pool(pool), reason.lower(), str(relaxed).lower())
 
-    def claim_disrupted(self, pool: str, reason: str, capacity_type: str = "") -> None:
-        """A NodeClaim was deleted, with the cause of a command, `expired`, or `deleted`."""
-        self._count("nodeclaims_disrupted_total", self._pool(pool), reason.lower(), capacity_type)
+    def claim_disrupted(self, disruption: Disruption) -> None:
+        """A NodeClaim was deleted."""
+        self._pool(disruption.pool)
+        self._count("nodeclaims_disrupted_total", *disruption.labels)
+        self._counters["pods_disruption_initiated_total"].labels(*disruption.labels).inc(disruption.pods)
 
-    def claim_terminated(self, pool: str, *, seconds: float) -> None:
+    def unhealthy_disrupted(self, disruption: Disruption, condition: str, image: str) -> None:
+        """A NodeClaim was deleted because of a condition of its node."""
+        labels = (snake_case(condition), self._pool(disruption.pool), disruption.capacity_type, image, disruption.mode)
+        self._count("nodeclaims_unhealthy_disrupted_total", *labels)
+
+    def claim_terminated(self, pool: str, capacity_type: str, zone: str, *, seconds: float) -> None:
         """A NodeClaim was removed, so many seconds after its deletion."""
-        self._count("nodeclaims_terminated_total", self._pool(pool))
+        self._count("nodeclaims_terminated_total", self._pool(pool), capacity_type, zone)
         self._observe("nodeclaims_termination_duration_seconds", seconds, pool)
 
-    def node_created(self, pool: str) -> None:
-        self._count("nodes_created_total", self._pool(pool))
+    def node_created(self, pool: str, zone: str) -> None:
+        self._count("nodes_created_total", self._pool(pool), zone)
 
     def node_drained(self, pool: str) -> None:
         """The last pod left a Node that is under deletion."""
         self._count("nodes_drained_total", self._pool(pool))
 
-    def node_terminated(self, pool: str, *, seconds: float, age: float) -> None:
+    def node_terminated(self, pool: str, zone: str, *, seconds: float, age: float) -> None:
         """A Node was removed, so many seconds after its deletion, at this age."""
-        self._count("nodes_terminated_total", self._pool(pool))
+        self._count("nodes_terminated_total", self._pool(pool), zone)
         self._observe("nodes_termination_duration_seconds", seconds, pool)
         self._observe("nodes_lifetime_duration_seconds", age, pool)
 
-    def pod_bound(self, seconds: float) -> None:
-        """A pod was bound, so many seconds after its creation."""
-        self._observe("pods_bound_duration_seconds", seconds)
+    def pod_bound(self, seconds: float, *, devices: bool) -> None:
+        """A pod was bound, so many seconds after its creation; whether it asks for devices."""
+        self._observe("pods_bound_duration_seconds", seconds, str(devices).lower())
 
     def pod_started(self, seconds: float) -> None:
         """A pod started, so many seconds after its creation."""
@@ -182,8 +218,25 @@ class Metrics(ProcessMetrics):
         )
         self._replace("harmed_pods", {(pool,): number for pool, number in harmed.items()})
 
-    def command_started(self, method: str, decision: str) -> None:
+    def command_started(self, method: str, decision: str, pools: Iterable[str] = ()) -> None:
+        """A command was started, which takes nodes from some pools."""
         self._count("voluntary_disruption_decisions_total", decision, *_LABELS_OF[method])
+        for pool in pools:
+            name = "voluntary_disruption_decisions_by_nodepool_total"
+            self._count(name, self._pool(pool), decision, *_LABELS_OF[method])
+
+    def move_judged(self, pool: str, policy: str, *, approved: bool, score: float | None) -> None:
+        """A pool approved of a move of consolidation, or rejected it; a score is given by Balanced pools only."""
+        decision = "approved" if approved else "rejected"
+        self._count("consolidation_moves_total", decision, self._pool(pool), policy)
+        if score is not None:
+            self._observe("consolidation_score", score, decision, pool, policy)
+
+    def provider_called(self, method: str, provider: str, seconds: float, error: str = "") -> None:
+        """A call of the provider has ended, in an error if one is named."""
+        self._observe("cloudprovider_duration_seconds", seconds, method, provider)
+        if error:
+            self._count("cloudprovider_errors_total", method, provider, error)
 
     def terminated_first(self, pool: str, method: str, why: str) -> None:
         """A command was started whose node goes before anything can replace it."""
@@ -234,11 +287,15 @@ class Metrics(ProcessMetrics):
         for name, amounts in (
             ("nodepools_limit", {pool.name: pool.limits for pool in pools}),
             ("nodepools_usage", {pool.name: pool.usage for pool in pools}),
-            ("nodes_allocatable", {pool.name: pool.allocatable for pool in pools}),
-            ("nodes_total_pod_requests", {pool.name: pool.requested for pool in pools}),
             ("nodepools_allowed_disruptions", {pool.name: pool.allowed for pool in pools}),
+            ("nodepools_nodes_consuming_budgets", {pool.name: pool.busy for pool in pools}),
         ):
             self._replace(name, {(pool, key): value for pool, of in amounts.items() for key, value in of.items()})
+        for name, by_kind in (
+            ("nodes_allocatable", {pool.name: pool.allocatable for pool in pools}),
+            ("nodes_total_pod_requests", {pool.name: pool.requested for pool in pools}),
+        ):
+            self._replace(name, {(pool, *key): value for pool, of in by_kind.items() for key, value in of.items()})
         self._remove_pools(self._pools - {pool.name for pool in pools})
 
     def _remove_pools(self, pools: set[str]) -> None:

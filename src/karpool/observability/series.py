@@ -14,20 +14,41 @@ class Series(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
+_DISRUPTED: Final = (POOL, "reason", "capacity_type", "consolidation_policy", "termination_mode")
+
 COUNTERS: Final = {
-    "nodeclaims_created_total": Series("NodeClaims created, by reason.", (POOL, "reason")),
-    "nodeclaims_terminated_total": Series("NodeClaims removed after their instances were terminated.", (POOL,)),
-    "nodeclaims_disrupted_total": Series(
-        "NodeClaims deleted: for the reason of a command, `expired`, or `deleted` by anybody else.",
-        (POOL, "reason", "capacity_type"),
+    "nodeclaims_created_total": Series(
+        "NodeClaims created, by reason, and whether minValues were relaxed for them.",
+        (POOL, "reason", "min_values_relaxed"),
     ),
-    "nodes_created_total": Series("Nodes that registered.", (POOL,)),
-    "nodes_terminated_total": Series("Nodes removed.", (POOL,)),
+    "nodeclaims_terminated_total": Series(
+        "NodeClaims removed after their instances were terminated.", (POOL, "capacity_type", "zone")
+    ),
+    "nodeclaims_disrupted_total": Series(
+        "NodeClaims deleted: for the reason of a command, `expired`, or `deleted` by anybody else.", _DISRUPTED
+    ),
+    "nodeclaims_unhealthy_disrupted_total": Series(
+        "NodeClaims deleted because a condition of their nodes was to be repaired.",
+        ("condition", POOL, "capacity_type", "image_id", "termination_mode"),
+    ),
+    "pods_disruption_initiated_total": Series(
+        "Pods that needed another place when their NodeClaim was deleted, with the labels of that.", _DISRUPTED
+    ),
+    "nodes_created_total": Series("Nodes that registered.", (POOL, "zone")),
+    "nodes_terminated_total": Series("Nodes removed.", (POOL, "zone")),
     "nodes_drained_total": Series("Nodes under deletion whose last pod has left.", (POOL,)),
     "pods_eviction_requests_total": Series(
         "Eviction requests, by the status code of the response; 0 without a response.", ("code",)
     ),
     "voluntary_disruption_decisions_total": Series("Commands started.", ("decision", "reason", "consolidation_type")),
+    "voluntary_disruption_decisions_by_nodepool_total": Series(
+        "Commands started, for each pool that they take nodes from.",
+        (POOL, "decision", "reason", "consolidation_type"),
+    ),
+    "consolidation_moves_total": Series(
+        "Moves of consolidation that pools approved of, and those that Balanced pools rejected.",
+        ("decision", POOL, "policy"),
+    ),
     "voluntary_disruption_failed_validations_total": Series(
         "Commands dropped before they started: they were no longer valid, or could not be checked again.",
         ("consolidation_type",),
@@ -46,6 +67,10 @@ COUNTERS: Final = {
     "saved_dollars_per_hour_total": Series(
         "Savings per hour of all commands whose nodes are gone; a command that costs more counts as 0."
     ),
+    "cloudprovider_errors_total": Series(
+        "Calls of the provider that failed, by the kind of error; `unknown` for any that is not foreseen.",
+        ("method", "provider", "error"),
+    ),
     "search_targets_total": Series("Targets of a global search that are not followed any more, by why.", ("reason",)),
     "api_requests_total": Series(
         "Requests to the API server, by the status code of the response; 0 without a response.",
@@ -62,6 +87,7 @@ COUNTERS: Final = {
 
 _INSTANT: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 _LONG: Final = (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 450, 600, 900, 1800, 3600)
+_SCORES: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 5.0, 10.0)
 _AGES: Final = (60, 300, 900, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 432000, 864000, 2592000)
 
 HISTOGRAMS: Final = {
@@ -76,6 +102,14 @@ HISTOGRAMS: Final = {
         Series("How late the event loop comes to a beat that is due four times a second: how long it is held up."),
         _INSTANT,
     ),
+    "cloudprovider_duration_seconds": (Series("Duration of calls of the provider.", ("method", "provider")), _INSTANT),
+    "consolidation_score": (
+        Series(
+            "How many times the share of disruption the share of money is that a move saves in a Balanced pool.",
+            ("decision", POOL, "policy"),
+        ),
+        _SCORES,
+    ),
     "nodeclaims_termination_duration_seconds": (Series("From a NodeClaim's deletion to its removal.", (POOL,)), _LONG),
     "nodes_termination_duration_seconds": (Series("From a Node's deletion to its removal.", (POOL,)), _LONG),
     "nodes_lifetime_duration_seconds": (Series("Age of Nodes at their removal.", (POOL,)), _AGES),
@@ -84,7 +118,13 @@ HISTOGRAMS: Final = {
         Series("From a reboot that the provider took on to the node that is back."),
         _LONG,
     ),
-    "pods_bound_duration_seconds": (Series("From a pod's creation to its binding."), _LONG),
+    "pods_bound_duration_seconds": (
+        Series(
+            "From a pod's creation to its binding, and whether it asks for devices (`resourceClaims`).",
+            ("dynamic_resources",),
+        ),
+        _LONG,
+    ),
     "pods_startup_duration_seconds": (Series("From a pod's creation to its start."), _LONG),
 }
 
@@ -92,9 +132,15 @@ GAUGES: Final = {
     "nodepools_limit": Series("Limit of the pool.", (POOL, "resource_type")),
     "nodepools_usage": Series("Capacity of the pool's nodes, as counted against its limit.", (POOL, "resource_type")),
     "nodepools_allowed_disruptions": Series("How many more nodes may be disrupted now.", (POOL, "reason")),
-    "nodes_allocatable": Series("Allocatable resources of the pool's nodes.", (POOL, "resource_type")),
+    "nodepools_nodes_consuming_budgets": Series(
+        "Nodes that are on their way out or not ready, and take part of the budgets.", (POOL, "reason")
+    ),
+    "nodes_allocatable": Series(
+        "Allocatable resources of the pool's nodes, and whether they have a NodeClaim.",
+        (POOL, "managed", "resource_type"),
+    ),
     "nodes_total_pod_requests": Series(
-        "Requests of all pods on the pool's nodes, DaemonSets included.", (POOL, "resource_type")
+        "Requests of all pods on the pool's nodes, DaemonSets included.", (POOL, "managed", "resource_type")
     ),
     "nodes_count": Series("Nodes of the pool.", (POOL,)),
     "cluster_cost_dollars_per_hour": Series(

@@ -16,11 +16,12 @@ from karpool.disruption.command import Cause, Command
 from karpool.disruption.decide import Decision
 from karpool.disruption.fleet_search.living_search import TargetEnd
 from karpool.disruption.fleet_search.target import Answer
+from karpool.disruption.policies import Verdict
 from karpool.disruption.reasons import ReasonCode
-from karpool.execution.actions import RecordEvent
+from karpool.execution.actions import Kind, RecordEvent
 from karpool.execution.state import RolledBack
 from karpool.execution.tickets import REPLACES, Ticket, commands_in_progress
-from karpool.model.labels import NODEPOOL
+from karpool.model.labels import MIN_VALUES_RELAXED, NODEPOOL
 from karpool.model.nodepool import NodeClaim, NodeClaimSpec
 from karpool.model.reasons import Reason
 from karpool.observability.metrics import Metrics
@@ -85,6 +86,7 @@ class DecisionReporter(DecisionObserver):
             self._report_end(end)
         if decision.problem is not None:
             self._bound.measure(decision.problem)
+        self._report_verdicts(decision)
         if not self.wants_reasons(decision.commands):
             return
         self._explained, self._decided = self._clock(), decision.commands
@@ -97,6 +99,25 @@ class DecisionReporter(DecisionObserver):
         self._record_reasons(rejected)
         for command in decision.commands:
             _log.info("command decided", **_summary(command), dry_run=self._dry_run)
+
+    def _report_verdicts(self, decision: Decision) -> None:
+        """Count what pools said of moves, and tell whoever looks at a node that a Balanced pool approved; each once."""
+        repeated = self._dry_run and decision.commands == self._decided
+        for verdict in decision.verdicts:
+            if verdict.approved and repeated:
+                continue
+            self._metrics.move_judged(verdict.pool, verdict.policy, approved=verdict.approved, score=verdict.score)
+            if verdict.approved and verdict.score is not None:
+                for kind, name in self._concerned(verdict):
+                    self._record(RecordEvent(kind, name, "ConsolidationApproved", verdict.told))
+
+    def _concerned(self, verdict: Verdict) -> list[tuple[Kind, str]]:
+        """The objects that a move is about: one node and its NodeClaim, or of several nodes their pool."""
+        if len(verdict.nodes) != 1:
+            return [("NodePool", verdict.pool)]
+        (node,) = verdict.nodes
+        claims = [claim.name for claim in self._store.claims if claim.status.node_name == node]
+        return [("Node", node), *(("NodeClaim", name) for name in claims)]
 
     def _report_brakes(self, stops: Stops) -> None:
         """Report the brakes that took hold since the last pass, and those that let go; their sentences may change."""
@@ -170,10 +191,11 @@ class DecisionReporter(DecisionObserver):
         """Report a command that starts; in a dry run none does."""
         if self._dry_run:
             return
-        self._metrics.command_started(str(command.method), command.decision)
+        self._metrics.command_started(str(command.method), command.decision, self._pools_of(command))
         self._journal.started(self._clock(), command, identity)
         if command.terminate_first is not None:
-            self._metrics.terminated_first(self._pool_of(command), str(command.method), command.terminate_first)
+            for pool in self._pools_of(command):
+                self._metrics.terminated_first(pool, str(command.method), command.terminate_first)
         if command.reboot:
             for name in command.nodes:
                 self._record(
@@ -187,9 +209,9 @@ class DecisionReporter(DecisionObserver):
             self._record(RecordEvent("Node", name, "DisruptionBegan", message))
         _log.info("command started", **_summary(command))
 
-    def _pool_of(self, command: Command) -> str:
+    def _pools_of(self, command: Command) -> list[str]:
         nodes = (self._store.nodes.get(name) for name in command.nodes)
-        return next((node.metadata.labels.get(NODEPOOL, "") for node in nodes if node is not None), "")
+        return sorted({"" if node is None else node.metadata.labels.get(NODEPOOL, "") for node in nodes})
 
     def command_completed(self, ticket: Ticket) -> None:
         """Report a command whose nodes are gone: only now its savings are real."""
@@ -206,7 +228,8 @@ class DecisionReporter(DecisionObserver):
         tickets = (command.ticket for command in commands_in_progress(self._store.claims) if identity is not None)
         cause = next((ticket.cause for ticket in tickets if ticket.id == identity), None)
         reason = "provisioned" if identity is None else cause or "replaced"
-        self._metrics.claim_created(claim.metadata.labels.get(NODEPOOL, ""), reason)
+        relaxed = claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true"
+        self._metrics.claim_created(claim.metadata.labels.get(NODEPOOL, ""), reason, relaxed=relaxed)
 
     def command_failed(self, command: RolledBack) -> None:
         """Report a failed command: each once, however often its rollback is tried."""

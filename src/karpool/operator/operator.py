@@ -49,6 +49,7 @@ from karpool.operator.journal import Journal
 from karpool.operator.lifecycle_reporter import LifecycleReporter
 from karpool.operator.loop import Loop
 from karpool.operator.loop_meter import LoopMeter
+from karpool.operator.measured_instances import measured
 from karpool.operator.observed_catalog import CatalogFor
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.operator.pool_nodes import PoolNodes
@@ -225,7 +226,7 @@ class Operator:
         facts = ApiFactSource(reader, self.queue, wake=waiting.set)
         self.controller = controller = self._controller(actuator, record, beside, facts)
         actuator.on_refused = controller.refused
-        LifecycleReporter(self.caches.store, self.metrics, self._now)
+        LifecycleReporter(self.caches.store, self.metrics, self._now, self._repair)
         self.loop = Loop(
             self.queue,
             self.caches.changes,
@@ -276,8 +277,12 @@ class Operator:
         instances = self.provider.instances
         if instances is None or self.settings.dry_run:
             return None
+
+        def called(method: str, seconds: float, error: str) -> None:
+            self.metrics.provider_called(method, self.settings.provider, seconds, error)
+
         return InstanceLauncher(
-            instances,
+            measured(instances, called),
             self.caches.store,
             writer,
             clock=lambda: self._now.earliest,

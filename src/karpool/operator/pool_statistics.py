@@ -1,6 +1,8 @@
 """Samples of pools for metrics: size, cost, requests, and how many nodes may be disrupted now."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from karpool.catalog.instance_types import Catalog
@@ -40,26 +42,30 @@ class PoolStatistics:
         samples = []
         for name, pool in pools.items():
             states = nodes.get(name, [])
-            permitted = self._permitted(pool, states, now, annotated=annotated_budgets)
-            samples.append(self._sample(name, states, catalog, pool.spec.limits, permitted))
+            sample = self._sample(name, states, catalog, pool.spec.limits)
+            permitted, busy = self._budgets(pool, states, now, annotated=annotated_budgets)
+            samples.append(replace(sample, allowed=permitted, busy=busy))
         others = [state for name, states in nodes.items() if name not in pools for state in states]
-        return [*samples, self._sample("", others, catalog, {}, {})] if others else samples
+        return [*samples, self._sample("", others, catalog, {})] if others else samples
 
-    def _permitted(
+    def _budgets(
         self, pool: NodePool, states: Iterable[StateNode], now: datetime, *, annotated: bool
-    ) -> dict[str, float]:
-        """How many more nodes may be disrupted, by cause; without a budget, all that are left."""
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """By reason: how many more nodes may be disrupted (without a budget all that are left), how many count now."""
         managed = [state for state in states if _is_managed(state)]
         disrupted = sum(_is_disrupted(state, self._taints) for state in managed)
         busy = disrupted + sum(_is_unready(state) and not _is_disrupted(state, self._taints) for state in managed)
 
-        def remaining(cause: Cause) -> int:
-            # A node that is not ready is what repair is for.
-            taken = disrupted if cause is Cause.UNHEALTHY else busy
-            left = allowed(pool, cause, len(managed), taken, now, annotated=annotated).remaining
-            return min(len(managed) - taken, left)
-
-        return {str(cause): float(remaining(cause)) for cause in Cause}
+        # A node that is not ready is what repair is for.
+        taken = {cause: disrupted if cause is Cause.UNHEALTHY else busy for cause in Cause}
+        left = {
+            cause: allowed(pool, cause, len(managed), count, now, annotated=annotated).remaining
+            for cause, count in taken.items()
+        }
+        return (
+            {cause.lower(): float(min(len(managed) - taken[cause], left[cause])) for cause in Cause},
+            {cause.lower(): float(count) for cause, count in taken.items()},
+        )
 
     def _count_pods(self) -> None:
         """Update the requests of each node, in billionths."""
@@ -80,15 +86,14 @@ class PoolStatistics:
         states: Sequence[StateNode],
         catalog: Catalog,
         limits: Mapping[str, Quantity],
-        permitted: Mapping[str, float],
     ) -> PoolSample:
         prices = [node_price(catalog, state.labels) for state in states]
-        allocatable: dict[str, int] = {}
-        requests: dict[str, int] = {}
+        allocatable: Counter[tuple[str, str]] = Counter()
+        requests: Counter[tuple[str, str]] = Counter()
         for state in states:
-            _add(allocatable, state.allocatable)
-            for resource, nano in self._requested.get(state.name, {}).items():
-                requests[resource] = requests.get(resource, 0) + nano
+            managed = str(state.managed).lower()
+            allocatable.update({(managed, name): amount.nano for name, amount in state.allocatable.items()})
+            requests.update({(managed, name): nano for name, nano in self._requested.get(state.name, {}).items()})
         return PoolSample(
             name=name,
             nodes=len(states),
@@ -96,9 +101,8 @@ class PoolStatistics:
             unpriced=prices.count(None),
             limits={resource: amount.nano / NANO for resource, amount in limits.items()},
             usage={resource: amount.nano / NANO for resource, amount in total_resources(states).items()},
-            allocatable={resource: nano / NANO for resource, nano in allocatable.items()},
-            requested={resource: nano / NANO for resource, nano in requests.items()},
-            allowed=permitted,
+            allocatable={key: nano / NANO for key, nano in allocatable.items()},
+            requested={key: nano / NANO for key, nano in requests.items()},
         )
 
 
