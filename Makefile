@@ -8,7 +8,7 @@
 # make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has
 # make bench   the benchmarks, at small sizes
 # make bench-live   the controller on a control plane with 1,000 nodes and 20,000 pods
-# make bench-peers  Karpenter and Karpool on the same clusters, about 10 minutes. Writes docs/peers.md
+# make bench-peers  Karpenter and Karpool on the same clusters, in files and live, over an hour. Writes docs/peers.md
 # make clean   removes what the others made
 
 PYTHON ?= python3
@@ -103,7 +103,7 @@ bench-live: setup
 	@$(COMPILE_KERNELS)
 	@PYTHONPATH=. $(BIN)/python benchmarks/live.py --json
 
-# ARGS are those of benchmarks/peers.py: make bench-peers ARGS='--nodes 300 --pods 4000 --budget 10% --limit 1200'
+# ARGS are those of benchmarks/peers.py: make bench-peers ARGS='--large --keep build/peers'
 bench-peers: setup
 	@$(COMPILE_KERNELS)
 	@PYTHONPATH=. $(BIN)/python benchmarks/peers.py $(ARGS)

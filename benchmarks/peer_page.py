@@ -5,11 +5,13 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from peer_cluster import POD_START, REGISTRATION
 from peer_record import SHARE, Figures, target
+from peer_snapshots import SAMPLE, Decided
 
+T = TypeVar("T")
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "peers.md"
 
 
@@ -21,15 +23,11 @@ and savings of such columns do not say who ends cheaper, and times to a saving c
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which a run was made."""
+    """Under which everything was measured."""
 
     versions: str
     machine: str
     day: str
-    load: str
-    nodes: int
-    pods: int
-    limit: float
     quiet: float
     autoscaler: str
 
@@ -42,33 +40,36 @@ def machine() -> str:
     return f"{cores} cores ({cpus[0] if cpus else platform.machine()}), {memory:.0f} GiB"
 
 
-def page(runs: Sequence[Figures], conditions: Conditions) -> str:
+def page(runs: Sequence[Figures], decided: Sequence[Decided], conditions: Conditions) -> str:
     """The page in Markdown."""
+    live = "\n\n".join(_live([run for run in runs if run.size == size]) for size in sorted({run.size for run in runs}))
     return f"""# Peers
 
-`make bench-peers` runs Karpenter with its KWOK provider and `karpool run --act --all-pools --provider kwok` one after
-the other, each with its defaults but without leader election, on new control planes that hold the same cluster, and
-writes this page. Nothing here was measured elsewhere or at another time.
+`make bench-peers` compares Karpenter, with its KWOK provider, and Karpool on the same clusters, in files and live, and
+writes this page. Nothing here was measured elsewhere.
 
 - Versions: {conditions.versions}.
-- Machine: {conditions.machine}, which also runs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok.
-  {conditions.load}
+- Machine: {conditions.machine}. Others used it, too: the tables tell the load, of which more than two is waiting.
 - Day: {conditions.day}.
-- Cluster: {conditions.nodes:,} on-demand nodes of five types, {conditions.pods:,} pods of six sizes in
-  ReplicaSets, bound by chance; one NodePool, all amd64 types allowed, `consolidateAfter: 0s`; no PodDisruptionBudgets.
-  A node comes {REGISTRATION} s after its launch; a pod runs {POD_START} s after it has a node.
+- Clusters: on-demand nodes of five types, pods of six sizes in ReplicaSets, bound by chance; one NodePool, all amd64
+  types allowed, `consolidateAfter: 0s`; no PodDisruptionBudgets. The larger has the same mixture as the smaller.
 
-{table(runs, conditions)}
+## Live
+
+`karpenter` and `karpool run --act --all-pools --provider kwok`, one after the other, each with its defaults but without
+leader election, on new control planes of the same machine: etcd, kube-apiserver, kube-controller-manager,
+kube-scheduler and kwok. A node comes {REGISTRATION} s after its launch; a pod runs {POD_START} s after it has a node.
+
+{live}
 {"" if all(run.settled for run in runs) else CUT_OFF}
 How to read it:
 
-- Nothing but the order of the runs differs between the columns of a budget: work of others on the same machine, if the
-  load says that there was any, may have slowed one more than another.
+- Nothing but the order of the runs differs between the columns of a budget, and the work of others on the machine.
 - Prices are those of Karpenter's KWOK provider, of all nodes that exist.
 - Time to {SHARE:.0%} of the saving: from the start of the process until the nodes cost no more, for good, than where
   {SHARE:.0%} is saved of what the better of the two saved with that budget.
 - A run ends when something has changed, all pods run, and no pod or node has come or gone for {conditions.quiet:g} s,
-  or after {conditions.limit:g} s. The last change is the time of the last pod or node that came or went.
+  or after as many seconds as its table says. The last change is the time of the last pod or node that came or went.
 - Evictions are pods that left their node; some left more than once. Fewest pods running: ready and not told to stop.
 - Times begin with the process: start-up and filling caches are in them.
 - Processor time and memory are those of the controller's process in `/proc`, from its start to the end of the run.
@@ -76,19 +77,40 @@ How to read it:
   the second look in; such looks are left out, and the longest looks of its methods are added up.
   Karpool's search for a cheaper fleet runs beside its looks: the longest, from its log, is added.
 
+## On the same snapshots
+
+The same clusters as files, decided on in memory and without waiting, with budgets of 100%, until nothing is left to do.
+For Karpenter this is a program of ours (`benchmarks/karpenter`) that links Karpenter's state of a cluster, its
+simulation, its methods of consolidation and its KWOK provider, and reads objects from memory as Karpenter does from its
+caches. For Karpool it is the plan of `karpool plan`.
+
+{snapshots(decided)}
+
+- Time for a candidate: one node is taken away, and places are found for its pods. Karpenter's is the mean of up to
+  {SAMPLE} candidates, Karpool's of all of them.
+- A command is carried out at once and as it was planned: pods go where the simulation had them, and a new node is the
+  cheapest that was allowed. A scheduler may choose otherwise, see the live clusters.
+- Decisions until the end: all looks together, the second looks left out. Karpenter has up to 60 s for a look at several
+  nodes and 180 s for one at single nodes, and Karpool's searches have limits, too.
+
 ## Cluster Autoscaler
 
 Not measured. {conditions.autoscaler}
 """
 
 
-def table(runs: Sequence[Figures], conditions: Conditions) -> str:
+def _live(runs: Sequence[Figures]) -> str:
+    limits = ", ".join(f"{limit:g} s" for limit in sorted({run.limit for run in runs}))
+    return f"### {runs[0].size:,} nodes, {runs[0].pods:,} pods; cut off after {limits}\n\n{table(runs)}"
+
+
+def table(runs: Sequence[Figures]) -> str:
     """One column for each run."""
     goals = {run.budget: target([other for other in runs if other.budget == run.budget]) for run in runs}
 
     def soon(run: Figures) -> str:
         seconds = run.reached(goals[run.budget])
-        return f"not in {conditions.limit:g} s" if seconds is None else f"{seconds:.0f} s"
+        return f"not in {run.limit:g} s" if seconds is None else f"{seconds:.0f} s"
 
     rows: list[tuple[str, Callable[[Figures], str]]] = [
         ("price before", lambda run: f"{run.before:.2f} $/h"),
@@ -103,9 +125,36 @@ def table(runs: Sequence[Figures], conditions: Conditions) -> str:
         ("processor time of the controller", lambda run: f"{run.cpu:.1f} s"),
         ("its memory, at most", lambda run: f"{run.memory:,} MiB"),
         ("longest decision", lambda run: f"{run.decision:.2f} s"),
+        ("load of the machine, mean", lambda run: f"{run.load:.1f}"),
     ]
-    head = [
-        "| | " + " | ".join(f"{run.controller}, budget {run.budget}" for run in runs) + " |",
-        "|---|" + "---:|" * len(runs),
+    return _table([f"{run.controller}, budget {run.budget}" for run in runs], runs, rows)
+
+
+def snapshots(decided: Sequence[Decided]) -> str:
+    """One column for each controller and size."""
+
+    def cut(one: Decided) -> str:
+        return "" if one.finished else ", cut off"
+
+    rows: list[tuple[str, Callable[[Decided], str]]] = [
+        ("pods", lambda one: f"{one.pods:,}"),
+        ("time for a candidate", lambda one: f"{one.seconds_per_candidate * 1000:.3g} ms"),
+        ("price before", lambda one: f"{one.before:.2f} $/h"),
+        ("price at the end", lambda one: f"{one.end:.2f} $/h{cut(one)}"),
+        ("saved", lambda one: f"{1 - one.end / one.before:.1%}"),
+        ("nodes at the end", lambda one: f"{one.nodes:,}"),
+        ("nodes launched", lambda one: f"{one.launched:,}"),
+        ("commands", lambda one: f"{one.commands:,}"),
+        ("evictions", lambda one: f"{one.evictions:,}"),
+        (
+            "decisions until the end",
+            lambda one: f"{one.decision_seconds:.1f} s" + ("" if one.finished else ", cut off"),
+        ),
+        ("load of the machine", lambda one: f"{one.load:.1f}"),
     ]
-    return "\n".join([*head, *(f"| {name} | {' | '.join(map(tell, runs))} |" for name, tell in rows)])
+    return _table([f"{one.controller}, {one.size:,} nodes" for one in decided], decided, rows)
+
+
+def _table(heads: Sequence[str], columns: Sequence[T], rows: Sequence[tuple[str, Callable[[T], str]]]) -> str:
+    lines = [f"| | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
+    return "\n".join([*lines, *(f"| {name} | {' | '.join(map(tell, columns))} |" for name, tell in rows)])

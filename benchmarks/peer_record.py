@@ -22,6 +22,8 @@ class Figures:
 
     controller: str
     budget: str
+    size: int
+    """Nodes of the cluster at first."""
     prices: tuple[tuple[float, float], ...]
     """Seconds since the controller was started, and $/h of all nodes from then on."""
     nodes: int
@@ -35,6 +37,9 @@ class Figures:
     settled: bool
     seconds: float
     """From the start to the last change."""
+    limit: float
+    load: float
+    """Of the machine, on the average of the run."""
 
     @property
     def before(self) -> float:

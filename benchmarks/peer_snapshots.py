@@ -62,9 +62,9 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     launched: int
     evictions: int
     decision_seconds: float
-    longest_seconds: float | None = None
-    """Of one look over all nodes; None if there was but one."""
     finished: bool
+    load: float = 0.0
+    """Of the machine, after the decisions."""
 
 
 def objects_of(planned: Layout, budget: str = "100%") -> Iterator[Json]:
@@ -183,24 +183,21 @@ def decided(cluster: Path) -> Decided:
 # -- both --------------------------------------------------------------------------------------------------------------
 
 
-def compared(sizes: list[int], limit: float, tell: Callable[[str], None]) -> list[Decided]:
-    """Both controllers on clusters of these sizes."""
+def compared(size: int, limit: float, tell: Callable[[str], None]) -> list[Decided]:
+    """Both controllers on a cluster of this many nodes."""
     found: list[Decided] = []
+    planned = layout(size, PODS_PER_NODE * size)
     with tempfile.TemporaryDirectory() as temporary:
-        program = built(Path(temporary))
-        for size in sizes:
-            planned = layout(size, PODS_PER_NODE * size)
-            cluster = Path(temporary) / f"{size}.json"
-            document = {"apiVersion": "v1", "kind": "List", "items": list(objects_of(planned))}
-            cluster.write_bytes(msgspec.json.encode(document))
-            controllers = {
-                "Karpenter": partial(karpenter, program, cluster, limit),
-                "Karpool": partial(karpool, cluster),
-            }
-            for name, decide in controllers.items():
-                tell(f"{name} decides on {size} nodes in memory")
-                one = decide()
-                found.append(msgspec.structs.replace(one, controller=name, size=size, pods=len(planned.pods)))
+        cluster = Path(temporary) / "cluster.json"
+        document = {"apiVersion": "v1", "kind": "List", "items": list(objects_of(planned))}
+        cluster.write_bytes(msgspec.json.encode(document))
+        theirs, ours = partial(karpenter, built(Path(temporary)), cluster, limit), partial(karpool, cluster)
+        for name, decide in {"Karpenter": theirs, "Karpool": ours}.items():
+            tell(f"{name} decides on {size} nodes in memory")
+            one, load = decide(), os.getloadavg()[0]
+            found.append(
+                msgspec.structs.replace(one, controller=name, size=size, pods=len(planned.pods), load=round(load, 1))
+            )
     return found
 
 
@@ -216,8 +213,9 @@ def main() -> None:
     if given.alone:
         print(msgspec.json.encode(decided(given.alone)).decode())
         return
-    for one in compared(given.nodes, given.limit, lambda line: print(line, file=sys.stderr)):
-        print(msgspec.json.encode(one).decode(), flush=True)
+    for size in given.nodes:
+        for one in compared(size, given.limit, lambda line: print(line, file=sys.stderr)):
+            print(msgspec.json.encode(one).decode(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,32 @@
-"""Karpool and its peers on the same live clusters, in one run; writes docs/peers.md.
+"""Karpool and its peers on the same clusters, in files and live, in one run; writes docs/peers.md.
 
-PYTHONPATH=. python benchmarks/peers.py --nodes 40 --pods 520 --budget 10% --budget 100%
+PYTHONPATH=. python benchmarks/peers.py --nodes 40 100 --budget 10% 100% --snapshots 100 300 1000
 
 Every controller gets a control plane of its own with the same nodes and pods, which kwok plays. With --small, which
-ends in about two minutes, the page is printed and not written.
+ends in about three minutes, the page is printed and not written.
 """
 
 import argparse
 import asyncio
 import os
 import re
+import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 from urllib.request import urlopen
 
+import msgspec
 from peer_cluster import Layout, PeerCluster, layout, stages
 from peer_page import PAGE, Conditions, machine, page
 from peer_record import (
@@ -36,6 +39,7 @@ from peer_record import (
     longest_search,
     series_of,
 )
+from peer_snapshots import LIMIT, PODS_PER_NODE, SIZES, Decided, compared
 from tests.conformance.deployment import Start, karpenter, karpool
 from tests.live.control_plane import ControlPlane
 from tests.live.programs import Program, free_port
@@ -50,6 +54,8 @@ from karpool.wire.objects import Object
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 AUTOSCALER: Final = "k8s.io/autoscaler/cluster-autoscaler"
+LARGE: Final = (300, 4000)
+LARGE_LIMIT: Final = 1200.0
 SETUP: Final = 300.0
 """Seconds in which a cluster has to come up."""
 T = TypeVar("T", bound=Object)
@@ -68,7 +74,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Trial:
-    """What all runs have in common."""
+    """What all runs on a cluster have in common."""
 
     kubernetes: Path
     definitions: Path
@@ -105,8 +111,9 @@ class Seen(Generic[T]):
 
 async def run(peer: Peer, budget: str, trial: Trial, tell: Callable[[str], None]) -> Figures:
     """One controller on one new cluster."""
-    folder = trial.keep / f"{peer.name}-{budget.rstrip('%')}".lower()
+    folder = trial.keep / f"{peer.name}-{len(trial.planned.nodes)}-{budget.rstrip('%')}".lower()
     pods = len(trial.planned.pods)
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut short
     async with AsyncExitStack() as stack:
         plane = stack.enter_context(ControlPlane(trial.kubernetes, folder))
         client = await stack.enter_async_context(Client(find_target(kubeconfig=plane.kubeconfig())))
@@ -134,6 +141,7 @@ async def run(peer: Peer, budget: str, trial: Trial, tell: Callable[[str], None]
         return Figures(
             controller=peer.name,
             budget=budget,
+            size=len(trial.planned.nodes),
             prices=tuple(record.prices),
             nodes=len(record.nodes),
             launched=len(record.launched),
@@ -145,6 +153,8 @@ async def run(peer: Peer, budget: str, trial: Trial, tell: Callable[[str], None]
             decision=decisions.seconds + longest_search(program.log.read_text()),
             settled=settled,
             seconds=record.changed - record.began,
+            limit=trial.limit,
+            load=statistics.fmean(follower.loads),
         )
 
 
@@ -164,12 +174,14 @@ class Follower:
     metrics: str
     record: Record
     decisions: Decisions
+    loads: list[float] = field(default_factory=list)
 
     async def watch(self, trial: Trial, tell: Callable[[str], None]) -> bool:
         """Wait until nothing changes any more, or for as long as is allowed; whether it came to rest."""
         record = self.record
         while (elapsed := time.monotonic() - record.began) < trial.limit:
             await asyncio.sleep(1)
+            self.loads.append(os.getloadavg()[0])
             if not self.program.running:
                 raise RuntimeError(f"{self.program.name} ended by itself, see {self.program.log}")
             with suppress(OSError):  # it does not answer until it is up
@@ -247,18 +259,25 @@ def autoscaler() -> str:
 def read_options() -> argparse.Namespace:
     """What was asked for; --small changes the defaults."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, help="default: 40; with --small 12")
-    parser.add_argument("--pods", type=int, help="in all; default: 520; with --small 150")
-    parser.add_argument("--budget", action="append", help="of the NodePool; may be repeated; default: 10%% and 100%%")
-    parser.add_argument("--limit", type=float, help="seconds for each run; default: 180; with --small 60")
+    parser.add_argument("--nodes", type=int, nargs="*", help="of live clusters; default: 40 100; with --small 12")
+    parser.add_argument(
+        "--large", action="store_true", help=f"a live cluster of {LARGE[0]} nodes and {LARGE[1]} pods, too"
+    )
+    parser.add_argument("--budget", nargs="+", help="of the NodePool; default: 10%% 100%%; with --small 100%%")
+    parser.add_argument(
+        "--snapshots", type=int, nargs="*", help="nodes in files; default: 100 300 1000; with --small 50"
+    )
+    parser.add_argument("--limit", type=float, help="seconds for each live run; default: 600; with --small 60")
     parser.add_argument(
         "--quiet", type=float, help="seconds without a change that end a run; default: 60; with --small 30"
     )
-    parser.add_argument("--small", action="store_true", help="a trial with a budget of 100%%; the page is printed")
-    parser.add_argument("--keep", type=Path, help="a new folder for the logs, to look at afterwards")
+    parser.add_argument("--small", action="store_true", help="a trial; the page is printed")
+    parser.add_argument("--keep", type=Path, help="a folder for logs and figures; what it has is not measured again")
     given = parser.parse_args()
-    usual = (12, 150, ["100%"], 60.0, 30.0) if given.small else (40, 520, ["10%", "100%"], 180.0, 60.0)
-    for name, value in zip(("nodes", "pods", "budget", "limit", "quiet"), usual, strict=True):
+    usual = (
+        ([12], ["100%"], [50], 60.0, 30.0) if given.small else ([40, 100], ["10%", "100%"], list(SIZES), 600.0, 60.0)
+    )
+    for name, value in zip(("nodes", "budget", "snapshots", "limit", "quiet"), usual, strict=True):
         if getattr(given, name) is None:
             setattr(given, name, value)
     return given
@@ -268,6 +287,35 @@ def main() -> None:
     """Measure, and write or print the page."""
     given = read_options()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started ends, too
+    with tempfile.TemporaryDirectory() as temporary:
+        keep = given.keep or Path(temporary)
+        keep.mkdir(parents=True, exist_ok=True)
+        decided = [one for size in given.snapshots for one in _decided(size, keep)]
+        runs = _live(given, keep)
+    conditions = Conditions(
+        versions=versions(),
+        machine=machine(),
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        quiet=given.quiet,
+        autoscaler=autoscaler(),
+    )
+    if given.small:
+        print(page(runs, decided, conditions))
+    else:
+        PAGE.write_text(page(runs, decided, conditions), encoding="utf-8")
+        print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+def _decided(size: int, keep: Path) -> list[Decided]:
+    """Decisions on a cluster in a file."""
+    kept = keep / f"decided-{size}.json"
+    if not kept.exists():
+        kept.write_bytes(msgspec.json.encode(compared(size, LIMIT, lambda line: print(line, file=sys.stderr))))
+    return msgspec.json.decode(kept.read_bytes(), type=list[Decided])
+
+
+def _live(given: argparse.Namespace, keep: Path) -> list[Figures]:
+    """All runs on live clusters."""
     kubernetes, others = ensured("ensure-kubernetes"), ensured("ensure-karpenter", "karpenter")
     # Alone as they are, neither should end because a busy machine answered late to the renewal of a lease.
     alone = {"DISABLE_LEADER_ELECTION": "true"}, {"LEADER_ELECT": "false"}
@@ -276,34 +324,21 @@ def main() -> None:
         Peer("Karpenter", karpenter(others / "karpenter"), alone[0], KARPENTER_SECONDS, KARPENTER_WAITS),
         Peer("Karpool", ours, alone[1], KARPOOL_SECONDS),
     )
-    loads, answer = [os.getloadavg()[0]], autoscaler()
+    clusters = [(nodes, PODS_PER_NODE * nodes, given.limit) for nodes in given.nodes]
+    clusters += [(*LARGE, max(given.limit, LARGE_LIMIT))] if given.large else []
     runs: list[Figures] = []
-    with tempfile.TemporaryDirectory() as temporary:
-        keep = given.keep or Path(temporary)
-        planned = layout(given.nodes, given.pods)
-        trial = Trial(kubernetes, others / "definitions", planned, given.limit, given.quiet, keep)
-        for number, (budget, peer) in enumerate([(budget, peer) for budget in given.budget for peer in peers], 1):
-            head = f"[{number}/{len(given.budget) * len(peers)}] {peer.name}, budget {budget}: "
-            runs.append(asyncio.run(run(peer, budget, trial, partial(_progress, head))))
-            loads.append(os.getloadavg()[0])
-            print(file=sys.stderr)
-    conditions = Conditions(
-        versions=versions(),
-        machine=machine(),
-        day=f"{datetime.now(UTC):%Y-%m-%d}",
-        load=f"The load was {loads[0]:.1f} before the first run, {loads[-1]:.1f} after the last, "
-        f"and up to {max(loads):.1f} in between.",
-        nodes=given.nodes,
-        pods=given.pods,
-        limit=given.limit,
-        quiet=given.quiet,
-        autoscaler=answer,
-    )
-    if given.small:
-        print(page(runs, conditions))
-    else:
-        PAGE.write_text(page(runs, conditions), encoding="utf-8")
-        print(f"wrote {PAGE.relative_to(ROOT)}")
+    for nodes, pods, limit in clusters:
+        trial = Trial(kubernetes, others / "definitions", layout(nodes, pods), limit, given.quiet, keep)
+        for budget in given.budget:
+            for peer in peers:
+                kept = keep / f"live-{nodes}-{budget.rstrip('%')}-{peer.name.lower()}.json"
+                if not kept.exists():
+                    head = f"{peer.name}, {nodes} nodes, budget {budget}: "
+                    found = asyncio.run(run(peer, budget, trial, partial(_progress, head)))
+                    print(file=sys.stderr)
+                    kept.write_bytes(msgspec.json.encode(found))
+                runs.append(msgspec.json.decode(kept.read_bytes(), type=Figures))
+    return runs
 
 
 def _progress(head: str, line: str) -> None:

@@ -2,14 +2,19 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import json
 from msgspec.structs import replace as changed
 
 from karpool.catalog.sources import open_catalog
+from karpool.disruption.plan import plan
+from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.model import labels as names
+from karpool.model.loading import load
 from karpool.model.node import Node, NodeSpec
 from karpool.model.pod import Pod, PodStatus
 from karpool.wire.objects import Condition, Metadata
@@ -66,6 +71,7 @@ def figures() -> Any:
     return Figures(
         controller="Karpool",
         budget="10%",
+        size=10,
         prices=((0.0, 10.0), (20.0, 5.2), (30.0, 6.0), (40.0, 5.0)),
         nodes=5,
         launched=1,
@@ -77,6 +83,8 @@ def figures() -> Any:
         decision=0.5,
         settled=True,
         seconds=40.0,
+        limit=300.0,
+        load=1.25,
     )
 
 
@@ -100,14 +108,63 @@ def test_the_page_says_who_did_not_get_there_and_who_was_cut_off() -> None:
     from peer_page import Conditions, page
 
     worse = replace(figures(), controller="Karpenter", prices=((0.0, 10.0), (50.0, 8.0)), settled=False)
-    conditions = Conditions("v", "m", "2026-01-01", "", 10, 40, 300.0, 60.0, "It is not there.")
-    text = page([worse, figures()], conditions)
+    conditions = Conditions("v", "m", "2026-01-01", 60.0, "It is not there.")
+    text = page([worse, figures()], [], conditions)
     assert "| time to 90% of the saving | not in 300 s | 40 s |" in text
     assert "| last change | 40 s, cut off | 40 s |" in text
     assert "| evictions | 1,234 | 1,234 |" in text
     assert "It is not there." in text
     assert "A run that was cut off" in text
-    assert "A run that was cut off" not in page([figures()], conditions)
+    assert "A run that was cut off" not in page([figures()], [], conditions)
+
+
+def test_each_size_of_a_live_cluster_has_a_table_of_its_own() -> None:
+    from peer_page import Conditions, page
+
+    larger = replace(figures(), size=100, pods=1300)
+    text = page([larger, figures()], [], Conditions("v", "m", "2026-01-01", 60.0, "It is not there."))
+    assert text.index("### 10 nodes, 40 pods; cut off after 300 s") < text.index("### 100 nodes, 1,300 pods")
+
+
+def test_decisions_that_were_cut_off_say_so() -> None:
+    from peer_page import snapshots
+    from peer_snapshots import Decided
+
+    one = Decided(
+        controller="Karpenter",
+        size=1000,
+        pods=13000,
+        candidates=1000,
+        looked=50,
+        seconds_per_candidate=0.375,
+        before=10.0,
+        end=4.0,
+        nodes=300,
+        commands=9,
+        launched=8,
+        evictions=9000,
+        decision_seconds=600.2,
+        finished=False,
+    )
+    text = snapshots([one, changed(one, controller="Karpool", finished=True, seconds_per_candidate=0.00016)])
+    assert "| | Karpenter, 1,000 nodes | Karpool, 1,000 nodes |" in text
+    assert "| time for a candidate | 375 ms | 0.16 ms |" in text
+    assert "| decisions until the end | 600.2 s, cut off | 600.2 s |" in text
+
+
+def test_a_cluster_in_a_file_is_the_planned_one_and_may_be_consolidated(tmp_path: Path) -> None:
+    from peer_cluster import layout
+    from peer_snapshots import objects_of
+
+    planned, path = layout(12, 150), tmp_path / "cluster.json"
+    path.write_bytes(json.encode({"apiVersion": "v1", "kind": "List", "items": list(objects_of(planned))}))
+    objects = load([str(path)], stdin=BytesIO()).objects
+    bound = {(pod.name, pod.spec.node_name) for pod in objects.pods}
+    assert bound == {(pod.name, pod.node) for pod in planned.pods}
+    kinds = {node.name: node.metadata.labels[names.INSTANCE_TYPE] for node in objects.nodes}
+    assert kinds == planned.nodes
+    made = plan(objects, open_catalog("kwok"), now=datetime.now(UTC), settings=DisruptionSettings(search=PREFIX))
+    assert made.after.price < made.before.price
 
 
 def test_looks_that_waited_for_their_validation_do_not_count() -> None:

@@ -48,7 +48,6 @@ type figures struct {
 	Launched            int     `json:"launched"`
 	Evictions           int     `json:"evictions"`
 	DecisionSeconds     float64 `json:"decisionSeconds"`
-	LongestSeconds      float64 `json:"longestSeconds"`
 	Finished            bool    `json:"finished"`
 }
 
@@ -183,10 +182,8 @@ func (b *bench) decide(ctx context.Context, limit time.Duration, found *figures)
 	for spent < limit {
 		began := time.Now()
 		commands := b.commands(ctx)
-		took := time.Since(began)
-		spent += took
+		spent += time.Since(began)
 		found.DecisionSeconds = spent.Seconds()
-		found.LongestSeconds = max(found.LongestSeconds, took.Seconds())
 		if len(commands) == 0 {
 			found.Finished = true
 			return
