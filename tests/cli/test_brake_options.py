@@ -10,6 +10,7 @@ from tests.cli.test_decision_options import choices_of
 from karpool.cli.decision_options import decision_options, rule_options
 from karpool.cli.main import cli
 from karpool.cli.run import run
+from karpool.disruption.brakes.readiness import Pacing
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.model.labels import BUDGETS
 
@@ -33,6 +34,9 @@ def test_the_options_of_brakes_arrive(options: Any) -> None:
         "--harm-after": "11m",
         "--harm-cool-down": "12m",
         "--longest-harm": "13h",
+        "--max-workload-away-percentage": "14",
+        "--max-pods-away-percentage": "15",
+        "--replacement-ready-within": "16m",
     }
     words = [word for pair in given.items() for word in pair]
     assert choices_of(options, "--all-pools", *words).settings.brakes == BrakeSettings(
@@ -53,6 +57,7 @@ def test_the_options_of_brakes_arrive(options: Any) -> None:
         harm_after=timedelta(minutes=11),
         harm_cool_down=timedelta(minutes=12),
         longest_harm=timedelta(hours=13),
+        pacing=Pacing(workload_percent=14, pods_percent=15, ready_within=timedelta(minutes=16)),
     )
 
 

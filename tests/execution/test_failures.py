@@ -32,6 +32,7 @@ def halted(world: World, state: ExecutionState | None = None) -> tuple[Execution
         settings=SETTINGS,
         pods_on=lambda name: [pod for pod in world.pods.values() if pod.spec.node_name == name],
         pdbs=PdbLimits(()),
+        everywhere=world.pods.values,
         halting=lambda pool: PAUSE if pool == "default" else None,
         facts={
             node.name: FreshNode(node, tuple(pod for pod in world.pods.values() if pod.spec.node_name == node.name))

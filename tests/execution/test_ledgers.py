@@ -49,7 +49,7 @@ def test_whether_pods_were_well_is_judged_when_they_go() -> None:
     bad = replace(chosen.status, conditions=(replace(ready, status="False"),))
     world.pods[key] = replace(chosen, status=bad)
     run.reconcile()
-    assert [unwell for _, unwell in entries(world)[0].owners.values()] == [1]
+    assert [moved.unwell for moved in entries(world)[0].owners.values()] == [1]
 
 
 def test_pods_of_the_same_controller_on_other_nodes_are_part_of_how_it_was_before() -> None:
@@ -57,7 +57,7 @@ def test_pods_of_the_same_controller_on_other_nodes_are_part_of_how_it_was_befor
     world.pods["default/web-c1"] = pod("web-c1", node="c", ready=False)
     world.pods["default/web-c2"] = pod("web-c2", node="c")
     run.reconcile()
-    assert list(entries(world)[0].owners.values()) == [(4, 1)]
+    assert list(entries(world)[0].owners.values()) == [(4, 1, 6)]
 
 
 def test_nothing_goes_that_the_ledger_does_not_know() -> None:

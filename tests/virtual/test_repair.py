@@ -251,7 +251,7 @@ def test_pods_on_other_nodes_that_were_not_well_before_a_reboot_are_noted() -> N
     cluster.store.pods.put(with_condition(other, "Ready", "False", cluster.queue.moment))
     notes = recorded(cluster, a.NoteDisruption)
     cluster.run(11 * MINUTE)
-    assert [list(note.entry.owners.values()) for note in notes] == [[(1, 1)]]
+    assert [list(note.entry.owners.values()) for note in notes] == [[(1, 1, 5)]]
 
 
 def test_a_reboot_without_an_instance_gives_the_node_up() -> None:

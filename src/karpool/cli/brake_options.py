@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from karpool.cli.option_types import Length, Percentage
+from karpool.disruption.brakes.readiness import Pacing
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.model.labels import BUDGETS, PAUSE_MAP
 from karpool.wire.duration import Duration
@@ -24,17 +25,19 @@ def _number(name: str, default: int | None, text: str, *, least: int = 0) -> Cal
     return click.option(name, metavar="N", type=click.IntRange(min=least), default=default, help=text)
 
 
+def _percentage(name: str, default: float, text: str) -> Callable[[F], F]:
+    return click.option(name, metavar="PERCENT", type=Percentage(), default=default, help=text)
+
+
 def _written(length: timedelta) -> str:
     return str(Duration(length // timedelta(microseconds=1) * 1000))
 
 
 HEALTH_OPTIONS: Final = (
-    click.option(
+    _percentage(
         "--max-total-unready-percentage",
-        metavar="PERCENT",
-        type=Percentage(),
-        default=_DEFAULTS.most_unready_percent,
-        help="Disrupt nothing while more of all nodes, or of the nodes of a zone, are not ready.",
+        _DEFAULTS.most_unready_percent,
+        "Disrupt nothing while more of all nodes, or of the nodes of a zone, are not ready.",
     ),
     _number(
         "--ok-total-unready-count",
@@ -121,6 +124,21 @@ BRAKE_OPTIONS: Final = (
         _DEFAULTS.answered_within,
         "Beside Karpenter: begin nothing that needs it while it leaves a NodeClaim alone for longer; 0s: do not look.",
     ),
+    _percentage(
+        "--max-workload-away-percentage",
+        _DEFAULTS.pacing.workload_percent,
+        "Drain no further while more pods of a workload, at least one, are not ready again elsewhere; 0: do not wait.",
+    ),
+    _percentage(
+        "--max-pods-away-percentage",
+        _DEFAULTS.pacing.pods_percent,
+        f"Drain no further while more of all pods, at least {_DEFAULTS.pacing.least_pods}, are not; 0: do not wait.",
+    ),
+    _duration(
+        "--replacement-ready-within",
+        _DEFAULTS.pacing.ready_within,
+        "How long a drain waits for the replacement of a pod to be ready; 0s: do not wait.",
+    ),
 )
 
 
@@ -159,6 +177,9 @@ def _settings(
     cool_down_after_replacement: timedelta,
     cool_down_after_failed_launch: timedelta,
     claims_answered_within: timedelta,
+    max_workload_away_percentage: float,
+    max_pods_away_percentage: float,
+    replacement_ready_within: timedelta,
     pause_namespace: str = _DEFAULTS.pause_namespace,
 ) -> BrakeSettings:
     return BrakeSettings(
@@ -180,4 +201,9 @@ def _settings(
         after_replacement=cool_down_after_replacement,
         after_failed_launch=cool_down_after_failed_launch,
         answered_within=claims_answered_within,
+        pacing=Pacing(
+            workload_percent=max_workload_away_percentage,
+            pods_percent=max_pods_away_percentage,
+            ready_within=replacement_ready_within,
+        ),
     )

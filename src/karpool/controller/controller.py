@@ -108,7 +108,11 @@ class Controller:
             pdb_source=self.pdb_source,
             settings=self.settings,
             options=self.options,
-            execution=replace(self.execution, failures_forgotten_after=self.settings.brakes.failures_forgotten_after),
+            execution=replace(
+                self.execution,
+                failures_forgotten_after=self.settings.brakes.failures_forgotten_after,
+                pacing=self.settings.brakes.pacing,
+            ),
             intervals=self.intervals,
             facts=self.facts,
             beside=self.beside,

@@ -48,7 +48,9 @@ class HarmController:
         entries = [(pool.name, entry) for pool in pools for entry in _entries(pool) if watched(entry, after, now)]
         for name, pod in harmed_by_moves(entries, session.store.pods.listed() if entries else (), after, now):
             harmed[name].append(pod)
-        for name, pod in refused_evictions(session.store.claims, session.pods_on, after, now):
+        # Pods that wait for others to be ready are not refused by anybody.
+        claims = (claim for claim in session.store.claims if claim.status.node_name not in session.state.held_back)
+        for name, pod in refused_evictions(claims, session.pods_on, after, now):
             harmed[name].append(pod)
         return harmed
 

@@ -14,6 +14,7 @@ from karpool.cluster.changes import pool_changed
 from karpool.controller.session import Session
 from karpool.disruption.brakes.failures import Failure, FailureCause, after_failure, pool_of
 from karpool.disruption.brakes.launch_failures import LaunchTimes, claims_to_tell, launch_failure, remembered_launch
+from karpool.disruption.brakes.readiness import Workloads
 from karpool.execution.actions import Action, Annotate, CreateClaim
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
@@ -52,6 +53,7 @@ class LifecycleController:
         self._next_advance: datetime | None = None
         self._reading = False
         """Whether nodes are being read."""
+        self._workloads = Workloads(session.store.pods)
 
     def start(self) -> None:
         """Reconcile everything once."""
@@ -67,7 +69,9 @@ class LifecycleController:
     # -- changes -----------------------------------------------------------------------------------------
 
     def pod(self, old: Pod | None, new: Pod | None) -> None:
-        """Note pod events, and changes on nodes that are being deleted."""
+        """Note pod events, changes on nodes that are being deleted, and pods that such a node waits for."""
+        if self._workloads.change(old, new) and self.session.state.held_back:
+            self.advance_soon()
         name = pod_event(old, new) if self._manages else None
         if name is not None:
             self._pod_events[name] = self.clock.moment
@@ -269,10 +273,13 @@ class LifecycleController:
             halting=lambda pool: stops().halting(pool),
             facts=facts,
             doubts=session.doubts(),
+            workloads=self._workloads,
         )
-        for command in session.state.rolled_back:
-            for observer in session.observers:
+        for observer in session.observers:
+            for command in session.state.rolled_back:
                 observer.command_failed(command)
+            for wait in session.state.waits_over:
+                observer.wait_over(wait)
         requeue_at = session.state.requeue_at
         # A run that was due before now comes late or never: the time it was planned by may have been wrong.
         planned = self._next_advance if self._next_advance is not None and self._next_advance > now else None

@@ -6,7 +6,7 @@ from karpool.disruption.command import Command
 from karpool.disruption.decide import Decision
 from karpool.disruption.fleet_search.target import Answer
 from karpool.execution.actions import Action
-from karpool.execution.state import RolledBack
+from karpool.execution.state import RolledBack, WaitOver
 from karpool.execution.tickets import Ticket
 from karpool.model.reasons import Reason
 from karpool.provisioning.provision import ProvisioningResult
@@ -45,6 +45,9 @@ class DecisionObserver:
 
     def command_completed(self, ticket: Ticket) -> None:
         """The last node of a command is gone; its replacements run."""
+
+    def wait_over(self, wait: WaitOver) -> None:
+        """A drain goes on though pods that left before are not ready elsewhere."""
 
     def actions_requested(self, actions: Sequence[Action]) -> None:
         """Commands and drains under way ask for these actions."""

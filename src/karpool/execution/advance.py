@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from karpool.disruption.brakes.readiness import Workloads
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.commands import advance_commands
 from karpool.execution.fresh_facts import FreshFacts
+from karpool.execution.paced_drains import Pace
 from karpool.execution.reboot import reconcile_reboots
 from karpool.execution.reconcile_context import ClaimsOf, Everywhere, Halting, PodsOn, ReconcileContext
 from karpool.execution.rollback import remove_leftovers
@@ -31,13 +33,15 @@ def advance(
     halting: Halting = lambda _: None,
     facts: FreshFacts | None = None,
     doubts: Sequence[Stop] = (),
+    workloads: Workloads | None = None,
 ) -> tuple[ExecutionState, tuple[Action, ...]]:
     """The next safe actions for every command in progress and every node that is being deleted.
 
     The objects must show the effect of all earlier actions. A part of the cluster is enough: claims and nodes that have
     a ticket or are being deleted, and all that their tickets name. `everywhere` gives all pods, `claims_of` all claims
     of a pool, `halting` the brake that rolls its commands back. `facts` are the nodes that an earlier run wanted to
-    have read (`ExecutionState.unread`), and count for this run only.
+    have read (`ExecutionState.unread`), and count for this run only. `workloads` are all pods by controller, if
+    somebody keeps them.
     """
     context = ReconcileContext(
         objects,
@@ -51,11 +55,13 @@ def advance(
         halting=halting,
         facts=facts or {},
         doubts=doubts,
+        workloads=workloads,
     )
     commands = commands_in_progress(objects.node_claims)
-    advance_commands(context, commands)
+    pace = Pace(context)
+    advance_commands(context, commands, pace)
     remove_leftovers(context, commands)
     if settings.terminates:
         reconcile_reboots(context)
-        terminate(context)
+        terminate(context, pace)
     return context.next_state(), context.actions

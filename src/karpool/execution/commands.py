@@ -18,6 +18,7 @@ from karpool.execution.deadlines import tighten_deadline
 from karpool.execution.fresh_facts import node_protected
 from karpool.execution.holds import claim_held, tell
 from karpool.execution.ledgers import forget, note_deletion, pool_gone, renew
+from karpool.execution.paced_drains import Pace
 from karpool.execution.pod_events import bound_at
 from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
 from karpool.execution.rollback import release, roll_back, rollback_resumed
@@ -33,13 +34,13 @@ _LAUNCHING: Final = ("DisruptionLaunching", "launching to replace disrupted node
 _WAITING: Final = ("DisruptionWaitingReadiness", "waiting until the node is initialized")
 
 
-def advance_commands(context: ReconcileContext, commands: list[CommandInProgress]) -> None:
+def advance_commands(context: ReconcileContext, commands: list[CommandInProgress], pace: Pace) -> None:
     queued = sum(len(command.ticket.nodes) for command in commands)
     settings = context.settings
     limit = min(max(settings.timeout_per_node * queued, settings.shortest_timeout), settings.longest_timeout)
     for command in commands:
         if command.ticket.committed:
-            _finish(context, command)
+            _finish(context, command, pace)
         elif command.waiting:
             _advance(context, command, command.ticket.created + limit)
 
@@ -208,7 +209,7 @@ def _commit(context: ReconcileContext, command: CommandInProgress) -> None:
         context.do(replace(command.ticket, committed=True).on(claim.name))
 
 
-def _finish(context: ReconcileContext, command: CommandInProgress) -> None:
+def _finish(context: ReconcileContext, command: CommandInProgress, pace: Pace) -> None:
     """Delete the candidates of a committed command; a brake can take it back until the first of them is deleted."""
     failure = None
     if not command.past_return(context.claims.values()):
@@ -219,22 +220,23 @@ def _finish(context: ReconcileContext, command: CommandInProgress) -> None:
     if failure is not None:
         roll_back(context, command, failure)
         return
-    if _delete(context, command):
+    if _delete(context, command, pace):
         renew(context, command)
     else:
         forget(context, command)
 
 
-def _delete(context: ReconcileContext, command: CommandInProgress) -> bool:
+def _delete(context: ReconcileContext, command: CommandInProgress, pace: Pace) -> bool:
     """Delete the candidates of a committed command; one that became needed after all is let go; whether any goes."""
     if not all(map(_is_committed, command.waiting)):
         _commit(context, command)
         return True
-    if _held(context, command) or not context.confirmed(*(node.name for node in _nodes(context, command))):
+    going = [] if _held(context, command) else pace.nodes_let_go(command)
+    if not context.confirmed(*(node.name for claim in going for node in context.nodes_of.get(claim.name, ()))):
         return True
     released = 0
     why = f"is removed because it is {command.ticket.cause.lower()} ({command.ticket.method})"
-    for claim in command.waiting:
+    for claim in going:
         held = claim_held(context, claim)
         if held is not None:
             tell(context, claim, None, held)

@@ -5,7 +5,7 @@ answer is not needed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,10 +18,17 @@ from karpool.model.unreadable import UNREADABLE
 
 DEFAULT_GRACE: Final = 30
 _INSTANT: Final = timedelta(milliseconds=1)
+LetsGo = Callable[[Pod], bool]
+"""Whether a pod whose turn it is may be evicted now."""
 
 
-def drain(context: ReconcileContext, node: Node, deadline: datetime | None) -> int:
-    """Evict the pods whose turn it is; how many are still on the node."""
+def _any(_pod: Pod) -> bool:
+    """Nothing is waited for."""
+    return True
+
+
+def drain(context: ReconcileContext, node: Node, deadline: datetime | None, lets_go: LetsGo = _any) -> int:
+    """Evict the pods whose turn it is and that `lets_go` lets go; how many are still on the node."""
     left = [pod for pod in context.pods_on(node.name) if waiting_for_eviction(pod, context.now)]
     staying = []
     for pod in left:
@@ -31,7 +38,7 @@ def drain(context: ReconcileContext, node: Node, deadline: datetime | None) -> i
             staying.append(pod)
             _requeue(context, pod, deadline)
     for pod in first_tier(staying):
-        _evict(context, node, pod)
+        _evict(context, node, pod, lets_go)
     return len(left)
 
 
@@ -48,7 +55,7 @@ def first_tier(pods: Iterable[Pod]) -> list[Pod]:
     return sorted(tiers[min(tiers)], key=lambda pod: pod.key) if tiers else []
 
 
-def _evict(context: ReconcileContext, node: Node, pod: Pod) -> None:
+def _evict(context: ReconcileContext, node: Node, pod: Pod, lets_go: LetsGo) -> None:
     if not evictable(pod, context.now):
         until = protected_until(pod) if pod.active else None
         if until is not None:
@@ -59,7 +66,7 @@ def _evict(context: ReconcileContext, node: Node, pod: Pod) -> None:
         message = f"pod {pod.key} is not evicted, because {lost.object} {lost.message}"
         context.record_event("Node", node.name, UNREADABLE, message, "Warning")
         return
-    if context.may_evict(pod):
+    if lets_go(pod) and context.may_evict(pod):
         if pod.metadata.uid in context.state.evictions:
             message = f"pod {pod.key} was not evicted yet"
             context.record_event("Node", node.name, "FailedDraining", message, "Warning")

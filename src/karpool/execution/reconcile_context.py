@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Final, Literal
 
 from karpool.cluster.pairing import with_claims
+from karpool.disruption.brakes.readiness import Lapse, Workloads
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, Kind, RecordEvent, SetClaimCondition
 from karpool.execution.fresh_facts import FreshFacts, unreadable
 from karpool.execution.settings import ExecutionSettings
-from karpool.execution.state import Attempt, ExecutionState, RolledBack, after_attempt
+from karpool.execution.state import Attempt, ExecutionState, RolledBack, WaitOver, after_attempt
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
@@ -48,6 +49,8 @@ class ReconcileContext:
     """Nodes and pods that were read a moment ago; they count more than `pods_on`."""
     doubts: Sequence[Stop] = ()
     """Why what is known cannot be trusted now."""
+    workloads: Workloads | None = None
+    """The pods of every controller; None: they are counted from `everywhere` when they are needed."""
 
     def __post_init__(self) -> None:
         self.unread: set[str] = set()
@@ -62,6 +65,9 @@ class ReconcileContext:
         self.reboots: dict[str, datetime] = {}
         self.missing: dict[str, datetime] = {}
         self.rolled_back: list[RolledBack] = []
+        self.lapses: dict[str, Lapse] = {}
+        self.held_back: set[str] = set()
+        self.waits_over: list[WaitOver] = []
         self.recorded = {key: until for key, until in self.state.recorded.items() if self.now < until}
 
     @cached_property
@@ -160,6 +166,9 @@ class ReconcileContext:
             guests={name: keys for name, keys in self.state.guests.items() if name in nominations},
             recorded=self.recorded,
             blocked_by_pdb=self.blocked_by_pdb,
+            lapses=self.lapses,
+            held_back=frozenset(self.held_back),
+            waits_over=tuple(self.waits_over),
             requeue_at=self.next_run,
             unread=frozenset(self.unread),
         )

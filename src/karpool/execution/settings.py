@@ -1,9 +1,10 @@
 """Settings of execution."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
+from karpool.disruption.brakes.readiness import Pacing
 from karpool.model.labels import DISRUPTED_TAINT
 from karpool.model.nodepool import NodeClaim
 from karpool.model.scheduling import Taint
@@ -38,6 +39,8 @@ class ExecutionSettings:
     """How often the provider is asked whether a terminating instance is gone."""
     failures_forgotten_after: timedelta = timedelta(hours=2)
     """When a failed command no longer counts, so that the next one is the first of a row; as the brakes have it."""
+    pacing: Pacing = field(default_factory=Pacing)
+    """How many pods may be away while nodes drain; as the brakes have it."""
 
     def ours(self, claim: NodeClaim | None) -> bool:
         """Whether a claim, or a node without one, is looked after here."""

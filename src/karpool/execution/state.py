@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from karpool.disruption.brakes.failures import FailedCommand
+from karpool.disruption.brakes.readiness import Lapse
 from karpool.execution.settings import ExecutionSettings
 from karpool.execution.tickets import Ticket
 from karpool.model.nodepool import NodeClaim
@@ -18,6 +19,20 @@ _MOST_DOUBLINGS: Final = 7
 class Attempt(NamedTuple):
     tries: int
     again: datetime
+
+    @property
+    def at(self) -> datetime:
+        """When it was made."""
+        return self.again - _pause_after(self.tries)
+
+
+class WaitOver(NamedTuple):
+    """A pod of a node that drains is let go, or the node, though pods that went before are not ready elsewhere."""
+
+    command: str
+    node: str
+    object: str
+    message: str
 
 
 class RolledBack(NamedTuple):
@@ -56,6 +71,12 @@ class ExecutionState:
     """Until when an event is not recorded again, by kind, name and reason."""
     blocked_by_pdb: bool = False
     """Whether a command waits for a PodDisruptionBudget; only then does a change of one matter."""
+    lapses: Mapping[str, Lapse] = field(default_factory=dict)
+    """Pods that were moved and that nobody made again, by controller."""
+    held_back: frozenset[str] = frozenset()
+    """Nodes whose pods wait until others, which went before, are ready elsewhere."""
+    waits_over: tuple[WaitOver, ...] = ()
+    """The pods that the last pass let go because the wait was over."""
     requeue_at: datetime | None = None
     """When to run again even if no object changes; None: only after a change."""
     unread: frozenset[str] = frozenset()
@@ -65,7 +86,11 @@ class ExecutionState:
 def after_attempt(previous: Attempt | None, now: datetime) -> Attempt:
     """The next attempt is due after 100 ms, then twice as long each time, up to 10 s."""
     tries = previous.tries if previous else 0
-    return Attempt(tries + 1, now + min(LAST_RETRY, FIRST_RETRY * 2 ** min(tries, _MOST_DOUBLINGS)))
+    return Attempt(tries + 1, now + _pause_after(tries + 1))
+
+
+def _pause_after(tries: int) -> timedelta:
+    return min(LAST_RETRY, FIRST_RETRY * (1 << min(tries - 1, _MOST_DOUBLINGS)))
 
 
 def nominate(

@@ -21,6 +21,7 @@ from karpool.execution.conditions import DRAINED, VOLUMES_DETACHED, instance_ter
 from karpool.execution.deadlines import deadline_of, written
 from karpool.execution.drain import drain
 from karpool.execution.holds import claim_held, node_held, tell
+from karpool.execution.paced_drains import Pace
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.volumes import attached_volumes
 from karpool.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
@@ -32,7 +33,7 @@ VOLUME_RETRY: Final = timedelta(seconds=1)
 NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
 
 
-def terminate(context: ReconcileContext) -> None:
+def terminate(context: ReconcileContext, pace: Pace) -> None:
     for claim in context.claims.values():
         ours = TERMINATION_FINALIZER in claim.metadata.finalizers and context.settings.ours(claim)
         if claim.terminating and ours:
@@ -46,7 +47,7 @@ def terminate(context: ReconcileContext) -> None:
         if node.terminating and ours and TERMINATION_FINALIZER in node.metadata.finalizers:
             held = node_held(context, node)
             if held is None:
-                _terminate_node(context, node, context.claim_of.get(node.name))
+                _terminate_node(context, node, context.claim_of.get(node.name), pace)
             else:
                 tell(context, None, node, held)
                 if not node.unreadable:
@@ -73,7 +74,7 @@ def _write_deadline(context: ReconcileContext, claim: NodeClaim) -> None:
     context.do(Annotate("NodeClaim", claim.name, TERMINATION_TIMESTAMP, text))
 
 
-def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | None) -> None:
+def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | None, pace: Pace) -> None:
     if claim is not None and not claim.terminating:
         context.do(DeleteClaim(claim.name, claim.metadata.uid))
     if claim is not None and not node.ready and instance_terminated(claim):
@@ -85,7 +86,7 @@ def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | No
         return
     deadline = deadline_of(claim)
     if (
-        _drained(context, node, claim, deadline)
+        _drained(context, node, claim, deadline, pace)
         and _detached(context, node, claim, deadline)
         and (claim is None or _instance_gone(context, claim))
     ):
@@ -101,9 +102,11 @@ def _keep_pods_away(context: ReconcileContext, node: Node) -> None:
         context.do(SetLabel("Node", node.name, NO_LOAD_BALANCER, "karpenter"))
 
 
-def _drained(context: ReconcileContext, node: Node, claim: NodeClaim | None, deadline: datetime | None) -> bool:
+def _drained(
+    context: ReconcileContext, node: Node, claim: NodeClaim | None, deadline: datetime | None, pace: Pace
+) -> bool:
     """Whether no pod is left to evict; a drain takes some seconds at least, for pods bound just before the taint."""
-    left = drain(context, node, deadline)
+    left = drain(context, node, deadline, pace.lets_go)
     if claim is None:
         return not left and context.confirmed(node.name)
     current = condition(claim.status.conditions, DRAINED)

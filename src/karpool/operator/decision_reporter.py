@@ -19,7 +19,7 @@ from karpool.disruption.fleet_search.target import Answer
 from karpool.disruption.policies import Verdict
 from karpool.disruption.reasons import ReasonCode
 from karpool.execution.actions import Kind, RecordEvent
-from karpool.execution.state import RolledBack
+from karpool.execution.state import RolledBack, WaitOver
 from karpool.execution.tickets import REPLACES, Ticket, commands_in_progress
 from karpool.model.labels import MIN_VALUES_RELAXED, NODEPOOL
 from karpool.model.nodepool import NodeClaim, NodeClaimSpec
@@ -247,6 +247,11 @@ class DecisionReporter(DecisionObserver):
             why=failure.message,
             in_a_row=failure.tries,
         )
+
+    def wait_over(self, wait: WaitOver) -> None:
+        """Report a drain that goes on without pods that were waited for."""
+        self._journal.waited(self._clock(), wait)
+        _log.warning("drain goes on", command=wait.command, node=wait.node, about=wait.object, why=wait.message)
 
     def pods_provisioned(self, result: ProvisioningResult) -> None:
         """Report nodes for pending pods, and pods without a place; a dry run repeats its requests."""

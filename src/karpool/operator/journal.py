@@ -16,6 +16,7 @@ import structlog
 from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.command import Command
+from karpool.execution.state import WaitOver
 from karpool.execution.tickets import Ticket
 from karpool.model.nodepool import NodeClaim
 from karpool.model.reasons import Reason
@@ -29,6 +30,7 @@ from karpool.operator.journal_records import (
     Rejected,
     RolledBackRecord,
     StartedRecord,
+    WaitOverRecord,
     decision_record,
     kept_nodes,
     known_savings,
@@ -115,6 +117,10 @@ class Journal:
                 time=time, brake=stop.code, node_pool=stop.pool, object=stop.object, message=stop.message, holds=holds
             )
         )
+
+    def waited(self, time: datetime, wait: WaitOver) -> None:
+        """A drain goes on though pods that left before are not ready elsewhere."""
+        self.write(WaitOverRecord(time=time, id=wait.command, node=wait.node, object=wait.object, message=wait.message))
 
     def completed(self, time: datetime, ticket: Ticket) -> None:
         """The nodes of a command are gone, and it saves what it promised."""

@@ -92,6 +92,15 @@ class RolledBackRecord(JournalRecord, frozen=True, kw_only=True, tag="RolledBack
     """How often in a row a command with one of these nodes has failed."""
 
 
+class WaitOverRecord(JournalRecord, frozen=True, kw_only=True, tag="WaitOver"):
+    """A pod of a node that drains was let go, or the node, though pods that went before are not ready elsewhere."""
+
+    id: str
+    node: str
+    object: str
+    message: str
+
+
 class BrakeRecord(JournalRecord, frozen=True, kw_only=True, tag="Brake"):
     """A brake took hold of a pool, or of everything; or it let go."""
 

@@ -1,7 +1,7 @@
 """The virtual cluster: all parts put together, with a clock to run."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -11,6 +11,7 @@ from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
 from karpool.controller.ports import Duties, Intervals
 from karpool.controller.store import ClusterStore
+from karpool.disruption.brakes.readiness import Pacing
 from karpool.disruption.repair.policies import RepairPolicies
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.objects import Objects
@@ -130,7 +131,13 @@ class VirtualCluster:
 def _settings(policy: Policy, seed: int) -> DisruptionSettings:
     decisions = msgspec.convert(policy.decisions, DisruptionSettings, from_attributes=True)
     repair = RepairPolicies.checked(policy.repair_policies) if policy.repair_policies else None
-    return replace(decisions, seed=seed, repair=repair)
+    pace = policy.pace
+    pacing = Pacing(
+        workload_percent=pace.workload_percent,
+        pods_percent=pace.pods_percent,
+        ready_within=timedelta(seconds=seconds(pace.ready_within)),
+    )
+    return replace(decisions, seed=seed, repair=repair, brakes=replace(decisions.brakes, pacing=pacing))
 
 
 _REFRESH: Final = 300.0

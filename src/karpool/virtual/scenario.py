@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from karpool.compaction.config import Config
+from karpool.disruption.brakes.readiness import Pacing
 from karpool.disruption.repair.policies import RepairPolicy
 from karpool.disruption.settings import MOST_EFFORT, MOST_SEED, DisruptionSettings
 from karpool.model.capacity_buffer import CapacityBuffer
@@ -161,11 +162,23 @@ class Decisions(ScenarioPart):
     pod_deletion_costs: bool = False
 
 
+Percent = Annotated[float, msgspec.Meta(ge=0.0, le=100.0)]
+
+
+class DrainPace(ScenarioPart):
+    """How many pods may be away while nodes drain, as on the command line; 0: any number."""
+
+    workload_percent: Percent = Pacing().workload_percent
+    pods_percent: Percent = Pacing().pods_percent
+    ready_within: Delay = parse_duration("5m")
+
+
 class Policy(ScenarioPart):
     """One way to run the cluster: changes to the pools (merged as JSON merge patches, `*` for all) and to decisions."""
 
     pools: dict[str, dict[str, Any]] = {}
     decisions: Decisions = Decisions()
+    pace: DrainPace = DrainPace()
     scheduler: Literal["LeastAllocated", "MostAllocated"] | None = None
     disruption: bool = True
     """Whether Karpool disrupts nodes at all; it provisions in any case."""

@@ -166,7 +166,7 @@ def test_pods_that_had_just_been_made_excuse_nothing_and_those_that_waited_for_l
         siblings = [web(number, node=None, created=MOVED - timedelta(minutes=minutes)) for number in range(3, 6)]
         return moved(web(1), everywhere=(*siblings, pod("other-1", ready=False), pod("web-1", namespace="elsewhere")))
 
-    assert [list(entry(minutes).owners.values()) for minutes in (1, 11)] == [[(1, 0)], [(1, 3)]]
+    assert [list(entry(minutes).owners.values()) for minutes in (1, 11)] == [[(1, 0, 4)], [(1, 3, 4)]]
     assert len(told([entry(1)], new(6))) == 1
     assert told([entry(11)], new(6)) == []
 

@@ -184,6 +184,6 @@ def test_an_entry_counts_the_pods_that_leave_with_the_nodes() -> None:
     ]
     made = disruption("c1", "Drift", ["a", "b", "c", "d", "e"], pods, NOW)
     assert made.pods == {"default": 3, "batch": 1}
-    assert sorted(made.owners.values()) == [(1, 0), (2, 1)]
+    assert sorted(made.owners.values()) == [(1, 0, 0), (2, 1, 2)]
     assert (made.nodes, made.names) == (5, "a, b, c and 2 more")
     assert ledger_of(pool_with(made)) == (made,)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.disruption.scenarios import NOW, ago
 from tests.factories import pod
 
-from karpool.disruption.brakes.ledger import COUNTED, Blame, LedgerEntry, disruption, owner_key, read_ledger
+from karpool.disruption.brakes.ledger import COUNTED, Blame, LedgerEntry, Moved, disruption, owner_key, read_ledger
 from karpool.disruption.brakes.short_ledgers import LONGEST, with_entry
 from karpool.model.pod import Pod
 
@@ -23,7 +23,7 @@ def large(number: int, at: datetime, owners: int = 350) -> LedgerEntry:
         f"c{number:03}",
         at,
         nodes=10,
-        owners={f"{number:04}{each:08}": (1, 0) for each in range(owners)},
+        owners={f"{number:04}{each:08}": Moved(1) for each in range(owners)},
         pods={f"namespace-of-the-team-with-the-number-{each:03}": 1 for each in range(100)},
     )
 
@@ -60,7 +60,7 @@ def test_one_command_that_moves_thousands_of_pods_of_as_many_controllers_fits() 
     whole = disruption("c1", "MultiNodeConsolidation", [f"node-{n}" for n in range(90)], [*pods, *few], NOW)
     (made,) = ledger(replace(whole, committed=True))
     assert (made.evictions, made.nodes) == (3003, 90)
-    assert made.owners[str(owner_key(few[0]))] == (3, 0)
+    assert made.owners[str(owner_key(few[0]))] == (3, 0, 3)
     assert made.pods[few[0].metadata.namespace] == 3
     assert made.others == 3003 - sum(made.pods.values())
     assert made.evictions_of(pods[-1].metadata.namespace) >= 1
@@ -81,10 +81,10 @@ def test_commands_of_an_hour_fit_and_lose_neither_count_nor_controllers() -> Non
 
 def test_what_is_folded_together_keeps_how_a_controller_was_before_the_first_move() -> None:
     own = "0123456789ab"
-    first = replace(large(0, ago(minutes=50), 300), owners={own: (2, 1)})
-    second = replace(large(1, ago(minutes=40), 300), owners={own: (3, 2)})
+    first = replace(large(0, ago(minutes=50), 300), owners={own: Moved(2, 1, 9)})
+    second = replace(large(1, ago(minutes=40), 300), owners={own: Moved(3, 2, 8)})
     kept = ledger(first, second, *(large(number, ago(minutes=30 - number), 350) for number in range(2, 12)))
-    assert kept[0].owners[own] == (5, 1)
+    assert kept[0].owners[own] == (5, 1, 8)
 
 
 def test_blame_is_not_lost_and_what_is_forgiven_is_no_longer_looked_after() -> None:

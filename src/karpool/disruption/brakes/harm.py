@@ -102,16 +102,16 @@ def harmed_by_moves(
     kept = sorted(((pool, one) for pool, one in entries if one.owners and watched(one, after, now)), key=_since)
     before: dict[str, int] = {}
     for _, entry in kept:
-        for key, (_, unwell_then) in entry.owners.items():
-            before.setdefault(key, unwell_then)
+        for key, then in entry.owners.items():
+            before.setdefault(key, then.unwell)
     made = _by_owner(pods, before.keys())
     bad = {pod.key for own in made.values() for pod in own if _long_unwell(pod, after, now)}
     more = {key: sum(pod.key in bad for pod in own) - before[key] for key, own in made.items()}
     taken: set[str] = set()
     for pool, entry in kept:
-        for key, (moved, _) in entry.owners.items():
+        for key, moved in entry.owners.items():
             after_move = (pod for pod in made.get(key, ()) if _created(pod) >= entry.since and pod.key not in taken)
-            for pod in list(islice(after_move, moved)):
+            for pod in list(islice(after_move, moved.pods)):
                 taken.add(pod.key)
                 if pod.key in bad and more[key] > 0:
                     more[key] -= 1

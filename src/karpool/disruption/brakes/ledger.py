@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -41,12 +41,21 @@ class Blame(StrEnum):
     FORGIVEN = "forgiven"
 
 
+class Moved(NamedTuple):
+    """Pods of one controller that a command moves; they will come back."""
+
+    pods: int
+    unwell: int = 0
+    """How many of all its pods, wherever they are, were not well before."""
+    replicas: int = 0
+    """How many pods it had in all; 0 for a Job, whose pods end by themselves, and if nobody wrote that down."""
+
+
 class LedgerEntry(Wire):
     """What one command disrupts of one pool.
 
     `pods` are the pods to evict, by namespace, and `others` those of namespaces that are too many to be named. `owners`
-    are those that will come back, by what stands for their controller: how many of its pods move, and how many of all
-    its pods, wherever they are, were not well before.
+    are those that will come back, by what stands for their controller.
     """
 
     command: str
@@ -61,7 +70,7 @@ class LedgerEntry(Wire):
     names: str = ""
     pods: dict[str, int] = {}
     others: int = 0
-    owners: dict[str, tuple[int, int]] = {}
+    owners: dict[str, Moved] = {}
     blame: Blame = Blame.NONE
 
     @property
@@ -149,10 +158,14 @@ def _key(namespace: str, kind: str, name: str, uid: str) -> str:
     return hashlib.sha256(f"{namespace}/{kind}/{name}/{uid}".encode()).hexdigest()[:_DIGITS]
 
 
-def _owners(moving: Sequence[Pod], everywhere: Iterable[Pod], now: datetime) -> dict[str, tuple[int, int]]:
+def _owners(moving: Sequence[Pod], everywhere: Iterable[Pod], now: datetime) -> dict[str, Moved]:
     moved = Counter(key for pod in moving if (key := owner_key(pod)) is not None)
     # What was read of the pods that move counts more than what is known of all.
     keys, spaces = {pod.key for pod in moving}, {pod.metadata.namespace for pod in moving}
     elsewhere = (pod for pod in everywhere if pod.metadata.namespace in spaces and pod.key not in keys)
-    unwell = Counter(owner_key(pod) for pod in chain(moving, elsewhere) if unwell_already(pod, now))
-    return {key: (count, unwell[key]) for key, count in moved.items()}
+    unwell, replicas = Counter[str | None](), Counter[str | None]()
+    for pod in chain(moving, elsewhere):
+        if pod.active and (key := owner_key(pod)) in moved:
+            replicas[key] += not pod.owned_by("Job")
+            unwell[key] += unwell_already(pod, now)
+    return {key: Moved(count, unwell[key], replicas[key]) for key, count in moved.items()}

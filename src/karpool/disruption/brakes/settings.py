@@ -1,8 +1,10 @@
 """What a user may choose about brakes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+
+from karpool.disruption.brakes.readiness import Pacing
 
 _MOST_DOUBLINGS: Final = 20
 _LAUNCHES_IN_A_ROW: Final = 5
@@ -53,6 +55,8 @@ class BrakeSettings:
     """Beside another controller: how long a node that a command launched is kept while pods are on it."""
     after_failed_launch: timedelta = timedelta(minutes=3)
     """How long a pool is left alone after a launch of it failed; five times as long while launches go on failing."""
+    pacing: Pacing = field(default_factory=Pacing)
+    """How many pods that were moved may be away while nodes drain."""
 
     @property
     def opted_in_only(self) -> bool:

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from karpool.disruption.brakes.ledger import COUNTED, RENEWED, Blame, LedgerEntry, read_ledger
+from karpool.disruption.brakes.ledger import COUNTED, RENEWED, Blame, LedgerEntry, Moved, read_ledger
 from karpool.model.annotations import AnnotationError
 
 LONGEST: Final = 96 * 1024
@@ -62,7 +62,7 @@ def _bounded(entry: LedgerEntry) -> LedgerEntry:
     """An entry with as many controllers and namespaces as there is room for; what is forgiven is not looked after."""
     owners = {} if entry.blame == Blame.FORGIVEN else entry.owners
     if len(owners) > _MOST_OWNERS:
-        owners = dict(sorted(owners.items(), key=lambda one: (-one[1][0], one[0]))[:_MOST_OWNERS])
+        owners = dict(sorted(owners.items(), key=lambda one: (-one[1].pods, one[0]))[:_MOST_OWNERS])
     pods, room = dict[str, int](), _NAMESPACES
     for name, count in sorted(entry.pods.items(), key=lambda one: (-one[1], one[0])):
         room -= len(name) + _COUNT
@@ -91,8 +91,9 @@ def _together(one: LedgerEntry, other: LedgerEntry, now: datetime) -> LedgerEntr
     first, second = sorted((one, other), key=lambda each: each.since)
     counting = [each for each in (one, other) if now - each.at < COUNTED]
     owners = dict(second.owners)
-    for key, (moved, unwell) in first.owners.items():
-        owners[key] = (moved + owners.get(key, (0, 0))[0], unwell)
+    for key, moved in first.owners.items():
+        later = owners.get(key, Moved(0))
+        owners[key] = Moved(moved.pods + later.pods, moved.unwell, later.replicas or moved.replicas)
     return _bounded(
         replace(
             max(one, other, key=_moved),
@@ -108,4 +109,4 @@ def _together(one: LedgerEntry, other: LedgerEntry, now: datetime) -> LedgerEntr
 
 
 def _moved(entry: LedgerEntry) -> tuple[int, datetime]:
-    return sum(moved for moved, _ in entry.owners.values()), entry.at
+    return sum(moved.pods for moved in entry.owners.values()), entry.at
