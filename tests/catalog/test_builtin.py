@@ -1,118 +1,154 @@
-"""The built-in machines: prices as on the price list, sizes, labels, and what is left for pods."""
+"""The price lists of the clouds: what is sold where, at which price, and under which labels."""
+
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
 
 import pytest
-from tests.factories import amounts
 from tests.tables import row, table
 
-from karpool.catalog.builtin import SPOT_FRACTION, aws_types
-from karpool.catalog.families import FAMILIES, Family, machines, vcpus_of
-from karpool.catalog.instance_types import Catalog
+import karpool.catalog
+from karpool.catalog.builtin import cloud_types
+from karpool.catalog.instance_types import Catalog, InstanceType
+from karpool.catalog.places import Place, ZoneName
+from karpool.catalog.price_data import CLOUDS, origins, region_prices
 from karpool.catalog.pricing import node_price
 from karpool.catalog.sources import open_catalog
-from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
-from karpool.model.requirements import DOES_NOT_EXIST, one_of
-from karpool.wire.quantity import ZERO, parse_quantity
+from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, REGION, SPOT, ZONE, ZONE_ID
+from karpool.model.requirements import one_of
+from karpool.wire.problems import InputError
 
-AWS = Catalog(aws_types())
-
-
-def price(name: str, capacity_type: str = ON_DEMAND, catalog: Catalog = AWS) -> float:
-    hourly = node_price(catalog, {INSTANCE_TYPE: name, ZONE: "us-east-1a", CAPACITY_TYPE: capacity_type})
-    assert hourly is not None
-    return hourly
+DATA = Path(karpool.catalog.__file__).parent / "data"
 
 
-@pytest.mark.parametrize(
-    ("nodes", "per_hour"),
-    [
-        (["c5a.xlarge"] * 2, 0.3080),
-        (["m6a.xlarge"], 0.1728),
-        (["m7g.2xlarge"] * 2, 0.6528),
-        (["r7g.2xlarge"], 0.4284),
-        (["t3a.xlarge", "t3a.micro"], 0.1598),
-        (["t3a.medium"] * 2, 0.0752),
-        (["c7i.24xlarge"] * 3, 12.852),
-        (["r7i.24xlarge"] * 2, 12.7008),
-        (["m5.large"], 0.096),
-        (["p3.8xlarge"], 12.24),
-        (["p3.16xlarge"], 24.48),
-        (["t3.small"], 0.0208),
-        (["g5.12xlarge"], 5.672),
-    ],
-)
-def test_prices_are_those_of_the_price_list(nodes: list[str], per_hour: float) -> None:
-    assert sum(price(name) for name in nodes) == pytest.approx(per_hour, rel=1e-12)
+def types(cloud: str, region: str, *zones: tuple[str, str]) -> dict[str, InstanceType]:
+    place = Place(cloud, region, tuple(ZoneName(*zone) for zone in zones))
+    return {entry.name: entry for entry in cloud_types(cloud, (place,))}
 
 
-def test_a_size_twice_as_large_costs_exactly_twice_as_much() -> None:
-    assert price("c6a.2xlarge") + price("c6a.2xlarge") == price("c6a.4xlarge")
-    assert str(price("c6a.xlarge")) == "0.153"
+def priced(entry: InstanceType, kind: str) -> dict[str, float | None]:
+    return {offering.zone: offering.price for offering in entry.offerings if offering.capacity_type == kind}
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_prices_and_memory_are_linear_in_a_family(family: Family) -> None:
-    for size in family.sizes.split():
-        name = f"{family.name}.{size}"
-        assert price(name) == pytest.approx(float(family.price_per_vcpu) * vcpus_of(size), rel=1e-12)
-        memory = AWS.by_name[name].capacity["memory"]
-        assert memory == parse_quantity(f"{family.gib_per_vcpu * vcpus_of(size)}Gi")
+def test_all_price_lists_together_take_less_than_a_megabyte() -> None:
+    assert sum(file.stat().st_size for file in DATA.rglob("*") if file.is_file()) < 1_000_000
 
 
-def test_every_type_leaves_something_for_pods() -> None:
-    for entry in AWS.types:
-        assert all(ZERO < entry.allocatable[name] <= entry.capacity[name] for name in entry.capacity), entry.name
+@table(row(cloud="aws", regions=22), row(cloud="gcp", regions=44), row(cloud="azure", regions=9))
+def test_every_region_of_a_price_list_can_be_read(cloud: str, regions: int) -> None:
+    listed = origins()[cloud]
+    assert len(listed.regions) == regions
+    for region in listed.regions:
+        found = region_prices(cloud, region)
+        assert found is not None
+        prices = [price for sold in found.types.values() for price in (sold.on_demand, *sold.spot.values())]
+        assert all(price is None or price > 0 for price in prices)
 
 
-def test_every_type_is_sold_in_four_zones_on_demand_and_as_cheaper_spot() -> None:
-    zones = [f"us-east-1{letter}" for letter in "abcd"]
-    for entry in AWS.types:
-        prices = {(o.zone, o.capacity_type): o.price for o in entry.offerings}
-        assert set(prices) == {(zone, kind) for zone in zones for kind in (ON_DEMAND, SPOT)}
-        for zone in zones:
-            assert prices[zone, SPOT] == pytest.approx(prices[zone, ON_DEMAND] * SPOT_FRACTION, rel=1e-12), entry.name
-
-
-def test_names_are_unique() -> None:
-    names = [machine.name for machine in machines()]
-    assert len(names) == len(set(names)) == 293
+def test_nothing_is_read_before_it_is_asked_for() -> None:
+    code = (
+        "import karpool.cli.main, karpool.catalog.sources; from karpool.catalog import price_data as p;"
+        "print([f.cache_info().currsize for f in (p.origins, p.machine_rows, p.region_prices)])"
+    )
+    # The program is this Python, and the code is above.
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert shown.stdout == "[0, 0, 0]\n"
 
 
 @table(
-    row(name="t3a.micro", cpu="1930m", memory="548Mi", pods=4),
-    row(name="t3.small", cpu="1930m", memory="1418Mi", pods=11),
-    row(name="m6g.medium", cpu="940m", memory="3345Mi", pods=8),
-    row(name="m5.large", cpu="1930m", memory="6903Mi", pods=29),
-    row(name="c5a.xlarge", cpu="3920m", memory="6584Mi", pods=58),
-    row(name="m6a.xlarge", cpu="3920m", memory="14162Mi", pods=58),
-    row(name="m5.4xlarge", cpu="15890m", memory="59055Mi", pods=110),
-    row(name="m7i.48xlarge", cpu="191450m", memory="724344Mi", pods=250),
+    row(cloud="aws", region="us-east-1", name="m5.large", on_demand=0.096),
+    row(cloud="aws", region="eu-west-1", name="m5.large", on_demand=0.107),
+    row(cloud="gcp", region="us-central1", name="n2-standard-4", on_demand=0.194236),
+    row(cloud="azure", region="eastus", name="Standard_D4s_v5", on_demand=0.192),
 )
-def test_allocatable_follows_the_stated_model(name: str, cpu: str, memory: str, pods: int) -> None:
-    expected = amounts({"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "17Gi"})
-    assert AWS.by_name[name].allocatable == expected
+def test_on_demand_prices_are_those_of_the_region(cloud: str, region: str, name: str, on_demand: float) -> None:
+    (shown,) = set(priced(types(cloud, region)[name], ON_DEMAND).values())
+    assert shown == pytest.approx(on_demand, rel=1e-3)
 
 
-def test_labels_describe_a_type_as_the_aws_provider_does() -> None:
-    known = AWS.by_name["p4d.24xlarge"].requirements
-    expected = {
-        "node.kubernetes.io/instance-type": "p4d.24xlarge",
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
-        "topology.kubernetes.io/region": "us-east-1",
-        "karpenter.k8s.aws/instance-category": "p",
-        "karpenter.k8s.aws/instance-family": "p4d",
-        "karpenter.k8s.aws/instance-generation": "4",
-        "karpenter.k8s.aws/instance-size": "24xlarge",
-        "karpenter.k8s.aws/instance-cpu": "96",
-        "karpenter.k8s.aws/instance-memory": str(1152 * 1024),
-        "karpenter.k8s.aws/instance-gpu-count": "8",
-    }
-    assert {key: known[key] for key in expected} == {key: one_of(value) for key, value in expected.items()}
-    assert AWS.by_name["p4d.24xlarge"].capacity["nvidia.com/gpu"] == parse_quantity(8)
-    assert AWS.by_name["m5.large"].requirements["karpenter.k8s.aws/instance-gpu-count"] == DOES_NOT_EXIST
+def test_spot_on_aws_costs_what_its_zone_id_says_and_else_the_median_of_the_region() -> None:
+    listed = region_prices("aws", "us-east-1")
+    assert listed is not None
+    spot = listed.types["m5.large"].spot
+    known = priced(types("aws", "us-east-1", ("us-east-1a", "use1-az4"), ("us-east-1b", ""))["m5.large"], SPOT)
+    assert known["us-east-1a"] == spot["use1-az4"]
+    of_region = median(price for zone, price in spot.items() if zone.count("-") == 1)
+    assert known["us-east-1b"] == known["us-east-1f"] == of_region
 
 
-def test_another_region_has_its_own_zones() -> None:
-    entry = open_catalog("aws:eu-west-1").by_name["m5.large"]
-    assert {offering.zone for offering in entry.offerings} == {f"eu-west-1{letter}" for letter in "abcd"}
-    assert entry.requirements["topology.kubernetes.io/region"] == one_of("eu-west-1")
+def test_an_offering_knows_the_id_of_its_zone_where_nodes_show_it_and_else_has_none() -> None:
+    entry = types("aws", "us-east-1", ("us-east-1a", "use1-az4"))["m5.large"]
+    assert entry.requirements[ZONE_ID] == one_of("use1-az4")
+    ids = {offering.zone: offering.requirements[ZONE_ID] for offering in entry.offerings}
+    assert [zone for zone, wanted in ids.items() if wanted.has("use1-az4")] == ["us-east-1a"]
+    assert not any(wanted.overlaps(one_of("use1-az1")) for wanted in ids.values())
+
+
+def test_a_type_that_spot_is_not_sold_as_in_a_zone_is_priced_there_and_not_launched() -> None:
+    entry = types("aws", "us-east-1", ("us-east-1e", "use1-az3"))["m7i.large"]
+    (there,) = (o for o in entry.offerings if o.zone == "us-east-1e" and o.capacity_type == SPOT)
+    assert not there.available
+    assert there.price is not None
+
+
+def test_zones_of_google_cloud_have_prices_of_their_own_and_types_only_where_they_are_sold() -> None:
+    listed = region_prices("gcp", "us-central1")
+    assert listed is not None
+    for name in ("n2-standard-4", "a3-highgpu-8g"):
+        entry = types("gcp", "us-central1")[name]
+        assert priced(entry, SPOT) == listed.types[name].spot
+        assert priced(entry, ON_DEMAND).keys() == listed.types[name].spot.keys()
+
+
+def test_zones_of_azure_cost_the_same_and_some_regions_have_none() -> None:
+    zonal = types("azure", "eastus")["Standard_D4s_v5"]
+    assert priced(zonal, ON_DEMAND).keys() == {"eastus-1", "eastus-2", "eastus-3"}
+    assert priced(types("azure", "westus")["Standard_D4s_v5"], ON_DEMAND).keys() == {""}
+    catalog = Catalog((zonal,))
+    labels = {INSTANCE_TYPE: zonal.name, REGION: "eastus"}
+    assert node_price(catalog, {**labels, ZONE: "0"}) == node_price(catalog, {**labels, ZONE: "eastus-2"})
+    assert node_price(catalog, {INSTANCE_TYPE: zonal.name, ZONE: "0"}) is None
+
+
+def test_several_regions_and_clouds_are_one_catalogue() -> None:
+    places = (Place("aws", "eu-west-1"), Place("aws", "us-east-1"), Place("gcp", "us-central1"))
+    catalog = open_catalog(places=places)
+    assert [(origin.cloud, origin.region, origin.date) for origin in catalog.origins] == [
+        ("aws", "eu-west-1", "2026-08-22"),
+        ("aws", "us-east-1", "2026-08-22"),
+        ("gcp", "us-central1", "2026-08-22"),
+    ]
+    label = {INSTANCE_TYPE: "m5.large", CAPACITY_TYPE: ON_DEMAND}
+    assert node_price(catalog, {**label, ZONE: "us-east-1a"}) == 0.096
+    assert node_price(catalog, {**label, ZONE: "eu-west-1a"}) == 0.107
+    entry = catalog.by_name["m5.large"]
+    assert entry.requirements[REGION] == one_of("eu-west-1", "us-east-1")
+    assert {o.requirements[REGION] for o in entry.offerings if o.zone == "eu-west-1a"} == {one_of("eu-west-1")}
+    assert "n2-standard-4" in catalog.by_name
+
+
+def test_a_region_without_a_price_list_has_machines_and_no_prices() -> None:
+    catalog = open_catalog("aws:sa-east-1")
+    assert [origin.known for origin in catalog.origins] == [False]
+    entry = catalog.by_name["m5.large"]
+    assert {offering.price for offering in entry.offerings} == {None}
+    assert node_price(catalog, {INSTANCE_TYPE: "m5.large", ZONE: "sa-east-1a"}) is None
+
+
+def test_a_zone_in_another_city_has_no_price_on_demand() -> None:
+    catalog = open_catalog(places=(Place("aws", "us-west-2", (ZoneName("us-west-2-lax-1a", "usw2-lax1-az1"),)),))
+    assert node_price(catalog, {INSTANCE_TYPE: "c5.large", ZONE: "us-west-2-lax-1a"}) is None
+
+
+@pytest.mark.parametrize("source", ["aws:moon", "gcp:us-east-1", "azure:us-east-1"])
+def test_what_is_no_region_is_refused(source: str) -> None:
+    with pytest.raises(InputError, match="is not a region; write"):
+        open_catalog(source)
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_every_type_leaves_something_for_pods(cloud: str) -> None:
+    for entry in open_catalog(cloud).types:
+        assert entry.allocatable["cpu"].nano > 0, entry.name
+        assert entry.allocatable["pods"].nano > 0, entry.name

@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from karpool.catalog.builtin import aws_types
 from karpool.catalog.expressions import parse_expressions, select
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.kwok import kwok_types
 from karpool.catalog.pricing import cheapest_launch
+from karpool.catalog.sample import sample_types
 from karpool.model.labels import ARCH, SPOT
 from karpool.wire.problems import InputError
 
-AWS = Catalog(aws_types())
+AWS = Catalog(sample_types())
 GIB = 1024**3
 
 

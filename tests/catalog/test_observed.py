@@ -77,5 +77,5 @@ def test_the_price_of_an_unknown_type_is_on_its_label_or_unknown(
 
 def test_a_price_that_the_user_gives_holds_for_an_observed_type() -> None:
     seen = node(type="rack-7", labels={PRICE: "0.25"})
-    catalog = with_observed(open_catalog(node_fee=0.03, overrides={("rack-7", ""): 0.4}), [seen])
+    catalog = with_observed(open_catalog("sample", node_fee=0.03, overrides={("rack-7", ""): 0.4}), [seen])
     assert node_price(catalog, seen.metadata.labels) == 0.43

@@ -31,7 +31,7 @@ def prices(catalog: Catalog, name: str = "m5.large", zone: str = "us-east-1a") -
     ],
 )
 def test_changes_apply_in_their_order(changes: dict, on_demand: float, spot: float) -> None:
-    assert prices(open_catalog(**changes)) == (on_demand, spot)
+    assert prices(open_catalog("sample", **changes)) == (on_demand, spot)
 
 
 def test_the_generated_types_keep_their_own_spot_fraction() -> None:
@@ -60,7 +60,7 @@ def test_what_is_no_price_is_refused(text: str) -> None:
 @pytest.mark.parametrize("changes", [{"node_fee": -1.0}, {"factor": float("inf")}, {"spot_fraction": float("nan")}])
 def test_amounts_that_cannot_be_meant_are_refused(changes: dict) -> None:
     with pytest.raises(InputError, match=r"--(node-fee|price-factor|spot-fraction): "):
-        open_catalog(**changes)
+        open_catalog("sample", **changes)
 
 
 def test_prices_are_multiplied_as_on_paper() -> None:
@@ -69,7 +69,7 @@ def test_prices_are_multiplied_as_on_paper() -> None:
 
 
 def test_a_price_for_a_type_that_nobody_has_is_found() -> None:
-    catalog = open_catalog(overrides={("m5.larg", ""): 1.0, ("m5.large", SPOT): 1.0})
+    catalog = open_catalog("sample", overrides={("m5.larg", ""): 1.0, ("m5.large", SPOT): 1.0})
     assert unknown_types(catalog) == ["m5.larg"]
 
 

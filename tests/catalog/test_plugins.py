@@ -76,7 +76,8 @@ def test_a_name_that_nobody_offers_is_refused_with_those_that_exist(installed: I
     installed(WHOLE)
     result = CliRunner().invoke(cli, ["catalog", "--catalog", name])
     assert result.exit_code == 2
-    message = f"karpool: --catalog: there is no catalogue or file {name!r}; there are aws, cellar, kwok{hint}\n"
+    there_are = "aws, azure, cellar, gcp, kwok, sample"
+    message = f"karpool: --catalog: there is no catalogue or file {name!r}; there are {there_are}{hint}\n"
     assert result.stderr == message
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from tests.factories import node_pool
 
-from karpool.catalog.builtin import aws_types
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.sample import sample_types
 from karpool.catalog.weights import expensive_favourites
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT
 from karpool.model.nodepool import NodePool
 
-AWS = Catalog(aws_types())
+AWS = Catalog(sample_types())
 FAMILY = "karpenter.k8s.aws/instance-family"
 
 

@@ -31,7 +31,7 @@ def rows(*arguments: str) -> list[list[str]]:
 
 
 def test_the_table_lists_types_from_the_cheapest_to_the_dearest() -> None:
-    heading, *types = rows("family=m6i", "cpu<=8")
+    heading, *types = rows("--catalog", "sample", "family=m6i", "cpu<=8")
     assert heading[:4] == ["type", "arch", "os", "cpu"]
     assert [row[0] for row in types] == ["m6i.large", "m6i.xlarge", "m6i.2xlarge"]
     assert types[0][3:] == ["2", "8 GiB", "", "29", "1.93", "6.741 GiB", "0.096", "0.0384", "us-east-1(a,b,c,d)"]
@@ -51,7 +51,7 @@ def test_a_price_that_nobody_knows_is_a_question_mark_and_null(tmp_path: Path) -
 
 
 def test_the_document_says_all_about_a_type() -> None:
-    (listing,) = listed("type=c5.large", "zone=us-east-1b")
+    (listing,) = listed("--catalog", "sample", "type=c5.large", "zone=us-east-1b")
     assert listing["capacity"] == {"cpu": "2", "memory": "4Gi", "pods": "29", "ephemeral-storage": "20Gi"}
     assert listing["allocatable"]["cpu"] == "1930m"
     assert listing["pricePerHour"] == 0.034
@@ -64,6 +64,8 @@ def test_the_document_says_all_about_a_type() -> None:
 
 def test_prices_can_be_set_from_the_command_line() -> None:
     options = [
+        "--catalog",
+        "sample",
         "--price",
         "m5.large=0.08",
         "--price",

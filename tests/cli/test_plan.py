@@ -43,7 +43,7 @@ def planned(*arguments: str) -> Any:
 
 def test_the_readme_shows_what_is_printed() -> None:
     readme = (ROOT / "README.md").read_text()
-    result = CliRunner().invoke(cli, ["plan", "-f", EXAMPLES, "--at", NOON])
+    result = CliRunner().invoke(cli, ["plan", "-f", EXAMPLES, "--catalog", "sample", "--at", NOON])
     lines = result.stdout.splitlines()
     shown = "\n".join(line.rstrip() for line in lines).strip()
     assert shown in readme

@@ -264,8 +264,8 @@ def test_what_only_a_run_finds_is_said_in_one_line_with_several_seeds_too(tmp_pa
     ("text", "message"),
     [
         ("nodeFee: -1", "nodeFee: is out of range; write 0 or more"),
-        ("catalog: azure", "catalog: 'azure' is neither aws, aws:REGION or kwok, nor is there a file "),
-        ("catalog: ''", "catalog: '' is neither aws, aws:REGION or kwok"),
+        ("catalog: nile", "catalog: 'nile' is neither a cloud (aws, aws:REGION), sample or kwok, nor is there a file "),
+        ("catalog: ''", "catalog: '' is neither a cloud (aws, aws:REGION), sample or kwok"),
         ("catalog: aws:moon", "catalog: 'moon' is not a region; write aws:REGION"),
         ("cluster: [nothere.json]", "cluster[0]: there is no file "),
         ("cluster: ['']", "cluster[0]: there is no file "),

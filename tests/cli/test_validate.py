@@ -185,7 +185,7 @@ def test_an_expensive_pool_that_is_preferred_to_a_cheap_one_is_warned_about(tmp_
         return (POOL % (f"{CLASS}, requirements: [{rule}]", weight)).replace("name: p}", f"name: {name}}}")
 
     file = tmp_path / "pools.yaml"
-    file.write_text(f"{pool('expensive', 'p3.16xlarge', 'weight: 100')}---\n{pool('inexpensive', 't3.small', '')}")
+    file.write_text(f"{pool('expensive', 'p4d.24xlarge', 'weight: 100')}---\n{pool('inexpensive', 't3.small', '')}")
     result = run("-f", str(file), "--output", "json")
     assert result.exit_code == 0
     (warning,) = json.loads(result.output)["warnings"]

@@ -6,12 +6,12 @@ import pytest
 from tests.disruption.scenarios import NodeWithPods, Scenario, node
 from tests.factories import node_pool, pod
 
-from karpool.catalog.builtin import aws_types
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.sample import sample_types
 from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND
 from karpool.model.nodepool import NodePool
 
-AWS = Catalog(aws_types())
+AWS = Catalog(sample_types())
 FAMILY = "karpenter.k8s.aws/instance-family"
 
 

@@ -10,15 +10,15 @@ from tests.disruption.scenarios import CATALOG, POOL, ZONES, NodeWithPods, Scena
 from tests.factories import instance_type, node_pool
 from tests.strategies import Cluster
 
-from karpool.catalog.builtin import aws_types
 from karpool.catalog.instance_types import Catalog, InstanceType
+from karpool.catalog.sample import sample_types
 from karpool.disruption.command import Command
 from karpool.disruption.plan import Plan
 from karpool.disruption.settings import GLOBAL, DisruptionSettings, Weights
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, MINIMUM_SAVINGS, ON_DEMAND, RESERVED
 from karpool.model.nodepool import NodePool
 
-AWS: Final = Catalog(aws_types())
+AWS: Final = Catalog(sample_types())
 FAMILY: Final = "karpenter.k8s.aws/instance-family"
 SEARCH: Final = DisruptionSettings(search=GLOBAL, effort=1)
 FREE: Final = replace(SEARCH, eviction_price=0.0)

@@ -13,7 +13,7 @@ from tests.examples import examples
 from tests.factories import pdb, pod
 from tests.strategies import Cluster
 
-from karpool.catalog.sources import AWS, open_catalog
+from karpool.catalog.sources import SAMPLE, open_catalog
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.lower_bound import SolverError, bound_of
 from karpool.disruption.fleet_search.plan_summary import LowerBound
@@ -101,7 +101,7 @@ def test_reservations_that_are_left_are_in_the_bound() -> None:
 def test_nodes_that_attach_volumes_without_limit_do_not_stop_the_proof() -> None:
     """The example cluster has such nodes."""
     objects = load([str(EXAMPLES)], stdin=io.BytesIO()).objects
-    made = context_of(objects, open_catalog(AWS), now=NOW, settings=DisruptionSettings(), options=Options())
+    made = context_of(objects, open_catalog(SAMPLE), now=NOW, settings=DisruptionSettings(), options=Options())
     found = Planner(made).plan(0, bound=True).lower_bound
     assert found is not None
     assert found.price > 0

@@ -15,7 +15,7 @@ from tests.factories import node_pool
 from tests.strategies import Cluster
 
 from karpool.catalog.instance_types import Catalog
-from karpool.catalog.sources import AWS, open_catalog
+from karpool.catalog.sources import SAMPLE, open_catalog
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.fleet_search.straight_way import has_detours
 from karpool.disruption.plan import Plan, Planner, context_of, plan
@@ -51,7 +51,7 @@ def both(objects: Objects, catalog: Catalog, settings: DisruptionSettings, now: 
 
 
 def test_the_plan_of_the_example_takes_back_nothing_that_it_launched() -> None:
-    made = plan(example(), open_catalog(AWS), now=NOON, settings=DisruptionSettings(search=GLOBAL))
+    made = plan(example(), open_catalog(SAMPLE), now=NOON, settings=DisruptionSettings(search=GLOBAL))
     assert not detours(made)
     assert max(evictions(made).values()) == 1
 
@@ -79,6 +79,6 @@ def test_pods_go_to_a_lighter_pool_at_once_if_that_is_where_they_end() -> None:
 
 
 def test_a_plan_that_is_made_without_effort_is_left_as_it_is() -> None:
-    objects, catalog = example(), open_catalog(AWS)
+    objects, catalog = example(), open_catalog(SAMPLE)
     winding, straight = both(objects, catalog, replace(SEARCH, effort=0), NOON)
     assert winding.steps == straight.steps

@@ -7,15 +7,15 @@ from tests.disruption.scenarios import NOTHING, Scenario, node
 from tests.factories import anti_affinity, node_pool, pod
 from tests.packing.placing import place
 
-from karpool.catalog.builtin import aws_types
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.sample import sample_types
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.options import Options
 
-AWS = Catalog(aws_types())
+AWS = Catalog(sample_types())
 EAST = "us-east-1a"
 FAMILY = "karpenter.k8s.aws/instance-family"
 ON_DEMAND_ONLY = (CAPACITY_TYPE, "In", ON_DEMAND)

@@ -14,5 +14,5 @@ from karpool.operator.operator import Operator
 if __name__ == "__main__":
     catalog = open_catalog("kwok")
     target = Target(server=sys.argv[1], credentials=FixedCredentials())
-    operator = Operator(SETTINGS, target, lambda _nodes, _claims: catalog)
+    operator = Operator(SETTINGS, target, lambda _nodes, _claims, _pools: catalog)
     asyncio.run(run_until_signalled(operator.run, SETTINGS.shutdown_timeout))

@@ -215,7 +215,7 @@ class Trial:
     ) -> asyncio.Task[None]:
         """Start a controller; `target`: another way to the API server than straight ahead."""
         operator = Operator(
-            settings or self.settings, target or self.target, lambda _nodes, _claims: self.catalog, **options
+            settings or self.settings, target or self.target, lambda _nodes, _claims, _pools: self.catalog, **options
         )
         stop = asyncio.Event()
         task = asyncio.create_task(operator.run(stop))

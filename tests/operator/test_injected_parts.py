@@ -24,7 +24,7 @@ async def answer(path: str, *, together: bool) -> str:
     page = Page("/hello", ANY_PORT if together else Address("localhost", 0), hello)
     settings = RunSettings(metrics_address=ANY_PORT, health_address=None)
     async with ScriptedServer(refuses(500, "InternalError")) as server:
-        operator = Operator(settings, server.target(), lambda _nodes, _claims: default_catalog(), pages=[page])
+        operator = Operator(settings, server.target(), lambda _nodes, _claims, _pools: default_catalog(), pages=[page])
         stop = asyncio.Event()
         with capture_logs() as logs:
             task = asyncio.create_task(operator.run(stop))

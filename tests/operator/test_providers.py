@@ -52,7 +52,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Install:
 
 def operator(name: str) -> Operator:
     target = Target(server="http://127.0.0.1:9", credentials=FixedCredentials())
-    return Operator(RunSettings(provider=name), target, lambda _nodes, _claims: TYPES)
+    return Operator(RunSettings(provider=name), target, lambda _nodes, _claims, _pools: TYPES)
 
 
 def test_there_are_two() -> None:
@@ -124,5 +124,5 @@ def test_policies_that_reboot_are_refused_where_nobody_can() -> None:
     decisions = DisruptionSettings(repair=REPAIR_POLICIES)
     settings = RunSettings(provider="karpenter", decisions=decisions, own_repair_policies=True)
     with pytest.raises(InputError, match="the provider karpenter cannot reboot nodes"):
-        Operator(settings, target, lambda _nodes, _claims: TYPES)
-    Operator(replace(settings, provider="kwok"), target, lambda _nodes, _claims: TYPES)
+        Operator(settings, target, lambda _nodes, _claims, _pools: TYPES)
+    Operator(replace(settings, provider="kwok"), target, lambda _nodes, _claims, _pools: TYPES)

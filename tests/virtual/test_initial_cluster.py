@@ -33,7 +33,7 @@ def scenario(objects: Objects) -> Scenario:
 
 
 def test_nodes_and_pods_begin_where_they_are(objects: Objects, scenario: Scenario) -> None:
-    catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
+    catalog = with_observed(open_catalog("sample"), objects.nodes, objects.node_claims)
     cluster = VirtualCluster(scenario, catalog, policy=Policy(disruption=False), initial=objects)
     cluster.run(120.0)
     for there in objects.nodes:
@@ -44,7 +44,7 @@ def test_nodes_and_pods_begin_where_they_are(objects: Objects, scenario: Scenari
 
 
 def test_karpool_packs_a_real_cluster_without_breaking_a_rule(objects: Objects, scenario: Scenario) -> None:
-    catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
+    catalog = with_observed(open_catalog("sample"), objects.nodes, objects.node_claims)
     idle, packed = (
         run(scenario, catalog, name, 0, initial=objects, observe=Invariants).summary for name in ("nothing", "karpool")
     )
@@ -68,4 +68,4 @@ def test_a_node_of_no_known_type_is_named() -> None:
         nodes=(node("strange", labels={"node.kubernetes.io/instance-type": "x9.huge"}),), pods=(pod("web"),)
     )
     with pytest.raises(ScenarioError, match="node strange cannot be simulated"):
-        VirtualCluster(with_cluster(Scenario(), strange), open_catalog(), initial=strange)
+        VirtualCluster(with_cluster(Scenario(), strange), open_catalog("sample"), initial=strange)

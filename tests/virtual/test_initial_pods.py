@@ -34,7 +34,7 @@ def objects() -> Objects:
 
 
 def resumed(objects: Objects, text: str = "length: 2h", *, disruption: bool = False) -> VirtualCluster:
-    catalog = with_observed(open_catalog(), objects.nodes, objects.node_claims)
+    catalog = with_observed(open_catalog("sample"), objects.nodes, objects.node_claims)
     made = with_cluster(read_scenario(text), objects)
     return VirtualCluster(made, catalog, policy=replace(BY_PREFIXES, disruption=disruption), initial=objects)
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import partial
 from multiprocessing import active_children
 
 import pytest
@@ -92,7 +93,7 @@ def test_workers_do_not_hear_interrupts_and_we_do_again() -> None:
 
 def test_the_progress_of_all_runs_together_moves_while_they_run() -> None:
     reports: list[tuple[str, int, int | None]] = []
-    source = ScenarioSource(SMALL, open_catalog)
+    source = ScenarioSource(SMALL, partial(open_catalog, "sample"))
     compare(source, ["default"], range(3), lambda *progress: reports.append(progress), workers=2)
     assert reports[0] == ("Simulating 3 runs", 0, 1500)
     assert [done for _, done, _ in reports] == list(range(1501))

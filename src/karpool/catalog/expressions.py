@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from karpool.catalog.builtin import GPU
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
+from karpool.catalog.machines import GPU
 from karpool.catalog.pricing import by_price
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, REGION, RESERVATION_ID, ZONE, canonical
 from karpool.model.requirements import Requirement, requirement
@@ -21,6 +21,8 @@ from karpool.wire.quantity import NANO, ZERO, parse_quantity
 
 _AWS: Final = "karpenter.k8s.aws/instance-"
 _KWOK: Final = "karpenter.kwok.sh/instance-"
+_GCP: Final = "karpenter.k8s.gcp/instance-"
+_AZURE: Final = "karpenter.azure.com/sku-"
 SHORT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "type": (INSTANCE_TYPE,),
     "arch": (ARCH,),
@@ -29,10 +31,10 @@ SHORT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "region": (REGION,),
     "capacity-type": (CAPACITY_TYPE,),
     "reservation-id": (RESERVATION_ID,),
-    "family": (f"{_AWS}family", f"{_KWOK}family"),
-    "size": (f"{_AWS}size", f"{_KWOK}size"),
-    "category": (f"{_AWS}category",),
-    "generation": (f"{_AWS}generation",),
+    "family": (f"{_AWS}family", f"{_GCP}family", f"{_AZURE}family", f"{_KWOK}family"),
+    "size": (f"{_AWS}size", f"{_GCP}size", f"{_KWOK}size"),
+    "category": (f"{_AWS}category", f"{_GCP}category"),
+    "generation": (f"{_AWS}generation", f"{_GCP}generation", f"{_AZURE}version"),
 }
 AMOUNTS: Final[Mapping[str, str]] = {"cpu": "cpu", "memory": "memory", "pods": "pods", "gpu": GPU}
 PRICE: Final = "price"

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import product
+from typing import NamedTuple
 
-from karpool.model.labels import CAPACITY_TYPE, RESERVED, WELL_KNOWN, ZONE
+from karpool.model.labels import CAPACITY_TYPE, CLASS_LABELS, RESERVED, WELL_KNOWN, ZONE
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.wire.quantity import ZERO, Quantity
 
@@ -72,6 +73,17 @@ class InstanceType:
         return left
 
 
+class PriceOrigin(NamedTuple):
+    """Where prices come from: the price list, the day it is of, and the cloud and region that it is for, if any."""
+
+    source: str
+    cloud: str = ""
+    region: str = ""
+    date: str = ""
+    known: bool = True
+    """Whether there are prices at all: of some regions only the machines are known."""
+
+
 @dataclass(frozen=True)
 class Catalog:
     """All instance types, in a stable order, and a fee that every node costs on top."""
@@ -80,6 +92,7 @@ class Catalog:
     node_fee: float = 0.0
     price_overrides: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Prices set by the user, by type and capacity type; they hold for types that are observed later, too."""
+    origins: tuple[PriceOrigin, ...] = ()
 
     @cached_property
     def by_name(self) -> Mapping[str, InstanceType]:
@@ -90,7 +103,8 @@ class Catalog:
         """Label keys that the provider of these types sets by itself."""
         keys = {key for entry in self.types for key in entry.requirements}
         keys.update(key for entry in self.types for offering in entry.offerings for key in offering.requirements)
-        return WELL_KNOWN | keys
+        # The class of a pool is the same for all its nodes: no type leaves it open.
+        return WELL_KNOWN | (keys - CLASS_LABELS)
 
     def price(self, offering: Offering) -> float | None:
         """What a node of this offering costs an hour, the fee included; None if the price is not known."""

@@ -6,10 +6,12 @@ from functools import lru_cache
 from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE, canonical
-from karpool.model.requirements import NO_REQUIREMENTS, Requirements
+from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, REGION, RESERVED, SPOT, ZONE, canonical
+from karpool.model.requirements import NO_REQUIREMENTS, NOTHING, Requirements
 
 PRICE_LABEL: Final = "eks-node-viewer/instance-price"
+_NO_ZONE: Final = ("", "0")
+"""How the zone of a node is labelled that is in none."""
 
 # How clouds mark their spot nodes where Karpenter does not; a node that carries none of these marks is on demand.
 _SPOT_MARKS: Final = (
@@ -48,18 +50,29 @@ def price_on_label(labels: Mapping[str, str]) -> float | None:
 def node_price(catalog: Catalog, labels: Mapping[str, str]) -> float | None:
     """What a node with these labels costs an hour, the fee included; None if it is unknown.
 
-    The price is that of its type's offering in its zone and capacity type, available or not. Without one, reserved
-    capacity costs nothing beyond the fee, and any other node what its price label says.
+    The price is that of its type's offering in its zone and capacity type, available or not; of a node in no zone, that
+    of its region, if it is the same in all zones. Without one, reserved capacity costs nothing beyond the fee, and any
+    other node what its price label says.
     """
     kind = capacity_type_of(labels)
     entry = catalog.by_name.get(label_of(labels, INSTANCE_TYPE))
     if entry is not None:
         zone = label_of(labels, ZONE)
-        for offering in entry.offerings:
-            if offering.price is not None and _is_at(offering, ZONE, zone) and _is_at(offering, CAPACITY_TYPE, kind):
-                return catalog.price(offering)
+        priced = [o for o in entry.offerings if o.price is not None and _is_at(o, CAPACITY_TYPE, kind)]
+        here = next((offering for offering in priced if _is_at(offering, ZONE, zone)), None)
+        if here is None and zone in _NO_ZONE:
+            here = _everywhere(entry, priced, label_of(labels, REGION))
+        if here is not None:
+            return catalog.price(here)
     written = 0.0 if kind == RESERVED else price_on_label(labels)
     return None if written is None else catalog.with_fee(written)
+
+
+def _everywhere(entry: InstanceType, priced: Iterable[Offering], region: str) -> Offering | None:
+    """An offering that stands for all of a region, because they cost the same there."""
+    usual = entry.requirements.get(REGION, NOTHING)
+    there = [offering for offering in priced if region and offering.requirements.get(REGION, usual).has(region)]
+    return there[0] if len({offering.price for offering in there}) == 1 else None
 
 
 def _is_at(offering: Offering, key: str, value: str) -> bool:

@@ -1,21 +1,23 @@
-"""Where a catalogue comes from: built in, generated as the KWOK provider does, or a file."""
+"""Where a catalogue comes from: a cloud's price list, the sample, what the KWOK provider generates, or a file."""
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from karpool.catalog import builtin, kwok
-from karpool.catalog.instance_types import Catalog, InstanceType
+from karpool.catalog import kwok, sample
+from karpool.catalog.builtin import Kubelets, cloud_types
+from karpool.catalog.instance_types import Catalog, InstanceType, PriceOrigin
 from karpool.catalog.kwok_file import read_types
 from karpool.catalog.overrides import PriceChanges, checked_amount, repriced
+from karpool.catalog.places import DEFAULT_REGIONS, KWOK, Place, is_region
+from karpool.catalog.price_data import AWS, CLOUDS, origins
 from karpool.wire.entry_points import Plugin, load_plugin, plugin_names
 from karpool.wire.problems import InputError, suggestion
 from karpool.wire.sources import ManifestSource, display_name, read_source
 
-AWS: Final = "aws"
-KWOK: Final = "kwok"
+SAMPLE: Final = "sample"
 GROUP: Final = "karpool.catalogs"
 """The entry points of installed packages: functions without parameters that return instance types."""
 _PLUGIN_NAME: Final = r"[A-Za-z][\w-]*"
@@ -26,55 +28,88 @@ class _Types(NamedTuple):
 
     types: tuple[InstanceType, ...]
     spot_fraction: float | None = None
+    origins: tuple[PriceOrigin, ...] = ()
 
 
 def open_catalog(
     source: str | None = None,
     *,
+    places: tuple[Place, ...] = (),
+    kubelets: Kubelets = Kubelets(),  # noqa: B008 - it is immutable
     node_fee: float = 0.0,
     overrides: Mapping[tuple[str, str], float] | None = None,
     factor: float = 1.0,
     spot_fraction: float | None = None,
 ) -> Catalog:
-    """The catalogue of a source (`aws`, `aws:REGION`, `kwok`, a plugin's name, a file) with the user's prices and fee.
+    """The catalogue of a source (`aws`, `gcp:REGION`, `kwok`, a plugin, a file) with the user's prices and fee.
 
+    `places` are the regions of clouds that count where the source names none; without a source, of all these clouds.
     `overrides` are hourly prices by type and capacity type, the latter empty for all but spot and reserved.
     """
-    listed = _types(AWS if source is None else source)
+    listed = _of_places(places, kubelets) if source is None and places else _types(source or AWS, places, kubelets)
     share = listed.spot_fraction if spot_fraction is None else checked_amount("--spot-fraction", spot_fraction)
     prices = dict(overrides or {})
     changes = PriceChanges(factor=checked_amount("--price-factor", factor), spot_fraction=share, overrides=prices)
     types = listed.types
     if changes != PriceChanges(spot_fraction=listed.spot_fraction):
         types = tuple(repriced(entry, changes) for entry in types)
-    return Catalog(types, node_fee=checked_amount("--node-fee", node_fee), price_overrides=prices)
+    fee = checked_amount("--node-fee", node_fee)
+    return Catalog(types, node_fee=fee, price_overrides=prices, origins=listed.origins)
 
 
 def catalog_names() -> tuple[str, ...]:
     """The catalogues that are built in or installed; none of them is loaded."""
-    return tuple(sorted({AWS, KWOK, *plugin_names(GROUP)}))
+    return tuple(sorted({*CLOUDS, KWOK, SAMPLE, *plugin_names(GROUP)}))
 
 
 def is_catalog_name(source: str) -> bool:
     """Whether a source is built in (with any region) or installed, and not a file."""
     name, colon, _ = source.partition(":")
     if colon:
-        return name == AWS
+        return name in CLOUDS
     return re.fullmatch(_PLUGIN_NAME, source) is not None and source in catalog_names()
 
 
-def _types(source: str) -> _Types:
+def check_region(source: str) -> str:
+    """What is wrong with the region that a source such as `gcp:us-central1` names; empty if nothing is."""
+    cloud, colon, region = source.partition(":")
+    if cloud not in CLOUDS or not colon or is_region(cloud, region):
+        return ""
+    return f"{region!r} is not a region; write {cloud}:REGION, such as {cloud}:{DEFAULT_REGIONS[cloud]}"
+
+
+def _of_places(places: tuple[Place, ...], kubelets: Kubelets) -> _Types:
+    clouds = dict.fromkeys(place.cloud for place in places)
+    parts = [_of_cloud(cloud, [place for place in places if place.cloud == cloud], kubelets) for cloud in clouds]
+    types = tuple(entry for part in parts for entry in part.types)
+    return _Types(types, None, tuple(origin for part in parts for origin in part.origins))
+
+
+def _of_cloud(cloud: str, places: Sequence[Place], kubelets: Kubelets) -> _Types:
+    known = origins()[cloud]
+    found = []
+    for place in places:
+        covered = place.region in known.regions
+        found.append(PriceOrigin(known.source, cloud, place.region, known.date if covered else "", known=covered))
+    return _Types(cloud_types(cloud, tuple(places), kubelets), None, tuple(found))
+
+
+def _types(source: str, places: tuple[Place, ...], kubelets: Kubelets) -> _Types:
     name, colon, region = source.partition(":")
-    if source == AWS or (name == AWS and builtin.is_region(region)):
-        return _Types(builtin.aws_types(region or builtin.DEFAULT_REGION), builtin.SPOT_FRACTION)
-    if name == AWS and colon:
-        raise InputError.at("--catalog", f"{region!r} is not a region; write aws:REGION, such as aws:eu-west-1")
+    if wrong := check_region(source):
+        raise InputError.at("--catalog", wrong)
+    if name in CLOUDS and (colon or source == name):
+        near = [place for place in places if place.cloud == name and region in ("", place.region)]
+        return _of_cloud(name, near or [Place(name, region or DEFAULT_REGIONS[name])], kubelets)
+    if source == SAMPLE:
+        origin = PriceOrigin("sample table", AWS, sample.DEFAULT_REGION)
+        return _Types(sample.sample_types(), sample.SPOT_FRACTION, (origin,))
     if source == KWOK:
-        return _Types(kwok.kwok_types(), kwok.SPOT_FRACTION)
+        return _Types(kwok.kwok_types(), kwok.SPOT_FRACTION, (PriceOrigin("KWOK provider"),))
     if re.fullmatch(_PLUGIN_NAME, source):
         plugin = load_plugin(GROUP, source, "--catalog")
         if plugin is not None:
-            return _Types(_plugin_types(plugin))
+            return _Types(_plugin_types(plugin), None, (PriceOrigin(plugin.description),))
         if not Path(source).exists():
             names = catalog_names()
             message = (
@@ -82,7 +117,8 @@ def _types(source: str) -> _Types:
             )
             raise InputError.at("--catalog", message)
     file = ManifestSource(source)
-    return _Types(read_types(read_source(file, sys.stdin.buffer), display_name(file)))
+    shown = display_name(file)
+    return _Types(read_types(read_source(file, sys.stdin.buffer), shown), None, (PriceOrigin(shown),))
 
 
 def _plugin_types(plugin: Plugin) -> tuple[InstanceType, ...]:

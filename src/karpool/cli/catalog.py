@@ -7,9 +7,9 @@ from typing import TextIO
 import click
 import msgspec
 
-from karpool.catalog.builtin import GPU
 from karpool.catalog.expressions import parse_expressions, select
 from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offering, cheapest
+from karpool.catalog.machines import GPU
 from karpool.catalog.overrides import unknown_types
 from karpool.catalog.pricing import cheapest_launch_price
 from karpool.cli.catalog_options import CatalogOpener, catalog_options

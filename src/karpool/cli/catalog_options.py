@@ -1,22 +1,22 @@
 """The options for instance types and their prices; the same for every command that has them."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, TypeVar
 
 import click
 
-from karpool.catalog.builtin import is_region
+from karpool.catalog.builtin import Kubelets, kubelets_of
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.observed import with_observed
 from karpool.catalog.overrides import parse_prices, unknown_types
-from karpool.catalog.sources import AWS, KWOK, open_catalog
+from karpool.catalog.places import KWOK, Place, places_of_cluster
+from karpool.catalog.price_data import AWS, CLOUDS
+from karpool.catalog.sources import SAMPLE, open_catalog
 from karpool.cli.input_options import with_options
-from karpool.model.labels import REGION, ZONE
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim
+from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.wire.problems import InputError
 
 R = TypeVar("R")
@@ -27,10 +27,11 @@ _OPTIONS: Final = (
         "--catalog",
         "catalog_source",
         metavar="SOURCE",
-        help="Instance types and prices: `aws` or `aws:REGION` (built in), `kwok` (the types that Karpenter's KWOK"
-        " provider generates), a JSON file in that provider's format, plain or packed with gzip or zstd, or a name that"
-        " an installed package offers."
-        "  [default: aws; kwok where NodeClaims are of that provider]",
+        help="Instance types and prices: `aws`, `gcp` or `azure`, with `:REGION` for another region than that of the"
+        " nodes (built in), `sample` (a small table for examples), `kwok` (the types that Karpenter's KWOK provider"
+        " generates), a JSON file in that provider's format, plain or packed with gzip or zstd, or a name that an"
+        " installed package offers."
+        "  [default: the clouds and regions of nodes and node classes; aws where nothing names one]",
     ),
     click.option(
         "--node-fee", metavar="PRICE", type=float, default=0.0, help="Add a fee, in $/h, to the price of every node."
@@ -54,8 +55,8 @@ _OPTIONS: Final = (
         "--spot-fraction",
         metavar="FRACTION",
         type=float,
-        help="Price spot capacity at this share of the on-demand price.  [default: 0.4 for aws, 0.7 for kwok, as"
-        " written in a file]",
+        help="Price spot capacity at this share of the on-demand price.  [default: 0.4 for sample, 0.7 for kwok, as"
+        " price lists and files say]",
     ),
 )
 
@@ -66,7 +67,7 @@ def catalog_options(command: Callable[..., R]) -> Callable[..., R]:
     @wraps(command)
     def with_opener(*args: Any, catalog_source: str | None, **given: Any) -> R:
         prices = {name: given.pop(name) for name in ("node_fee", "prices", "price_factor", "spot_fraction")}
-        opener = CatalogOpener(catalog_source or AWS, chosen=catalog_source is not None, **prices)
+        opener = CatalogOpener(catalog_source, **prices)
         return command(*args, catalog_opener=opener, **given)
 
     return with_options(with_opener, _OPTIONS)
@@ -74,18 +75,24 @@ def catalog_options(command: Callable[..., R]) -> Callable[..., R]:
 
 @dataclass(frozen=True, slots=True)
 class CatalogOpener:
-    source: str
-    chosen: bool
-    """Whether an option names the source."""
+    source: str | None = None
+    """The source that is named; without one it is found for each cluster."""
     node_fee: float = 0.0
     prices: tuple[str, ...] = ()
     price_factor: float = 1.0
     spot_fraction: float | None = None
 
-    def __call__(self, source: str | None = None) -> Catalog:
+    def __call__(
+        self,
+        source: str | None = None,
+        places: tuple[Place, ...] = (),
+        kubelets: Kubelets = Kubelets(),  # noqa: B008 - it is immutable
+    ) -> Catalog:
         """Open the source of the options, or another one at the same prices and fees."""
         return open_catalog(
             source or self.source,
+            places=places,
+            kubelets=kubelets,
             node_fee=self.node_fee,
             overrides=parse_prices(self.prices),
             factor=self.price_factor,
@@ -94,25 +101,19 @@ class CatalogOpener:
 
     @property
     def complete(self) -> bool:
-        """Whether the source lists all types that exist: a file does, the built-in table does not."""
-        return self.source not in (AWS, KWOK) and not self.source.startswith(f"{AWS}:")
+        """Whether the source lists all types that exist: a file does, the built-in tables do not."""
+        name = (self.source or AWS).partition(":")[0]
+        return name not in (*CLOUDS, KWOK, SAMPLE)
 
-    def for_cluster(self, nodes: Sequence[Node], claims: Sequence[NodeClaim]) -> Catalog:
-        """The catalogue for a cluster: in the region of its nodes, and with types that only its nodes have."""
+    def for_cluster(
+        self, nodes: Sequence[Node], claims: Sequence[NodeClaim], pools: Sequence[NodePool] = ()
+    ) -> Catalog:
+        """The catalogue for a cluster: of its clouds and regions, and with types that only its nodes have."""
         source = self.source
-        if not self.chosen and any(claim.spec.node_class_ref.group == KWOK_GROUP for claim in claims):
+        if source is None and any(claim.spec.node_class_ref.group == KWOK_GROUP for claim in claims):
             source = KWOK
-        if source == AWS:
-            regions = Counter(region for node in nodes if (region := region_of(node.metadata.labels)))
-            source = f"{AWS}:{regions.most_common(1)[0][0]}" if regions else source
-        catalog = with_observed(self(source), nodes, claims)
+        catalog = self(source, places_of_cluster(nodes, claims, pools), kubelets_of(nodes))
+        catalog = with_observed(catalog, nodes, claims)
         if misspelt := unknown_types(catalog):
             raise InputError.at("--price", f"no type is called {misspelt[0]}")
         return catalog
-
-
-def region_of(labels: Mapping[str, str]) -> str:
-    """The region a node's labels name, by itself or as part of its zone; empty if it is none of AWS's."""
-    zone = labels.get(ZONE, "")
-    region = labels.get(REGION) or (zone[:-1] if zone[-1:].isalpha() else "")
-    return region if is_region(region) else ""

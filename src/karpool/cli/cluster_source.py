@@ -99,7 +99,8 @@ def cluster_from(
         devices=not choices.options.ignore_dra_requests,
     )
     objects = with_default_spread(read.objects, spread)
-    catalog = _overlaid(opener.for_cluster(objects.nodes, objects.node_claims), objects, choices)
+    known = opener.for_cluster(objects.nodes, objects.node_claims, objects.node_pools)
+    catalog = _overlaid(known, objects, choices)
     pools = tuple(_as_validated(pool) for pool in objects.node_pools)
     settings = replace(choices.settings, complete_catalog=opener.complete)
     grouped = with_groups(changed(objects, node_pools=pools), groups)

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from karpool.catalog.sources import AWS
+from karpool.catalog.sources import SAMPLE
 from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.progress import progress
 from karpool.cli.simulate import open_scenario
@@ -41,7 +41,7 @@ def demo(*, report: str) -> None:
     """
     if not Path(report).absolute().parent.is_dir():
         raise InputError.at(report, "cannot be written; its folder does not exist")
-    opened = open_scenario(SCENARIO, CatalogOpener(AWS, chosen=True))
+    opened = open_scenario(SCENARIO, CatalogOpener(SAMPLE))
     with progress() as report_progress:
         policies, seeds = list(opened.scenario.policies), [opened.scenario.seed]
         comparison = opened.compare(policies, seeds, report_progress)

@@ -141,7 +141,7 @@ def run(*, kube: KubeContext, catalog_opener: CatalogOpener, choices: Choices, *
     from karpool.operator.operator import Operator
 
     own_catalog = default_catalog(given["provider"])
-    if own_catalog is not None and not catalog_opener.chosen:
+    if own_catalog is not None and catalog_opener.source is None:
         catalog_opener = replace(catalog_opener, source=own_catalog)
     settings = _settings(given, choices, complete=catalog_opener.complete)
     operator = Operator(settings, find_target(kube.context, kube.kubeconfig), catalog_opener.for_cluster)

@@ -11,9 +11,8 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from karpool.catalog.builtin import is_region
 from karpool.catalog.instance_types import Catalog
-from karpool.catalog.sources import AWS, catalog_names, is_catalog_name
+from karpool.catalog.sources import catalog_names, check_region, is_catalog_name
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.decision_options import search_options
 from karpool.cli.input_options import output_option
@@ -153,7 +152,7 @@ def _opens(opener: CatalogOpener, files: tuple[str, ...]) -> Callable[[], Catalo
 
 def _catalog_for_files(opener: CatalogOpener, files: tuple[str, ...]) -> Catalog:
     objects = load(files, stdin=sys.stdin.buffer).objects
-    return opener.for_cluster(objects.nodes, objects.node_claims)
+    return opener.for_cluster(objects.nodes, objects.node_claims, objects.node_pools)
 
 
 def _refuse_first(flaws_found: Iterable[Flaw], file: str) -> None:
@@ -168,12 +167,12 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
             yield Flaw(f"cluster[{number}]", "MissingFile", message)
     if scenario.catalog is None or _given("catalog_source"):
         return
-    region = scenario.catalog.removeprefix(f"{AWS}:")
-    if region != scenario.catalog and not is_region(region):
-        yield Flaw("catalog", "Region", f"{region!r} is not a region; write aws:REGION, such as aws:eu-west-1")
+    if wrong := check_region(scenario.catalog):
+        yield Flaw("catalog", "Region", wrong)
     elif not is_catalog_name(scenario.catalog) and not (scenario.catalog and (beside / scenario.catalog).exists()):
         message = (
-            f"{scenario.catalog!r} is neither aws, aws:REGION or kwok, nor is there a file {beside / scenario.catalog}"
+            f"{scenario.catalog!r} is neither a cloud (aws, aws:REGION), sample or kwok, nor is there a file"
+            f" {beside / scenario.catalog}"
         )
         yield Flaw("catalog", "MissingFile", message + suggestion(scenario.catalog, catalog_names()))
 

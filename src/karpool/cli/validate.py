@@ -99,10 +99,12 @@ def _costly_weights(loaded: Loaded) -> Iterator[Problem]:
     pools = [pool for pool in loaded.objects.node_pools if f"NodePool {pool.name}" not in refused]
     if not any(pool.weight for pool in pools):
         return
+    from karpool.catalog.places import places_of_cluster
     from karpool.catalog.sources import open_catalog
     from karpool.catalog.weights import expensive_favourites
 
-    for pool, flaw in expensive_favourites(pools, open_catalog()):
+    places = places_of_cluster(loaded.objects.nodes, loaded.objects.node_claims, pools)
+    for pool, flaw in expensive_favourites(pools, open_catalog(places=places)):
         file = loaded.file_of("NodePool", pool.key) or loaded.file_of("Provisioner", pool.key)
         yield Problem.of(flaw, file=file, about=f"NodePool {pool.name}")
 

@@ -66,6 +66,16 @@ ON_DEMAND: Final = "on-demand"
 RESERVED: Final = "reserved"
 CAPACITY_TYPES: Final = (RESERVED, SPOT, ON_DEMAND)
 
+ZONE_ID: Final = "topology.k8s.aws/zone-id"
+
+EC2_CLASS: Final = "karpenter.k8s.aws/ec2nodeclass"
+EKS_CLASS: Final = "eks.amazonaws.com/nodeclass"
+AKS_CLASS: Final = "karpenter.azure.com/aksnodeclass"
+GCE_CLASS: Final = "karpenter.k8s.gcp/gcenodeclass"
+KWOK_CLASS: Final = "karpenter.kwok.sh/kwoknodeclass"
+CLASS_LABELS: Final = frozenset({EC2_CLASS, EKS_CLASS, AKS_CLASS, GCE_CLASS, KWOK_CLASS})
+"""What nodes of a pool are labelled with: the kind of its node class, with its name as the value."""
+
 KWOK_LABELS: Final = (
     "karpenter.kwok.sh/instance-size",
     "karpenter.kwok.sh/instance-family",

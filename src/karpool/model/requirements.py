@@ -169,7 +169,7 @@ class Requirements(Mapping[str, Requirement]):
             known = sets.get(name)
             sets[name] = added if known is None else known.intersect(added)
         self._sets = sets
-        self._hash = hash(frozenset(sets.items()))
+        self._hash: int | None = None
 
     @classmethod
     def of_labels(cls, labels: Mapping[str, str]) -> "Requirements":
@@ -186,6 +186,9 @@ class Requirements(Mapping[str, Requirement]):
         return len(self._sets)
 
     def __hash__(self) -> int:
+        # Thousands of types have requirements that nobody ever looks up.
+        if self._hash is None:
+            self._hash = hash(frozenset(self._sets.items()))
         return self._hash
 
     def __eq__(self, other: object) -> bool:

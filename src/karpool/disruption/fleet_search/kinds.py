@@ -118,9 +118,13 @@ def _types_for(engine: Engine, types: TypeTable, market: Market, signature: Sign
 def _undominated(entries: Array, price: Array, room: Array, fits: Array) -> list[int]:
     """Types of one market without those for which another is no dearer, no smaller, and takes the same pods."""
     kept: list[int] = []
+    rooms, suits = np.empty_like(room[entries]), np.empty_like(fits[:, entries])
     # Among equals the first by price and number stays, so the order decides who is compared with whom.
     for entry in sorted(entries.tolist(), key=lambda number: (price[number], -int(room[number].sum()), number)):
-        if not any((room[other] >= room[entry]).all() and (fits[:, other] >= fits[:, entry]).all() for other in kept):
+        others = len(kept)
+        larger = (rooms[:others] >= room[entry]).all(axis=1)
+        if not (larger & (suits[:, :others] >= fits[:, entry, None]).all(axis=0)).any():
+            rooms[others], suits[:, others] = room[entry], fits[:, entry]
             kept.append(entry)
     return sorted(kept)
 

@@ -237,7 +237,7 @@ class Kwok:
 def provider(context: ProviderContext) -> Provider:
     classes: Store[KwokNodeClass] = Store()
     context.caches.watch(KWOK_NODE_CLASSES, classes)
-    kwok = Kwok(context.client, context.caches.store, classes, context.catalog_for((), ()), context.clock)
+    kwok = Kwok(context.client, context.caches.store, classes, context.catalog_for((), (), ()), context.clock)
 
     def class_ready(pool: NodePool) -> Condition | None:
         ref = pool.spec.template.spec.node_class_ref
