@@ -78,7 +78,7 @@ class LiveCluster:
 
     async def add_pod(self) -> None:
         """A pod that fits on no node."""
-        pod = {"metadata": {"name": "waiting"}, "spec": _spec("7")}
+        pod = {"metadata": {"name": "waiting"}, "spec": pod_spec("7")}
         await self.client.create(r.PODS, pod, namespace="default")
 
     async def empty_nodes(self, count: int) -> set[str]:
@@ -121,7 +121,7 @@ class LiveCluster:
         """A ReplicaSet and its pods, a share for each node."""
         name = f"web-{first}"
         filled = range(first, min(first + GROUP, self.nodes))
-        template = {"metadata": {"labels": {"app": name}}, "spec": _spec(self._share())}
+        template = {"metadata": {"labels": {"app": name}}, "spec": pod_spec(self._share())}
         spec = {
             "replicas": self.pods * len(filled),
             "selector": {"matchLabels": {"app": name}},
@@ -198,7 +198,8 @@ def _pool() -> Json:
     return {"metadata": {"name": "default"}, "spec": spec}
 
 
-def _spec(cpu: str) -> Json:
+def pod_spec(cpu: str) -> Json:
+    """A pod that asks for so much of a processor."""
     resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
     container = {"name": "web", "image": "web", "resources": resources}
     return {"terminationGracePeriodSeconds": 1, "containers": [container]}

@@ -198,3 +198,17 @@ def test_the_same_seed_gives_the_same_pods_on_nodes_that_have_room() -> None:
         assert sum(memory for _, memory in sizes) * 2**20 <= kinds[kind].allocatable["memory"].units
     with pytest.raises(NoRoomError, match="fits on none of 1 nodes"):
         layout(1, 300)
+
+
+def test_gaps_between_renewals_begin_with_the_last_renewal_before_the_launch() -> None:
+    from launch import LEASE, Renewals, longest_hold
+
+    from karpool.kube.api_objects import Lease, LeaseSpec
+
+    renewals = Renewals()
+    for holder, seconds in (("a", 0), ("a", 2), ("a", 2), ("a", 7), ("b", 8)):
+        spec = LeaseSpec(holder_identity=holder, renew_time=datetime.fromtimestamp(seconds, UTC))
+        renewals.put(Lease(metadata=Metadata(name=LEASE, namespace="karpool"), spec=spec))
+    assert renewals.gaps(3.0) == [5.0, 1.0]
+    assert renewals.holders == ["a", "b"]
+    assert longest_hold('{"event":"the event loop was held up","seconds":1.312,"by":"x"}') == 1.312
