@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,8 @@ GRACE = 5
 """Seconds for a spec, and then for its cleaning up, once its time is over."""
 PATIENCE = 60
 """Seconds until a suite that does not end by itself is killed."""
+POLL = 5
+"""Seconds between looks whether a spec is hopeless."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,16 @@ def specs_of(suite: str, programs: Path) -> list[Spec]:
     return [Spec(suite, title, _text(spec)) for spec in _its(report)]
 
 
-def run_spec(spec: Spec, programs: Path, environment: Mapping[str, str], limit: float, log: Path) -> Result:
-    """Run one spec alone, with everything it prints in a log."""
+def run_spec(
+    spec: Spec,
+    programs: Path,
+    environment: Mapping[str, str],
+    limit: float,
+    log: Path,
+    *,
+    hopeless: Callable[[], bool] = lambda: False,
+) -> Result:
+    """Run one spec alone, with everything it prints in a log, until it is known to be hopeless."""
     began = time.monotonic()
     flags = (
         f"--ginkgo.focus={spec.focus}",
@@ -75,9 +85,11 @@ def run_spec(spec: Spec, programs: Path, environment: Mapping[str, str], limit: 
         "--ginkgo.v",
         "--ginkgo.no-color",
     )
-    report, phases, printed = _run(spec.suite, programs, environment, limit + PATIENCE, *flags)
+    report, phases, printed = _run(spec.suite, programs, environment, limit + PATIENCE, *flags, hopeless=hopeless)
     seconds = time.monotonic() - began
     log.write_text(printed, encoding="utf-8")
+    if report is None and hopeless():
+        return Result(spec, Outcome.FAILED, seconds, "the suite was ended", phases)
     if report is None:
         reason = f"the suite did not end within {limit + PATIENCE:.0f} s"
         return Result(spec, Outcome.FAILED, seconds, reason, phases)
@@ -89,7 +101,12 @@ def run_spec(spec: Spec, programs: Path, environment: Mapping[str, str], limit: 
 
 
 def _run(
-    suite: str, programs: Path, environment: Mapping[str, str], patience: float, *flags: str
+    suite: str,
+    programs: Path,
+    environment: Mapping[str, str],
+    patience: float,
+    *flags: str,
+    hopeless: Callable[[], bool] = lambda: False,
 ) -> tuple[dict[str, Any] | None, tuple[Phase, ...], str]:
     """The report of a suite, if it wrote one in time, what it measured, and all that it printed."""
     with tempfile.TemporaryDirectory(prefix="conformance-") as temporary:
@@ -106,8 +123,10 @@ def _run(
                 start_new_session=True,
             )
         try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(patience)
+            deadline = time.monotonic() + patience
+            while process.poll() is None and time.monotonic() < deadline and not hopeless():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(min(POLL, max(0.0, deadline - time.monotonic())))
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -85,3 +85,9 @@ def test_a_suite_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest
     result = run(suite(tmp_path, it("should scale", "passed"), ends=False))
     assert result.outcome is Outcome.FAILED
     assert result.reason == "the suite did not end within 1 s"
+
+
+def test_a_spec_without_hope_is_not_waited_for(tmp_path: Path) -> None:
+    folder = suite(tmp_path, it("should scale", "passed"), ends=False)
+    result = run_spec(SPEC, folder, {}, 3600.0, tmp_path / "log", hopeless=lambda: True)
+    assert (result.outcome, result.reason) == (Outcome.FAILED, "the suite was ended")
