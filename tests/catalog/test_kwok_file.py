@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.factories import amounts
 from karpool.catalog.instance_types import InstanceType
 from karpool.catalog.kwok_file import read_types
 from karpool.catalog.sources import open_catalog
+from karpool.model.devices import NO_DEVICES
 from karpool.model.requirements import one_of
 from karpool.wire.problems import InputError
 
@@ -183,6 +185,48 @@ def test_a_wrong_file_gets_one_line_with_file_type_and_field(entries: list[Any],
 def test_bytes_that_are_no_catalogue_are_refused(data: bytes, why: str) -> None:
     with pytest.raises(InputError, match=rf"types\.json: .*{why}"):
         read_types(data, "types.json")
+
+
+def test_the_devices_that_nodes_of_a_type_will_publish_are_read_as_they_are_written() -> None:
+    slices = [
+        {
+            "driver": "gpu.example.com",
+            "pool": "gpus",
+            "devices": [
+                {"name": "gpu-0", "attributes": {"Values": {"int": 8}}, "capacity": {"memory": {"value": "80Gi"}}}
+            ],
+        },
+        {
+            "driver": "gpu.example.com",
+            "pool": "gpus",
+            "sharedCounters": [{"name": "card", "counters": {"x": {"value": 2}}}],
+        },
+    ]
+    bindings = [{"driver": "gpu.example.com", "pool": "gpus", "attribute": "bus", "devices": ["gpu-0", "gpu-1"]}]
+    (made,) = read(entry(resourceSlices=slices, attributeBindings=bindings))
+    (device,) = made.devices.slices[0].devices
+    assert device.attributes["Values"].integer == 8
+    assert device.capacity["memory"].value == amounts({"memory": "80Gi"})["memory"]
+    assert made.devices.bindings[0].devices == ("gpu-0", "gpu-1")
+    assert read(entry())[0].devices is NO_DEVICES
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"resourceSlices": [{"driver": "d", "pool": "p"}]}, "resourceSlices[0]: expected devices or sharedCounters"),
+        (
+            {
+                "resourceSlices": [{"driver": "d", "pool": "p", "devices": [{"name": "x"}]}],
+                "attributeBindings": [{"driver": "d", "pool": "p", "attribute": "a", "devices": ["x", "x"]}],
+            },
+            "attributeBindings[0].devices: expected at least two devices",
+        ),
+    ],
+)
+def test_devices_that_nobody_could_publish_are_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        read(entry(**given))
 
 
 def test_a_packed_file_is_read_like_a_plain_one(tmp_path: Path) -> None:

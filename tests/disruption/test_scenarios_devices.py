@@ -3,9 +3,21 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.disruption.scenarios import NOTHING, NodeWithPods, Scenario, either_search, node, pool_of
-from tests.factories import pod
-from tests.factories.devices import asking, claim, device, device_class, devices, exactly, in_zone, slice_of, using
+from tests.disruption.scenarios import CATALOG, NOTHING, NodeWithPods, Scenario, either_search, node, pool_of
+from tests.factories import Z2, pod
+from tests.factories.devices import (
+    DRIVER,
+    asking,
+    claim,
+    device,
+    device_class,
+    devices,
+    exactly,
+    in_zone,
+    of_type,
+    slice_of,
+    using,
+)
 
 from karpool.disruption.plan import Plan
 from karpool.model.devices import ResourceClaim, ResourceSlice
@@ -50,6 +62,13 @@ def targets(plan: Plan) -> dict[str, Any]:
     return {move.pod.removeprefix("default/"): move.target for step in plan.steps for move in step.command.moves}
 
 
+WITH_GPUS = replace(
+    CATALOG,
+    types=tuple(
+        replace(entry, devices=of_type(devices(2))) if entry.name in ("medium", "large") else entry
+        for entry in CATALOG.types
+    ),
+)
 A = node("a", pods=[holder("x-1", "a")])
 MINE = held("x-1", "a", "gpu-0")
 ON_A = slice_of(devices(2), node="a")
@@ -137,7 +156,36 @@ DEVICES = [
         slices=[ON_A],
         pools=(pool_of(),),
         removes=NOTHING,
-        messages={"a": "nobody knows which devices they would have"},
+        messages={"a": "pool default: claim default/x-1: request r0 asks for 1 of class gpu, 0 of 0 free"},
+    ),
+    case(
+        "a cheaper node of a type that will have the devices",
+        nodes=[node("a", "huge", pods=[holder("x-1", "a")])],
+        claims=[MINE],
+        slices=[ON_A],
+        pools=(pool_of(),),
+        catalog=WITH_GPUS,
+        removes="a",
+        launches="medium",
+        check=lambda plan: plan.steps[0].command.replacements[0].drivers == (DRIVER,),
+    ),
+    case(
+        "a cheaper node for a device that every node can reach",
+        nodes=[node("a", "huge", pods=[holder("x-1", "a")])],
+        claims=[claim("x-1", has=["gpu-0"], pool="net", users=["x-1"])],
+        slices=[slice_of(devices(1), all_nodes=True, pool="net")],
+        pools=(pool_of(),),
+        removes="a",
+        launches="tiny",
+    ),
+    case(
+        "a cheaper node in the zone of the devices",
+        nodes=[node("a", "huge", pods=[holder("x-1", "a")])],
+        claims=[claim("x-1", has=["gpu-0"], pool="net", users=["x-1"])],
+        slices=[slice_of(devices(1), selector=in_zone(Z2), pool="net")],
+        pools=(pool_of(),),
+        removes="a",
+        check=lambda plan: plan.steps[0].command.replacements[0].zones == (Z2,),
     ),
 ]
 

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from tests.execution.runs import SETTINGS
 from tests.execution.world import START, World
 from tests.factories import amounts, claim_for, node, node_claim, node_pool, taint
+from tests.factories.devices import DRIVER, devices, slice_of
 
 from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.windows import source_closed
@@ -27,11 +28,13 @@ from karpool.execution.conditions import TERMINATED
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.state import ExecutionState
 from karpool.live.patches import merge_patch
+from karpool.model.devices import ResourceSlice
 from karpool.model.labels import (
     INITIALIZED,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
     REGISTERED,
+    REQUESTED_DRIVERS,
     TERMINATION_FINALIZER,
     UNREGISTERED_TAINT,
 )
@@ -121,6 +124,33 @@ def test_what_a_node_lacks_is_said(made: Node, reason: str) -> None:
     spec = replace(claim.spec, resources=ClaimResources(requests=amounts({"cpu": "1"})))
     actions, _ = reconcile(replace(claim, spec=spec), made)
     assert note(actions, "Initialized") == ("Unknown", reason)
+
+
+@pytest.mark.parametrize(
+    ("slices", "initialized"),
+    [
+        ((), False),
+        ((slice_of(devices(1), node="n1", count=2),), False),
+        ((slice_of(devices(1), node="other"),), False),
+        ((slice_of(devices(1), node="n1", driver="nic.example.com"),), False),
+        ((slice_of(devices(1), node="n1"),), True),
+        ((slice_of(devices(1), all_nodes=True, owner="n1"),), True),
+        ((slice_of(devices(1), node="n1"), slice_of(devices(1), node="n1", name="new", generation=2, count=2)), False),
+    ],
+)
+def test_a_node_waits_for_the_devices_that_its_pods_count_on(
+    slices: tuple[ResourceSlice, ...], *, initialized: bool
+) -> None:
+    made = node("n1", initialized=False)
+    claim = claim_for(made, created=START, annotations={REQUESTED_DRIVERS: DRIVER})
+    objects = Objects(nodes=(made,), node_claims=(claim,), node_pools=(node_pool(),), resource_slices=slices)
+    actions = lifecycle(objects, START, dataclasses.replace(SETTINGS, awaits_devices=True)).actions
+    if initialized:
+        assert SetLabel("Node", "n1", INITIALIZED, "true") in actions
+    else:
+        assert note(list(actions), "Initialized") == ("Unknown", "DRADriverPoolsNotPublished")
+    # Who does not look at claims waits for no devices.
+    assert SetLabel("Node", "n1", INITIALIZED, "true") in lifecycle(objects, START, SETTINGS).actions
 
 
 # -- the end of a life -------------------------------------------------------------------------------------------------

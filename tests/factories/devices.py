@@ -8,6 +8,7 @@ from karpool.model.devices import (
     AllocatedDevice,
     AllocatedDevices,
     Allocation,
+    AttributeBinding,
     CapacityRequest,
     CelSelector,
     ClaimConsumer,
@@ -34,6 +35,8 @@ from karpool.model.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
     ResourceSliceSpec,
+    SliceTemplate,
+    TypeDevices,
 )
 from karpool.model.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from karpool.model.scheduling import NodeExpression, NodeSelector, NodeTerm
@@ -120,6 +123,24 @@ def slice_of(
             ),
         ),
     )
+
+
+def of_type(
+    listed: Sequence[Device],
+    *,
+    counters: Mapping[str, Mapping[str, Amount]] | None = None,
+    bound: Mapping[str, Sequence[Sequence[str]]] | None = None,
+) -> TypeDevices:
+    """The devices of an instance type; `bound`: by attribute which of them will have a value in common."""
+    shared = slice_of((), counters=counters).spec.shared_counters
+    slices = [SliceTemplate(DRIVER, "gpus", devices=tuple(listed))]
+    slices += [SliceTemplate(DRIVER, "gpus", shared_counters=shared)] if shared else []
+    bindings = tuple(
+        AttributeBinding(DRIVER, "gpus", attribute_name, tuple(group))
+        for attribute_name, groups in (bound or {}).items()
+        for group in groups
+    )
+    return TypeDevices(tuple(slices), bindings)
 
 
 def in_zone(zone: str) -> NodeSelector:

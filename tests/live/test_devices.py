@@ -6,11 +6,13 @@ from typing import Any
 
 from tests.live.control_plane import ControlPlane
 from tests.live.test_rbac import Watched
-from tests.live.trial import SETTINGS, Trial, deployment, machines, pool
+from tests.live.trial import SETTINGS, Trial, deployment, machines, play, pool
 
 from karpool.live import resources as r
-from karpool.model.devices import ResourceClaim
+from karpool.model.devices import Device, DeviceAttribute, ResourceClaim, SliceTemplate, TypeDevices
+from karpool.model.labels import INSTANCE_TYPE, REQUESTED_DRIVERS
 from karpool.packing.options import Options
+from karpool.wire.objects import condition
 
 DRIVER = "gpu.example.com"
 LOOKS_AT_CLAIMS = replace(SETTINGS, options=Options(ignore_dra_requests=False))
@@ -98,3 +100,37 @@ def test_pods_move_only_to_devices_that_are_free_and_every_right_is_used(audited
             await trial.stop(task)
 
     asyncio.run(scenario())
+
+
+def test_a_pod_that_waits_gets_a_node_of_a_type_with_its_devices_which_waits_for_their_driver(
+    running_cluster: ControlPlane,
+) -> None:
+    async def scenario(trial: Trial) -> None:
+        equipped = "c-4x-amd64-linux"
+        given = TypeDevices(
+            (SliceTemplate(DRIVER, "any", devices=(Device("gpu-0", {"model": DeviceAttribute("a100")}),)),)
+        )
+        types = (replace(entry, devices=given) if entry.name == equipped else entry for entry in trial.catalog.types)
+        trial.catalog = replace(trial.catalog, types=tuple(types))
+        await trial.make(pool(), device_class(), one_gpu())
+        trial.start()
+        claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+        await trial.make(deployment("learner", 1, cpu="200m", resourceClaims=claims))
+        (launched,) = await trial.until_nodes(1)
+        assert launched.metadata.labels[INSTANCE_TYPE] == equipped
+
+        async def waits() -> bool:
+            (node_claim,) = await trial.claims()
+            entry = condition(node_claim.status.conditions, "Initialized")
+            return entry is not None and entry.reason == "DRADriverPoolsNotPublished"
+
+        await trial.until("the node waits for its devices", waits)
+        (node_claim,) = await trial.claims()
+        assert node_claim.metadata.annotations[REQUESTED_DRIVERS] == DRIVER
+        await trial.make(gpus(launched.name, 1))
+        await trial.until_initialized()
+        (running,) = await trial.until_running(1)
+        assert running.spec.node_name == launched.name
+        assert list((await holders(trial)).values()) == [launched.name]
+
+    play(running_cluster, scenario, LOOKS_AT_CLAIMS)

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from itertools import product
 from typing import NamedTuple
 
+from karpool.model.devices import NO_DEVICES, TypeDevices
 from karpool.model.labels import CAPACITY_TYPE, CLASS_LABELS, RESERVED, WELL_KNOWN, ZONE
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.wire.quantity import ZERO, Quantity
@@ -60,6 +61,8 @@ class InstanceType:
     capacity: Amounts
     overhead: Amounts
     offerings: tuple[Offering, ...]
+    devices: TypeDevices = NO_DEVICES
+    """What the drivers of devices will publish on its nodes."""
     observed: bool = False
     """Whether the type is known only from nodes that exist; such a type can be kept, not launched."""
 

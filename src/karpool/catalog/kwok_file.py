@@ -6,6 +6,7 @@ the field; nothing of such a file is used.
 
 import re
 from collections.abc import Container
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import Any, Final
@@ -14,12 +15,15 @@ import msgspec
 
 from karpool.catalog.instance_types import InstanceType, Offering, sold_in
 from karpool.catalog.kwok import kwok_type
+from karpool.model.devices import AttributeBinding, SliceTemplate, TypeDevices
 from karpool.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, RESERVATION_ID, RESERVED, ZONE, canonical
 from karpool.model.requirements import Requirement, Requirements, one_of, requirement
 from karpool.wire.fields import explain
+from karpool.wire.objects import decode_value
 from karpool.wire.problems import InputError, Problem
 from karpool.wire.quantity import ZERO, Quantity, parse_quantity
 
+_LEAST_BOUND: Final = 2
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_KEY: Final = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
@@ -45,11 +49,17 @@ class FileType(msgspec.Struct, frozen=True, rename="camel"):
     resources: dict[str, str | int | float]
     operating_systems: tuple[str, ...] = ("linux",)
     offerings: tuple[FileOffering, ...] = ()
+    resource_slices: tuple[SliceTemplate, ...] = ()
+    attribute_bindings: tuple[AttributeBinding, ...] = ()
 
 
 _FIELDS: Final = {
     name.lower(): name for kind in (FileType, FileOffering, FileRequirement) for name in kind.__struct_encode_fields__
 }
+
+
+_OWN_NAMES: Final = ("resources", "resourceSlices", "attributeBindings")
+"""Fields whose contents have names that users, or Kubernetes, chose."""
 
 
 class _FieldError(Exception):
@@ -92,12 +102,12 @@ def _named(value: Any, depth: int = 5) -> Any:
     if not depth or not isinstance(value, dict):
         return value
     fields = {_FIELDS.get(key.lower(), key): entry for key, entry in value.items() if entry is not None}
-    return {key: entry if key == "resources" else _named(entry, depth - 1) for key, entry in fields.items()}
+    return {key: entry if key in _OWN_NAMES else _named(entry, depth - 1) for key, entry in fields.items()}
 
 
 def _decoded(entry: Any) -> FileType:
     try:
-        return msgspec.convert(entry, FileType)
+        return msgspec.convert(entry, FileType, dec_hook=decode_value)
     except msgspec.ValidationError as error:
         flaw = explain(error, FileType, entry)
         raise _FieldError(flaw.field, flaw.message) from None
@@ -121,7 +131,18 @@ def _instance_type(written: FileType, others: Container[str]) -> InstanceType:
         for position, entry in enumerate(written.offerings)
         for offering in _offerings(entry, f"offerings[{position}]")
     )
-    return kwok_type(written.name, written.architecture, written.operating_systems, resources, offerings)
+    made = kwok_type(written.name, written.architecture, written.operating_systems, resources, offerings)
+    return replace(made, devices=_devices(written)) if written.resource_slices else made
+
+
+def _devices(written: FileType) -> TypeDevices:
+    for position, binding in enumerate(written.attribute_bindings):
+        if len(set(binding.devices)) < _LEAST_BOUND:
+            raise _FieldError(f"attributeBindings[{position}].devices", "expected at least two devices")
+    for position, template in enumerate(written.resource_slices):
+        if bool(template.devices) == bool(template.shared_counters):
+            raise _FieldError(f"resourceSlices[{position}]", "expected devices or sharedCounters, and not both")
+    return TypeDevices(written.resource_slices, written.attribute_bindings)
 
 
 def _amount(name: str, text: str | float) -> Quantity:

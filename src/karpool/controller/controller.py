@@ -32,6 +32,7 @@ from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import Action
 from karpool.execution.settings import ExecutionSettings
+from karpool.model.devices import ResourceSlice
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
@@ -84,6 +85,7 @@ class Controller:
         store.pools.watch(self._pool)
         store.pdbs.watch(self._budget)
         store.pauses.watch(self._pause)
+        store.resource_slices.watch(self._resource_slice)
 
     @property
     def running(self) -> bool:
@@ -112,6 +114,7 @@ class Controller:
                 self.execution,
                 failures_forgotten_after=self.settings.brakes.failures_forgotten_after,
                 pacing=self.settings.brakes.pacing,
+                awaits_devices=not self.options.ignore_dra_requests,
             ),
             intervals=self.intervals,
             facts=self.facts,
@@ -168,6 +171,10 @@ class Controller:
     def _node(self, old: Node | None, new: Node | None) -> None:
         if self.session is not None:
             self._lifecycle.node(old, new)
+
+    def _resource_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        if self.session is not None:
+            self._lifecycle.resource_slice(old, new)
 
     def _pool(self, old: NodePool | None, new: NodePool | None) -> None:
         if self.session is not None:

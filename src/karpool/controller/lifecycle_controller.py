@@ -23,6 +23,7 @@ from karpool.execution.lifecycle import lifecycle
 from karpool.execution.pod_events import missed_pod_events, note_pod_event, pod_event
 from karpool.execution.state import RefusedAction, RolledBack
 from karpool.execution.tickets import COMMAND, REPLACES, commands_in_progress, read_ticket, ticket_of
+from karpool.model.devices import ResourceSlice
 from karpool.model.labels import FAILED_LAUNCH, LAUNCHED_FOR, NODEPOOL
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -130,6 +131,13 @@ class LifecycleController:
         name = node.name if claim is None else claim.name
         self._mark(name, marked=self._leaves(new) or (claim is not None and _is_marked(claim)))
 
+    def resource_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        """Note devices of a node that may wait for them."""
+        for entry in (old, new):
+            node = None if entry is None else self.store.nodes.get(entry.spec.node_name)
+            if node is not None:
+                self.node(None, node)
+
     def pool(self, old: NodePool | None, new: NodePool | None) -> None:
         """Note a pool that changed: it gets the hash of its template, and its claims are reconciled."""
         if new is None or not self._manages:
@@ -228,6 +236,7 @@ class LifecycleController:
             node_claims=(claim,),
             nodes=self._strays() if node is None else (node,),
             node_pools=() if pool is None else (pool,),
+            resource_slices=self.store.resource_slices.listed(),
         )
 
     def _strays(self) -> tuple[Node, ...]:

@@ -46,6 +46,8 @@ class Replacement:
     capacity_type: str
     zones: tuple[str, ...]
     price: float | None
+    drivers: tuple[str, ...] = ()
+    """The drivers whose devices its pods count on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,13 @@ class Outcome:
     """By new node of the directions: which replacement it became, -1 if none."""
 
 
+def _with_drivers(replacements: tuple[Replacement, ...], placement: Placement) -> tuple[Replacement, ...]:
+    """New nodes with the drivers whose devices their pods count on."""
+    if not placement.drivers:
+        return replacements
+    return tuple(replace(new, drivers=placement.drivers.get(claim, ())) for claim, new in enumerate(replacements))
+
+
 def footprint_of(scan: Scan, count: int) -> Footprint:
     """What the answers to the first sets of a scan depend on."""
     nodes, groups, classes = (
@@ -231,7 +238,7 @@ class Evaluator:
             method=method,
             cause=cause,
             nodes=tuple(candidate.name for candidate in candidates),
-            replacements=replacements,
+            replacements=_with_drivers(replacements, placement),
             moves=self._moves(placement, range(placement.claims)),
             price=sum(candidate.price or 0.0 for candidate in candidates),
             unpriced=sum(candidate.price is None for candidate in candidates),

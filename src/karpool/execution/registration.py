@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from karpool.cluster.devices.pools import SliceTable
 from karpool.cluster.nodes import is_ephemeral
 from karpool.execution.actions import (
     Action,
@@ -89,7 +90,7 @@ def _unlock_actions(node: Node) -> list[Action]:
 
 
 def _initialize(context: ReconcileContext, claim: NodeClaim, node: Node) -> None:
-    obstacle = _not_initialized(claim, node)
+    obstacle = _not_initialized(claim, node) or _without_devices(context, claim, node)
     if obstacle is not None:
         context.set_condition(claim, INITIALIZED, "Unknown", *obstacle)
         return
@@ -98,6 +99,18 @@ def _initialize(context: ReconcileContext, claim: NodeClaim, node: Node) -> None
         return
     context.set_condition(claim, INITIALIZED, "True", INITIALIZED)
     context.set_condition(claim, READY, "True", READY)
+
+
+def _without_devices(context: ReconcileContext, claim: NodeClaim, node: Node) -> tuple[str, str] | None:
+    """Why pods that count on devices would not find them yet; None if drivers have published theirs."""
+    requested = claim.metadata.annotations.get(names.REQUESTED_DRIVERS, "")
+    if not requested or not context.settings.awaits_devices:
+        return None
+    published = SliceTable(context.objects.resource_slices).complete_drivers(node.name)
+    missing = sorted(set(filter(None, requested.split(","))) - published)
+    if not missing:
+        return None
+    return "DRADriverPoolsNotPublished", f"no complete pool of devices is published there by {', '.join(missing)}"
 
 
 def _not_initialized(claim: NodeClaim, node: Node) -> tuple[str, str] | None:

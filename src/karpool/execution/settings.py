@@ -42,6 +42,9 @@ class ExecutionSettings:
     pacing: Pacing = field(default_factory=Pacing)
     """How many pods may be away while nodes drain; as the brakes have it."""
 
+    awaits_devices: bool = False
+    """Whether a node is initialized only when the devices are published that its pods count on."""
+
     def ours(self, claim: NodeClaim | None) -> bool:
         """Whether a claim, or a node without one, is looked after here."""
         kinds = self.node_classes

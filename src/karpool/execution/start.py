@@ -173,7 +173,7 @@ def _replacements(command: Command, identity: str, objects: Objects, daemons: Se
                 Reason("NodePoolNotReady", "cannot supply the replacement", f"NodePool {replacement.pool}")
             )
         moved = tuple(pods[move.pod] for move in command.moves if move.target == number and move.pod in pods)
-        request = NodeRequest(replacement.requirements, replacement.instance_types, moved)
+        request = NodeRequest(replacement.requirements, replacement.instance_types, moved, drivers=replacement.drivers)
         name = claim_name(pool.name, identity, str(number))
         yield new_claim(
             pool, request, name=name, daemons=daemons, annotations={REPLACES: identity, LAUNCHED_FOR: identity}

@@ -228,4 +228,33 @@ class ResourceClaimTemplate(Object):
     spec: ClaimTemplateSpec = ClaimTemplateSpec()
 
 
+# -- what nodes of a type will publish ----------------------------------------------------------------------------
+
+
+class SliceTemplate(Wire):
+    """A slice that the driver publishes on every node of an instance type: devices, or counters that they share."""
+
+    driver: str
+    pool: str
+    devices: tuple[Device, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class AttributeBinding(Wire):
+    """Devices of a pool that will have the same value of an attribute, whatever it is."""
+
+    driver: str
+    pool: str
+    attribute: str
+    devices: tuple[str, ...] = ()
+
+
+class TypeDevices(Wire):
+    """The devices of an instance type."""
+
+    slices: tuple[SliceTemplate, ...] = ()
+    bindings: tuple[AttributeBinding, ...] = ()
+
+
+NO_DEVICES = TypeDevices()
 DeviceObject = ResourceClaim | ResourceClaimTemplate | ResourceSlice | DeviceClass

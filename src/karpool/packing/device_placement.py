@@ -1,7 +1,8 @@
 """Places for pods with claims on devices: the kernels look for a node, and only where the claims can be fulfilled.
 
 Kernels know nothing of devices. The queue is cut where such a pod is in it: those before it are placed together, then
-it alone, while all nodes are closed on which its claims could not be fulfilled now.
+it alone, while all nodes are closed on which its claims could not be fulfilled now. If no existing node takes it, it is
+sent to open claims and to new nodes of each pool, with the types alone that will have the devices it asks for.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from karpool.cluster.pod_classes import NO_CLASS
 from karpool.packing.directions import Directions, follow
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.place import place
+from karpool.packing.new_node_devices import NewNodes
 
 if TYPE_CHECKING:
     from karpool.packing.engine import Engine
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
 
 def place_among_devices(
     engine: "Engine", ledger: DeviceLedger, rows: Array, exempt: Array, directions: Directions | None
-) -> Sequence[int]:
-    """Place a queue that has just been filled; the claim of each new node of the directions, as `follow` has it."""
+) -> tuple[Sequence[int], dict[int, tuple[str, ...]]]:
+    """Place a queue that has just been filled.
+
+    Returns the claim of each new node of the directions, as `follow` has it, and by claim the drivers of its devices.
+    """
     users = engine.snapshot.pods.device_rows
     claims: Sequence[int] = ()
     wishes: dict[int, int] = {}
@@ -32,8 +37,9 @@ def place_among_devices(
         wishes = {row: target for row, target in directions.targets.items() if row in users}
         others = {row: target for row, target in directions.targets.items() if row not in users}
         claims = follow(engine, rows, exempt, Directions(directions.new_nodes, others, directions.every_level))
-    _Queue(engine, ledger, rows, wishes).run()
-    return claims
+    queue = _Queue(engine, ledger, rows, wishes)
+    queue.run()
+    return claims, queue.new_nodes.drivers()
 
 
 class _Queue:
@@ -42,6 +48,7 @@ class _Queue:
         self.rows: list[int] = rows.tolist()
         self.wishes = wishes
         self.users = engine.snapshot.pods.device_rows
+        self.new_nodes = NewNodes(engine, ledger)
 
     def run(self) -> None:
         """Go through the queue until a whole round places no pod."""
@@ -77,6 +84,8 @@ class _Queue:
             if node != c.UNPLACED:
                 self.ledger.assign(row, self.ledger.grants(row, node))
                 return
+        if not self.engine.memory["state"][c.EXISTING_ONLY]:
+            self.new_nodes.place(item, row, len(self.rows))
 
     def _possible(self, item: int) -> list[int]:
         """The nodes that are open to a pod and on which its claims can be fulfilled."""

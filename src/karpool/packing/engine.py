@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array
 from karpool.cluster.devices.ledger import DeviceLedger
 from karpool.cluster.snapshot import Snapshot
+from karpool.model.devices import TypeDevices
 from karpool.model.labels import INITIALIZED, REGISTERED
 from karpool.model.requirements import Requirements
 from karpool.packing.device_placement import place_among_devices
@@ -20,6 +21,7 @@ from karpool.packing.kernels.journal import remove, uncount, undo
 from karpool.packing.kernels.memory import Memory
 from karpool.packing.kernels.place import place, prepare_candidates
 from karpool.packing.layout import cluster_columns, extents
+from karpool.packing.new_node_devices import DeviceKinds
 from karpool.packing.options import Options
 from karpool.packing.placement import Placement
 from karpool.packing.runspace import RunSpace
@@ -92,10 +94,20 @@ class Engine:
         self.space.fit({**self._fitted, **room, "rules": rules, "values": pools.value_count}, pools.reservations)
         memory.check(self._fitted)
 
+    @cached_property
+    def type_devices(self) -> dict[str, TypeDevices]:
+        """By name of an instance type the devices that its nodes will have; types without any are left out."""
+        return {entry.name: entry.devices for entry in self.catalog.types if entry.devices.slices}
+
+    @cached_property
+    def device_kinds(self) -> DeviceKinds:
+        """The types of the tables by the devices that their nodes will have."""
+        return DeviceKinds([entry.devices for entry in self.tables.pools.types.types])
+
     def device_ledger(self) -> DeviceLedger:
         """Who has which devices now."""
         if self._ledger is None or self._ledger[0] != self.snapshot.version:
-            self._ledger = (self.snapshot.version, DeviceLedger.of(self.snapshot))
+            self._ledger = (self.snapshot.version, DeviceLedger.of(self.snapshot, self.type_devices))
         return self._ledger[1]
 
     @contextmanager
@@ -196,11 +208,11 @@ class WhatIf:
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
         engine.run(prepare_candidates)
         if engine.snapshot.pods.device_rows.isdisjoint(pods):
-            claims: Sequence[int] = follow(engine, rows, free, directions) if directions is not None else ()
+            directed = follow(engine, rows, free, directions) if directions is not None else ()
             engine.run(place)
-        else:
-            claims = place_among_devices(engine, self._ledger(), rows, free, directions)
-        return Placement(engine, rows.tolist(), claims)
+            return Placement(engine, rows.tolist(), directed)
+        claims, drivers = place_among_devices(engine, self._ledger(), rows, free, directions)
+        return Placement(engine, rows.tolist(), claims, drivers)
 
     def _ledger(self) -> DeviceLedger:
         """Who has which devices in this trial."""

@@ -1,7 +1,8 @@
 """The outcome of a run: rows while it lasts, names and new nodes afterwards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,18 +18,27 @@ if TYPE_CHECKING:
     from karpool.packing.engine import Engine
 
 MOST_TYPES: Final = 600
+_NONE: Final[Mapping[int, tuple[str, ...]]] = MappingProxyType({})
 
 
 class Placement:
     """Where each pod went, read from the engine before the run is undone."""
 
-    def __init__(self, engine: "Engine", pods: list[int], directed_claims: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        engine: "Engine",
+        pods: list[int],
+        directed_claims: Sequence[int] = (),
+        drivers: Mapping[int, tuple[str, ...]] = _NONE,
+    ) -> None:
         self.engine = engine
         self.pods = pods
         self.targets: list[int] = engine.memory["target"][: len(pods)].tolist()
         self.claims = int(engine.memory["state"][CLAIMS])
         self.directed_claims = directed_claims
         """By new node of the directions: the number of its claim, -1 if no pod went there."""
+        self.drivers = drivers
+        """By claim the drivers whose devices its pods count on."""
 
     @property
     def unplaced(self) -> list[int]:
@@ -130,4 +140,5 @@ class Placement:
             pods=tuple(pods),
             reservations=self.reservations(claim),
             min_values_relaxed=bool(self.engine.memory["claim_relaxed"][claim]),
+            drivers=self.drivers.get(claim, ()),
         )

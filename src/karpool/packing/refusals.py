@@ -11,7 +11,6 @@ preferences were given up. Where its requirements have alternatives, the one tha
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
 
@@ -26,11 +25,11 @@ from karpool.packing import refusal_messages as messages
 from karpool.packing.engine import Engine
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import refusals as k
+from karpool.packing.new_node_devices import NewNodes
 from karpool.packing.pool_refusals import cut_claim, pool_refusals
 from karpool.packing.refusal_messages import NODES, POD, Refusal, Rule
 
 Reason = tuple[Rule, str]
-_NO_NEW_NODE: Final = Refusal(0, "new nodes", Rule.DEVICES, "nobody knows which devices they would have")
 
 
 def why_unplaced(engine: Engine, pod_row: int, *, exempt: bool = False) -> str:
@@ -56,8 +55,15 @@ def refusals(engine: Engine, pod_row: int, *, exempt: bool = False) -> tuple[Ref
     nodes = _Nodes(engine, levels, labels, exempt=exempt)
     refused = nodes.refusals() if ledger is None else nodes.refusals(lambda node: ledger.refusal(pod_row, node))
     if not engine.memory["state"][c.EXISTING_ONLY]:
-        refused += pool_refusals(engine, levels, labels) if ledger is None else [_NO_NEW_NODE]
+        others = pool_refusals(engine, levels, labels)
+        refused += others if ledger is None else _without_devices(NewNodes(engine, ledger), pod_row, others)
     return tuple(refused)
+
+
+def _without_devices(new_nodes: NewNodes, pod_row: int, others: list[Refusal]) -> list[Refusal]:
+    """Why pools make no node for a pod with claims: devices first, then what refuses every pod of its kind."""
+    lacking = {what: refusal for what, refusal in new_nodes.refusals(pod_row) if refusal is not None}
+    return [lacking.get(entry.what, entry) for entry in others]
 
 
 def essential_levels(engine: Engine, first: int) -> list[int]:

@@ -16,6 +16,8 @@ class NewNode:
     pods: tuple[str, ...]
     reservations: tuple[str, ...] = ()
     min_values_relaxed: bool = False
+    drivers: tuple[str, ...] = ()
+    """The drivers whose devices its pods count on."""
 
 
 @dataclass(frozen=True, slots=True)

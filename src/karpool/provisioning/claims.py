@@ -29,6 +29,8 @@ class NodeRequest:
     instance_types: tuple[str, ...]
     pods: tuple[Pod, ...] = ()
     min_values_relaxed: bool = False
+    drivers: tuple[str, ...] = ()
+    """The drivers whose devices the pods count on."""
 
 
 def claim_name(pool: str, *parts: str) -> str:
@@ -126,7 +128,8 @@ def _annotations(pool: NodePool, request: NodeRequest) -> dict[str, str]:
     stamps = (names.NODEPOOL_HASH, names.NODEPOOL_HASH_VERSION)
     copied = {key: value for key, value in pool.metadata.annotations.items() if key in stamps}
     relaxed = {names.MIN_VALUES_RELAXED: "true"} if request.min_values_relaxed else {}
-    return {**pool.spec.template.metadata.annotations, **copied, **relaxed}
+    drivers = {names.REQUESTED_DRIVERS: ",".join(sorted(request.drivers))} if request.drivers else {}
+    return {**pool.spec.template.metadata.annotations, **copied, **relaxed, **drivers}
 
 
 def _requests(pods: Sequence[Pod], daemons: Sequence[Daemon]) -> dict[str, Quantity]:

@@ -82,7 +82,7 @@ def _claims(
     for number, new in enumerate(placed.new_nodes):
         requirements = with_offered_kinds(new.requirements, new.instance_types, catalog)
         pods = tuple(snapshot.pods.get(snapshot.pods.rows[key]) for key in new.pods)
-        request = NodeRequest(requirements, new.instance_types, pods, new.min_values_relaxed)
+        request = NodeRequest(requirements, new.instance_types, pods, new.min_values_relaxed, new.drivers)
         names = (claim_name(new.pool, now.isoformat(), f"{number}", f"{n}", *new.pods[:1]) for n in itertools.count())
         name = next(name for name in names if name not in taken)
         taken.add(name)

@@ -5,26 +5,31 @@ long as somebody stays who uses it. If all its pods leave, it is allocated anew 
 moved on the columns alone, as in the steps of a plan, count where they are.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from karpool.cluster.devices.claims import ClaimError, Demand
-from karpool.cluster.devices.pools import Place, Reach, selector_admits
+from karpool.cluster.devices.pools import Place, Reach, selector_admits, template_reach
 from karpool.cluster.devices.search import Grant, Holdings, NoDevicesError, allocate
-from karpool.model.devices import Allocation, ClaimConsumer, ResourceClaim
+from karpool.model.devices import Allocation, ClaimConsumer, ResourceClaim, TypeDevices
+from karpool.model.labels import INSTANCE_TYPE
 
 if TYPE_CHECKING:
     from karpool.cluster.snapshot import Snapshot
 
 Grants = dict[str, tuple[Grant, ...]]
+NO_TYPES: Final[Mapping[str, TypeDevices]] = MappingProxyType({})
 _PODS: Final = ("pods", "")
 
 
 class DeviceLedger:
     """Devices and their claims at one moment of a snapshot."""
 
-    def __init__(self, snapshot: "Snapshot") -> None:
+    def __init__(self, snapshot: "Snapshot", types: Mapping[str, TypeDevices] = NO_TYPES) -> None:
+        """`types`: by name of an instance type the devices that its nodes will have."""
         self.snapshot = snapshot
+        self.types = types
         self.state = snapshot.devices
         self.holdings = Holdings()
         self.kept: dict[str, Allocation] = {}
@@ -41,15 +46,15 @@ class DeviceLedger:
         self._reach: dict[int, Reach] = {}
 
     @classmethod
-    def of(cls, snapshot: "Snapshot") -> "DeviceLedger":
+    def of(cls, snapshot: "Snapshot", types: Mapping[str, TypeDevices] = NO_TYPES) -> "DeviceLedger":
         """What the claims say, and what pods have that were moved."""
-        ledger = cls(snapshot)
+        ledger = cls(snapshot, types)
         ledger._read()
         return ledger
 
     def without(self, leaving: Collection[int], gone: Iterable[int]) -> "DeviceLedger":
         """The same without nodes, and without pods that leave theirs."""
-        other = DeviceLedger(self.snapshot)
+        other = DeviceLedger(self.snapshot, self.types)
         other.holdings = self.holdings.copy()
         other.kept, other.doubts, other.doubt = dict(self.kept), dict(self.doubts), self.doubt
         other._strangers = self._strangers
@@ -107,14 +112,20 @@ class DeviceLedger:
     def reach(self, node: int) -> Reach:
         """The devices that a node can reach."""
         if node not in self._reach:
-            self._reach[node] = self.state.slices.reach(self._place(node), self._stands)
+            published = self.state.slices.reach(self._place(node), self.stands)
+            state = self.snapshot.nodes.get(node)
+            expected = None if state.initialized else self.types.get(state.labels.get(INSTANCE_TYPE, ""))
+            if expected is not None:
+                later = template_reach(expected, state.name)
+                published = Reach(published.devices + later.devices, published.problems + later.problems)
+            self._reach[node] = published
         return self._reach[node]
 
     def _place(self, node: int) -> Place:
         state = self.snapshot.nodes.get(node)
         return Place(state.name, state.labels, local=state.initialized)
 
-    def _stands(self, name: str) -> bool:
+    def stands(self, name: str) -> bool:
         """Whether a node that owns slices is there, up, and stays."""
         row = self.snapshot.nodes.rows.get(name)
         return row is not None and name not in self._gone and self.snapshot.nodes.get(row).initialized

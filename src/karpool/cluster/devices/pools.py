@@ -6,7 +6,7 @@ from typing import Any
 
 from karpool.cluster.devices.selectors import SelectorError, device_value, matches
 from karpool.cluster.groups import labels_satisfy
-from karpool.model.devices import Device, ResourceSlice
+from karpool.model.devices import AttributeBinding, Device, ResourceSlice, SliceTemplate, TypeDevices
 from karpool.model.scheduling import NodeExpression, NodeSelector, NodeTerm
 
 DeviceKey = tuple[str, str, str]
@@ -31,6 +31,10 @@ class PublishedDevice:
     key: DeviceKey
     device: Device
     pool: "DevicePoolState"
+    slice: ResourceSlice | None = None
+    """Where it was published; None for a device that a node of some type will have."""
+    bound: Mapping[str, object] = field(default_factory=dict)
+    """By attribute: what it will have in common with others that have the same here."""
     _answers: dict[str, bool | SelectorError] = field(default_factory=dict)
     _value: dict[str, Any] | None = None
 
@@ -137,6 +141,28 @@ class SliceTable:
                 devices += pool.devices[name]
         return Reach(tuple(devices), tuple(problems))
 
+    def reach_of_new(self, stands: Callable[[str], bool], admits: Callable[[NodeSelector], bool]) -> Reach:
+        """What a node that is not there yet could reach of what is published; `admits`: whether it may be selected."""
+        if self._stale:
+            self._gather()
+        devices: list[PublishedDevice] = []
+        problems: list[str] = []
+        for pool in self._of_many:
+            reached = [
+                entry.name
+                for entry in pool.slices
+                if not entry.spec.node_name
+                and _owner_stands(entry, stands)
+                and (
+                    entry.spec.all_nodes or (entry.spec.node_selector is not None and admits(entry.spec.node_selector))
+                )
+            ]
+            if reached and pool.problem:
+                problems.append(pool.problem)
+            elif reached:
+                devices += [device for name in reached for device in pool.devices[name]]
+        return Reach(tuple(devices), tuple(problems))
+
     def complete_drivers(self, node: str) -> set[str]:
         """The drivers that have published a complete pool on a node."""
         return {
@@ -199,14 +225,55 @@ def _pool(key: PoolKey, members: list[ResourceSlice]) -> DevicePoolState:
             for name, counter in shared.counters.items():
                 pool.counters[shared.name, name] = counter.value.nano
         pool.devices[entry.name] = tuple(
-            PublishedDevice((*key, device.name), device, pool) for device in entry.spec.devices
+            PublishedDevice((*key, device.name), device, pool, entry) for device in entry.spec.devices
         )
+    pool.problem = _invalid(pool, about)
+    return pool
+
+
+def _invalid(pool: DevicePoolState, about: str) -> str:
     names = [device.key for device in pool]
     if len(names) > len(set(names)):
-        pool.problem = f"{about} is invalid: two devices have the same name"
-    elif any(not _counted(device, pool) for device in pool):
-        pool.problem = f"{about} is invalid: a device takes of a counter that there is not"
-    return pool
+        return f"{about} is invalid: two devices have the same name"
+    if any(not _counted(device, pool) for device in pool):
+        return f"{about} is invalid: a device takes of a counter that there is not"
+    return ""
+
+
+def template_reach(devices: TypeDevices, node: str) -> Reach:
+    """The devices that a node of a type will have; `node` tells them from those of another."""
+    pools: dict[PoolKey, DevicePoolState] = {}
+    for template in devices.slices:
+        key = (template.driver, f"{node}/{template.pool}")
+        pool = pools.setdefault(key, DevicePoolState(key))
+        for shared in template.shared_counters:
+            for name, counter in shared.counters.items():
+                pool.counters[shared.name, name] = counter.value.nano
+        bound = _bindings(devices.bindings, template)
+        pool.devices[f"{len(pool.devices)}"] = tuple(
+            PublishedDevice((*key, device.name), device, pool, bound=bound.get(device.name, {}))
+            for device in template.devices
+        )
+    problems = {key: _invalid(pool, f"pool {key[1]} of driver {key[0]}") for key, pool in pools.items()}
+    usable = (device for key, pool in pools.items() if not problems[key] for device in pool)
+    return Reach(tuple(usable), tuple(filter(None, problems.values())))
+
+
+def _bindings(bindings: Iterable[AttributeBinding], template: SliceTemplate) -> dict[str, dict[str, object]]:
+    """By device and attribute what stands for the common value; bindings with a device in common are one."""
+    groups: dict[str, list[set[str]]] = {}
+    for binding in bindings:
+        if (binding.driver, binding.pool) == (template.driver, template.pool):
+            listed = groups.setdefault(binding.attribute, [])
+            together = [group for group in listed if not group.isdisjoint(binding.devices)]
+            merged = set(binding.devices).union(*together)
+            groups[binding.attribute] = [*(group for group in listed if group not in together), merged]
+    bound: dict[str, dict[str, object]] = {}
+    for attribute, listed in groups.items():
+        for group in listed:
+            for name in group:
+                bound.setdefault(name, {})[attribute] = (template.driver, template.pool, min(group))
+    return bound
 
 
 def _counted(device: PublishedDevice, pool: DevicePoolState) -> bool:

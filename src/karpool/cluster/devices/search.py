@@ -326,7 +326,8 @@ def _value(device: PublishedDevice, attribute: str) -> tuple[str, object] | None
     if entry is None and domain == device.key[0]:
         entry = attributes.get(local)
     if entry is None:
-        return None
+        common = device.bound.get(attribute)
+        return None if common is None else ("bound", common)
     kinds = (("string", entry.string), ("int", entry.integer), ("bool", entry.boolean), ("version", entry.version))
     return next(((kind, value) for kind, value in kinds if value is not None), None)
 
