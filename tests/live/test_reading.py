@@ -1,6 +1,7 @@
 """Reading a live cluster: what is listed, and what is reported as missing."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ from aiohttp import web
 from click.testing import CliRunner
 from tests.disruption.scenarios import CATALOG, NOW, POOL, cluster
 from tests.disruption.scenarios import node as scenario_node
+from tests.factories.clouds import UUID, autoscaler_status, status_yaml
 from tests.kube.scripted_server import ScriptedServer, listed, raw_object, refuses
 from tests.live.control_plane import ControlPlane
 from tests.live.https import Client as Https
 
 from karpool.cli.main import cli
-from karpool.compaction.config import CONFIG_MAP, KEY
+from karpool.compaction.config import KEY
 from karpool.disruption.plan import plan
 from karpool.kube.client import Client
 from karpool.kube.kubeconfig import find_target
@@ -33,6 +35,7 @@ from karpool.live.resources import (
     POD_DISRUPTION_BUDGETS,
     PODS,
 )
+from karpool.model.labels import STATUS_MAP
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 Answers = dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]]
@@ -276,10 +279,44 @@ def test_the_compactor_finds_its_configuration_in_the_cluster(control_plane: Con
     admin = Https(control_plane.kubeconfig())
     arguments = ["compact", "--plan", "--kubeconfig", str(control_plane.kubeconfig()), "--output", "json"]
     missing = CliRunner().invoke(cli, [*arguments, "--namespace", "default"])
-    assert (missing.exit_code, missing.stdout) == (2, "")
-    assert missing.stderr.startswith(f"karpool: ConfigMap default/{CONFIG_MAP}: does not exist; create it, or name")
+    assert (missing.exit_code, missing.stderr) == (0, "")
+    assert json.loads(missing.stdout)["configured"] is False
     config = {"metadata": {"name": "pools"}, "data": {KEY: '{"nodePools": {"tiny": {"enabled": false}}}'}}
     assert admin.post("/api/v1/namespaces/default/configmaps", config).status == 201
     result = CliRunner().invoke(cli, arguments, env={"NAMESPACE": "default", "CONFIGMAP_NAME": "pools"})
     assert (result.exit_code, result.stderr) == (0, "")
     assert f'"{node}"' in result.stdout
+    assert json.loads(result.stdout)["configured"] is True
+
+
+def test_sizes_of_groups_take_the_right_to_get_one_config_map(control_plane: ControlPlane, node: str) -> None:
+    admin = Https(control_plane.kubeconfig())
+    labels = {"labels": {"eks.amazonaws.com/nodegroup": "web"}}
+    assert admin.delete(f"/api/v1/nodes/{node}").status == 200
+    assert admin.post("/api/v1/nodes", {"metadata": {"name": node, **labels}}).status == 201
+    maps = "/api/v1/namespaces/kube-system/configmaps"
+    status = autoscaler_status(status_yaml({f"eks-web-{UUID}": (2, 7)}))
+    assert admin.post(maps, {"metadata": {"name": STATUS_MAP}, "data": status["data"]}).status == 201
+    arguments = ["plan", "--no-bound", "--effort", "0", "--output", "json", "--kubeconfig"]
+    plain = reader(control_plane, "reads-no-status", DECIDED_ON)
+    told = CliRunner().invoke(cli, [*arguments, str(plain)])
+    assert "nobody knows how small and large node groups may be: configmaps" in told.stderr
+    assert json.loads(told.stdout)["groups"][0]["maximum"] is None
+    group = "rbac.authorization.k8s.io"
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [STATUS_MAP], "verbs": ["get"]}
+    binding = {
+        "metadata": {"name": "status"},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "status"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "reads-no-status"}],
+    }
+    place = f"{RBAC}/namespaces/kube-system"
+    assert admin.post(f"{place}/roles", {"metadata": {"name": "status"}, "rules": [rule]}).status == 201
+    assert admin.post(f"{place}/rolebindings", binding).status == 201
+    allowed = json.loads(CliRunner().invoke(cli, [*arguments, str(plain)]).stdout)
+    assert [(entry["minimum"], entry["maximum"]) for entry in allowed["groups"]] == [(2, 7)]
+    file = control_plane.folder / "kept.json"
+    kept = CliRunner().invoke(cli, ["snapshot", "-o", str(file), "--kubeconfig", str(plain)])
+    assert kept.exit_code == 0
+    offline = json.loads(CliRunner().invoke(cli, [*arguments[:-1], "-f", str(file)]).stdout)
+    assert offline["groups"] == allowed["groups"]
+    assert admin.delete(f"{maps}/{STATUS_MAP}").status == 200

@@ -18,6 +18,7 @@ from karpool.cli.decision_options import search_options
 from karpool.cli.input_options import output_option
 from karpool.cli.option_types import Seed
 from karpool.cli.progress import progress
+from karpool.cluster.node_groups import with_group_shapes, with_groups
 from karpool.model.loading import load
 from karpool.optimization.side_by_side import cores
 from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare
@@ -152,7 +153,8 @@ def _opens(opener: CatalogOpener, files: tuple[str, ...]) -> Callable[[], Catalo
 
 def _catalog_for_files(opener: CatalogOpener, files: tuple[str, ...]) -> Catalog:
     objects = load(files, stdin=sys.stdin.buffer).objects
-    return opener.for_cluster(objects.nodes, objects.node_claims, objects.node_pools)
+    catalog = opener.for_cluster(objects.nodes, objects.node_claims, objects.node_pools)
+    return with_group_shapes(catalog, with_groups(objects))
 
 
 def _refuse_first(flaws_found: Iterable[Flaw], file: str) -> None:

@@ -106,6 +106,11 @@ def group_members(objects: Objects, pool_label: str | None = None) -> dict[str, 
     return members
 
 
+def memberships(objects: Objects) -> dict[str, str]:
+    """By the name of a node: the group in which it has a place, after `with_groups`."""
+    return {place.status.node_name: place.group for place in objects.node_claims if isinstance(place, GroupMember)}
+
+
 def _place(node: Node, group: str) -> GroupMember:
     return GroupMember(
         metadata=Metadata(
@@ -196,7 +201,7 @@ def _values(values: Iterable[str]) -> tuple[str, ...]:
 
 def with_group_shapes(catalog: Catalog, objects: Objects) -> Catalog:
     """The catalogue in which types of node groups have the room that their nodes turn out to have."""
-    grouped = {claim.status.node_name for claim in objects.node_claims if isinstance(claim, GroupMember)}
+    grouped = memberships(objects)
     seen: dict[str, list[Node]] = {}
     for node in objects.nodes:
         kind = label_of(node.metadata.labels, names.INSTANCE_TYPE)

@@ -5,7 +5,6 @@ are drained one at a time; empty ones, cordoned or not, are removed in any numbe
 """
 
 from functools import partial
-from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,18 +15,16 @@ from karpool.cluster.nodes import StateNode
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.controller.cluster_state import ClusterState
 from karpool.disruption.pods import evictable
+from karpool.model import autoscaler_rules as rules
 from karpool.model import labels as names
-from karpool.model.autoscaler_rules import unsafe_to_evict
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.requirements import Requirements, one_of
 from karpool.virtual.cloud import VirtualCloud, node_of
 from karpool.virtual.curves import seconds
 from karpool.virtual.feasible_nodes import feasible_nodes
-from karpool.virtual.scenario import AutoscalerSettings, NodeGroup, ScenarioError
+from karpool.virtual.scenario import GROUP, AutoscalerSettings, NodeGroup, ScenarioError
 from karpool.virtual.world import VirtualWorld
-
-GROUP: Final = "karpool.sh/virtual-node-group"
 
 
 class Autoscaler:
@@ -52,9 +49,9 @@ class Autoscaler:
         self._last_addition = -np.inf
 
     def start(self) -> None:
-        """Bring every group to its size at once, then start to scan."""
+        """Bring every group to its size at once, as far as a real cluster has not, then start to scan."""
         for group in self.groups:
-            for _ in range(max(group.size, group.least)):
+            for _ in range(max(group.size, group.least) - len(self.members(group))):
                 self._register(group, self._next_name(group))
         self._scan()
 
@@ -88,6 +85,8 @@ class Autoscaler:
 
     def _would_fit(self, group: NodeGroup, pod: Pod) -> bool:
         """Whether an empty node of the group could hold the pod: labels, taints and room, not other pods."""
+        if not self._offers[group.name]:
+            return False
         snapshot = self.cluster_state.snapshot
         rows = [snapshot.nodes.rows[node.name] for node in self.members(group) if node.name in snapshot.nodes.rows]
         number = int(snapshot.pods.class_of[snapshot.pods.rows[pod.key]])
@@ -130,7 +129,7 @@ class Autoscaler:
         waited = now - self._last_addition >= seconds(self.settings.scale_down_delay_after_add)
         for state in self._ready_nodes():
             name = state.name
-            if name in self._draining or not self._underused(state):
+            if name in self._draining or _disabled(state) or not self._underused(state):
                 self._unneeded.pop(name, None)
                 continue
             since = self._unneeded.setdefault(name, now)
@@ -141,7 +140,9 @@ class Autoscaler:
     def _ready_nodes(self) -> list[StateNode]:
         nodes = self.cluster_state.snapshot.nodes
         states = [nodes.get(row) for _, row in sorted(nodes.rows.items())]
-        return [state for state in states if GROUP in state.labels and state.node is not None and state.node.ready]
+        known = {group.name for group in self.groups}
+        grouped = [state for state in states if state.labels.get(GROUP) in known]
+        return [state for state in grouped if state.node is not None and state.node.ready]
 
     def _underused(self, state: StateNode) -> bool:
         nodes = self.cluster_state.snapshot.nodes
@@ -154,6 +155,9 @@ class Autoscaler:
         snapshot = self.cluster_state.snapshot
         row = snapshot.nodes.rows[state.name]
         pods = [at for at in sorted(snapshot.pods_on(row)) if snapshot.pods.get(at).reschedulable]
+        group = next(group for group in self.groups if group.name == state.labels[GROUP])
+        if any(self._keeps(snapshot.pods.get(at), group) for at in sorted(snapshot.pods_on(row))):
+            return False
         if pods and (self._draining or not self._fit_elsewhere(pods, row)):
             return False
         self._draining[state.name] = None
@@ -161,6 +165,16 @@ class Autoscaler:
         for at in pods:
             self.cloud.api.evict(snapshot.pods.get(at).key)
         return True
+
+    def _keeps(self, pod: Pod, group: NodeGroup) -> bool:
+        """Whether Cluster Autoscaler leaves a node alone because of a pod."""
+        if rules.unsafe_to_evict(pod):
+            return True
+        if pod.is_daemon or pod.is_mirror or not pod.reschedulable or rules.safe_to_evict(pod):
+            return False
+        local = group.local_storage_stays and rules.local_volume(pod) is not None
+        covered = any(pdb.matches(pod.metadata.namespace, pod.metadata.labels) for pdb in self.world.store.pdbs)
+        return local or not rules.replicated(pod) or rules.kept_as_system_pod(pod, covered=covered)
 
     def _fit_elsewhere(self, pods: list[int], row: int) -> bool:
         """Whether each pod fits on another node, one after the other; the snapshot is restored afterwards."""
@@ -172,8 +186,7 @@ class Autoscaler:
                 usable = self.cluster_state.open.copy()
                 usable[row] = 0
                 mask = feasible_nodes(snapshot, at, usable)
-                kept = unsafe_to_evict(pod) or not pod.metadata.owner_references
-                if kept or not evictable(pod, now) or not mask.any():
+                if not evictable(pod, now) or not mask.any():
                     return False
                 order = snapshot.nodes.order
                 moved.append(at)
@@ -204,6 +217,10 @@ class Autoscaler:
                 self.world.store.nodes.remove(name)
 
 
+def _disabled(state: StateNode) -> bool:
+    return state.annotations.get(rules.SCALE_DOWN_DISABLED) == "true"
+
+
 def _offers(group: NodeGroup, catalog: Catalog) -> list[tuple[InstanceType, Offering]]:
     """The offerings of a group, one per zone, in the order of its zones."""
     entry = catalog.by_name.get(group.instance_type)
@@ -211,6 +228,8 @@ def _offers(group: NodeGroup, catalog: Catalog) -> list[tuple[InstanceType, Offe
     offerings = [] if entry is None else list(launchable(entry, requirements))
     if group.zones:
         offerings = [offering for zone in group.zones for offering in offerings if offering.zone == zone]
+    if not offerings and 0 < group.most <= group.size:
+        return []  # it never grows, so nobody has to know what a new node would be
     if entry is None or not offerings:
         where = f" in {', '.join(group.zones)}" if group.zones else ""
         message = f"node group {group.name}: the catalogue offers no {group.capacity_type} {group.instance_type}{where}"

@@ -4,18 +4,21 @@ Pods of a StatefulSet or DaemonSet stay such; those of any other owner become a 
 keep pods where they can be attached. Nodes without a pool stay unless something drains them.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
+from karpool.catalog.pricing import label_of
+from karpool.cluster.node_groups import memberships, with_groups
 from karpool.controller.store import ClusterStore
 from karpool.kube.store import Store
 from karpool.model import labels as names
 from karpool.model.node import Node
+from karpool.model.node_group import NodeGroup as LearnedGroup
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodSpec, PodStatus
@@ -24,7 +27,7 @@ from karpool.virtual.changes import with_metadata, with_status
 from karpool.virtual.cloud import PROVIDER, VirtualCloud
 from karpool.virtual.controller_manager import ControllerManager
 from karpool.virtual.deployment_controller import REVISION, DeploymentController
-from karpool.virtual.scenario import MONDAY, Scenario, ScenarioError, Workload
+from karpool.virtual.scenario import GROUP, MONDAY, NodeGroup, Scenario, ScenarioError, Workload
 from karpool.virtual.statefulset_controller import REVISION as STATEFUL_REVISION
 from karpool.virtual.statefulset_controller import StatefulSetController, ordinal
 from karpool.virtual.workload_controller import WorkloadController
@@ -52,7 +55,34 @@ def with_cluster(scenario: Scenario, objects: Objects) -> Scenario:
         workloads=(*scenario.workloads, *added),
         budgets=(*scenario.budgets, *objects.pod_disruption_budgets),
         buffers=(*scenario.buffers, *objects.capacity_buffers),
+        node_groups=(*scenario.node_groups, *_learned_groups(scenario, objects)),
     )
+
+
+def _learned_groups(scenario: Scenario, objects: Objects) -> Iterator[NodeGroup]:
+    """The cluster's own node groups, for the stand-in of their autoscaler; one in the scenario replaces its namesake.
+
+    A group of unknown maximum, or of several machine types, has no more nodes than it has at the start.
+    """
+    own = {group.name for group in scenario.node_groups}
+    grouped = with_groups(objects)
+    members = memberships(grouped)
+    for group in grouped.node_pools:
+        if isinstance(group, LearnedGroup) and group.name not in own:
+            nodes = [node for node in objects.nodes if members.get(node.name) == group.name]
+            types = Counter(label_of(node.metadata.labels, names.INSTANCE_TYPE) for node in nodes)
+            yield NodeGroup(
+                name=group.name,
+                instance_type=types.most_common(1)[0][0],
+                size=group.size,
+                least=min(group.least, group.size),
+                most=group.size if group.fixed or group.maximum is None else max(group.maximum, group.size),
+                zones=group.zones,
+                capacity_type=group.capacity_types[0],
+                labels=group.spec.template.metadata.labels,
+                taints=tuple(group.spec.template.spec.taints),
+                local_storage_stays=group.local_storage_stays,
+            )
 
 
 def load_static_objects(store: ClusterStore, objects: Objects) -> None:
@@ -73,9 +103,10 @@ def load_static_objects(store: ClusterStore, objects: Objects) -> None:
 
 def load_nodes_and_pods(cloud: VirtualCloud, manager: ControllerManager, objects: Objects) -> None:
     claims = {claim.status.node_name: claim for claim in objects.node_claims if claim.status.node_name}
+    groups = memberships(with_groups(objects))
     for node in objects.nodes:
         if node.metadata.deletion_timestamp is None:
-            _load_node(cloud, node, claims.get(node.name))
+            _load_node(cloud, _labelled(node, groups.get(node.name)), claims.get(node.name))
     for group, pods in _groups(objects).items():
         controller = _controller(manager, group)
         if controller is not None:
@@ -86,6 +117,13 @@ def load_nodes_and_pods(cloud: VirtualCloud, manager: ControllerManager, objects
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------
+
+
+def _labelled(node: Node, group: str | None) -> Node:
+    """The node with the label by which the stand-in for its autoscaler knows it."""
+    if group is None:
+        return node
+    return with_metadata(node, labels={**node.metadata.labels, GROUP: group})
 
 
 def _load_node(cloud: VirtualCloud, node: Node, claim: NodeClaim | None) -> None:

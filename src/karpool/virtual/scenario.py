@@ -22,6 +22,8 @@ from karpool.wire.quantity import Quantity
 from karpool.wire.yaml_documents import yaml_documents
 
 ALL_POOLS: Final = "*"
+GROUP: Final = "karpool.sh/virtual-node-group"
+"""The label of nodes that the stand-in for Cluster Autoscaler looks after."""
 MONDAY: Final = datetime(2025, 1, 6, tzinfo=UTC)
 Positive = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -113,6 +115,8 @@ class NodeGroup(ScenarioPart):
     capacity_type: str = "on-demand"
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
+    local_storage_stays: bool = True
+    """Whether data that a pod keeps on a node keeps the node, as Cluster Autoscaler has it; GKE's and AKS's do not."""
 
 
 class Timings(ScenarioPart):
