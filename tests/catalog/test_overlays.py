@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from tests.factories import Z1, Z2, instance_type
+from tests.factories import Z1, Z2, instance_type, node_pool
 from tests.factories.values import amounts
 
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.overlays import with_overlays
 from karpool.catalog.pricing import node_price
-from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from karpool.model.node_overlay import NodeOverlay, NodeOverlaySpec
 from karpool.model.nodepool import PoolRequirement
 from karpool.wire.objects import Metadata
@@ -82,9 +82,66 @@ def test_equals_that_agree_or_do_not_meet_both_count() -> None:
     assert (price(made.catalog), price(made.catalog, "small"), dict(made.left_out)) == (0.5, 0.6, {})
 
 
-@pytest.mark.parametrize("key", ["karpenter.sh/nodepool", "example.com/team"])
-def test_overlays_for_single_pools_are_left_out_and_say_why(key: str) -> None:
-    made = with_overlays(CATALOG, [overlay("o", (key, "In", "web"), price="0.1")])
+POOLS = (
+    node_pool("web", labels={"example.com/team": "shop"}),
+    node_pool("batch", labels={"example.com/team": "data"}, requirements=[("example.com/tier", "In", "one", "two")]),
+)
+OF_WEB: Rule = ("karpenter.sh/nodepool", "In", "web")
+
+
+def price_in(catalog: Catalog, pool: str, kind: str = "big") -> float | None:
+    labels = {INSTANCE_TYPE: kind, ZONE: Z1, CAPACITY_TYPE: "on-demand"}
+    return node_price(catalog, {**labels, **({NODEPOOL: pool} if pool else {})})
+
+
+@pytest.mark.parametrize(
+    ("rule", "pools"),
+    [
+        (OF_WEB, {"web"}),
+        (("karpenter.sh/nodepool", "NotIn", "web"), {"batch"}),
+        (("example.com/team", "In", "data"), {"batch"}),
+        (("example.com/tier", "In", "two"), {"batch"}),
+        (("example.com/tier", "DoesNotExist"), {"web"}),
+    ],
+)
+def test_an_overlay_may_be_for_the_pools_that_have_a_label(rule: Rule, pools: set[str]) -> None:
+    made = with_overlays(CATALOG, [overlay("o", BIG, rule, price="0.1")], POOLS)
+    assert not made.left_out
+    prices = {pool: price_in(made.catalog, pool) for pool in ("web", "batch")}
+    assert prices == {pool: 0.1 if pool in pools else 1.0 for pool in ("web", "batch")}
+    assert price_in(made.catalog, "web", "small") == 1.0
+
+
+def test_the_heavier_overlay_counts_in_each_pool_and_what_is_for_all_everywhere_else() -> None:
+    overlays = [
+        overlay("a", OF_WEB, price="0.5", weight=10),
+        overlay("b", price="0.7", weight=5),
+        overlay("c", ("karpenter.sh/nodepool", "In", "batch"), price="0.9", weight=1),
+    ]
+    catalog = with_overlays(CATALOG, overlays, POOLS).catalog
+    assert [price_in(catalog, pool) for pool in ("web", "batch", "")] == [0.5, 0.7, 0.7]
+
+
+def test_overlays_of_one_weight_contradict_each_other_only_in_the_same_pool() -> None:
+    ours, theirs = overlay("a", OF_WEB, price="0.5"), overlay("b", ("example.com/team", "In", "data"), price="0.7")
+    apart = with_overlays(CATALOG, [ours, theirs], POOLS)
+    assert ([price_in(apart.catalog, pool) for pool in ("web", "batch")], dict(apart.left_out)) == ([0.5, 0.7], {})
+    met = with_overlays(CATALOG, [ours, overlay("b", ("example.com/team", "Exists"), price="0.7")], POOLS)
+    assert [price_in(met.catalog, pool) for pool in ("web", "batch")] == [0.7, 0.7]
+    assert list(met.left_out) == ["a"]
+
+
+def test_resources_may_be_there_in_one_pool_only() -> None:
+    catalog = with_overlays(CATALOG, [overlay("o", BIG, OF_WEB, capacity={"example.com/card": 2})], POOLS).catalog
+    entry = catalog.by_name["big"]
+    assert catalog.in_pool(entry, "web").allocatable["example.com/card"].units == 2
+    assert catalog.in_pool(entry, "batch") is entry
+    assert "example.com/card" not in entry.capacity
+
+
+@pytest.mark.parametrize("key", ["kubernetes.io/hostname", "example.com/nobody"])
+def test_an_overlay_for_a_label_that_nothing_has_is_left_out_and_says_why(key: str) -> None:
+    made = with_overlays(CATALOG, [overlay("o", (key, "In", "web"), price="0.1")], POOLS)
     assert price(made.catalog) == 1.0
     assert key in made.left_out["o"]
 

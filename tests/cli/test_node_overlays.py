@@ -47,11 +47,18 @@ def test_an_overlay_changes_prices_behind_its_gate_and_is_named_without(plan: An
     assert on.stderr == ""
 
 
-def test_an_overlay_that_is_left_out_is_named_with_the_reason(plan: Any) -> None:
+def test_an_overlay_of_one_pool_changes_what_its_nodes_cost(plan: Any) -> None:
     of_a_pool = HALF.replace("kubernetes.io/os", "karpenter.sh/nodepool").replace("linux", "general")
     result = plan(of_a_pool, *ON)
-    assert before(result) == before(plan(of_a_pool))
-    assert result.stderr.startswith("karpool: NodeOverlay savings-plan is left out: requires karpenter.sh/nodepool")
+    assert before(plan(HALF, *ON)) < before(result) < before(plan(of_a_pool))
+    assert result.stderr == ""
+
+
+def test_an_overlay_that_is_left_out_is_named_with_the_reason(plan: Any) -> None:
+    of_nothing = HALF.replace("kubernetes.io/os", "example.com/nobody")
+    result = plan(of_nothing, *ON)
+    assert before(result) == before(plan(of_nothing))
+    assert result.stderr.startswith("karpool: NodeOverlay savings-plan is left out: requires example.com/nobody")
 
 
 @pytest.mark.parametrize(
@@ -69,9 +76,3 @@ def test_what_an_api_server_refuses_is_one_clear_line(plan: Any, written: str, f
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
     assert field in result.stderr
-
-
-def test_the_gate_is_refused_where_it_would_do_nothing() -> None:
-    result = CliRunner().invoke(cli, ["run", "--provider", "kwok", *ON])
-    assert result.exit_code == 2
-    assert "--feature-gates: NodeOverlay has no meaning with --provider kwok" in result.stderr

@@ -1,7 +1,7 @@
 """Instance types and their offerings, as every source of a catalogue gives them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import product
@@ -96,6 +96,8 @@ class Catalog:
     price_overrides: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Prices set by the user, by type and capacity type; they hold for types that are observed later, too."""
     origins: tuple[PriceOrigin, ...] = ()
+    pool_capacity: Mapping[str, Mapping[str, Amounts]] = field(default_factory=dict)
+    """What machines have besides in single pools: by pool and type."""
 
     @cached_property
     def by_name(self) -> Mapping[str, InstanceType]:
@@ -108,6 +110,11 @@ class Catalog:
         keys.update(key for entry in self.types for offering in entry.offerings for key in offering.requirements)
         # The class of a pool is the same for all its nodes: no type leaves it open.
         return WELL_KNOWN | (keys - CLASS_LABELS)
+
+    def in_pool(self, entry: InstanceType, pool: str) -> InstanceType:
+        """A type as it is in a pool."""
+        more = self.pool_capacity.get(pool, {}).get(entry.name)
+        return replace(entry, capacity={**entry.capacity, **more}) if more else entry
 
     def price(self, offering: Offering) -> float | None:
         """What a node of this offering costs an hour, the fee included; None if the price is not known."""

@@ -6,7 +6,17 @@ from functools import lru_cache
 from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, REGION, RESERVED, SPOT, ZONE, canonical
+from karpool.model.labels import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    NODEPOOL,
+    ON_DEMAND,
+    REGION,
+    RESERVED,
+    SPOT,
+    ZONE,
+    canonical,
+)
 from karpool.model.requirements import NO_REQUIREMENTS, NOTHING, Requirements
 
 PRICE_LABEL: Final = "eks-node-viewer/instance-price"
@@ -50,15 +60,19 @@ def price_on_label(labels: Mapping[str, str]) -> float | None:
 def node_price(catalog: Catalog, labels: Mapping[str, str]) -> float | None:
     """What a node with these labels costs an hour, the fee included; None if it is unknown.
 
-    The price is that of its type's offering in its zone and capacity type, available or not; of a node in no zone, that
-    of its region, if it is the same in all zones. Without one, reserved capacity costs nothing beyond the fee, and any
-    other node what its price label says.
+    The price is that of its type's offering in its zone, capacity type and pool, available or not; of a node in no
+    zone, that of its region, if it is the same in all zones. Without one, reserved capacity costs nothing beyond the
+    fee, and any other node what its price label says.
     """
     kind = capacity_type_of(labels)
     entry = catalog.by_name.get(label_of(labels, INSTANCE_TYPE))
     if entry is not None:
-        zone = label_of(labels, ZONE)
-        priced = [o for o in entry.offerings if o.price is not None and _is_at(o, CAPACITY_TYPE, kind)]
+        zone, pool = label_of(labels, ZONE), labels.get(NODEPOOL, "")
+        priced = [
+            offering
+            for offering in entry.offerings
+            if offering.price is not None and _is_at(offering, CAPACITY_TYPE, kind) and _is_at(offering, NODEPOOL, pool)
+        ]
         here = next((offering for offering in priced if _is_at(offering, ZONE, zone)), None)
         if here is None and zone in _NO_ZONE:
             here = _everywhere(entry, priced, label_of(labels, REGION))

@@ -120,7 +120,7 @@ def _overlaid(catalog: Catalog, objects: Objects, choices: Choices) -> Catalog:
         count = len(objects.node_overlays)
         say(f"{count} NodeOverlays change no prices; --feature-gates NodeOverlay=true has them do so", 0)
         return catalog
-    overlaid = with_overlays(catalog, objects.node_overlays)
+    overlaid = with_overlays(catalog, objects.node_overlays, objects.node_pools)
     for name, reason in overlaid.left_out.items():
         say(f"NodeOverlay {name} is left out: {one_line(reason)}", 0)
     return overlaid.catalog

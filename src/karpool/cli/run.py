@@ -159,9 +159,6 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
         raise InputError.at("--legacy-node-repair", "means nothing without --feature-gates NodeRepair=true")
     if given["act"] and given["dry_run"]:
         raise InputError.at("--dry-run", "does not go with --act; leave one of them out")
-    if choices.settings.node_overlays and given["provider"] == "kwok":
-        message = "NodeOverlay has no meaning with --provider kwok, whose machines have the prices of its catalogue"
-        raise InputError.at("--feature-gates", message)
     if given["batch_idle_duration"] > given["batch_max_duration"]:
         raise InputError.at("--batch-idle-duration", "is longer than --batch-max-duration; make it shorter")
     return RunSettings(

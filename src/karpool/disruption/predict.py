@@ -126,7 +126,8 @@ def _groups_with_other_domains(context: DecisionContext, known: "np.typing.NDArr
 
 def predicted_node(context: DecisionContext, replacement: Replacement, name: str) -> StateNode:
     """The node that a replacement becomes if its first type is launched where that is cheapest."""
-    entry = context.catalog.by_name[replacement.instance_types[0]]
+    catalog = context.catalog
+    entry = catalog.in_pool(catalog.by_name[replacement.instance_types[0]], replacement.pool)
     pool = context.pools[replacement.pool]
     labels = _labels(replacement, entry, pool, name)
     conditions = tuple(

@@ -133,7 +133,7 @@ def replacement_for(
     """A new node of the pool that holds everything the old one holds; None if no type does."""
     snapshot, finder = context.snapshot, ReplacementFinder(context)
     width = len(snapshot.resources)
-    room, _ = finder.table.rooms(snapshot.resources)
+    room = finder.table.room_in(pool.name, snapshot.resources)
     fits = np.asarray(np.all(room[:, :width] >= snapshot.nodes.taken[candidate.row, :width], axis=1))
     made = finder.of_pool(pool.name, template_of(pool).requirements, fits)
     if made is None:

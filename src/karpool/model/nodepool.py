@@ -4,8 +4,9 @@ from typing import Final
 
 from msgspec import field
 
+from karpool.model.labels import NODEPOOL
 from karpool.model.pod import Amounts
-from karpool.model.requirements import Requirements, requirement
+from karpool.model.requirements import Requirements, one_of, requirement
 from karpool.model.scheduling import Taint
 from karpool.wire.duration import Duration
 from karpool.wire.objects import Condition, Object, Timestamp, Wire, condition, is_true
@@ -120,6 +121,13 @@ class NodePool(Object):
         template = self.spec.template
         return as_requirements(template.spec.requirements).intersect(Requirements.of_labels(template.metadata.labels))
 
+    @property
+    def node_requirements(self) -> Requirements:
+        """The requirements, and what nodes of the pool have besides: its name, and that of its node class."""
+        ref = self.spec.template.spec.node_class_ref
+        own = {NODEPOOL: self.name, **({f"{ref.group}/{ref.kind.lower()}": ref.name} if ref.kind else {})}
+        return self.requirements.intersect(Requirements((key, one_of(value)) for key, value in own.items()))
+
 
 class ClaimResources(Wire):
     requests: Amounts = {}
@@ -145,3 +153,14 @@ class NodeClaim(Object):
 
     def is_true(self, kind: str) -> bool:
         return is_true(self.status.conditions, kind)
+
+    @property
+    def pool(self) -> str:
+        """The name of its pool; empty without one."""
+        return self.metadata.labels.get(NODEPOOL, "")
+
+    @property
+    def node_requirements(self) -> Requirements:
+        """Its requirements, and that its node is of its pool."""
+        own = Requirements([(NODEPOOL, one_of(self.pool))] if self.pool else ())
+        return as_requirements(self.spec.requirements).intersect(own)

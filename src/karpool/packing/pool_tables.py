@@ -24,13 +24,13 @@ class PoolTables:
         self.options = options
         self.types = TypeTable(catalog, reserved=options.reserved_capacity)
         self.templates: list[NodeTemplate] = templates(_supplying(snapshot), options.seed, options.supply_annotation)
-        allocatable, self.capacity = self.types.rooms(snapshot.resources)
+        _, self.capacity = self.types.rooms(snapshot.resources)
         for template in self.templates:
             snapshot.resources.learn({k: v for k, v in template.pool.spec.limits.items() if k != "nodes"})
         snapshot.nodes.widen()
         self.suitable = [self.types.suitable(template.requirements) for template in self.templates]
         self.runs = [self._daemons_on(template) for template in self.templates]
-        self.room = self._rooms(allocatable)
+        self.room = self._rooms()
         self.usable = Ragged()
         self.widen()
         self._list_minimums()
@@ -62,9 +62,11 @@ class PoolTables:
                         runs[number] |= self.types.requirements.meet(requirements)
         return runs
 
-    def _rooms(self, allocatable: Array) -> Array:
+    def _rooms(self) -> Array:
         """What each type of each pool has left for pods after its daemons."""
-        room = np.repeat(allocatable[None], max(1, len(self.templates)), axis=0)
+        resources = self.snapshot.resources
+        pools = [template.name for template in self.templates] or [""]
+        room = np.stack([self.types.room_in(pool, resources) for pool in pools])
         for number, runs in enumerate(self.runs):
             for daemon, types in zip(self.snapshot.daemons, runs, strict=True):
                 for column, amount in self.snapshot.resources.request(daemon.requests).items():

@@ -53,12 +53,8 @@ def supplies(pool: NodePool, annotation: str | None) -> bool:
 
 def template_of(pool: NodePool) -> NodeTemplate:
     spec = pool.spec.template.spec
-    ref = spec.node_class_ref
     if isinstance(pool, NodeGroup):
         # Its nodes have no label of a NodePool, and pods may ask for just that.
         return NodeTemplate(pool, pool.requirements.with_key(names.NODEPOOL, DOES_NOT_EXIST), spec.taints)
-    own = [(names.NODEPOOL, one_of(pool.name)), (names.REGISTERED, one_of("true")), (names.INITIALIZED, one_of("true"))]
-    if ref.kind:
-        own.append((f"{ref.group}/{ref.kind.lower()}", one_of(ref.name)))
-    requirements = pool.requirements.intersect(Requirements(own))
-    return NodeTemplate(pool=pool, requirements=requirements, taints=spec.taints)
+    up = Requirements([(names.REGISTERED, one_of("true")), (names.INITIALIZED, one_of("true"))])
+    return NodeTemplate(pool=pool, requirements=pool.node_requirements.intersect(up), taints=spec.taints)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from karpool.catalog.instance_types import Catalog
+from karpool.catalog.instance_types import Amounts, Catalog, InstanceType
 from karpool.cluster.arrays import Array
 from karpool.cluster.resources import ResourceTable, counted
 from karpool.model.labels import CAPACITY_TYPES
@@ -88,14 +88,35 @@ class TypeTable:
 
     def rooms(self, resources: ResourceTable) -> tuple[Array, Array]:
         """Allocatable and capacity of all types, by resource; computed once for each number of resources."""
-        for entry in self.types:
-            resources.learn(entry.capacity)
+        added = [amounts for by_type in self.catalog.pool_capacity.values() for amounts in by_type.values()]
+        for amounts in (*(entry.capacity for entry in self.types), *added):
+            resources.learn(amounts)
         if self._rooms is None or self._rooms[0].shape[1] != len(resources):
             empty = np.zeros((0, len(resources)), dtype=np.int64)
             allocatable = [resources.room(entry.allocatable) for entry in self.types]
-            capacity = [counted(resources.room(entry.capacity)) for entry in self.types]
+            capacity = [counted(resources.room(self._most(entry))) for entry in self.types]
             self._rooms = (np.stack(allocatable), np.stack(capacity)) if self.types else (empty, empty)
         return self._rooms
+
+    def _most(self, entry: InstanceType) -> Amounts:
+        """What a type has at most in any pool: limits bind at what can happen."""
+        most = dict(entry.capacity)
+        for by_type in self.catalog.pool_capacity.values():
+            for name, amount in by_type.get(entry.name, {}).items():
+                most[name] = max(amount, most.get(name, amount))
+        return most
+
+    def room_in(self, pool: str, resources: ResourceTable) -> Array:
+        """Allocatable of all types in a pool, by resource."""
+        allocatable, _ = self.rooms(resources)
+        own = self.catalog.pool_capacity.get(pool)
+        if not own:
+            return allocatable
+        room = allocatable.copy()
+        for number, entry in enumerate(self.types):
+            if entry.name in own:
+                room[number] = resources.room(self.catalog.in_pool(entry, pool).allocatable)
+        return room
 
     def launchable(self, requirements: Requirements) -> Mask:
         return self.offered.meet(requirements)

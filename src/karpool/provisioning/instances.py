@@ -23,20 +23,25 @@ def choose_offering(
     wanted: Requirements,
     is_short: Callable[[InstanceType, Offering], bool],
     requests: Mapping[str, Quantity] = NOTHING,
+    pool: str = "",
 ) -> tuple[InstanceType, Offering] | None:
-    """The cheapest available offering of the types that a claim accepts and that have room for its requests."""
+    """The cheapest available offering of the types that a claim accepts and that have room for its requests.
+
+    The type is as it is in the pool of the claim.
+    """
     best: tuple[float, InstanceType, Offering] | None = None
     types = wanted.get(names.INSTANCE_TYPE)
     for entry in catalog.types:
         if (types is not None and not types.has(entry.name)) or not entry.requirements.meets(wanted):
             continue
-        if not holds(entry, requests):
+        own = catalog.in_pool(entry, pool)
+        if not holds(own, requests):
             continue
         for offering in launchable(entry, wanted):
             price = catalog.price(offering)
             if price is None or (best is not None and price >= best[0]) or is_short(entry, offering):
                 continue
-            best = (price, entry, offering)
+            best = (price, own, offering)
     return None if best is None else best[1:]
 
 

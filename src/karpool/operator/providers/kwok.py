@@ -24,7 +24,7 @@ from karpool.kube.store import Store
 from karpool.live.resources import NODE_CLAIMS, NODES
 from karpool.model import labels as names
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim, NodePool, as_requirements
+from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.requirements import Requirements
 from karpool.operator.kwok_node_class import (
     FAILURES,
@@ -35,6 +35,7 @@ from karpool.operator.kwok_node_class import (
     NodeClassStatus,
     readiness,
 )
+from karpool.operator.overlaid_catalog import OverlaidCatalog
 from karpool.operator.providers.protocol import (
     InsufficientCapacityError,
     LaunchedInstance,
@@ -85,10 +86,12 @@ class Kwok:
         self._client = client
         self._store = store
         self._classes = classes
-        self._all = catalog
+        self._plain = catalog
+        self._overlaid = OverlaidCatalog(store)
         self._clock = clock
         self._short: Mapping[OfferingKey, datetime] = {}
-        self._obtainable: tuple[frozenset[OfferingKey], Catalog] = (frozenset(), catalog)
+        self._obtainable = (frozenset[OfferingKey](), catalog, catalog)
+        """What is short, the catalogue with it, and without."""
         self._registering: dict[str, asyncio.Task[None]] = {}
         self._terminating: dict[str, float] = {}
         self._attempts: dict[str, int] = {}
@@ -98,9 +101,15 @@ class Kwok:
         """The catalogue without the offerings that were short a moment ago."""
         now = self._clock()
         short = frozenset(key for key, until in self._short.items() if until > now)
-        if short != self._obtainable[0]:
-            self._obtainable = (short, obtainable(self._all, short, {}))
-        return self._obtainable[1]
+        whole = self._all
+        if short != self._obtainable[0] or whole is not self._obtainable[1]:
+            self._obtainable = (short, whole, obtainable(whole, short, {}))
+        return self._obtainable[2]
+
+    @property
+    def _all(self) -> Catalog:
+        """The catalogue as NodeOverlays change it, where they count."""
+        return self._overlaid.of(self._plain)
 
     async def launch(self, claim: NodeClaim) -> LaunchedInstance:
         """Choose an instance; its Node is created after the delay of its class."""
@@ -116,11 +125,12 @@ class Kwok:
                 return True
             return False
 
-        choice = choose_offering(self._all, requirements, is_short, claim.spec.resources.requests)
+        everything = self._all
+        choice = choose_offering(everything, requirements, is_short, claim.spec.resources.requests, claim.pool)
         if choice is None:
             raise InsufficientCapacityError("no instance type that the NodeClaim accepts is available")
         entry, offering = choice
-        labels = instance_labels(entry, offering, self._all.price(offering) or 0.0, requirements)
+        labels = instance_labels(entry, offering, everything.price(offering) or 0.0, requirements)
         if claim.name not in self._registering:
             self._registering[claim.name] = asyncio.create_task(self._register(claim, entry, labels, node_class))
         return LaunchedInstance(PROVIDER + claim.name, labels, entry.capacity, entry.allocatable)
@@ -261,7 +271,7 @@ def _was_launched(node: Node) -> bool:
 
 def _requirements(claim: NodeClaim) -> Requirements:
     """The requirements of a claim; once an instance was chosen, of that one only."""
-    requirements = as_requirements(claim.spec.requirements)
+    requirements = claim.node_requirements
     if not claim.status.provider_id:
         return requirements
     labels = claim.metadata.labels
