@@ -131,16 +131,19 @@ def _offering(offering: Offering, catalog: Catalog) -> OfferingDocument:
 
 
 def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
-    from karpool.report.terminal import Screen, right, wrapped
+    from karpool.report.table_layout import TableColumn
+    from karpool.report.terminal import Screen, right
 
     screen = Screen(file)
     reserved = any(offering.reserved for entry in types for offering in entry.offerings)
     kinds = [ON_DEMAND, SPOT] + [RESERVED] * reserved
-    numbers = map(right, ("cpu", "memory", "gpu", "pods", "cpu for pods", "memory for pods"))
+    sizes = (right("cpu"), right("memory"), right("gpu", spare=3), right("pods", spare=4))
+    left_for_pods = (right("cpu for pods", spare=5), right("memory for pods", spare=5))
     prices = (right(f"{kind} $/h") for kind in kinds)
     if types:
         rows = [_row(catalog, entry, kinds) for entry in types]
-        screen.table(("type", "arch", "os", *numbers, *prices, wrapped("zones")), rows)
+        os, zones = TableColumn("os", spare=7), TableColumn("zones", wraps=True, spare=6)
+        screen.table(("type", TableColumn("arch", spare=2), os, *sizes, *left_for_pods, *prices, zones), rows)
     fee = f", {amount(catalog.node_fee)} $/h of it a fee for the node" if catalog.node_fee else ""
     screen.line(f"{count(len(types), 'instance type')}. Prices are the cheapest of the zones{fee}.")
 

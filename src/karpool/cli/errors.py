@@ -34,6 +34,9 @@ class Program(click.Group):
             return say(str(error), BAD_INPUT)
         except ApiError as error:
             return say(str(error), FAILED)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            return 0
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "karpool"
             return say(f"{error.format_message()} (see {where} --help)", BAD_INPUT)

@@ -5,6 +5,7 @@ from typing import Final
 from karpool.report.compaction_document import ChosenPart, Compaction, EndPart, NodePart
 from karpool.report.formatting import UNKNOWN, amount, count, per_hour, ratio, sentence
 from karpool.report.reason_table import print_reasons, reason_lines
+from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Screen, right, wrapped
 
 _DRAINS_SHOWN: Final = 20
@@ -18,9 +19,9 @@ def print_compaction(compaction: Compaction, screen: Screen, *, every_node: bool
     screen.line(
         screen.text("Compaction", "bold"), f" as of {compaction.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage"
     )
-    numbers = ("nodes", "under-used", "marked", "in progress")
+    numbers = (right("nodes"), right("under-used"), right("marked", spare=1), right("in progress", spare=2))
     screen.table(
-        ("pool", "enabled", *(right(title) for title in numbers)),
+        ("pool", TableColumn("enabled", spare=3), *numbers),
         (
             (name or "no pool", "yes" if pool.enabled else "no", *map(str, counts))
             for name, pool in compaction.pools.items()
@@ -85,7 +86,7 @@ def _more(left: int) -> str:
 
 def _nodes(nodes: tuple[NodePart, ...], screen: Screen) -> None:
     screen.heading(f"All {count(len(nodes), 'node')}")
-    columns = ("node", "pool", right("cpu"), right("memory"), "marked")
+    columns = ("node", TableColumn("pool", spare=2), right("cpu"), right("memory"), TableColumn("marked", spare=1))
     screen.table(
         (*columns, "change", wrapped("why it stays")),
         (

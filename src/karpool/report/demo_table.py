@@ -4,6 +4,7 @@ from typing import Final
 
 from karpool.report.formatting import amount, count, per_hour, per_month
 from karpool.report.simulation_plots import clock, measured_from
+from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Cell, Screen, right
 from karpool.virtual.compare import Comparison
 from karpool.virtual.recorder import ClusterSample
@@ -50,7 +51,7 @@ def _hours(comparison: Comparison, screen: Screen, samples: dict[str, tuple[Clus
             [clock(begin, sample.time), str(sample.pods), *counts, _percent(packed), screen.bar(packed.nodes / most)]
         )
     nodes = (right(f"nodes: {name}") for name in samples)
-    screen.table(("time", right("pods"), *nodes, right("CPU"), "with Karpool"), rows)
+    screen.table(("time", right("pods"), *nodes, right("CPU", spare=1), TableColumn("with Karpool", spare=2)), rows)
 
 
 def _saved(comparison: Comparison, screen: Screen, report: str) -> None:

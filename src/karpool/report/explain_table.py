@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from karpool.report.document import AllowedUntil, ExplanationDocument, PodDestination, RuleResult, Unblock
 from karpool.report.explain_words import explain_words
-from karpool.report.formatting import age, amount, count, names_of, per_hour, ratio, resource, sentence
+from karpool.report.formatting import age, amounts, count, names_of, per_hour, ratio, resource, sentence
+from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
 
@@ -24,7 +25,14 @@ def _facts(explanation: ExplanationDocument, screen: Screen) -> None:
     for text in explain_words(explanation):
         screen.line(text)
     screen.table(
-        (right("price"), "pool", "type", "zone", "capacity", "age"),
+        (
+            right("price"),
+            "pool",
+            "type",
+            TableColumn("zone", spare=1),
+            TableColumn("capacity", spare=2),
+            right("age", spare=3),
+        ),
         (
             (
                 per_hour(node.price_per_hour),
@@ -51,7 +59,7 @@ def _calendar(windows: tuple[AllowedUntil, ...], screen: Screen) -> None:
 
 def _utilisation(explanation: ExplanationDocument, screen: Screen) -> None:
     screen.heading(f"{count(explanation.node.pods, 'pod')}: requests, not usage")
-    columns = ("resource", right("requested"), right("allocatable"), right("ratio"), "")
+    columns = ("resource", right("requested"), right("allocatable"), right("ratio"), TableColumn("", spare=1))
     rows = (
         (name, resource(name, use.requested), resource(name, use.allocatable), ratio(use.ratio), screen.bar(use.ratio))
         for name, use in explanation.utilisation.items()
@@ -107,5 +115,6 @@ def _unblock(conditions: tuple[Unblock, ...], screen: Screen) -> None:
     if not conditions:
         return
     screen.heading("What would let it go")
-    rows = ((f"if {entry.condition}", amount(entry.savings_per_hour)) for entry in conditions)
+    saved = amounts(entry.savings_per_hour for entry in conditions)
+    rows = ((f"if {entry.condition}", text) for entry, text in zip(conditions, saved, strict=True))
     screen.table((wrapped(""), right("would save $/h")), rows)

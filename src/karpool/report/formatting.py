@@ -1,6 +1,6 @@
 """Numbers as people read them, with units and `?` for what is not known; and reasons as sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from karpool.model.reasons import Reason
@@ -24,6 +24,13 @@ def amount(price: float | None) -> str:
     while len(text) > shortest and text.endswith("0"):
         text = text[:-1]
     return text
+
+
+def amounts(prices: Iterable[float | None]) -> list[str]:
+    """The prices of one column, all with as many decimals as one of them needs."""
+    listed = list(prices)
+    decimals = max((len(amount(price).partition(".")[2]) for price in listed), default=0)
+    return [UNKNOWN if price is None else f"{price:,.{decimals}f}" for price in listed]
 
 
 def per_hour(price: float | None) -> str:

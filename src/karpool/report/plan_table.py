@@ -9,26 +9,40 @@ from msgspec.structs import replace
 
 from karpool.disruption.reasons import clock
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
-from karpool.report.formatting import amount, count, names_of, per_hour, per_month, percent, ratio, sentence
+from karpool.report.formatting import amounts, count, names_of, per_hour, per_month, percent, ratio, sentence
 from karpool.report.group_table import print_groups
 from karpool.report.plan_words import plan_words, stop_words
 from karpool.report.reason_table import print_reasons, reason_lines
-from karpool.report.terminal import Cell, Screen, TableColumn, right, wrapped
+from karpool.report.table_layout import TableColumn
+from karpool.report.terminal import Cell, Screen, right, wrapped
 
 _PODS_SHOWN: Final = 20
+_STEPS_SHOWN: Final = 20
+_LONG: Final = 60
 
 
 def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
     """The whole plan, top down: totals, steps, nodes that stay, pods that no node can take."""
     _summary(plan, screen)
     print_groups(plan.groups, screen)
-    _steps(plan, screen)
+    _steps(plan, screen, every_step=every_node)
     staying = [node for node in plan.nodes if node.verdict == "keep"]
     if every_node:
         _each_node(plan.nodes, screen, after="; those that stay: why, after the steps above" if plan.commands else "")
     elif staying:
         print_reasons(staying, screen, _total, after=" after the steps above" if plan.commands else "")
     _unschedulable(plan, screen, every_pod=every_node)
+    if screen.printed > _LONG:
+        _in_all(plan, screen)
+
+
+def _in_all(plan: PlanDocument, screen: Screen) -> None:
+    """The summary once more, at the end of what has scrolled by."""
+    before, after, arrow = plan.before, plan.after, screen.arrow
+    screen.heading(
+        f"In all: {before.nodes:,} {arrow} {after.nodes:,} nodes, {_price(before)} {arrow} {_price(after)},"
+        f" {count(len(plan.commands), 'step')}"
+    )
 
 
 def _summary(plan: PlanDocument, screen: Screen) -> None:
@@ -58,26 +72,30 @@ def _price(totals: TotalsPart) -> str:
     return per_hour(totals.price_per_hour) + (" + ?" if totals.unpriced_nodes and totals.price_per_hour else "")
 
 
-def _steps(plan: PlanDocument, screen: Screen) -> None:
+def _steps(plan: PlanDocument, screen: Screen, *, every_step: bool) -> None:
     commands = plan.commands
     if not commands:
         screen.heading("Nothing to do at this time; below is why each node stays.")
         return
     screen.heading(count(len(commands), "step"))
     now = plan.time if any(command.begins for command in commands) else None
+    shown = commands if every_step else commands[:_STEPS_SHOWN]
     columns: list[str | TableColumn] = [
         right("step"),
-        "method",
-        right("pods moved"),
+        TableColumn("method", spare=2),
+        right("pods moved", spare=1),
         right("saved $/h"),
         wrapped("what happens"),
     ]
     if now is not None:
         columns.insert(2, "can begin")
-    screen.table(columns, (_step(command, screen, now) for command in commands))
+    saved = amounts(command.savings_per_hour for command in shown)
+    screen.table(columns, (_step(command, text, screen, now) for command, text in zip(shown, saved, strict=True)))
+    if len(shown) < len(commands):
+        screen.line(f"and {len(commands) - len(shown):,} more; --all lists them, --output html draws them")
 
 
-def _step(command: PlannedCommand, screen: Screen, now: datetime | None) -> tuple[Cell, ...]:
+def _step(command: PlannedCommand, amount_saved: str, screen: Screen, now: datetime | None) -> tuple[Cell, ...]:
     """One line of steps; `now`: say when it can begin."""
     lines = [f"{command.decision} {names_of(command.nodes)}"]
     lines += [f"with {text}" for text in _replacements(command.replacements)]
@@ -85,7 +103,7 @@ def _step(command: PlannedCommand, screen: Screen, now: datetime | None) -> tupl
     if command.ended:
         lines.append(f"{count(len(command.ended), 'pod')} with no other node, ended by the termination grace period:")
         lines.append(f"  {names_of(command.ended)}")
-    saved = screen.text(amount(command.savings_per_hour), "green")
+    saved = screen.text(amount_saved, "green")
     times = [] if now is None else ["?" if command.begins is None else clock(command.begins, now)]
     return str(command.step), command.method, *times, f"{len(command.placements):,}", saved, screen.lines(lines)
 

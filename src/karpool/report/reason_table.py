@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from karpool.model.reasons import Reason
-from karpool.report.formatting import amount, count, sentence
+from karpool.report.formatting import amounts, count, sentence
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
 _EXAMPLES: Final = 2
@@ -44,17 +44,19 @@ def print_reasons(
     screen.heading(f"Why {count(len(staying), 'node')} stay{'s' if len(staying) == 1 else ''}{after}")
     if any(len({reason.code for reason in node.reasons}) > 1 for node in staying):
         screen.line("A node with several reasons is counted under each.")
-    prices = [] if price is None else [right("$/h")]
+    groups = group_by_code(staying)
+    prices = [] if price is None else [right("$/h", spare=1)]
+    written = [""] * len(groups) if price is None else amounts(price(nodes) for _, nodes in groups)
     screen.table(
         ("reason", right("nodes"), *prices, wrapped("for example")),
         (
             (
                 code,
                 f"{len(nodes):,}",
-                *([] if price is None else [amount(price(nodes))]),
+                *([] if price is None else [text]),
                 _examples(code, nodes, screen),
             )
-            for code, nodes in group_by_code(staying)
+            for (code, nodes), text in zip(groups, written, strict=True)
         ),
     )
 

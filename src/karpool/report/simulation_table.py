@@ -106,7 +106,9 @@ def print_simulation(document: Simulation, screen: "Screen") -> None:
             policy = document.policies[name]
             cells += [_cell(written(row, policy), plain=screen.plain), difference(row, policy, base)]
         rows.append(cells)
-    compared = (column for name in names[1:] for column in (right(name), right("")))
+    compared = (
+        column for name in names[1:] for column in (right(name), right("", spare=1, name=f"{name} against {names[0]}"))
+    )
     screen.table(("", right(names[0]), *compared), rows)
     screen.line("")
     screen.line(_note(document, names[0]))
