@@ -26,6 +26,7 @@ from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.execution import commands, drain, rollback, termination
 from karpool.execution.actions import Action, DeletePod, NoteDisruption, RemoveFinalizer
 from karpool.execution.fresh_facts import FreshNode
+from karpool.execution.paced_drains import Pace
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model.node import Node
 from karpool.model.objects import Objects
@@ -144,7 +145,7 @@ def _no_protection(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_eviction_api(patch: pytest.MonkeyPatch) -> None:
-    def delete(context: ReconcileContext, node: Node, pod: Pod) -> None:
+    def delete(context: ReconcileContext, node: Node, pod: Pod, _lets_go: object) -> None:
         if pods.evictable(pod, context.now) and context.may_evict(pod):
             context.do(DeletePod(pod.key, pod.metadata.uid, node.name, 1))
 
@@ -162,6 +163,10 @@ def _no_cleaning(patch: pytest.MonkeyPatch) -> None:
         execute(sender, [action for action in actions if not isinstance(action, RemoveFinalizer)], **options)
 
     patch.setattr(RequestSender, "execute", forgets)
+
+
+def _no_pace(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Pace, "lets_go", lambda *_: True)
 
 
 def _no_decisions_later(patch: pytest.MonkeyPatch) -> None:
@@ -195,6 +200,7 @@ MOST_SEEDS = 100
     row("do-not-disrupt", spoil=_no_protection, rule="DoNotDisrupt", likely=6),
     row("the Eviction API", spoil=_no_eviction_api, rule="PodDisruptionBudget", likely=4),
     row("drains", spoil=_no_drain, rule="PodLost", likely=0),
+    row("the pace of drains", spoil=_no_pace, rule="Pace", likely=9),
     row("the removal of finalizers", spoil=_no_cleaning, rule="LeftOver", likely=0),
     row("decisions after a while", spoil=_no_decisions_later, rule="Progress", likely=0),
 )

@@ -214,6 +214,53 @@ def test_a_machine_that_is_ended_with_a_pod_on_it() -> None:
     assert broken(story.ends()) == {"PodLost"}
 
 
+def owned(name: str, node: str = "n1", **metadata: Any) -> Json:
+    owner = {"kind": "ReplicaSet", "name": "web", "controller": True}
+    return pod(name, node, ownerReferences=[owner], **({"creationTimestamp": CREATED} | metadata))
+
+
+def evicts(story: Story, name: str, seconds: float) -> None:
+    """A pod of a ReplicaSet is evicted so many seconds later, and gone at once."""
+    story.wait(seconds - 60)
+    story.ask("evict", "Pod", f"default/{name}", owned(name, deletionTimestamp=CREATED))
+    story.put("Pod", f"default/{name}", None)
+
+
+@table(
+    row("while one of eight is away", gone=1, ready=0, seconds=30, rules=set()),
+    row("while two of eight are away", gone=2, ready=0, seconds=30, rules={"Pace"}),
+    row("when one of two is ready elsewhere", gone=2, ready=1, seconds=30, rules=set()),
+    row("long after those that nobody made again", gone=2, ready=0, seconds=90, rules=set()),
+)
+def test_a_pod_goes(gone: int, ready: int, seconds: float, rules: set[str]) -> None:
+    story = Story()
+    for number in range(8):
+        story.put("Pod", f"default/w{number}", owned(f"w{number}"))
+    story.removes_node()
+    for number in range(gone):
+        evicts(story, f"w{number}", 10)
+    for number in range(ready):
+        created = f"2025-01-06T00:{int(story.time) // 60 % 60:02}:{int(story.time) % 60:02}Z"
+        story.put("Pod", f"default/new{number}", owned(f"new{number}", "n2", creationTimestamp=created))
+    evicts(story, f"w{gone}", seconds)
+    assert broken(story.records) & {"Pace"} == rules
+
+
+def test_the_pods_of_all_workloads_together_go_a_few_at_a_time() -> None:
+    story = Story()
+    for number in range(12):
+        made = owned(f"w{number}")
+        made["metadata"]["ownerReferences"][0]["name"] = f"web{number}"
+        story.put("Pod", f"default/w{number}", made)
+    story.removes_node()
+    for number in range(12):
+        assert "Pace" not in broken(story.records)
+        made = owned(f"w{number}", deletionTimestamp=CREATED)
+        made["metadata"]["ownerReferences"][0]["name"] = f"web{number}"
+        story.wait(-55).ask("evict", "Pod", f"default/w{number}", made).put("Pod", f"default/w{number}", None)
+    assert "Pace" in broken(story.records)
+
+
 @table(
     row("finished", change={"status": {"phase": "Succeeded"}}),
     row("of a DaemonSet", change={"metadata": {"ownerReferences": [{"kind": "DaemonSet"}]}}),

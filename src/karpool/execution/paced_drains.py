@@ -5,7 +5,7 @@ to the deadline of a drain, and when no pod has left a node for long.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
@@ -52,10 +52,11 @@ class Pace:
     @cached_property
     def _away(self) -> Away:
         context = self._context
-        here, leaving = _on_nodes(context)
+        entries = list(_entries(context))
+        here, leaving = _on_nodes(context, {entry.command for entry in entries})
         away = Away(
             context.workloads or Workloads(context.everywhere()),
-            _entries(context),
+            entries,
             context.settings.pacing,
             context.now,
             here=here,
@@ -106,14 +107,14 @@ class Pace:
         return True
 
 
-_Turn = tuple[datetime, str, int, int, str, str]
+_Turn = tuple[datetime, str, str, int, int, str]
 
 
 def _turn(ticket: Ticket, node: Node, pod: Pod) -> _Turn:
-    """Command by command, large pods first: small ones find room beside large ones, and not the other way round."""
+    """Node by node, so that the first ones are gone soon; large pods first: small ones find room beside them."""
     requests = effective_requests(pod)
     cpu, memory = (requests[name].nano if name in requests else 0 for name in ("cpu", "memory"))
-    return ticket.created, ticket.id, -cpu, -memory, node.name, pod.key
+    return ticket.created, ticket.id, node.name, -cpu, -memory, pod.key
 
 
 def _waits(context: ReconcileContext, claim: NodeClaim, ticket: Ticket) -> bool:
@@ -151,10 +152,11 @@ def _last_left(claim: NodeClaim, since: datetime) -> datetime:
     return since if event is None else max(since, event)
 
 
-def _on_nodes(context: ReconcileContext) -> tuple[Counter[str], Counter[str]]:
-    """By controller: the pods on nodes of commands, and those of them that are as good as gone."""
+def _on_nodes(context: ReconcileContext, counted: Collection[str]) -> tuple[Counter[str], Counter[str]]:
+    """By controller: the pods on nodes of commands that count, and the pods of all that are as good as gone."""
     here, leaving = Counter[str](), Counter[str]()
-    names = {name for command in commands_in_progress(context.objects.node_claims) for name in command.ticket.nodes}
+    tickets = (command.ticket for command in commands_in_progress(context.objects.node_claims))
+    names = {name for ticket in tickets if ticket.id in counted for name in ticket.nodes}
     going = {node.name for node in context.objects.nodes if node.terminating}
     for name in sorted(names | going):
         claim = context.claim_of.get(name)

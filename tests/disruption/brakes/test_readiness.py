@@ -95,7 +95,7 @@ def test_more_than_went_is_not_waited_for() -> None:
     pods = [web(number) for number in range(40)]
     noted = entry(pods[:1], pods)
     one_bound = Pacing(pods_percent=0)
-    assert free(away(pods[11:], noted, pacing=one_bound), pods[11:]) == 9
+    assert free(away(pods[11:], noted, pacing=one_bound), pods[11:]) == 6
     grown = [*pods[1:], *(new(number) for number in range(50, 70))]
     assert free(away(grown, noted, pacing=one_bound), pods[1:]) == 13
 
@@ -119,11 +119,18 @@ def test_replacements_that_nobody_makes_are_not_waited_for_either() -> None:
     assert free(away(left, noted, here=6, lapses={key: Lapse(2, since + timedelta(seconds=1))}), left) == 0
     over = away(left, noted, here=6, lapses={key: Lapse(2, since)})
     assert over.lapses == {key: Lapse(2, since, given_up=2)}
-    assert free(over, left) == 2
+    assert free(over, left) == 1  # of six: two will not come back
     # The next wave is waited for as long as the first.
-    more = away(left[2:], noted, here=4, lapses=over.lapses)
-    assert more.lapses == {key: Lapse(4, NOW, given_up=2)}
-    assert free(more, left[2:]) == 0
+    more = away(left[1:], noted, here=5, lapses=over.lapses)
+    assert more.lapses == {key: Lapse(3, NOW, given_up=2)}
+    assert free(more, left[1:]) == 0
+
+
+def test_a_later_command_does_not_take_missing_pods_for_a_smaller_workload() -> None:
+    pods = [web(number) for number in range(8)]
+    left = pods[2:]
+    later = replace(entry(left[:1], left, "c2"), since=NOW)
+    assert free(away(left, entry(pods, pods), later, here=7), left) == 0
 
 
 def test_pods_of_all_workloads_together_are_bounded() -> None:

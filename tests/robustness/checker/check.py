@@ -8,6 +8,7 @@ from tests.robustness.checker.ending import ending
 from tests.robustness.checker.harm import harm
 from tests.robustness.checker.lease import writes_without_lease
 from tests.robustness.checker.nodes import budgets, protected_nodes, unexplained_deletions
+from tests.robustness.checker.pace import pace
 from tests.robustness.checker.pods import (
     disruption_budgets,
     do_not_disrupt,
@@ -26,6 +27,7 @@ RULES: Final[tuple[Rule, ...]] = (
     do_not_disrupt,
     only_leaving_nodes,
     pods_of_deleted_nodes,
+    pace,
     budgets,
     protected_nodes,
     stopped,

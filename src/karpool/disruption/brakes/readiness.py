@@ -140,8 +140,11 @@ class LetGo(NamedTuple):
 
 
 class _Absence(NamedTuple):
+    """Pods of one controller: how many are waited for, how many are not any more, and how many it will have."""
+
     awaited: int
     overdue: int
+    size: int
 
 
 class Away:
@@ -169,7 +172,8 @@ class Away:
         for entry in sorted(entries, key=lambda one: one.since):
             for key, moved in entry.owners.items():
                 self._moved[key] += moved.pods
-                self._replicas[key] = moved.replicas or self._replicas.get(key, 0)
+                # A later command may have seen a controller that missed pods already.
+                self._replicas[key] = max(moved.replicas, self._replicas.get(key, 0))
                 self._since.setdefault(key, entry.since)
         self.lapses: dict[str, Lapse] = {}
         self._absences = {key: self._absence(key, lapses.get(key)) for key in self._moved}
@@ -183,9 +187,9 @@ class Away:
         if key is None or not ready(pod):
             return LetGo()
         absence = self._absences.get(key) or self._absence(key, None)
-        away, most = absence.awaited + self._taken[key], self._most_of(key)
+        away, most = absence.awaited + self._taken[key], self._most_of(absence)
         if away >= most:
-            return Held(f"{away} of {self._size(key)} pods of its controller are away, and no more than {most} may be")
+            return Held(f"{away} of {absence.size} pods of its controller are away, and no more than {most} may be")
         everywhere = self._most_of_all()
         if self._all >= everywhere:
             return Held(f"{self._all} pods that commands moved are away, and no more than {everywhere} may be")
@@ -201,10 +205,9 @@ class Away:
         wanted = Counter(key for pod in pods if ready(pod) and (key := moving_key(pod)) is not None)
         for key, count in wanted.items():
             absence = self._absences.get(key) or self._absence(key, None)
-            away, most = absence.awaited + self._taken[key], self._most_of(key)
+            away, most = absence.awaited + self._taken[key], self._most_of(absence)
             if away and away + count > most:
-                size = self._size(key)
-                return Held(f"{away} of {size} pods of a controller are away, and no more than {most} may be")
+                return Held(f"{away} of {absence.size} pods of a controller are away, and no more than {most} may be")
         everywhere = self._most_of_all()
         if self._all and self._all + wanted.total() > everywhere:
             return Held(f"{self._all} pods that commands moved are away, and no more than {everywhere} may be")
@@ -212,13 +215,9 @@ class Away:
         self._all += wanted.total()
         return LetGo()
 
-    def _size(self, key: str) -> int:
-        mine, replicas = self._workloads.of(key), self._replicas.get(key, 0)
-        return max(replicas, mine.active) if replicas else mine.active + mine.leaving
-
-    def _most_of(self, key: str) -> int:
+    def _most_of(self, absence: _Absence) -> int:
         percent = self._pacing.workload_percent
-        return max(1, int(self._size(key) * percent / 100)) if percent else sys.maxsize
+        return max(1, int(absence.size * percent / 100)) if percent else sys.maxsize
 
     def _most_of_all(self) -> int:
         percent = self._pacing.pods_percent
@@ -230,13 +229,14 @@ class Away:
         gone = max(0, self._moved[key] - self._here.get(key, 0)) if key in self._moved else sys.maxsize
         if not self._replicas.get(key):
             starting = sum(created > latest for created in mine.starting.values())
-            return _Absence(min(gone, mine.leaving + starting), 0)
-        missing = min(gone, self._size(key) - mine.active)
-        given_up = self._given_up(key, missing, lapse)
+            return _Absence(min(gone, mine.leaving + starting), 0, mine.active + mine.leaving)
+        lost = max(0, self._replicas[key] - mine.active)
+        given_up = self._given_up(key, lost, lapse)
+        missing = min(gone, lost - given_up)
         made = [created for created in mine.starting.values() if created >= self._since[key]]
         late = sum(created <= latest for created in made)
-        awaited = min(gone, missing - given_up + len(made) - late)
-        return _Absence(awaited, min(gone - awaited, given_up + late))
+        awaited = min(gone, missing + len(made) - late)
+        return _Absence(awaited, min(gone - awaited, given_up + late), mine.active + missing)
 
     def _given_up(self, key: str, missing: int, lapse: Lapse | None) -> int:
         """How many of the missing pods nobody waits for any more: nobody made any for long."""
