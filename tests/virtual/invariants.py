@@ -19,6 +19,7 @@ from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL, REBOOTING_TAINT
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.workloads import PodDisruptionBudget
+from karpool.packing.options import Options
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.pdb_controller import EvictionStatus
 from karpool.wire.objects import condition, is_true
@@ -116,7 +117,10 @@ class Invariants(DecisionObserver):
         staying = {node.name for node in self.store.nodes} - gone
         there = {move.pod: move.target for move in command.moves if move.target in staying}
         wishes = Wishes((), places={pod.key: there[pod.key] for pod in pods if pod.key in there}, kinds={})
-        answer = place(self.store.objects(), self.cluster.cloud.catalog, pods=pods, gone=gone, wishes=wishes)
+        options = Options(ignore_dra_requests=self.cluster.policy.decisions.ignore_dra_requests)
+        answer = place(
+            self.store.objects(), self.cluster.cloud.catalog, pods=pods, gone=gone, wishes=wishes, options=options
+        )
         if answer.unplaced:
             raise self._broken(f"{', '.join(answer.unplaced)} would have no place without {', '.join(command.nodes)}")
         if len(answer.new_nodes) > len(command.replacements):

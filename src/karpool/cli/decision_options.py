@@ -99,6 +99,17 @@ def _search_options(*, default: str | None) -> tuple[Any, ...]:
     )
 
 
+def _devices_option(*, default: str | None) -> Any:
+    return click.option(
+        "--ignore-dra-requests",
+        metavar="BOOL",
+        type=click.BOOL,
+        default=True if default is None else None,
+        help="Whether pods with dynamic resource claims are left alone; `false` has the devices of nodes looked at."
+        + ("" if default is None else f"  [default: {default}]"),
+    )
+
+
 # For all decisions.
 _RULES: Final = (
     *_search_options(default=None),
@@ -141,13 +152,7 @@ _RULES: Final = (
         default=MinValues.STRICT.value,
         help="When fewer values are left than a pool's minValues requires: refuse, or relax it.",
     ),
-    click.option(
-        "--ignore-dra-requests",
-        metavar="BOOL",
-        type=click.BOOL,
-        default=True,
-        help="Whether pods with dynamic resource claims are left alone; `false` has the devices of nodes looked at.",
-    ),
+    _devices_option(default=None),
     click.option(
         "--scheduler-config",
         metavar="YAML",
@@ -190,11 +195,12 @@ def search_options(command: Callable[..., R]) -> Callable[..., R]:
 
     @wraps(command)
     def with_decisions(*args: Any, **given: Any) -> R:
-        names = ("search", "effort", "eviction_price", "weights")
+        names = ("search", "effort", "eviction_price", "weights", "ignore_dra_requests")
         chosen = {name: value for name in names if (value := given.pop(name)) is not None}
         return command(*args, decisions=chosen, **given)
 
-    return with_options(with_decisions, _search_options(default="as the policies say"))
+    own = "as the policies say"
+    return with_options(with_decisions, (*_search_options(default=own), _devices_option(default=own)))
 
 
 def _with(command: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., R]:

@@ -26,6 +26,7 @@ from karpool.virtual.cloud import VirtualCloud
 from karpool.virtual.compactor import VirtualCompactor
 from karpool.virtual.controller_manager import ControllerManager, budget_of
 from karpool.virtual.curves import seconds
+from karpool.virtual.device_drivers import DeviceDrivers
 from karpool.virtual.event_queue import EventQueue
 from karpool.virtual.facts import VirtualFacts
 from karpool.virtual.initial_cluster import load_nodes_and_pods, load_static_objects
@@ -64,6 +65,11 @@ class VirtualCluster:
             self.store.pools.put(pool)
         if initial is not None:
             load_static_objects(self.store, initial)
+        for entry in scenario.device_classes:
+            self.store.device_classes.put(entry)
+        for template in scenario.claim_templates:
+            named = with_metadata(template, namespace=template.metadata.namespace or "default")
+            self.store.resource_claim_templates.put(named)
         manager = self.controller_manager = ControllerManager(world, scenario.workloads)
         self._put_budgets()
         for buffer in scenario.buffers:
@@ -71,10 +77,14 @@ class VirtualCluster:
         self.pdb_controller = PdbController(self.store, manager.scale_target, manager.desired_replicas)
         self.api = Api(world, self.pdb_controller)
         manager.install(self.api)
-        self.cluster_state = ClusterState(self.store, lambda claim: as_launched(claim, self.cloud.catalog))
+        ignores_claims = policy.decisions.ignore_dra_requests
+        self.cluster_state = ClusterState(
+            self.store, lambda claim: as_launched(claim, self.cloud.catalog), ignore_dra_requests=ignores_claims
+        )
         self.cloud = VirtualCloud(world, self.api, catalog, scenario.faults)
+        drivers = DeviceDrivers(world, lambda: self.cloud.catalog)
         self.breakdowns = Breakdowns(world, self.cloud, scenario.faults)
-        self.scheduler = Scheduler(world, self.cluster_state, policy.scheduler or scenario.scheduler)
+        self.scheduler = Scheduler(world, self.cluster_state, policy.scheduler or scenario.scheduler, drivers)
         Kubelets(world, self.cluster_state, manager.workload_of)
         self.actuator = VirtualActuator(world, self.api, self.cloud)
         self.recorder = RunRecorder(world, self.api, self.cloud)
@@ -88,7 +98,7 @@ class VirtualCluster:
             pdb_source=self.pdb_controller,
             facts=VirtualFacts(self.store),
             settings=_settings(policy, seed),
-            options=Options(seed=seed),
+            options=Options(seed=seed, ignore_dra_requests=ignores_claims),
             intervals=_intervals(scenario.timings, policy.decisions.effort),
             duties=Duties(disrupts=policy.disruption),
         )

@@ -32,6 +32,7 @@ def depends_on_no_other_pod(snapshot: Snapshot, pod: int) -> bool:
         or snapshot.classes.blocked_rows.length[number]
         or snapshot.classes.next[number] != NO_CLASS
         or snapshot.topology.kept_off_by.length[int(snapshot.pods.labels_of[pod])]
+        or pod in snapshot.pods.device_rows
     )
 
 

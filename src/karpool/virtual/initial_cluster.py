@@ -17,6 +17,7 @@ from karpool.cluster.node_groups import memberships, with_groups
 from karpool.controller.store import ClusterStore
 from karpool.kube.store import Store
 from karpool.model import labels as names
+from karpool.model.devices import ResourceClaim
 from karpool.model.node import Node
 from karpool.model.node_group import NodeGroup as LearnedGroup
 from karpool.model.nodepool import NodeClaim
@@ -95,10 +96,20 @@ def load_static_objects(store: ClusterStore, objects: Objects) -> None:
         (store.namespaces, objects.namespaces),
         (store.priority_classes, objects.priority_classes),
         (store.pod_templates, objects.pod_templates),
+        (store.device_classes, objects.device_classes),
+        (store.resource_claim_templates, objects.resource_claim_templates),
+        (store.resource_slices, objects.resource_slices),
+        (store.resource_claims, tuple(map(_without_uids, objects.resource_claims))),
     )
     for kind, listed in contents:
         for obj in listed:
             kind.put(obj)
+
+
+def _without_uids(claim: ResourceClaim) -> ResourceClaim:
+    """A claim that knows its pods by name: they get other uids here."""
+    users = tuple(replace(user, uid="") for user in claim.status.reserved_for)
+    return replace(claim, status=replace(claim.status, reserved_for=users))
 
 
 def load_nodes_and_pods(cloud: VirtualCloud, manager: ControllerManager, objects: Objects) -> None:

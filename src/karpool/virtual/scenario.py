@@ -10,6 +10,7 @@ from karpool.disruption.brakes.readiness import Pacing
 from karpool.disruption.repair.policies import RepairPolicy
 from karpool.disruption.settings import MOST_EFFORT, MOST_SEED, DisruptionSettings
 from karpool.model.capacity_buffer import CapacityBuffer
+from karpool.model.devices import DeviceClass, ResourceClaimTemplate
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import PodSpec
 from karpool.model.scheduling import Taint
@@ -161,6 +162,7 @@ class Decisions(ScenarioPart):
     spot_to_spot: bool = False
     spot_floor: Positive = 15
     ignore_budgets: bool = False
+    ignore_dra_requests: bool = True
     terminate_first_repair: bool = False
     terminate_first_drift: bool = False
     pod_deletion_costs: bool = False
@@ -213,6 +215,9 @@ class Scenario(ScenarioPart):
     budgets: tuple[PodDisruptionBudget, ...] = ()
     buffers: tuple[CapacityBuffer, ...] = ()
     """Room to keep for pods of the scenario's Deployments and StatefulSets."""
+    device_classes: tuple[DeviceClass, ...] = ()
+    claim_templates: tuple[ResourceClaimTemplate, ...] = ()
+    """Claims on devices that pods of workloads ask for; the catalogue says which devices nodes have."""
     node_groups: tuple[NodeGroup, ...] = ()
     faults: tuple[Fault, ...] = ()
     policies: dict[str, Policy] = {}

@@ -3,12 +3,15 @@
 import numpy as np
 from msgspec.structs import replace
 
+from karpool.cluster.arrays import Array
+from karpool.cluster.devices.ledger import DeviceLedger
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.controller.cluster_state import ClusterState
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.packing.kernels.fullness import NOBODY, best
 from karpool.virtual.changes import with_condition, with_status
+from karpool.virtual.device_drivers import DeviceDrivers
 from karpool.virtual.feasible_nodes import depends_on_no_other_pod, feasible_nodes
 from karpool.virtual.world import VirtualWorld
 
@@ -19,8 +22,13 @@ _SCORED = np.array([CPU, MEMORY])
 
 
 class Scheduler:
-    def __init__(self, world: VirtualWorld, cluster_state: ClusterState, scoring: str) -> None:
+    def __init__(
+        self, world: VirtualWorld, cluster_state: ClusterState, scoring: str, drivers: DeviceDrivers | None = None
+    ) -> None:
+        """`drivers`: who writes down which devices the claims of pods have."""
         self.world = world
+        self.drivers = drivers
+        self._ledger: tuple[int, DeviceLedger] | None = None
         self.cluster_state = cluster_state
         self.packs = scoring == MOST_ALLOCATED
         self._pending: dict[str, None] = {}
@@ -75,12 +83,33 @@ class Scheduler:
     def select_node(self, pod: int) -> str | None:
         """The feasible node with the best score for the pod of a row, the first by name if several have it."""
         snapshot = self.cluster_state.snapshot
-        nodes, mask = snapshot.nodes, feasible_nodes(snapshot, pod, self.cluster_state.open)
+        usable = self.cluster_state.open
+        if pod in snapshot.pods.device_rows:
+            usable = self._with_devices(pod, usable)
+        nodes, mask = snapshot.nodes, feasible_nodes(snapshot, pod, usable)
         row = best(nodes.order, mask, nodes.taken, nodes.room, _SCORED, self.packs)
         return None if row == NOBODY else nodes.get(row).name
 
+    def _with_devices(self, pod: int, usable: Array) -> Array:
+        """The nodes of a mask on which the claims of a pod can be fulfilled."""
+        ledger, mask = self._devices(), np.zeros_like(usable)
+        rows = [row for row in np.flatnonzero(usable).tolist() if not ledger.refusal(pod, row)]
+        mask[rows] = usable[rows]
+        return mask
+
+    def _devices(self) -> DeviceLedger:
+        snapshot = self.cluster_state.snapshot
+        if self._ledger is None or self._ledger[0] != snapshot.version or self._ledger[1].snapshot is not snapshot:
+            self._ledger = (snapshot.version, DeviceLedger.of(snapshot, None))
+        return self._ledger[1]
+
     def _bind(self, pod: Pod, node: str) -> None:
         now = self.world.queue.moment
+        snapshot = self.cluster_state.snapshot
+        row = snapshot.pods.rows[pod.key]
+        if self.drivers is not None and row in snapshot.pods.device_rows:
+            ledger = self._devices()
+            pod = self.drivers.reserve(pod, node, ledger, ledger.grants(row, snapshot.nodes.rows[node]))
         scheduled = with_status(with_condition(pod, "PodScheduled", "True", now), start_time=now)
         self.world.store.pods.put(replace(scheduled, spec=replace(pod.spec, node_name=node)))
 

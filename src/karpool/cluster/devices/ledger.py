@@ -26,8 +26,11 @@ _PODS: Final = ("pods", "")
 class DeviceLedger:
     """Devices and their claims at one moment of a snapshot."""
 
-    def __init__(self, snapshot: "Snapshot", types: Mapping[str, TypeDevices] = NO_TYPES) -> None:
-        """`types`: by name of an instance type the devices that its nodes will have."""
+    def __init__(self, snapshot: "Snapshot", types: Mapping[str, TypeDevices] | None = NO_TYPES) -> None:
+        """`types`: by name of an instance type the devices that its nodes will have.
+
+        None for the view of a scheduler: what is published counts, whether or not a node has come up fully.
+        """
         self.snapshot = snapshot
         self.types = types
         self.state = snapshot.devices
@@ -46,7 +49,7 @@ class DeviceLedger:
         self._reach: dict[int, Reach] = {}
 
     @classmethod
-    def of(cls, snapshot: "Snapshot", types: Mapping[str, TypeDevices] = NO_TYPES) -> "DeviceLedger":
+    def of(cls, snapshot: "Snapshot", types: Mapping[str, TypeDevices] | None = NO_TYPES) -> "DeviceLedger":
         """What the claims say, and what pods have that were moved."""
         ledger = cls(snapshot, types)
         ledger._read()
@@ -114,7 +117,8 @@ class DeviceLedger:
         if node not in self._reach:
             published = self.state.slices.reach(self._place(node), self.stands)
             state = self.snapshot.nodes.get(node)
-            expected = None if state.initialized else self.types.get(state.labels.get(INSTANCE_TYPE, ""))
+            starting = self.types is not None and not state.initialized
+            expected = self.types.get(state.labels.get(INSTANCE_TYPE, "")) if self.types and starting else None
             if expected is not None:
                 later = template_reach(expected, state.name)
                 published = Reach(published.devices + later.devices, published.problems + later.problems)
@@ -123,7 +127,7 @@ class DeviceLedger:
 
     def _place(self, node: int) -> Place:
         state = self.snapshot.nodes.get(node)
-        return Place(state.name, state.labels, local=state.initialized)
+        return Place(state.name, state.labels, local=state.initialized or self.types is None)
 
     def stands(self, name: str) -> bool:
         """Whether a node that owns slices is there, up, and stays."""

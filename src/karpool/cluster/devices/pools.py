@@ -249,7 +249,7 @@ def template_reach(devices: TypeDevices, node: str) -> Reach:
         for shared in template.shared_counters:
             for name, counter in shared.counters.items():
                 pool.counters[shared.name, name] = counter.value.nano
-        bound = _bindings(devices.bindings, template)
+        bound = bindings(devices.bindings, template)
         pool.devices[f"{len(pool.devices)}"] = tuple(
             PublishedDevice((*key, device.name), device, pool, bound=bound.get(device.name, {}))
             for device in template.devices
@@ -259,18 +259,18 @@ def template_reach(devices: TypeDevices, node: str) -> Reach:
     return Reach(tuple(usable), tuple(filter(None, problems.values())))
 
 
-def _bindings(bindings: Iterable[AttributeBinding], template: SliceTemplate) -> dict[str, dict[str, object]]:
+def bindings(listed: Iterable[AttributeBinding], template: SliceTemplate) -> dict[str, dict[str, object]]:
     """By device and attribute what stands for the common value; bindings with a device in common are one."""
     groups: dict[str, list[set[str]]] = {}
-    for binding in bindings:
+    for binding in listed:
         if (binding.driver, binding.pool) == (template.driver, template.pool):
-            listed = groups.setdefault(binding.attribute, [])
-            together = [group for group in listed if not group.isdisjoint(binding.devices)]
+            known = groups.setdefault(binding.attribute, [])
+            together = [group for group in known if not group.isdisjoint(binding.devices)]
             merged = set(binding.devices).union(*together)
-            groups[binding.attribute] = [*(group for group in listed if group not in together), merged]
+            groups[binding.attribute] = [*(group for group in known if group not in together), merged]
     bound: dict[str, dict[str, object]] = {}
-    for attribute, listed in groups.items():
-        for group in listed:
+    for attribute, merged_groups in groups.items():
+        for group in merged_groups:
             for name in group:
                 bound.setdefault(name, {})[attribute] = (template.driver, template.pool, min(group))
     return bound
