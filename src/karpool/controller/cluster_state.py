@@ -4,7 +4,8 @@ Changes are written into the columns as they come. A snapshot that mostly holds 
 is next asked for: each time, at least as much has come and gone as there is, so that a change costs little on average.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -119,6 +120,30 @@ class ClusterState:
         self.open: Array = np.zeros(self.snapshot.nodes.live.shape, dtype=np.uint8)
         for row, state in enumerate(self.snapshot.nodes.states):
             self.open[row] = state is not None and _takes_pods(state)
+
+    @contextmanager
+    def as_if(self, going: Iterable[str], coming: Iterable[NodeClaim]) -> Iterator[None]:
+        """The columns as if nodes took no pods any more and NodeClaims were on their way; afterwards as they were."""
+        snapshot, nodes = self.snapshot, self.snapshot.nodes
+        snapshot.reseal()
+        leaving = [nodes.rows[name] for name in sorted(going) if name in nodes.rows]
+        sealed = [row for row in leaving if nodes.seal(row, sealed=True)]
+        added: list[str] = []
+        try:
+            for state in (StateNode(None, claim) for claim in coming):
+                if state.name not in nodes.rows:
+                    snapshot.put_node(state)
+                    added.append(state.name)
+            if len(self.open) < len(nodes.live):
+                self.open = grown(self.open, nodes.live.shape)
+            snapshot.version += 1
+            yield
+        finally:
+            for name in added:
+                snapshot.remove_node(name)
+            for row in sealed:
+                nodes.seal(row, sealed=False)
+            snapshot.version += 1
 
     def _readability_changed(self) -> None:
         self.opportunities += 1

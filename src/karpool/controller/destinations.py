@@ -1,6 +1,7 @@
 """Where pods of commands that are under way are going; a new session does not know, and has the engine guess."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from karpool.controller.store import ClusterStore
@@ -28,6 +29,14 @@ class Destinations:
             if move.source is not None and not move.headroom:
                 target = move.target if isinstance(move.target, str) else claims[move.target]
                 self._moves[move.pod] = _Move(move.source, target)
+
+    def renamed(self, command: Command) -> Command:
+        """A command whose pods go to nodes by the names that these have now, if they had only NodeClaims before."""
+        moves = tuple(
+            replace(move, target=self._node(move.target)) if isinstance(move.target, str) else move
+            for move in command.moves
+        )
+        return replace(command, moves=moves)
 
     def by_pod(self) -> dict[str, str]:
         """By key of a pod: the name of the node that it is going to; forgotten when the node that it leaves is gone."""

@@ -1,5 +1,9 @@
-"""The controller's disruption: decide, decide again a little later, start the command."""
+"""The controller's disruption: decide, decide again a little later, start the command.
 
+While commands wait for that, others are decided as if these had started, so that they run side by side.
+"""
+
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -7,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.cluster.nodes import StateNode
+from karpool.controller.decided_commands import DecidedCommands, Round
 from karpool.controller.destinations import Destinations
 from karpool.controller.lifecycle_controller import LifecycleController
 from karpool.controller.session import Session
@@ -25,11 +30,13 @@ from karpool.execution.commands import drains_anyway
 from karpool.execution.fresh_facts import FreshFacts, changed_since
 from karpool.execution.start import NotStartedError, destinations, start_command
 from karpool.execution.state import nominate, nominated
-from karpool.execution.tickets import awaited_nodes, command_id, nodes_in_commands, waiting_replacements
+from karpool.execution.tickets import awaited_nodes, coming_replacements, nodes_in_commands, waiting_replacements
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 
 _AFTER_A_COMMAND: Final = 1.0
+_GATHERED: Final = 1 / 3
+"""For how much of the time until they are decided again commands are gathered."""
 _REST: Final = 20.0
 """How much longer than a search it is until the next one, at least."""
 
@@ -55,6 +62,9 @@ class DisruptionController:
         self._polls = False
         """Whether the next pass is only waited for, so that it may as well come earlier."""
         self._destinations = Destinations(session.store)
+        self._decided = DecidedCommands(session)
+        self._round: Round | None = None
+        """To which the commands of the next pass belong, if it finds any."""
 
     def start(self) -> None:
         """Begin to poll."""
@@ -76,11 +86,24 @@ class DisruptionController:
         idle = self._nothing_changed()
         commands = () if idle else self._decide()
         if not commands:
+            self._round = None
             self._pass_after(self._poll if idle else self._next_backoff())
-        elif all(command.cause in (Cause.DRIFTED, Cause.UNHEALTHY) for command in commands):
-            self._begin(commands)
+            return
+        if all(command.cause in (Cause.DRIFTED, Cause.UNHEALTHY) for command in commands):
+            alone = Round(self.clock.earliest)
+            self._decided.add(commands, alone, alone.began)
+            self._begin(alone)
         else:
-            self.clock.after(self.session.intervals.validation, partial(self._validate, commands))
+            self._gather(commands)
+            self._pass_after(0.0)
+
+    def _gather(self, commands: tuple[Command, ...]) -> None:
+        """Add commands to the round, which is decided again some time after the last of them."""
+        now, intervals = self.clock.earliest, self.session.intervals
+        if self._round is None or now - self._round.began > timedelta(seconds=intervals.validation * _GATHERED):
+            self._round = Round(now)
+        self._decided.add(commands, self._round, now)
+        self.clock.after(intervals.validation, partial(self._validate, self._round, len(self._round.commands)))
 
     def _next_backoff(self) -> float:
         """How long to wait after a pass that found nothing; longer each time."""
@@ -99,14 +122,16 @@ class DisruptionController:
         for observer in session.observers:
             observer.pass_started()
         self._seen, self._doubts = session.cluster_state.opportunities, session.doubts()
-        decision = decide(
-            session.engine(),
-            self.policies(now),
-            now,
-            self._memo,
-            explain=lambda commands: any(observer.wants_reasons(commands) for observer in session.observers),
-            bound=lambda commands: any(observer.wants_bound(commands) for observer in session.observers),
-        )
+        engine = session.engine()
+        with self._decided.ahead(self.policies(now)) as policies:
+            decision = decide(
+                engine,
+                policies,
+                now,
+                self._memo,
+                explain=lambda commands: any(observer.wants_reasons(commands) for observer in session.observers),
+                bound=lambda commands: any(observer.wants_bound(commands) for observer in session.observers),
+            )
         self._memo = decision.memo
         for observer in session.observers:
             observer.pass_finished(decision)
@@ -115,17 +140,22 @@ class DisruptionController:
             self._search(decision.search)
         return decision.commands
 
-    def _validate(self, commands: tuple[Command, ...]) -> None:
-        if not self.session.alive:
+    def _validate(self, decided: Round, size: int) -> None:
+        """Decide the commands of a round again, each beside all others, unless some have been added since."""
+        if not self.session.alive or len(decided.commands) != size:
             return
-        now, valid = self.clock.earliest, []
-        again = decide_again(commands, self.session.engine(), self.policies(now), now, self._memo)
-        for command, outcome in zip(commands, again, strict=True):
-            if isinstance(outcome, Command):
-                valid.append(outcome)
+        self._round = None if self._round is decided else self._round
+        now, engine = self.clock.earliest, self.session.engine()
+        for number, command in list(decided.commands.items()):
+            named = self._destinations.renamed(command)
+            with self._decided.ahead(self.policies(now), but=number) as policies:
+                (again,) = decide_again((named,), engine, policies, now, self._memo)
+            if isinstance(again, Command):
+                self._decided.again(number, again, decided)
             else:
-                self._drop(command, outcome)
-        self._begin(tuple(valid))
+                self._decided.drop(number, decided)
+                self._drop(command, again)
+        self._begin(decided)
 
     def policies(self, now: datetime) -> Policies:
         """What decisions have to respect now."""
@@ -138,6 +168,7 @@ class DisruptionController:
             pdbs=session.pdb_source.pdbs(),
             settings=session.settings,
             in_command=nodes_in_commands(under_way),
+            coming=frozenset(coming_replacements(under_way)) if searched else frozenset(),
             nominated=nominated(session.state, self.store.claims.get, now) | expected(under_way),
             destinations=self._destinations.by_pod() if searched else {},
             stops=session.stops(now),
@@ -176,48 +207,63 @@ class DisruptionController:
 
     # -- commands ------------------------------------------------------------------------------------------------
 
-    def _begin(self, commands: tuple[Command, ...]) -> None:
-        """Start commands, once their nodes have been read from the API server."""
-        if commands:
-            nodes = sorted({name for command in commands for name in command.nodes})
-            self.session.facts.read(nodes, partial(self._start, commands))
+    def _begin(self, decided: Round) -> None:
+        """Start the commands of a round, once their nodes have been read from the API server."""
+        if decided.commands:
+            self.session.facts.read(decided.nodes, partial(self._start, decided))
         else:
-            self._started(any_command=False)
+            self._started(decided, any_command=False)
 
-    def _start(self, commands: tuple[Command, ...], facts: FreshFacts) -> None:
+    def _start(self, decided: Round, facts: FreshFacts) -> None:
         session = self.session
         if not session.alive:
             return
         rates = rates_left(self.store.but_pods(), session.settings.brakes, self.clock.earliest)
         started = False
-        for command in commands:
-            now = self.clock.earliest
+        for number, command in list(decided.commands.items()):
+            now, identity = self.clock.earliest, self._decided.identity(number)
             evicted = evictions_by_namespace(pod for name in command.nodes for pod in facts[name].pods)
             held = self._stopped(command, now) or rates.refusal(len(command.nodes), evicted)
             if held is not None:
+                self._decided.drop(number, decided)
                 self._drop(command, held)
                 continue
             try:
+                coming = self._coming()
+                self._refuse_lost(command, coming)
                 self._refuse_news(command, facts, now)
                 daemons = session.cluster_state.snapshot.daemons
                 around, everywhere = self._around(command, facts), self.store.pods.listed()
-                actions = start_command(command, around, now, session.execution, daemons, everywhere=everywhere)
+                actions = start_command(
+                    command,
+                    around,
+                    now,
+                    session.execution,
+                    daemons,
+                    everywhere=everywhere,
+                    identity=identity,
+                    coming=coming,
+                )
             except NotStartedError as error:
+                self._decided.drop(number, decided)
                 self._back_off(command, error.reason, now)
                 continue
             started = True
             rates = rates.after(len(command.nodes), evicted)
             session.dropped = {name: known for name, known in session.dropped.items() if name not in command.nodes}
             for observer in session.observers:
-                observer.command_started(command, command_id(command, now))
+                observer.command_started(command, identity)
             self._destinations.started(command, actions)
             session.execute(actions, in_order=True)
             session.state = nominate(session.state, sorted(destinations(command)), now, session.execution)
-        self._started(any_command=started)
+        self._started(decided, any_command=started)
 
-    def _started(self, *, any_command: bool) -> None:
-        self._backoff = self._poll / 2
-        self._pass_after(_AFTER_A_COMMAND if any_command else self._poll)
+    def _started(self, decided: Round, *, any_command: bool) -> None:
+        """Go on without a round: its commands have started, or have been dropped, which lets others have their room."""
+        self._decided.end(decided)
+        self._backoff, self._idle_until = self._poll / 2, None
+        if any_command or not self._polls:
+            self._pass_after(_AFTER_A_COMMAND if any_command else self._poll)
 
     def _stopped(self, command: Command, now: datetime) -> Reason | None:
         """The brake that has taken hold of a command since it was decided."""
@@ -231,6 +277,20 @@ class DisruptionController:
             if stop is not None:
                 return stop.reason
         return None
+
+    def _coming(self) -> dict[str, str]:
+        """By name of a node that replaces others and is no more than expected: its NodeClaim."""
+        decided = {name: name for name in self._decided.coming()}
+        return {**coming_replacements(self.lifecycle.under_way()), **decided}
+
+    def _refuse_lost(self, command: Command, coming: Mapping[str, str]) -> None:
+        """Refuse a command whose pods go to a node that is not there, and will not come."""
+        there = self.session.cluster_state.snapshot.nodes.rows
+        for name in sorted(destinations(command)):
+            if name not in there and name not in coming:
+                raise NotStartedError(
+                    Reason("NodeGone", "which pods were to move to, is no longer there", f"Node {name}")
+                )
 
     def _refuse_news(self, command: Command, facts: FreshFacts, now: datetime) -> None:
         """Refuse a command whose nodes are not what it was decided on, or when that cannot be known."""

@@ -374,7 +374,7 @@ class LifecycleController:
             claim = self.store.claims.get(name)
             ticket = None if claim is None else ticket_of(claim)
             if ticket is not None:
-                names.update(ticket.replacements)
+                names.update(ticket.expected)
                 names.update(map(self._claim_name, ticket.nodes))
         claims, nodes, bare = [], [], []
         for name in sorted(names):

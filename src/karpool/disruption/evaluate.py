@@ -218,8 +218,10 @@ class Evaluator:
             if target == UNPLACED:
                 why = why_unplaced(context.engine, row, exempt=context.exempt(pod))
                 return Reason(ReasonCode.PODS_WOULD_NOT_FIT, f"would find no other place: {why}", f"Pod {pod.key}")
-            if target >= 0 and not nodes.get(target).initialized and not context.expected(pod):
-                message = f"would have to go to node {nodes.get(target).name}, which is not initialized"
+            node = None if target < 0 else nodes.get(target)
+            awaited = node is None or node.initialized or node.name in context.policies.coming
+            if node is not None and not awaited and not context.expected(pod):
+                message = f"would have to go to node {node.name}, which is not initialized"
                 return Reason(ReasonCode.UNINITIALIZED_DESTINATION, message, f"Pod {pod.key}")
         return None
 

@@ -20,6 +20,10 @@ class Policies:
     settings: DisruptionSettings = field(default_factory=DisruptionSettings)
     in_command: frozenset[str] = frozenset()
     """Nodes of commands that are under way."""
+    decided: frozenset[str] = frozenset()
+    """Those of them whose commands have not started: they may still be dropped."""
+    coming: frozenset[str] = frozenset()
+    """Nodes that replace those of such commands and are no more than expected; a command may wait for them."""
     nominated: frozenset[str] = frozenset()
     """Nodes that pods are expected on."""
     destinations: Mapping[str, str] = field(default_factory=dict)

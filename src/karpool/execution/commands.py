@@ -99,7 +99,7 @@ def _unreadable(context: ReconcileContext, command: CommandInProgress) -> Failur
 
 def _replacement_gone(context: ReconcileContext, command: CommandInProgress) -> Failure | None:
     """A replacement that is deleted or was never created; one just created may not be in the cache yet."""
-    for name in command.ticket.replacements:
+    for name in command.ticket.expected:
         claim = context.claims.get(name)
         if claim is not None:
             if claim.terminating:
@@ -152,9 +152,9 @@ def _tainted(context: ReconcileContext, command: CommandInProgress) -> bool:
 
 
 def _replaced(context: ReconcileContext, command: CommandInProgress) -> bool:
-    """Whether every replacement is initialized; the condition stays once it is true."""
+    """Whether every replacement that it waits for is initialized; the condition stays once it is true."""
     ready = True
-    for name in command.ticket.replacements:
+    for name in command.ticket.expected:
         claim = context.claims.get(name)
         if claim is None:
             ready = False

@@ -113,7 +113,7 @@ def _open_replacements(context: ReconcileContext, ticket: Ticket) -> list[NodeCl
 
 
 def _in_use(context: ReconcileContext, replacement: NodeClaim, command: CommandInProgress) -> bool:
-    if claim_held(context, replacement) is not None:
+    if claim_held(context, replacement) is not None or _awaited(context, replacement):
         return True
     names = {replacement.name, *_nodes(context, replacement)}
     staying = {pod.key for name in command.ticket.nodes for pod in context.pods_on(name)}
@@ -124,6 +124,12 @@ def _in_use(context: ReconcileContext, replacement: NodeClaim, command: CommandI
             return True
     pods = (pod for name in names for pod in context.pods_on(name))
     return any(not pod.is_daemon and not pod.is_mirror and not pod.terminal for pod in pods)
+
+
+def _awaited(context: ReconcileContext, replacement: NodeClaim) -> bool:
+    """Whether pods of another command, which is past its own rollback, are on their way to a replacement."""
+    tickets = (ticket_of(claim) for claim in context.claims.values())
+    return any(ticket is not None and ticket.committed and replacement.name in ticket.awaits for ticket in tickets)
 
 
 def _nodes(context: ReconcileContext, claim: NodeClaim) -> set[str]:

@@ -5,7 +5,7 @@ tickets, so a taint or a replacement without a ticket cannot exist.
 While a ticket is missing from a candidate, or a replacement is missing, the next pass rolls the command back.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from karpool.cluster.daemons import Daemon
@@ -47,10 +47,13 @@ def start_command(
     daemons: Sequence[Daemon],
     *,
     everywhere: Sequence[Pod] | None = None,
+    identity: str | None = None,
+    coming: Mapping[str, str] | None = None,
 ) -> tuple[Action, ...]:
     """The actions that start a command; `advance` continues from what they write on the objects.
 
-    `everywhere`: all pods of the cluster, if `objects` are only those that the command is about.
+    `everywhere`: all pods of the cluster, if `objects` are only those that the command is about. `identity`: its id, if
+    it has one already. `coming`: by name of a node that is no more than expected, its NodeClaim.
     """
     all_pods = objects.pods if everywhere is None else everywhere
     candidates = _candidates(command, objects)
@@ -58,8 +61,8 @@ def start_command(
     if command.reboot:
         return tuple(_reboot(command, candidates, objects, now, all_pods))
     _refuse_new_pods(command, candidates, objects)
-    identity = command_id(command, now)
-    created = tuple(_replacements(command, identity, objects, daemons))
+    identity = identity or command_id(command, now)
+    created = tuple(replacement_claims(command, identity, objects, daemons))
     cause = str(command.cause)
     ticket = Ticket(
         id=identity,
@@ -69,6 +72,7 @@ def start_command(
         nodes=command.nodes,
         replacements=tuple(claim.name for claim in created),
         destinations=tuple(sorted(destinations(command))),
+        awaits=_awaited(command, coming or {}),
         savings=None if command.unpriced else round(command.savings, 6),
         drain_seconds=None if command.drain_bound is None else command.drain_bound.total_seconds(),
     )
@@ -110,6 +114,10 @@ def _reboot(
         yield from (Annotate("NodeClaim", claim.name, key, value) for key, value in notes.items())
         yield SetClaimCondition(claim.name, DISRUPTION_REASON, "True", str(command.cause), str(command.cause))
         yield SetClaimCondition(claim.name, REBOOTING, "True", REBOOT_REQUESTED, command.reboot)
+
+
+def _awaited(command: Command, coming: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted({coming[name] for name in destinations(command) if name in coming}))
 
 
 def destinations(command: Command) -> frozenset[str]:
@@ -163,7 +171,10 @@ def _refuse_new_pods(command: Command, candidates: Sequence[StateNode], objects:
             raise NotStartedError(Reason("PodArrived", message, f"Pod {pod.key}"))
 
 
-def _replacements(command: Command, identity: str, objects: Objects, daemons: Sequence[Daemon]) -> Iterator[NodeClaim]:
+def replacement_claims(
+    command: Command, identity: str, objects: Objects, daemons: Sequence[Daemon]
+) -> Iterator[NodeClaim]:
+    """The claims that a command creates; `objects`: the pools, and the pods that move."""
     pools = {pool.name: pool for pool in objects.node_pools}
     pods = {pod.key: pod for pod in objects.pods}
     for number, replacement in enumerate(command.replacements):

@@ -15,6 +15,7 @@ import msgspec
 
 from karpool.disruption.command import Command
 from karpool.execution.actions import Annotate
+from karpool.execution.conditions import INITIALIZED
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.wire.objects import Timestamp
@@ -26,7 +27,8 @@ REPLACES: Final = "karpool.sh/replacement-for"
 class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
     """A command as written on its candidates: the nodes to remove, why, since when, and the names of replacements.
 
-    `destinations` are the other nodes that its pods move to; `savings` are in $/h, None if a price is unknown.
+    `destinations` are the other nodes that its pods move to; `savings` are in $/h, None if a price is unknown. `awaits`
+    are replacements of other commands that its pods move to, too: nothing goes before they are there.
     """
 
     id: str
@@ -36,10 +38,16 @@ class Ticket(msgspec.Struct, frozen=True, omit_defaults=True):
     nodes: tuple[str, ...]
     replacements: tuple[str, ...] = ()
     destinations: tuple[str, ...] = ()
+    awaits: tuple[str, ...] = ()
     committed: bool = False
     savings: float | None = None
     drain_seconds: float | None = None
     """How long pods may take to leave, if that is not for the NodeClaims to say."""
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The NodeClaims that have to be initialized before anything goes."""
+        return self.replacements + self.awaits
 
     def on(self, claim: str) -> Annotate:
         return Annotate("NodeClaim", claim, COMMAND, msgspec.json.encode(self).decode())
@@ -102,6 +110,16 @@ def waiting_replacements(objects: Objects) -> frozenset[str]:
     return _replacements(objects, [command.ticket for command in waiting])
 
 
+def coming_replacements(objects: Objects) -> dict[str, str]:
+    """By name of a replacement, and of its node, that is not initialized: the NodeClaim that commands wait for."""
+    claims = objects.node_claims
+    waiting = [command.ticket for command in commands_in_progress(claims) if not command.past_return(claims)]
+    names = {name for ticket in waiting for name in ticket.replacements}
+    coming = [claim for claim in claims if claim.name in names and not claim.is_true(INITIALIZED)]
+    nodes = {claim.status.node_name: claim.name for claim in coming if claim.status.node_name}
+    return {**nodes, **{claim.name: claim.name for claim in coming}}
+
+
 def awaited_nodes(objects: Objects) -> frozenset[str]:
     """The nodes that pods of commands will move to: replacements and others, until the nodes that go are gone."""
     tickets = [command.ticket for command in commands_in_progress(objects.node_claims)]
@@ -109,7 +127,7 @@ def awaited_nodes(objects: Objects) -> frozenset[str]:
 
 
 def _replacements(objects: Objects, tickets: Iterable[Ticket]) -> frozenset[str]:
-    names = {name for ticket in tickets for name in ticket.replacements}
+    names = {name for ticket in tickets for name in ticket.expected}
     nodes = (claim.status.node_name for claim in objects.node_claims if claim.name in names)
     return frozenset(name for name in nodes if name)
 

@@ -116,6 +116,8 @@ class _Nodes:
             return self._topology(*divmod(detail, 2))
         if check == k.CLOSED:
             return Rule.CLOSED, "would accept it, but is closed to pods now"
+        if check == k.UNREADABLE and not self.snapshot.seals:
+            return Rule.CLOSED, "would accept it, but is about to go"
         if check == k.UNREADABLE:
             return Rule.UNREADABLE, "would accept it, but something that bears on it cannot be read"
         # Only a pod that waits for reserved capacity keeps its preferences, and so refuses this node.

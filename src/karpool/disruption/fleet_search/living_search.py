@@ -1,8 +1,8 @@
-"""A global search in a cluster that lives: a target is kept by names, and followed one command at a time.
+"""A global search in a cluster that lives: a target is kept by names, and followed command by command.
 
 Nothing is searched here. A pass that wants a search leaves a request; whoever runs it hands the answer in. Each command
-is worked out anew from the cluster as it is: a target says what to try, the engine says what may be done. Until the
-target is reached or given up, other consolidation waits.
+is worked out anew from the cluster as it is: a target says what to try, the engine says what may be done. What need not
+wait for an earlier command goes on beside it. Until the target is reached or given up, other consolidation waits.
 """
 
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from karpool.disruption.fleet_search.global_search import Step, next_step, searc
 from karpool.disruption.fleet_search.pursuit import Pursuit
 from karpool.disruption.fleet_search.target import (
     Answer,
+    ComingNode,
     FleetNames,
     Guest,
     NamedTarget,
@@ -55,17 +56,41 @@ class TargetEnd(NamedTuple):
     target: NamedTarget
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Issued:
     """A command that was decided, and what of the target it takes along."""
 
     command: Command
-    opened: frozenset[int]
-    """New nodes of the target, by number."""
-    moves: tuple[tuple[Guest, str | int], ...]
-    """Which pods go where: to a node by its name, or to a new node of the target by its number."""
-    repeats: int
-    """How often a command was decided before it, and not carried out."""
+    opened: tuple[ComingNode, ...]
+    """New nodes of the target."""
+    moves: tuple[tuple[Guest, str | ComingNode], ...]
+    """Which pods go where: to a node by its name, or to a new node of the target."""
+    begun: bool = False
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes that go."""
+        return frozenset(self.command.nodes)
+
+    def take_from(self, target: NamedTarget) -> None:
+        """Let a target be what is left of it without this command."""
+        target.going -= self.nodes
+        self._count(target, -1)
+        target.opened += self.opened
+        target.coming = [new for new in target.coming if all(new is not opened for opened in self.opened)]
+
+    def give_back(self, target: NamedTarget) -> None:
+        """Let a target have what was taken from it: the command was dropped."""
+        target.going |= self.nodes
+        self._count(target, 1)
+        target.opened = [new for new in target.opened if all(new is not opened for opened in self.opened)]
+        target.coming += self.opened
+
+    def _count(self, target: NamedTarget, change: int) -> None:
+        for guest, place in self.moves:
+            counted = target.hosts.get(place) if isinstance(place, str) else place.guests
+            if counted is not None and (change > 0 or counted[guest] > 0):
+                counted[guest] += change
 
 
 class LivingSearch:
@@ -82,8 +107,10 @@ class LivingSearch:
         self._fruitless = ""
         self._near = False
         """Whether the next search is for one command, because a fleet that takes many was out of reach."""
-        self._issued: _Issued | None = None
-        self._under_way: frozenset[str] = frozenset()
+        self._issued: list[_Issued] = []
+        """Commands of the target that were decided and are not over."""
+        self._dropped = 0
+        """How often in a row one was decided and not carried out."""
         self._stuck_since: datetime | None = None
 
     @property
@@ -98,7 +125,7 @@ class LivingSearch:
         self.target = None if answer is None else answer.target
         if request is not None and answer is not None and self.target is None:
             self._fruitless = request.fingerprint
-        self._issued, self._stuck_since, self._under_way = None, None, frozenset()
+        self._issued, self._stuck_since, self._dropped = [], None, 0
 
     def take_ended(self) -> tuple[TargetEnd, ...]:
         """Targets that have ended since this was last asked."""
@@ -140,46 +167,42 @@ class LivingSearch:
     # -- the target ----------------------------------------------------------------------------------------------
 
     def _note_progress(self, context: DecisionContext) -> None:
-        """Take from the target what the command that was decided last has begun."""
-        in_command, nodes = context.policies.in_command, context.snapshot.nodes.rows
-        self._under_way &= in_command
-        issued, target = self._issued, self.target
-        if issued is None or target is None:
+        """Take note of what has become of the commands that were decided."""
+        policies, there, target = context.policies, context.snapshot.nodes.rows, self.target
+        issued, self._issued = self._issued, []
+        if target is None:
             return
-        leaving = frozenset(issued.command.nodes)
-        if leaving.isdisjoint(in_command) and not leaving.isdisjoint(nodes):
-            return
-        self._issued, target.begun = None, True
-        self._under_way |= leaving & in_command
-        target.going -= leaving
-        for guest, place in issued.moves:
-            counted = target.hosts.get(place) if isinstance(place, str) else target.coming[place].guests
-            if counted is not None and counted[guest] > 0:
-                counted[guest] -= 1
-        target.opened += [target.coming[number] for number in issued.opened]
-        target.coming = [new for number, new in enumerate(target.coming) if number not in issued.opened]
+        for entry in issued:
+            goes = not entry.nodes.isdisjoint(policies.in_command)
+            if goes:
+                self._issued.append(entry)
+            if not goes and not entry.begun and not entry.nodes.isdisjoint(there):
+                self._dropped += 1
+                entry.give_back(target)
+            elif entry.nodes.isdisjoint(policies.decided):
+                entry.begun = target.begun = True
+                self._dropped = 0
 
     def _follow(self, decision_pass: DecisionPass, target: NamedTarget) -> Command | None:
         """The next command of a target, None while it has to wait or when it is given up."""
         context = decision_pass.context
         target.going.intersection_update(context.snapshot.nodes.rows)
         if not target.going:
-            if self._under_way and self._may_wait(context.now):
+            if self._issued and self._may_wait(context.now):
                 return None
             self._end(Ending.REACHED, "every node that was to go has gone")
             return None
-        if self._under_way and self._may_wait(context.now):
-            return None
         names = names_of(decision_pass, fleet_of(decision_pass))
-        problem, found = names.fleet.problem, _resumed(names, target, context.settings)
+        problem, found = names.fleet.problem, _resumed(names, target, context.settings, mend=not self._issued)
         worth_it = found.cost < problem.price - HAIR
         if worth_it:
             spot_to_spot, near = context.settings.spot_to_spot, target.terms.near
             pursuit = Pursuit(names.fleet, found, spot_to_spot=spot_to_spot, together=near)
             step = next_step(decision_pass, pursuit)
-            if step is not None:
+            if step is not None and (not self._issued or _as_planned(step)):
                 return self._issue(decision_pass, names.successor(target, found), step)
-        if target.begun and _hampered(names.fleet, target) and self._may_wait(context.now):
+        hampered = bool(self._issued) or (target.begun and _hampered(names.fleet, target))
+        if hampered and self._may_wait(context.now):
             return None
         if worth_it:
             # A fleet that is out of reach within budgets is no reason to do nothing.
@@ -191,12 +214,15 @@ class LivingSearch:
 
     def _issue(self, decision_pass: DecisionPass, target: NamedTarget, step: Step) -> Command | None:
         """Decide a command, and go on with the target as it was worked out for it."""
-        repeats = 0 if self._issued is None else self._issued.repeats + 1
-        if repeats > _MOST_REPEATS:
+        if self._dropped > _MOST_REPEATS:
             self._end(Ending.NOT_STARTED, "its command was decided again and again, and never carried out")
             return None
+        target.opened = [new for entry in self._issued for new in entry.opened]
+        issued = _issued(decision_pass, step, target)
+        if issued is not None:
+            issued.take_from(target)
+            self._issued.append(issued)
         self.target, self._stuck_since = target, None
-        self._issued = _issued(decision_pass, step, repeats)
         return step.outcome.command
 
     def _may_wait(self, now: datetime) -> bool:
@@ -207,28 +233,39 @@ class LivingSearch:
     def _end(self, ending: Ending, message: str) -> None:
         if self.target is not None:
             self._ended.append(TargetEnd(ending, message, self.target))
-        self.target = self._issued = self._stuck_since = None
+        self.target, self._stuck_since = None, None
+        self._issued, self._dropped = [], 0
 
 
-def _issued(decision_pass: DecisionPass, step: Step, repeats: int) -> _Issued | None:
+def _issued(decision_pass: DecisionPass, step: Step, target: NamedTarget) -> _Issued | None:
     """What a command takes along of its target."""
     command, pods = step.outcome.command, decision_pass.context.snapshot.pods
     if command is None:
         return None
-    opened = {claim: number for number, claim in zip(step.exchange.opened, step.outcome.directed, strict=True)}
-    moves: list[tuple[Guest, str | int]] = []
+    opened = {
+        claim: target.coming[number]
+        for number, claim in zip(step.exchange.opened, step.outcome.directed, strict=True)
+        if claim >= 0
+    }
+    moves: list[tuple[Guest, str | ComingNode]] = []
     for move in command.moves:
         row = pods.rows[move.pod]
         place = move.target if isinstance(move.target, str) else opened.get(move.target)
         if place is not None:
             moves.append(((int(pods.class_of[row]), int(pods.labels_of[row])), place))
-    return _Issued(command, frozenset(n for claim, n in opened.items() if claim >= 0), tuple(moves), repeats)
+    return _Issued(command, tuple(opened.values()), tuple(moves))
 
 
-def _resumed(names: FleetNames, target: NamedTarget, settings: DisruptionSettings) -> TargetFleet:
-    """What has become of a target; mended only if it is not worth it as it is."""
+def _as_planned(step: Step) -> bool:
+    """Whether a command launches nothing but nodes of the target."""
+    launched = 0 if step.outcome.command is None else len(step.outcome.command.replacements)
+    return launched == sum(claim >= 0 for claim in step.outcome.directed)
+
+
+def _resumed(names: FleetNames, target: NamedTarget, settings: DisruptionSettings, *, mend: bool) -> TargetFleet:
+    """What has become of a target; mended only if it may be, and is not worth it as it is."""
     problem, terms = names.fleet.problem, target.terms
-    for moves in (0, _POLISH):
+    for moves in (0, _POLISH) if mend else (0,):
         found = resumed(
             problem,
             names.wish(target),
