@@ -30,7 +30,7 @@ def in_pool(name: str) -> dict[str, Any]:
     return {"nodeSelector": {NODEPOOL: name}}
 
 
-class _Seen(Generic[T]):
+class Seen(Generic[T]):
     """Keeps the objects of a watch, and checks after every change."""
 
     def __init__(self, look: Callable[[], None]) -> None:
@@ -60,8 +60,8 @@ class RuleMonitor:
         self._healthy = healthy
         self._leaving = leaving
         self._armed: set[str] = set()
-        self._pods: _Seen[Pod] = _Seen(self._count_pods)
-        self._claims: _Seen[NodeClaim] = _Seen(self._count_nodes)
+        self._pods: Seen[Pod] = Seen(self._count_pods)
+        self._claims: Seen[NodeClaim] = Seen(self._count_nodes)
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
@@ -78,7 +78,7 @@ class RuleMonitor:
         await self._client.__aexit__()
 
     def _count_pods(self) -> None:
-        healthy = Counter(pod.metadata.labels.get("app", "") for pod in self._pods.objects.values() if _is_healthy(pod))
+        healthy = Counter(pod.metadata.labels.get("app", "") for pod in self._pods.objects.values() if is_healthy(pod))
         for app, least in self._healthy.items():
             if healthy[app] >= least:
                 self._armed.add(app)
@@ -94,7 +94,8 @@ class RuleMonitor:
                 self.broken.append(f"{leaving[name]} nodes of pool {name} leave at the same time, not {most}")
 
 
-def _is_healthy(pod: Pod) -> bool:
+def is_healthy(pod: Pod) -> bool:
+    """Whether a pod counts as healthy for a PodDisruptionBudget."""
     ready = condition(pod.status.conditions, "Ready")
     return ready is not None and ready.status == "True" and pod.metadata.deletion_timestamp is None
 
@@ -114,7 +115,7 @@ async def left_behind(trial: Trial) -> list[str]:
     machines = {claim.status.provider_id for claim in claims}
     named = {node.spec.provider_id for node in nodes}
     return [
-        *_complaints("pod", pods, lambda pod: [] if _is_healthy(pod) else ["does not run"]),
+        *_complaints("pod", pods, lambda pod: [] if is_healthy(pod) else ["does not run"]),
         *_complaints("node", nodes, lambda node: _of_node(node, machines)),
         *_complaints("claim", claims, lambda claim: _of_claim(claim, named)),
     ]

@@ -110,7 +110,7 @@ class LivingSearch:
         self._issued: list[_Issued] = []
         """Commands of the target that were decided and are not over."""
         self._dropped = 0
-        """How often in a row one was decided and not carried out."""
+        """How often in a row some were decided and none was carried out."""
         self._stuck_since: datetime | None = None
 
     @property
@@ -172,16 +172,17 @@ class LivingSearch:
         issued, self._issued = self._issued, []
         if target is None:
             return
+        dropped, began = False, False
         for entry in issued:
             goes = not entry.nodes.isdisjoint(policies.in_command)
             if goes:
                 self._issued.append(entry)
             if not goes and not entry.begun and not entry.nodes.isdisjoint(there):
-                self._dropped += 1
+                dropped = True
                 entry.give_back(target)
             elif entry.nodes.isdisjoint(policies.decided):
-                entry.begun = target.begun = True
-                self._dropped = 0
+                entry.begun = target.begun = began = True
+        self._dropped = 0 if began else self._dropped + dropped
 
     def _follow(self, decision_pass: DecisionPass, target: NamedTarget) -> Command | None:
         """The next command of a target, None while it has to wait or when it is given up."""
