@@ -111,7 +111,10 @@ class Invariants(DecisionObserver):
         """Asked from scratch, without the snapshot that found the command."""
         if command.cause == "Drifted" or command.reboot or command.terminate_first:
             return
-        pods = [pod for pod in self.store.pods if pod.spec.node_name in command.nodes and pod.reschedulable]
+        # What replaces nodes of another command is only waited for.
+        coming = {move.pod for move in command.moves if self._comes(move.target)}
+        leaving = [pod for pod in self.store.pods if pod.spec.node_name in command.nodes and pod.reschedulable]
+        pods = [pod for pod in leaving if pod.key not in coming]
         gone = {*command.nodes, *(node.name for node in self.store.nodes if _leaves(node))}
         # A command of a search has its own way to make everything fit.
         staying = {node.name for node in self.store.nodes} - gone
@@ -128,6 +131,11 @@ class Invariants(DecisionObserver):
                 f"without {', '.join(command.nodes)} pods need {len(answer.new_nodes)} new nodes, "
                 f"and the command brings {len(command.replacements)}"
             )
+
+    def _comes(self, target: str | int) -> bool:
+        """Whether a node that pods go to is no more than a NodeClaim that is to stay."""
+        claim = self.store.claims.get(target) if isinstance(target, str) else None
+        return claim is not None and claim.name not in self.store.nodes and not claim.terminating
 
     # -- actions -------------------------------------------------------------------------------------------------
 

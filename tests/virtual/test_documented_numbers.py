@@ -66,7 +66,7 @@ def test_after_the_peak_a_threshold_of_half_keeps_every_node(script: ModuleType)
 def test_a_grace_period_means_fewer_evictions_and_longer_lives_and_has_its_price(script: ModuleType) -> None:
     runs = policies(script, "churn")
     quick, calm = runs["after-30s"], runs["grace-30m"]
-    assert calm["evictions"] < quick["evictions"] / 2
+    assert calm["evictions"] < quick["evictions"] * 0.6
     assert calm["nodesLaunched"] < quick["nodesLaunched"] / 2
     assert calm["cost"] > quick["cost"]
 
