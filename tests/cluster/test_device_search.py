@@ -1,8 +1,12 @@
 """Which devices claims get: counts, alternatives, selectors, constraints, counters and shared capacity."""
 
 from collections.abc import Sequence
+from itertools import permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.examples import examples
 from tests.factories.devices import (
     DRIVER,
     asking,
@@ -19,6 +23,7 @@ from karpool.cluster.devices.pools import Place, SliceTable
 from karpool.cluster.devices.search import Grant, Holdings, NoDevicesError, allocate
 from karpool.model.devices import (
     CapacityPolicy,
+    Device,
     DeviceCapacity,
     DeviceConstraint,
     DeviceRequest,
@@ -281,3 +286,62 @@ def test_a_search_that_takes_too_long_gives_up_and_says_so() -> None:
     pairs = local(*(device(f"d{at}", attributes={"bus": at // 2}) for at in range(40)))
     with pytest.raises(NoDevicesError, match="after 20,000 steps"):
         solve(asking(exactly(10), exactly(3), match=f"{DRIVER}/bus", of=["r1"]), pairs)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[list[Device], list[str], list[ResourceClaimSpec]]:
+    """A few devices with a bus and a size each, some of them taken, and claims on them, perhaps with a constraint."""
+    count = draw(st.integers(1, 5))
+    made = [
+        device(f"d{at}", attributes={"bus": draw(st.sampled_from("xy")), "size": draw(st.integers(1, 2))})
+        for at in range(count)
+    ]
+    taken = draw(st.lists(st.sampled_from([entry.name for entry in made]), max_size=2, unique=True))
+    large = f'device.attributes["{DRIVER}"].size == 2'
+    request = st.builds(
+        lambda count, picky: exactly(count, *([large] if picky else [])), st.integers(1, 2), st.booleans()
+    )
+    requests = st.lists(request, min_size=1, max_size=2)
+    bound = st.sampled_from((None, f"{DRIVER}/bus"))
+    specs = st.builds(lambda listed, match: asking(*listed, match=match), requests, bound)
+    return made, taken, draw(st.lists(specs, min_size=1, max_size=2))
+
+
+def possible(made: Sequence[Device], taken: Sequence[str], specs: Sequence[ResourceClaimSpec]) -> bool:
+    """Whether some assignment fulfils all claims, found by trying every one."""
+    slots = [
+        (number, bool(request.exactly and request.exactly.selectors))
+        for number, spec in enumerate(specs)
+        for request in spec.devices.requests
+        for _ in range(request.exactly.count if request.exactly else 0)
+    ]
+    free = [entry for entry in made if entry.name not in taken]
+    for chosen in permutations(free, len(slots)):
+        fits = all(
+            not picky or entry.attributes["size"].integer == 2 for entry, (_, picky) in zip(chosen, slots, strict=True)
+        )
+        buses = [
+            {entry.attributes["bus"].string for entry, (owner, _) in zip(chosen, slots, strict=True) if owner == number}
+            for number, spec in enumerate(specs)
+            if spec.devices.constraints
+        ]
+        if fits and all(len(values) == 1 for values in buses):
+            return True
+    return False
+
+
+@examples(150)
+@given(problems())
+def test_devices_are_found_if_and_only_if_there_are_any(
+    problem: tuple[list[Device], list[str], list[ResourceClaimSpec]],
+) -> None:
+    made, taken, specs = problem
+    try:
+        found = solve(specs, local(*made), taken=taken)
+    except NoDevicesError:
+        assert not possible(made, taken, specs)
+        return
+    names = [name for listed in found for name in listed]
+    assert len(set(names)) == len(names)
+    assert not set(names) & set(taken)
+    assert possible(made, taken, specs)

@@ -204,7 +204,8 @@ class Evaluator:
         for number in classes:
             groups.update(snapshot.classes.groups_of(number))
         nodes = {candidate.row for candidate in candidates} | {target for target in placement.targets if target >= 0}
-        if not snapshot.pods.device_rows.isdisjoint(placement.pods):
+        users = snapshot.pods.device_rows
+        if users and not users.isdisjoint(placement.pods):
             nodes.update(snapshot.nodes.rows.values())  # whoever has a device, and where, may be anywhere
         opened = placement.claims > 0 or UNPLACED in placement.targets
         return Footprint(frozenset(nodes), frozenset(groups), frozenset(classes), opened)

@@ -91,8 +91,8 @@ class _Queue:
         """The nodes that are open to a pod and on which its claims can be fulfilled."""
         memory, row = self.engine.memory, self.rows[item]
         shut = memory["closed"] if not memory["exempt"][item] else np.zeros_like(memory["closed"])
-        nodes = self.engine.snapshot.nodes.order.tolist()
-        return [node for node in nodes if not shut[node] and not self.ledger.refusal(row, node)]
+        order = self.engine.snapshot.nodes.order
+        return self.ledger.nodes_for(row, order[shut[order] == 0].tolist())
 
     def _on_one_of(self, item: int, nodes: list[int]) -> int:
         """The node of some on which the kernel puts a pod, or c.UNPLACED."""

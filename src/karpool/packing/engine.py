@@ -207,7 +207,8 @@ class WhatIf:
         space.start(rows, free, closed, engine.limits_without(gone, np.zeros_like(gone), 1)[0])
         space.set_modes(engine.options, existing_only=existing_only, strict_reserved=strict_reserved)
         engine.run(prepare_candidates)
-        if engine.snapshot.pods.device_rows.isdisjoint(pods):
+        users = engine.snapshot.pods.device_rows
+        if not users or users.isdisjoint(pods):
             directed = follow(engine, rows, free, directions) if directions is not None else ()
             engine.run(place)
             return Placement(engine, rows.tolist(), directed)

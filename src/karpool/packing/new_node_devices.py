@@ -188,10 +188,9 @@ class NewNodes:
                 if len(shared) < len(given):
                     self._node_of[key] = claim
                 booked[key] = _together(booked.get(key, ()), shared)
-        for key, given in booked.items():
+        for key in booked:
             self.ledger.holdings.release(key)
-            self.ledger.holdings.book(key, given)
-        self.ledger.assign(row, {})
+        self.ledger.assign(row, booked)
 
     # -- what can be had ---------------------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ class Scheduler:
     def _with_devices(self, pod: int, usable: Array) -> Array:
         """The nodes of a mask on which the claims of a pod can be fulfilled."""
         ledger, mask = self._devices(), np.zeros_like(usable)
-        rows = [row for row in np.flatnonzero(usable).tolist() if not ledger.refusal(pod, row)]
+        rows = ledger.nodes_for(pod, np.flatnonzero(usable).tolist())
         mask[rows] = usable[rows]
         return mask
 

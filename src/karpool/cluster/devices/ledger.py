@@ -47,6 +47,8 @@ class DeviceLedger:
         """Claims that are used by somebody who is not among the pods."""
         self._gone: frozenset[str] = frozenset()
         self._reach: dict[int, Reach] = {}
+        self._fits: dict[tuple[int, ...], dict[int, bool]] = {}
+        """By what pods ask for: the nodes that were asked, and whether they have it now."""
 
     @classmethod
     def of(cls, snapshot: "Snapshot", types: Mapping[str, TypeDevices] | None = NO_TYPES) -> "DeviceLedger":
@@ -67,6 +69,10 @@ class DeviceLedger:
             if users and not other.users[key] and key not in self._strangers:
                 other.kept.pop(key, None)
                 other.holdings.release(key)
+        if not self.state.slices.shared:
+            other._fits = {key: dict(known) for key, known in self._fits.items()}
+            for key in self.holdings.of_claim.keys() - other.holdings.of_claim.keys():
+                other._forget(self.holdings.of_claim[key])
         return other
 
     # -- questions ---------------------------------------------------------------------------------------------------
@@ -80,6 +86,32 @@ class DeviceLedger:
         except ClaimError as error:
             return str(error)
         return self.doubt
+
+    def nodes_for(self, pod: int, nodes: Sequence[int]) -> list[int]:
+        """The nodes of some on which a pod's claims can be fulfilled; pods that ask for the same are asked once."""
+        try:
+            claims = self.state.claims_of(self.snapshot.pods.get(pod))
+            held = any(claim.key in self.kept or claim.key in self.holdings.of_claim for claim in claims)
+            asked = () if held else tuple(id(self.state.demand(claim)) for claim in claims)
+        except ClaimError:
+            return []
+        known = self._fits.setdefault(asked, {}) if asked else {}
+        for node in nodes:
+            if node not in known:
+                known[node] = not self.refusal(pod, node)
+        return [node for node in nodes if known[node]]
+
+    def _forget(self, grants: Iterable[Grant]) -> None:
+        """Ask again where devices were given away or taken back."""
+        for grant in grants:
+            device = self.state.slices.device(grant.device)
+            name = "" if device is None or device.slice is None else device.slice.spec.node_name
+            row = self.snapshot.nodes.rows.get(name)
+            if row is None:
+                self._fits.clear()
+                return
+            for known in self._fits.values():
+                known.pop(row, None)
 
     def refusal(self, pod: int, node: int) -> str:
         """Why a pod's claims cannot be fulfilled on a node; empty if they can."""
@@ -140,6 +172,7 @@ class DeviceLedger:
         """Give a pod the devices that its claims would get."""
         for key, given in grants.items():
             self.holdings.book(key, given)
+            self._forget(given)
         for claim in self.state.claims_of(self.snapshot.pods.get(pod)):
             self.users.setdefault(claim.key, set()).add(pod)
 

@@ -108,6 +108,11 @@ class SliceTable:
             self._gather()
         return self._pools
 
+    @property
+    def shared(self) -> bool:
+        """Whether some devices can be reached from several nodes."""
+        return bool(self.pools) and bool(self._of_many)
+
     def _gather(self) -> None:
         self._stale = False
         members: dict[PoolKey, list[ResourceSlice]] = {}

@@ -337,10 +337,14 @@ def allocate(demands: Sequence[tuple[str, Demand]], reach: Reach, holdings: Hold
 
     Raises NoDevicesError if they cannot all be fulfilled, or if nobody can say.
     """
-    trial = holdings.copy()
-    search = _Search(demands, reach, trial)
+    search = _Search(demands, reach, holdings)
     search.chosen = [[] for _ in demands]
     search.matches = [[_Match() for _ in demand.constraints] for _, demand in demands]
-    if search.hopeless() or not search.claim(0):
-        raise NoDevicesError(search.why)
-    return {key: tuple(chosen) for (key, _), chosen in zip(demands, search.chosen, strict=True)}
+    try:
+        if search.hopeless() or not search.claim(0):
+            raise NoDevicesError(search.why)
+        return {key: tuple(chosen) for (key, _), chosen in zip(demands, search.chosen, strict=True)}
+    finally:
+        for chosen in search.chosen:
+            for grant in chosen:
+                holdings.untake(grant)

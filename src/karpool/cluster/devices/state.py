@@ -21,6 +21,7 @@ class DeviceState:
         self.version = 0
         """Counts changes."""
         self._demands: dict[int, tuple[ResourceClaimSpec, Demand | ClaimError]] = {}
+        self._alike: dict[Demand, Demand] = {}
 
     def put(self, kind: type[Object], key: str, entry: Object | None) -> None:
         """Take note of an object that is new, has changed, or is gone."""
@@ -29,6 +30,7 @@ class DeviceState:
             self.slices.put(key, entry if isinstance(entry, ResourceSlice) else None)
             return
         self._demands.clear()
+        self._alike.clear()
         known: dict[str, object] = getattr(self, _FIELDS[kind])
         if entry is None:
             known.pop(key, None)
@@ -40,11 +42,12 @@ class DeviceState:
         return claims_of(pod, self.claims, self.templates)
 
     def demand(self, claim: PodClaim) -> Demand:
-        """What a claim asks for; raises ClaimError for what is not known, or not supported."""
+        """What a claim asks for, the same object for equal claims; raises ClaimError for what is not supported."""
         known = self._demands.get(id(claim.spec))
         if known is None:
             try:
-                answer: Demand | ClaimError = demand(claim.spec, self.classes)
+                made = demand(claim.spec, self.classes)
+                answer: Demand | ClaimError = self._alike.setdefault(made, made)
             except ClaimError as error:
                 answer = ClaimError(f"claim {claim.key} {error}")
             known = self._demands[id(claim.spec)] = (claim.spec, answer)
