@@ -57,6 +57,15 @@ POOL_CASES = [
         count=0,
     ),
     in_pool(
+        "a label that nobody knows",
+        pod=pod(),
+        pool=node_pool("odd", requirements=[("karpenter.k8s.aws/instance-flavour", "In", "vanilla")]),
+        rule=Rule.UNKNOWN_LABEL,
+        says="no known type meets karpenter.k8s.aws/instance-flavour In [vanilla]: "
+        "the catalogue does not know this label",
+        count=0,
+    ),
+    in_pool(
         "another value than the pool's",
         pod=pod(selector={ZONE: Z2}),
         pool=node_pool(requirements=[(ZONE, "In", Z1)]),

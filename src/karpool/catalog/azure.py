@@ -84,5 +84,5 @@ def _aks_labels(vcpus: int, mib: int) -> dict[str, tuple[str, ...]]:
         f"{AKS_LABEL}mode": ("system", "user"),
         f"{AKS_LABEL}scalesetpriority": ("regular", "spot"),
         f"{AKS_LABEL}priority": ("regular", "spot"),
-        f"{AKS_LABEL}os-sku": ("AzureLinux", "Ubuntu"),
+        f"{AKS_LABEL}os-sku": ("AzureLinux", "CBLMariner", "Mariner", "Ubuntu"),
     }

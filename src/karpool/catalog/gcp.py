@@ -15,6 +15,11 @@ from karpool.catalog.price_data import GCP, machine_rows
 LABEL: Final = "karpenter.k8s.gcp/instance-"
 GKE_LABEL: Final = "cloud.google.com/"
 _ARM_FAMILIES: Final = ("a4x", "c4a", "n4a", "t2a")
+_SHARED_CORES: Final = ("micro", "small", "medium")
+_POOL_DECIDES: Final = {
+    f"{GKE_LABEL}gke-os-distribution": ("cos", "ubuntu"),
+    f"{GKE_LABEL}gke-container-runtime": ("containerd",),
+}
 _FAMILY: Final = re.compile(r"(?P<category>[a-z]+)(?P<generation>[0-9]*)")
 _COUNTED: Final = re.compile(r"(?P<kind>a[0-9]+-[a-z]+gpu)-(?P<gpus>[0-9]+)g")
 
@@ -59,22 +64,18 @@ def _machine(row: Mapping[str, str]) -> Machine:
         "gpu-manufacturer": "nvidia" if accelerator else "",
         "gpu-count": str(gpus) if gpus else "",
     }
-    # GKE rounds the levels that its autoscaler compares down to whole units.
-    seen = {
+    shown = {
         "machine-family": family,
         "gke-accelerator": accelerator,
         "gke-accelerator-count": str(gpus) if gpus else "",
-        "gke-cpu-scaling-level": str(vcpus),
-        "gke-memory-gb-scaling-level": str(mib // 1024),
-        "gke-os-distribution": "cos",
-        "gke-container-runtime": "containerd",
+        "gke-cpu-scaling-level": str(vcpus) if rest[0] not in _SHARED_CORES else "",
     }
     return Machine(
         name=name,
         arch=ARM64 if family in _ARM_FAMILIES else AMD64,
         vcpus=vcpus,
         memory_mib=mib,
-        labels={**described((LABEL,), facts), **described((GKE_LABEL,), seen)},
+        labels={**described((LABEL,), facts), **described((GKE_LABEL,), shown), **_POOL_DECIDES},
         devices={GPU: gpus} if gpus else {},
     )
 

@@ -8,7 +8,15 @@ from itertools import product
 from typing import NamedTuple
 
 from karpool.model.devices import NO_DEVICES, TypeDevices
-from karpool.model.labels import CAPACITY_TYPE, CLASS_LABELS, RESERVED, WELL_KNOWN, ZONE
+from karpool.model.labels import (
+    CAPACITY_TYPE,
+    CLASS_LABELS,
+    RESERVED,
+    WELL_KNOWN,
+    ZONE,
+    machine_prefix,
+    of_provider,
+)
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.wire.quantity import ZERO, Quantity
 
@@ -66,6 +74,15 @@ class InstanceType:
     observed: bool = False
     """Whether the type is known only from nodes that exist; such a type can be kept, not launched."""
 
+    def meets(self, wanted: Requirements) -> bool:
+        """Whether a machine of this type can be what is wanted; labels of providers must be known to be there."""
+        return self.requirements.meets(wanted) and next(unknown_labels(wanted, self), None) is None
+
+    @cached_property
+    def described(self) -> frozenset[str]:
+        """What those labels of machines begin with of which the source knows some: what it leaves out is not there."""
+        return frozenset(map(machine_prefix, self.requirements)) - {""}
+
     @cached_property
     def allocatable(self) -> dict[str, Quantity]:
         """What is left for pods: capacity less overhead, memory also less huge pages, never below zero."""
@@ -74,6 +91,15 @@ class InstanceType:
         if huge:
             left["memory"] = max(ZERO, left.get("memory", ZERO) - Quantity(huge))
         return left
+
+
+def unknown_labels(wanted: Requirements, entry: InstanceType) -> Iterator[str]:
+    """The wanted labels that only a provider could set and of which nobody knows whether a type has them."""
+    for key, allowed in wanted.items():
+        if key not in entry.requirements and not allowed.given and of_provider(key):
+            prefix = machine_prefix(key)
+            if not allowed.absent or (prefix and prefix not in entry.described):
+                yield key
 
 
 class PriceOrigin(NamedTuple):

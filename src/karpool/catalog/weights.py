@@ -44,7 +44,7 @@ def _offers(pool: NodePool, catalog: Catalog) -> dict[str, _Offer]:
     wanted = pool.requirements
     cheapest: dict[str, _Offer] = {}
     for entry in catalog.types:
-        price = cheapest_launch_price(entry, wanted, catalog=catalog) if entry.requirements.meets(wanted) else None
+        price = cheapest_launch_price(entry, wanted, catalog=catalog) if entry.meets(wanted) else None
         if price is None:
             continue
         offer = _Offer(price, entry.name, _is_ordinary(entry))

@@ -1,6 +1,6 @@
 """The options for instance types and their prices; the same for every command that has them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, TypeVar
@@ -9,6 +9,7 @@ import click
 
 from karpool.catalog.builtin import Kubelets, kubelets_of
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.learned import with_learned_labels
 from karpool.catalog.observed import with_observed
 from karpool.catalog.overrides import parse_prices, unknown_types
 from karpool.catalog.places import KWOK, Place, places_of_cluster
@@ -99,21 +100,26 @@ class CatalogOpener:
             spot_fraction=self.spot_fraction,
         )
 
-    @property
-    def complete(self) -> bool:
-        """Whether the source lists all types that exist: a file does, the built-in tables do not."""
+    def complete(self, *, kwok: bool) -> bool:
+        """Whether the source lists all types that there are: a file does for the KWOK provider, which reads it."""
         name = (self.source or AWS).partition(":")[0]
-        return name not in (*CLOUDS, KWOK, SAMPLE)
+        return kwok and name not in (*CLOUDS, KWOK, SAMPLE)
 
     def for_cluster(
         self, nodes: Sequence[Node], claims: Sequence[NodeClaim], pools: Sequence[NodePool] = ()
     ) -> Catalog:
         """The catalogue for a cluster: of its clouds and regions, and with types that only its nodes have."""
         source = self.source
-        if source is None and any(claim.spec.node_class_ref.group == KWOK_GROUP for claim in claims):
+        if source is None and of_kwok(claims, pools):
             source = KWOK
         catalog = self(source, places_of_cluster(nodes, claims, pools), kubelets_of(nodes))
-        catalog = with_observed(catalog, nodes, claims)
+        catalog = with_learned_labels(with_observed(catalog, nodes, claims), nodes, pools)
         if misspelt := unknown_types(catalog):
             raise InputError.at("--price", f"no type is called {misspelt[0]}")
         return catalog
+
+
+def of_kwok(claims: Iterable[NodeClaim], pools: Iterable[NodePool]) -> bool:
+    """Whether the KWOK provider launches nodes of a cluster."""
+    specs = (*(claim.spec for claim in claims), *(pool.spec.template.spec for pool in pools))
+    return any(spec.node_class_ref.group == KWOK_GROUP for spec in specs)

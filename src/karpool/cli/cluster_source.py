@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace as changed
 
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.notices import unmet_labels, unpriced_regions
 from karpool.catalog.overlays import with_overlays
-from karpool.cli.catalog_options import CatalogOpener
+from karpool.cli.catalog_options import CatalogOpener, of_kwok
 from karpool.cli.decision_options import Choices
 from karpool.cli.errors import say
 from karpool.cli.group_options import group_notices
@@ -102,9 +103,10 @@ def cluster_from(
     known = opener.for_cluster(objects.nodes, objects.node_claims, objects.node_pools)
     catalog = _overlaid(known, objects, choices)
     pools = tuple(_as_validated(pool) for pool in objects.node_pools)
-    settings = replace(choices.settings, complete_catalog=opener.complete)
+    complete = opener.complete(kwok=of_kwok(objects.node_claims, objects.node_pools))
+    settings = replace(choices.settings, complete_catalog=complete)
     grouped = with_groups(changed(objects, node_pools=pools), groups)
-    others = (*_notices(objects, catalog, complete=opener.complete), *_stray_pauses(objects, settings))
+    others = (*_notices(objects, catalog, opener.source, complete=complete), *_stray_pauses(objects, settings))
     of_groups = group_notices(grouped, groups or GroupOptions())
     warnings = tuple(one_line(notice) for notice in (*read.notices, *others, *of_groups))
     for warning in warnings:
@@ -126,7 +128,7 @@ def _overlaid(catalog: Catalog, objects: Objects, choices: Choices) -> Catalog:
     return overlaid.catalog
 
 
-def _notices(objects: Objects, catalog: Catalog, *, complete: bool) -> Iterator[str]:
+def _notices(objects: Objects, catalog: Catalog, source: str | None, *, complete: bool) -> Iterator[str]:
     """What the input lacks, so that the answer may mislead."""
     if not objects.nodes:
         yield "there are no Nodes in the input, so there is nothing to decide"
@@ -135,8 +137,11 @@ def _notices(objects: Objects, catalog: Catalog, *, complete: bool) -> Iterator[
     if lost:
         yield f"{len(lost)} pods, such as {lost[0]}, are on nodes that are not in the input; they are left out"
     unlisted = {entry.name for entry in catalog.types if entry.observed}
-    if complete and unlisted:
-        yield f"the catalogue does not list {len(unlisted)} types of nodes, such as {min(unlisted)}: they have drifted"
+    if source is not None and unlisted:
+        then = "they have drifted" if complete else "they are kept, and cost what labels or --price say"
+        yield f"the catalogue does not list {len(unlisted)} types of nodes, such as {min(unlisted)}: {then}"
+    yield from unmet_labels(objects.node_pools, catalog)
+    yield from unpriced_regions(catalog)
 
 
 def _stray_pauses(objects: Objects, settings: DisruptionSettings) -> Iterator[str]:

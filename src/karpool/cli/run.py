@@ -143,7 +143,7 @@ def run(*, kube: KubeContext, catalog_opener: CatalogOpener, choices: Choices, *
     own_catalog = default_catalog(given["provider"])
     if own_catalog is not None and catalog_opener.source is None:
         catalog_opener = replace(catalog_opener, source=own_catalog)
-    settings = _settings(given, choices, complete=catalog_opener.complete)
+    settings = _settings(given, choices, complete=catalog_opener.complete(kwok=given["provider"] == "kwok"))
     operator = Operator(settings, find_target(kube.context, kube.kubeconfig), catalog_opener.for_cluster)
     run_service(operator.run, settings.shutdown_timeout, settings.log_format, settings.log_level)
 

@@ -89,7 +89,7 @@ def _offerings(catalog: Catalog, pool: NodePool) -> Iterator[Offering]:
     """What nodes of a pool can be, whether that can be had now or not."""
     wanted = template_of(pool).requirements
     for entry in catalog.types:
-        if entry.requirements.meets(wanted):
+        if entry.meets(wanted):
             yield from (offering for offering in entry.offerings if offering.requirements.meets(wanted))
 
 

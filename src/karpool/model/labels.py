@@ -98,6 +98,23 @@ WELL_KNOWN: Final = frozenset(
     | set(AWS_LABELS)
 )
 
+PROVIDER_DOMAINS: Final = frozenset(
+    {
+        "karpenter.k8s.aws",
+        "eks.amazonaws.com",
+        "topology.k8s.aws",
+        "karpenter.azure.com",
+        "kubernetes.azure.com",
+        "karpenter.k8s.gcp",
+        "cloud.google.com",
+        "topology.k8s.gcp",
+        "topology.gke.io",
+        "karpenter.kwok.sh",
+    }
+)
+"""Domains of labels that clouds and their providers set by themselves."""
+_OF_MACHINES: Final = ("instance-", "sku-")
+
 ALIASES: Final = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,
@@ -109,3 +126,15 @@ ALIASES: Final = {
 
 def canonical(key: str) -> str:
     return ALIASES.get(key, key)
+
+
+def of_provider(key: str) -> bool:
+    """Whether a provider sets a label by itself, so that machines have it or do not, whatever a pool asks for."""
+    return key.partition("/")[0] in PROVIDER_DOMAINS and key not in CLASS_LABELS
+
+
+def machine_prefix(key: str) -> str:
+    """What the labels begin with that describe machines as this one does; empty if it describes no machine."""
+    domain, _, name = key.partition("/")
+    named = next((start for start in _OF_MACHINES if name.startswith(start)), "")
+    return f"{domain}/{named}" if named and domain in PROVIDER_DOMAINS else ""

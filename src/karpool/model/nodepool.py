@@ -4,9 +4,9 @@ from typing import Final
 
 from msgspec import field
 
-from karpool.model.labels import NODEPOOL
+from karpool.model.labels import NODEPOOL, of_provider
 from karpool.model.pod import Amounts
-from karpool.model.requirements import Requirements, one_of, requirement
+from karpool.model.requirements import Requirement, Requirements, one_of, requirement
 from karpool.model.scheduling import Taint
 from karpool.wire.duration import Duration
 from karpool.wire.objects import Condition, Object, Timestamp, Wire, condition, is_true
@@ -31,6 +31,11 @@ class PoolRequirement(Wire):
 
 def as_requirements(listed: tuple[PoolRequirement, ...]) -> Requirements:
     return Requirements((r.key, requirement(r.operator, r.values, r.min_values)) for r in listed)
+
+
+def _written(key: str, value: str) -> Requirement:
+    """What a label of the template requires; one of a provider need not come with the machine then."""
+    return Requirement(complement=False, values=frozenset((value,)), absent=False, given=of_provider(key))
 
 
 class NodeClassRef(Wire):
@@ -119,7 +124,8 @@ class NodePool(Object):
     @property
     def requirements(self) -> Requirements:
         template = self.spec.template
-        return as_requirements(template.spec.requirements).intersect(Requirements.of_labels(template.metadata.labels))
+        labels = ((key, _written(key, value)) for key, value in template.metadata.labels.items())
+        return as_requirements(template.spec.requirements).intersect(Requirements(labels))
 
     @property
     def node_requirements(self) -> Requirements:

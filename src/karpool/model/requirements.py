@@ -36,6 +36,8 @@ class Requirement:
     lower: int | None = None
     upper: int | None = None
     min_values: int | None = None
+    given: bool = False
+    """Whether a pool writes the label on its nodes itself, so that no machine has to bring it along."""
 
     @property
     def bounded(self) -> bool:
@@ -79,9 +81,10 @@ class Requirement:
         lower = _tighter(self.lower, other.lower, max)
         upper = _tighter(self.upper, other.upper, min)
         minimum = _tighter(self.min_values, other.min_values, max)
+        given = self.given or other.given
         if self.complement and other.complement:
             if lower is not None and upper is not None and lower > upper:
-                return Requirement(complement=False, values=frozenset(), absent=absent, min_values=minimum)
+                return Requirement(complement=False, values=frozenset(), absent=absent, min_values=minimum, given=given)
             return Requirement(
                 complement=True,
                 values=self.values | other.values,
@@ -89,10 +92,11 @@ class Requirement:
                 lower=lower,
                 upper=upper,
                 min_values=minimum,
+                given=given,
             )
         concrete, rest = (other, self) if self.complement else (self, other)
         values = frozenset(value for value in concrete.values if rest.has(value))
-        return Requirement(complement=False, values=values, absent=absent, min_values=minimum)
+        return Requirement(complement=False, values=values, absent=absent, min_values=minimum, given=given)
 
     def overlaps(self, other: "Requirement") -> bool:
         """Whether some value, or the absence of the label, satisfies both."""
@@ -184,6 +188,9 @@ class Requirements(Mapping[str, Requirement]):
 
     def __len__(self) -> int:
         return len(self._sets)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._sets
 
     def __hash__(self) -> int:
         # Thousands of types have requirements that nobody ever looks up.

@@ -31,6 +31,7 @@ from karpool.packing.type_table import Mask
 if TYPE_CHECKING:
     from karpool.packing.engine import Engine
 
+UNKNOWN_LABEL: Final = "the catalogue does not know this label"
 _MOST_CHOICES: Final = 256
 
 
@@ -183,6 +184,10 @@ class _Check:
         if self.usable.any():
             return None
         if not suitable.any():
+            unknown = self.types.unknown(self.template.requirements)
+            if unknown is not None:
+                wanted = self.template.requirements[unknown]
+                return suitable, Rule.UNKNOWN_LABEL, f"no known type meets {unknown} {wanted}: {UNKNOWN_LABEL}"
             return suitable, Rule.NO_TYPE, "no available type meets the pool's own requirements"
         if not (self.room[suitable] >= 0).all(axis=1).any():
             return suitable, Rule.NOT_ENOUGH, "no type has room for its daemons"

@@ -37,6 +37,7 @@ class Rule(StrEnum):
     CLOSED = "Closed"
     UNREADABLE = "Unreadable"
     NO_TYPE = "NoType"
+    UNKNOWN_LABEL = "UnknownLabel"
     LIMIT = "Limit"
     MIN_VALUES = "MinValues"
     RESERVED = "Reserved"

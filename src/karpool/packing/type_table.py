@@ -8,7 +8,7 @@ import numpy.typing as npt
 from karpool.catalog.instance_types import Amounts, Catalog, InstanceType
 from karpool.cluster.arrays import Array
 from karpool.cluster.resources import ResourceTable, counted
-from karpool.model.labels import CAPACITY_TYPES
+from karpool.model.labels import CAPACITY_TYPES, machine_prefix, of_provider
 from karpool.model.requirements import ANY, Requirement, Requirements
 
 Mask = npt.NDArray[np.bool_]
@@ -22,9 +22,21 @@ class RequirementColumns:
         self.size = len(rows)
         self.sets: dict[str, list[Requirement | None]] = {}
         self.columns: dict[str, Array] = {}
-        for key in {key for row in rows for key in row}:
+        # Thousands of offerings share a few collections, and types their sets: an object is compared once.
+        distinct = {id(row): row for row in rows}
+        place = {name: number for number, name in enumerate(distinct)}
+        places = np.array([place[id(row)] for row in rows], dtype=np.int32)
+        for key in {key for row in distinct.values() for key in row}:
             ids: dict[Requirement | None, int] = {}
-            self.columns[key] = np.array([ids.setdefault(row.get(key), len(ids)) for row in rows], dtype=np.int32)
+            seen: dict[int, int] = {}
+            numbers = []
+            for row in distinct.values():
+                rule = row.get(key)
+                number = seen.get(id(rule))
+                if number is None:
+                    number = seen[id(rule)] = ids.setdefault(rule, len(ids))
+                numbers.append(number)
+            self.columns[key] = np.array(numbers, dtype=np.int32)[places]
             self.sets[key] = list(ids)
 
     def meet(self, requirements: Requirements) -> Mask:
@@ -125,7 +137,28 @@ class TypeTable:
         """Which types meet requirements and can be launched under them."""
         offered: Mask = np.zeros(len(self.types), dtype=np.bool_)
         offered[self.type_of[self.launchable(requirements)]] = True
-        return offered & self.requirements.meet(requirements)
+        return offered & self.requirements.meet(requirements) & self._known(requirements)
+
+    def _known(self, requirements: Requirements) -> Mask:
+        """Which types have the labels of providers that are required, as far as anybody knows."""
+        mask: Mask = np.ones(len(self.types), dtype=np.bool_)
+        for key, allowed in requirements.items():
+            if allowed.given or not of_provider(key):
+                continue
+            silent = self.requirements.silent(key)
+            prefix = machine_prefix(key)
+            if not allowed.absent:
+                mask &= ~silent
+            elif prefix and silent.any():
+                mask &= ~silent | np.array([prefix in entry.described for entry in self.types], dtype=np.bool_)
+        return mask
+
+    def unknown(self, requirements: Requirements) -> str | None:
+        """A label that is required and that no type is known to have; None if there is none."""
+        return next((key for key in requirements if self._unknown(key, requirements[key])), None)
+
+    def _unknown(self, key: str, allowed: Requirement) -> bool:
+        return not self._known(Requirements([(key, allowed)])).any()
 
     def offered_values(self, requirements: Requirements, usable: Mask, key: str) -> set[str]:
         """The values of a key that new nodes can have: what offerings say, else their types, else the requirements."""

@@ -112,16 +112,18 @@ def _labels(pool: NodePool, requirements: Requirements) -> dict[str, str]:
     custom = {
         key: min(wanted.values)
         for key, wanted in requirements.items()
-        if not wanted.complement and wanted.values and key not in names.WELL_KNOWN and not _restricted(key)
+        if not wanted.complement and wanted.values and not _set_by_others(key)
     }
     ref = pool.spec.template.spec.node_class_ref
     class_label = {f"{ref.group}/{ref.kind.lower()}": ref.name} if ref.kind else {}
     return {**custom, **pool.spec.template.metadata.labels, **class_label, names.NODEPOOL: pool.name}
 
 
-def _restricted(key: str) -> bool:
+def _set_by_others(key: str) -> bool:
+    """Whether a provider or Kubernetes itself sets a label."""
     domain = key.rpartition("/")[0]
-    return domain == _RESERVED_DOMAIN or domain.endswith(f".{_RESERVED_DOMAIN}")
+    reserved = domain == _RESERVED_DOMAIN or domain.endswith(f".{_RESERVED_DOMAIN}")
+    return reserved or key in names.WELL_KNOWN or names.of_provider(key)
 
 
 def _annotations(pool: NodePool, request: NodeRequest) -> dict[str, str]:

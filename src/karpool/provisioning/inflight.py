@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.pricing import by_price, cheapest_launch
-from karpool.model.labels import INSTANCE_TYPE
+from karpool.model.labels import INSTANCE_TYPE, of_provider
 from karpool.model.nodepool import NodeClaim
 from karpool.model.requirements import Requirements
 from karpool.provisioning.instances import holds, single_values
@@ -41,10 +41,11 @@ def _cheapest_type(claim: NodeClaim, wanted: Requirements, catalog: Catalog) -> 
     if named is None or named.complement:
         # Nobody has chosen types for it: a claim of a static pool, or one that somebody else created.
         requests = claim.spec.resources.requests
+        unwritten = wanted.without(*(key for key in claim.metadata.labels if of_provider(key)))
         types = [
             entry
             for entry in catalog.types
-            if entry.requirements.meets(wanted) and holds(catalog.in_pool(entry, claim.pool), requests)
+            if entry.meets(unwritten) and holds(catalog.in_pool(entry, claim.pool), requests)
         ]
     else:
         types = [catalog.by_name[name] for name in sorted(named.values) if name in catalog.by_name]

@@ -32,7 +32,12 @@ def choose_offering(
     best: tuple[float, InstanceType, Offering] | None = None
     types = wanted.get(names.INSTANCE_TYPE)
     for entry in catalog.types:
-        if (types is not None and not types.has(entry.name)) or not entry.requirements.meets(wanted):
+        if types is None or types.complement:
+            # Nobody has chosen types yet, so nobody has looked at what is known of their labels.
+            suits = entry.meets(wanted)
+        else:
+            suits = types.has(entry.name) and entry.requirements.meets(wanted)
+        if not suits:
             continue
         own = catalog.in_pool(entry, pool)
         if not holds(own, requests):

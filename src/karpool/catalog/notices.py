@@ -1,0 +1,26 @@
+"""What a catalogue does not know, in sentences: before anybody wonders why nothing is launched or priced."""
+
+from collections.abc import Iterable, Iterator
+
+from karpool.catalog.instance_types import Catalog, unknown_labels
+from karpool.model.nodepool import NodePool
+
+
+def unmet_labels(pools: Iterable[NodePool], catalog: Catalog) -> Iterator[str]:
+    """Pools that require a label that no type is known to have, so that no node can be launched for them."""
+    launched = [entry for entry in catalog.types if not entry.observed]
+    for pool in pools:
+        wanted = pool.requirements
+        missing = [set(unknown_labels(wanted, entry)) for entry in launched]
+        everywhere = set.intersection(*missing) if missing else set()
+        for key in sorted(everywhere):
+            why = "the catalogue does not know this label, and no node of the pool shows it"
+            yield f"NodePool {pool.name}: no known type meets {key} {wanted[key]}: {why}"
+
+
+def unpriced_regions(catalog: Catalog) -> Iterator[str]:
+    """Regions whose machines are known and whose prices are not."""
+    for origin in catalog.origins:
+        if not origin.known:
+            where = f"{origin.cloud} {origin.region}"
+            yield f"no price list covers {where}: what nodes cost there is not known; --catalog or --price can say it"
