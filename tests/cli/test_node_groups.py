@@ -53,7 +53,6 @@ class Cloud(NamedTuple):
     manifests: list[Manifest]
     groups: dict[str, tuple[int, int]]
     others: dict[str, str]
-    priced: bool = True
 
 
 AUTO_MODE = {"eks.amazonaws.com/compute-type": "auto", "karpenter.sh/nodepool": "general-purpose"}
@@ -88,13 +87,11 @@ CLOUDS = {
         ],
         {"pool": (3, 1)},
         {},
-        priced=False,
     ),
     "GKE Autopilot": Cloud(
         one_pod_each([gke_node(f"gk3-shop-nap-1a2b-{name}", "nap-1") for name in ("aaaa", "bbbb")]),
         {},
         {"gk3-shop-nap-1a2b-aaaa": "AutopilotNode", "gk3-shop-nap-1a2b-bbbb": "AutopilotNode"},
-        priced=False,
     ),
     "AKS": Cloud(
         [
@@ -106,7 +103,6 @@ CLOUDS = {
         ],
         {"system": (1, 1), "user": (4, 1)},
         {"virtual-node-aci-linux": "VirtualNode"},
-        priced=False,
     ),
     "k3s": Cloud(
         [
@@ -115,7 +111,6 @@ CLOUDS = {
         ],
         {},
         {"agent-1": "NotManaged", "server-1": "ControlPlaneNode"},
-        priced=False,
     ),
     "kind": Cloud(
         [
@@ -124,7 +119,6 @@ CLOUDS = {
         ],
         {},
         {"kind-worker": "NotManaged", "kind-worker2": "NotManaged", "kind-control-plane": "ControlPlaneNode"},
-        priced=False,
     ),
     "OpenShift": Cloud(
         [
@@ -151,7 +145,6 @@ def test_a_plan_says_what_groups_become_and_why_other_nodes_are_left_alone(cloud
     assert set(removed) == {name for command in plan["commands"] for name in command["nodes"]}
     saved = plan["savings"]["pricePerHour"]
     assert saved is None or saved > 0 or not removed
-    assert (saved is None) is (bool(removed) and not cloud.priced)
 
 
 @pytest.mark.parametrize("cloud", CLOUDS.values(), ids=CLOUDS)
@@ -339,6 +332,54 @@ def test_pods_that_ask_for_a_label_of_karpenter_do_not_move_to_groups(tmp_path: 
     assert kept["group-1"] == "keep"
 
 
+def test_the_plan_tells_what_the_compactor_would_drain_and_the_page_shows_groups(tmp_path: Path) -> None:
+    file = written(tmp_path, one_pod_each([eks_node(f"n{at}", "web") for at in range(4)]))
+    told = run("plan", "-f", file, *AT, "--no-bound").stdout
+    assert "Left alone, `karpool compact` would drain 3 nodes in this order: n0, n" in told
+    page = run("plan", "-f", file, *AT, "--no-bound", "--output", "html").stdout
+    assert '<tr><th scope="row">web</th><td>4 → 1 nodes</td>' in page
+
+
+def test_pools_are_suggested_with_money_and_a_manifest_that_holds_the_same_pods(tmp_path: Path) -> None:
+    taint = {"key": "team", "value": "data", "effect": "NoSchedule"}
+    large = {"type": "m5.4xlarge", "cpu": "15890m", "memory": "57Gi"}
+    data = eks_node("data-1", "data", taints=[taint], labels={"disk": "fast", "unused": "x"}, **large)
+    tolerating = [{"key": "team", "operator": "Exists"}]
+    manifests = [
+        *one_pod_each([eks_node(f"n{at}", "web") for at in range(3)]),
+        data,
+        pod("db-1", "data-1", cpu="3", selector={"disk": "fast"}, tolerations=tolerating),
+    ]
+    plan = plan_of(tmp_path, manifests, "--suggest-pools")
+    pools = {pool["name"]: pool for pool in plan["suggestions"]["pools"]}
+    assert {name: pool["nodes"] for name, pool in pools.items()} == {"web": 3, "data": 1}
+    for pool in pools.values():
+        assert pool["fleet"]["unplacedPods"] == 0
+        assert pool["fleet"]["pricePerHour"] < pool["pricePerHour"]
+        assert sum(pool["fleet"]["instanceTypes"].values()) == pool["fleet"]["nodes"]
+    manifest = pools["data"]["manifest"]
+    assert (manifest["apiVersion"], manifest["kind"]) == ("karpenter.sh/v1", "NodePool")
+    template = manifest["spec"]["template"]
+    assert template["metadata"]["labels"] == {"disk": "fast"}
+    assert template["spec"]["taints"] == [taint]
+    rules = {rule["key"]: rule["values"] for rule in template["spec"]["requirements"]}
+    assert rules["karpenter.sh/capacity-type"] == ["on-demand"]
+    assert rules["topology.kubernetes.io/zone"] == ["us-east-1a"]
+    other = next(group for group in plan["suggestions"]["groups"] if group["name"] == "data")
+    assert other["fleet"]["pricePerHour"] < other["pricePerHour"]
+    assert len(other["fleet"]["instanceTypes"]) == 1
+    pool_file = tmp_path / "pool.json"
+    pool_file.write_text(json.dumps(manifest))
+    run("validate", "-f", str(pool_file))
+
+
+def test_suggestions_for_a_cluster_without_groups_say_so(tmp_path: Path) -> None:
+    file = written(tmp_path, one_pod_each([node("kind-worker", {})]))
+    assert "There are no node groups." in run("plan", "-f", file, *AT, "--no-bound", "--suggest-pools").stdout
+    told = run("plan", "-f", written(tmp_path, one_pod_each([eks_node("a", "web")])), *AT, "--suggest-pools").stdout
+    assert "kind: NodePool" in told
+
+
 # -- the compactor ---------------------------------------------------------------------------------------------------
 
 
@@ -357,7 +398,6 @@ def test_the_compactor_without_a_configuration_shows_every_pool_the_end_and_the_
     pools = {name: pool for name, pool in told["end"]["pools"].items() if told["pools"][name]["enabled"]}
     assert {name: (pool["before"], pool["after"]) for name, pool in pools.items()} == cloud.groups
     assert len(told["end"]["drains"]) == sum(before - after for before, after in cloud.groups.values())
-    assert all(drain["pricePerHour"] is not None or not cloud.priced for drain in told["end"]["drains"])
     reasons = {node["name"]: node["reasons"] for node in told["nodes"]}
     assert all(reasons[name][0]["code"] in {"NoPool", "PoolNotEnabled"} for name in cloud.others)
 

@@ -22,7 +22,7 @@ def node(
     os: str = "linux",
 ) -> Manifest:
     """A node that is ready; the labels that every cloud sets are added."""
-    region = zone.rpartition("-")[0] if "-" in zone and zone.count("-") > 2 else zone[:-1]
+    region = zone.rpartition("-")[0] if zone[-2:-1] == "-" else zone[:-1]
     common = {
         "kubernetes.io/hostname": name,
         "kubernetes.io/arch": "amd64",

@@ -33,6 +33,7 @@ EXAMPLES
   karpool plan -f cluster.json --ignore-budgets --at 2026-11-15T22:00:00Z
   karpool plan -f cluster.json --effort 3 --eviction-price 0.01
   karpool plan -f cluster.json --output html > plan.html
+  karpool plan --suggest-pools      # node groups: what would NodePools cost?
 \b
 EXIT STATUS
   0  planned, also when nothing is to be done
@@ -57,6 +58,11 @@ EXIT STATUS
     help="Prove what no plan can go below, which takes a second for 1,000 nodes.",
 )
 @click.option("--all", "every_node", is_flag=True, help="List every node in the table, not only counts by reason.")
+@click.option(
+    "--suggest-pools",
+    is_flag=True,
+    help="Say which NodePools, or groups of other machines, would hold the pods of node groups for less.",
+)
 @catalog_options
 @group_options
 @decision_options
@@ -67,6 +73,7 @@ def plan(
     output: str,
     bound: bool,
     every_node: bool,
+    suggest_pools: bool,
     catalog_opener: CatalogOpener,
     groups: GroupOptions,
     choices: Choices,
@@ -77,13 +84,17 @@ def plan(
     """
     with progress() as report:
         cluster = cluster_from(source, catalog_opener, choices, report, groups)
+        from karpool.cli.group_advice import with_group_advice, with_suggestions
         from karpool.disruption.plan import Planner
         from karpool.report.assemble import draw, plan_document
 
         context = cluster.context(choices)
         before = draw(context) if output == "html" else ()
         planner = Planner(context, report, afresh=lambda: cluster.context(choices))
-        document = plan_document(planner.plan(steps, bound=bound), cluster.warnings)
+        planned = planner.plan(steps, bound=bound)
+        document = with_group_advice(plan_document(planned, cluster.warnings), cluster, choices, groups)
+        if suggest_pools:
+            document = with_suggestions(document, planned, cluster, choices)
         drawing = Drawing(before=before, after=draw(planner.context) if output == "html" else ())
     _print(document, output, drawing, every_node=every_node)
 

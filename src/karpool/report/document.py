@@ -4,7 +4,7 @@ Prices are in $/h and never rounded; None (null) is an unknown one. Amounts of r
 """
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import field
@@ -180,8 +180,48 @@ class NodeGroupPart(DocumentPart, frozen=True, kw_only=True):
     added: int
 
 
+class FleetPart(DocumentPart, frozen=True, kw_only=True):
+    """New nodes by type, what they cost together (None: unknown), and how many pods would find no place on them."""
+
+    nodes: int
+    instance_types: dict[str, int]
+    price_per_hour: float | None
+    unplaced_pods: int
+
+
+class PoolSuggestionPart(DocumentPart, frozen=True, kw_only=True):
+    """A NodePool in the place of node groups; `nodes` and `price_per_hour` are those of the groups today."""
+
+    name: str
+    groups: tuple[str, ...]
+    nodes: int
+    price_per_hour: float | None
+    fleet: FleetPart
+    manifest: dict[str, Any]
+
+
+class GroupSuggestionPart(DocumentPart, frozen=True, kw_only=True):
+    """A node group with machines of another type; `nodes` and `price_per_hour` are those of today."""
+
+    name: str
+    nodes: int
+    price_per_hour: float | None
+    fleet: FleetPart
+
+
+class SuggestionsPart(DocumentPart, frozen=True, kw_only=True):
+    """What would hold the pods of node groups for less, if all of them moved."""
+
+    pools: tuple[PoolSuggestionPart, ...]
+    groups: tuple[GroupSuggestionPart, ...]
+
+
 class PlanDocument(DocumentPart, frozen=True, kw_only=True):
-    """What Karpool would do, step by step, and why the other nodes stay."""
+    """What Karpool would do, step by step, and why the other nodes stay.
+
+    `drains`: the nodes of groups that `karpool compact` would drain if it is left alone without a configuration, in
+    order. `suggestions`: what to have instead of groups; None unless that was asked for.
+    """
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
     kind: Literal["Plan"] = "Plan"
@@ -197,6 +237,8 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     stops: tuple[StopPart, ...] = ()
     buffers: tuple[BufferPart, ...] = ()
     groups: tuple[NodeGroupPart, ...] = ()
+    drains: tuple[str, ...] = ()
+    suggestions: SuggestionsPart | None = None
     warnings: tuple[str, ...] = ()
     """What the input lacks, so that the plan may mislead."""
 

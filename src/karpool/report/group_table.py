@@ -3,16 +3,20 @@
 from collections.abc import Sequence
 
 from karpool.report.document import NodeGroupPart
-from karpool.report.formatting import UNKNOWN, amount, count, names_of
+from karpool.report.formatting import UNKNOWN, amount, count
+from karpool.report.group_words import drain_words, what_it_is
 from karpool.report.terminal import Screen, right, wrapped
 
 
-def print_groups(groups: Sequence[NodeGroupPart], screen: Screen) -> None:
-    """A line for each group: its nodes before and after, its price, how small and large it may be."""
+def print_groups(groups: Sequence[NodeGroupPart], drains: Sequence[str], screen: Screen) -> None:
+    """A line for each group: its nodes before and after, its price, how small and large it may be.
+
+    `drains`: what the compactor would drain, in order.
+    """
     if not groups:
         return
     screen.heading(f"{count(len(groups), 'node group')}")
-    columns = ("group", right("nodes"), right("$/h"), right("min-max"), wrapped("what it is"))
+    columns = ("group", right("nodes"), right("$/h"), right("min-max", spare=1), wrapped("what it is"))
     screen.table(
         columns,
         (
@@ -26,6 +30,7 @@ def print_groups(groups: Sequence[NodeGroupPart], screen: Screen) -> None:
             for group in groups
         ),
     )
+    screen.line(drain_words(drains))
     if any(group.sizes_from == "" for group in groups):
         screen.line("A minimum or maximum of ? is not known: such a group keeps a node and gets no new one.")
 
@@ -37,10 +42,3 @@ def _change(before: str, after: str, screen: Screen) -> str:
 def _sizes(group: NodeGroupPart) -> str:
     least, most = (UNKNOWN if size is None else str(size) for size in (group.minimum, group.maximum))
     return f"{least}-{most}"
-
-
-def what_it_is(group: NodeGroupPart) -> str:
-    """A group in words: who makes it, of what machines."""
-    machines = names_of(group.instance_types) or "unknown machine types"
-    kinds, zones = ", ".join(group.capacity_types), names_of(group.zones)
-    return ", ".join(text for text in (group.title, machines, kinds, zones) if text)

@@ -7,7 +7,9 @@ from typing import Any, Final
 from karpool.disruption.reasons import clock
 from karpool.model.reasons import Reason
 from karpool.report.curve_plot import curve_plot
-from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument, PlannedCommand
+from karpool.report.document import Drawing, DrawnNode, DrawnPod, NodeGroupPart, PlanDocument, PlannedCommand
+from karpool.report.formatting import amount
+from karpool.report.group_words import drain_words, what_it_is
 from karpool.report.html import render_page
 from karpool.report.plan_words import plan_words, stop_words
 
@@ -17,7 +19,9 @@ _MIB: Final = 2**20
 
 def plan_page(plan: PlanDocument, drawing: Drawing) -> str:
     data = _PageData(plan, drawing).build()
-    return render_page("page.html", "page.css", _SCRIPTS, data, brakes=_brakes(plan), summary=_summary(plan))
+    return render_page(
+        "page.html", "page.css", _SCRIPTS, data, brakes=_brakes(plan), summary=_groups(plan) + _summary(plan)
+    )
 
 
 def _brakes(plan: PlanDocument) -> str:
@@ -28,6 +32,26 @@ def _brakes(plan: PlanDocument) -> str:
 def _alert(label: str, sentences: Iterable[str]) -> str:
     words = "".join(f"<p>{escape(text)}</p>" for text in sentences)
     return f'<section class="card brakes" role="alert" aria-label="{label}">{words}</section>' if words else ""
+
+
+def _groups(plan: PlanDocument) -> str:
+    """What becomes of node groups; nothing where there are none."""
+    if not plan.groups:
+        return ""
+    rows = "".join(_group_row(group) for group in plan.groups)
+    return (
+        '<section class="card curve" aria-labelledby="groups-title"><div><h2 id="groups-title">Node groups</h2>'
+        f"<table>{rows}</table><p>{escape(drain_words(plan.drains))}</p></div></section>"
+    )
+
+
+def _group_row(group: NodeGroupPart) -> str:
+    cells = (
+        f"{group.before:,} → {group.after:,} nodes",
+        f"{amount(group.price_before)} → {amount(group.price_after)} $/h",
+        escape(what_it_is(group)),
+    )
+    return f'<tr><th scope="row">{escape(group.name)}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
 def _summary(plan: PlanDocument) -> str:

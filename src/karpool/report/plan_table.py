@@ -13,6 +13,7 @@ from karpool.report.formatting import amounts, count, names_of, per_hour, per_mo
 from karpool.report.group_table import print_groups
 from karpool.report.plan_words import plan_words, stop_words
 from karpool.report.reason_table import print_reasons, reason_lines
+from karpool.report.suggestion_table import print_suggestions
 from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
@@ -24,7 +25,7 @@ _LONG: Final = 60
 def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
     """The whole plan, top down: totals, steps, nodes that stay, pods that no node can take."""
     _summary(plan, screen)
-    print_groups(plan.groups, screen)
+    print_groups(plan.groups, plan.drains, screen)
     _steps(plan, screen, every_step=every_node)
     staying = [node for node in plan.nodes if node.verdict == "keep"]
     if every_node:
@@ -32,6 +33,8 @@ def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
     elif staying:
         print_reasons(staying, screen, _total, after=" after the steps above" if plan.commands else "")
     _unschedulable(plan, screen, every_pod=every_node)
+    if plan.suggestions is not None:
+        print_suggestions(plan.suggestions, screen)
     if screen.printed > _LONG:
         _in_all(plan, screen)
 

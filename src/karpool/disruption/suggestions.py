@@ -1,0 +1,236 @@
+"""What would hold the pods of node groups for less: NodePools with a free choice of types, or groups of other machines.
+
+All pods of the groups are placed anew, on new nodes alone: what stands in the way of moving them is not asked, as a
+move to other machines drains every node once.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from karpool.catalog.instance_types import Catalog
+from karpool.cluster.node_groups import memberships
+from karpool.disruption.context import DecisionContext
+from karpool.disruption.replacements import ReplacementFinder
+from karpool.model import labels as names
+from karpool.model.node_group import GroupMember, NodeGroup
+from karpool.model.nodepool import (
+    NodePool,
+    NodePoolSpec,
+    PoolRequirement,
+    PoolTemplate,
+    TemplateMetadata,
+    TemplateSpec,
+)
+from karpool.model.objects import Objects
+from karpool.model.pod import Pod
+from karpool.packing.kernels.columns import UNPLACED
+from karpool.wire.objects import Metadata
+
+MakeContext = Callable[[Objects], DecisionContext]
+_CATEGORY: Final = "karpenter.k8s.aws/instance-category"
+_GENERAL: Final = ("c", "m", "r")
+"""The categories of machines that are not made for something special."""
+_MOST_TYPES: Final = 4
+_LONGEST_NAME: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """New nodes: how many of each type, what they cost together (None: unknown), and how many pods find no place."""
+
+    types: tuple[tuple[str, int], ...]
+    price: float | None
+    unplaced: int
+
+    @property
+    def nodes(self) -> int:
+        return sum(count for _, count in self.types)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSuggestion:
+    """A NodePool in the place of groups, what it would come to, and what the groups cost today."""
+
+    pool: NodePool
+    groups: tuple[str, ...]
+    nodes: int
+    price: float | None
+    fleet: Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSuggestion:
+    """A group with another machine type, how many nodes it would have, and what it costs today."""
+
+    group: str
+    nodes: int
+    price: float | None
+    fleet: Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    pools: tuple[PoolSuggestion, ...]
+    groups: tuple[GroupSuggestion, ...]
+
+
+def suggestions(
+    objects: Objects, catalog: Catalog, prices: Mapping[str, float | None], make_context: MakeContext
+) -> Suggestions:
+    """What to have instead of node groups; `prices`: of today's nodes, by name."""
+    groups = [pool for pool in objects.node_pools if isinstance(pool, NodeGroup)]
+    return _Suggester(objects, catalog, prices, make_context, groups).suggest()
+
+
+class _Suggester:
+    def __init__(
+        self,
+        objects: Objects,
+        catalog: Catalog,
+        prices: Mapping[str, float | None],
+        make_context: MakeContext,
+        groups: Sequence[NodeGroup],
+    ) -> None:
+        self.catalog, self.prices, self.groups, self._make_context = catalog, prices, groups, make_context
+        self.members: dict[str, list[str]] = {}
+        for node, group in memberships(objects).items():
+            self.members.setdefault(group, []).append(node)
+        claims = tuple(claim for claim in objects.node_claims if not isinstance(claim, GroupMember))
+        self.plain = replace(objects, node_pools=(), node_claims=claims)
+        self.pods: dict[str, list[Pod]] = {}
+        for pod in objects.pods:
+            if pod.bound and not pod.terminal:
+                self.pods.setdefault(pod.spec.node_name, []).append(pod)
+
+    def suggest(self) -> Suggestions:
+        alike: dict[tuple[object, ...], list[NodeGroup]] = {}
+        for group in self.groups:
+            labels = self._asked_labels(group)
+            key = (tuple(group.spec.template.spec.taints), tuple(sorted(labels.items())), _arch(group))
+            alike.setdefault(key, []).append(group)
+        pools = [self._pool(together) for together in alike.values()]
+        return Suggestions(tuple(pools), tuple(found for pool in pools for found in self._other_machines(pool)))
+
+    def _pool(self, groups: Sequence[NodeGroup]) -> PoolSuggestion:
+        nodes = [node for group in groups for node in self.members[group.name]]
+        pool = self._node_pool(groups)
+        fleet = self._fleet(pool, nodes)
+        return PoolSuggestion(pool, tuple(group.name for group in groups), len(nodes), self._price(nodes), fleet)
+
+    def _node_pool(self, groups: Sequence[NodeGroup]) -> NodePool:
+        """A NodePool for the pods of groups that have the same taints, architecture and labels that pods ask for."""
+        first = groups[0]
+        name = "-".join(group.name for group in groups)
+        rules = [
+            (names.ARCH, (_arch(first),)),
+            (names.OS, ("linux",)),
+            (names.CAPACITY_TYPE, _union(group.capacity_types for group in groups)),
+            (names.ZONE, _union(group.zones for group in groups)),
+            (_CATEGORY, self._categories(groups)),
+        ]
+        spec = TemplateSpec(
+            requirements=tuple(PoolRequirement(key, "In", values) for key, values in rules if values and values[0]),
+            taints=tuple(first.spec.template.spec.taints),
+        )
+        metadata = TemplateMetadata(labels=self._asked_labels(first))
+        return NodePool(
+            metadata=Metadata(name=name if len(name) <= _LONGEST_NAME else "general"),
+            spec=NodePoolSpec(template=PoolTemplate(metadata=metadata, spec=spec)),
+        )
+
+    def _categories(self, groups: Sequence[NodeGroup]) -> tuple[str, ...]:
+        """Categories of machines, where the catalogue knows them: those of today and the general ones."""
+        today: set[str] = set()
+        for kind in (kind for group in groups for kind in group.instance_types):
+            entry = self.catalog.by_name.get(kind)
+            known = None if entry is None else entry.requirements.get(_CATEGORY)
+            if known is None:
+                return ()
+            today |= known.values
+        return tuple(sorted(today.union(_GENERAL)))
+
+    def _asked_labels(self, group: NodeGroup) -> dict[str, str]:
+        """The labels of a group that its pods ask for, and that a new node does not have by itself."""
+        asked = {
+            key
+            for node in self.members[group.name]
+            for pod in self.pods.get(node, ())
+            for requirements in _asked(pod)
+            for key in requirements
+        }
+        labels = group.spec.template.metadata.labels
+        return {key: labels[key] for key in sorted(asked & labels.keys()) if key not in names.WELL_KNOWN}
+
+    def _other_machines(self, suggestion: PoolSuggestion) -> list[GroupSuggestion]:
+        """For each group the machine type that holds its pods for the least, if that is less than today."""
+        kinds = [kind for kind, _ in suggestion.fleet.types[:_MOST_TYPES]]
+        found = []
+        for name in suggestion.groups:
+            group = next(group for group in self.groups if group.name == name)
+            today = self._price(self.members[name])
+            tried = [self._fleet(self._of_type(group, kind), self.members[name]) for kind in kinds]
+            cheaper = [
+                fleet
+                for fleet in tried
+                if fleet.price is not None and not fleet.unplaced and today is not None and fleet.price < today
+            ]
+            if cheaper:
+                best = min(cheaper, key=lambda fleet: (fleet.price or 0.0, fleet.types))
+                found.append(GroupSuggestion(name, len(self.members[name]), today, best))
+        return found
+
+    @staticmethod
+    def _of_type(group: NodeGroup, kind: str) -> NodePool:
+        """The group as if its machines were of another type."""
+        template = group.spec.template
+        others = tuple(rule for rule in template.spec.requirements if rule.key != names.INSTANCE_TYPE)
+        rules = (*others, PoolRequirement(names.INSTANCE_TYPE, "In", (kind,)))
+        spec = TemplateSpec(requirements=rules, taints=template.spec.taints)
+        labels = {key: value for key, value in template.metadata.labels.items() if key not in names.WELL_KNOWN}
+        made = PoolTemplate(metadata=TemplateMetadata(labels=labels), spec=spec)
+        return NodePool(metadata=Metadata(name=group.name), spec=NodePoolSpec(template=made))
+
+    def _fleet(self, pool: NodePool, nodes: Sequence[str]) -> Fleet:
+        """The new nodes of a pool that hold all pods of some nodes that need a place."""
+        context = self._make_context(replace(self.plain, node_pools=(pool,)))
+        snapshot = context.snapshot
+        rows = [snapshot.nodes.rows[name] for name in nodes]
+        pods = [at for row in rows for at in snapshot.pods_on(row) if snapshot.pods.get(at).reschedulable]
+        pods = [at for at in pods if not context.expected(snapshot.pods.get(at))]
+        with context.engine.what_if() as trial:
+            trial.remove(rows)
+            placement = trial.place(pods, closed=np.ones(len(snapshot.nodes.live), dtype=np.uint8))
+            finder = ReplacementFinder(context)
+            made = [finder.at_any_price(placement, claim) for claim in range(placement.claims)]
+            unplaced = sum(target == UNPLACED for target in placement.targets)
+        new = [entry for entry in made if entry is not None]
+        known = [entry.price for entry in new if entry.price is not None]
+        counts = Counter(entry.instance_types[0] for entry in new)
+        price = sum(known) if len(known) == len(made) else None
+        return Fleet(tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))), price, unplaced)
+
+    def _price(self, nodes: Iterable[str]) -> float | None:
+        prices = [self.prices.get(name) for name in nodes]
+        known = [price for price in prices if price is not None]
+        return sum(known) if len(known) == len(prices) else None
+
+
+def _arch(group: NodeGroup) -> str:
+    return group.spec.template.metadata.labels.get(names.ARCH, "")
+
+
+def _union(values: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(sorted({value for listed in values for value in listed}))
+
+
+def _asked(pod: Pod) -> list[Iterable[str]]:
+    """The keys of node labels that a pod asks for."""
+    affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required
+    terms = () if required is None else required.node_selector_terms
+    return [pod.spec.node_selector, *([rule.key for rule in term.match_expressions] for term in terms)]

@@ -1,0 +1,68 @@
+"""What to have instead of node groups, as a document, with manifests to start from."""
+
+from typing import Any, Final
+
+from karpool.disruption.suggestions import Fleet, PoolSuggestion, Suggestions
+from karpool.model.node_group import NodeGroup
+from karpool.model.nodepool import NODEPOOL_API, NodePool
+from karpool.report.document import FleetPart, GroupSuggestionPart, PoolSuggestionPart, SuggestionsPart
+
+_CLASSES: Final = (
+    ("GKE", {"group": "karpenter.k8s.gcp", "kind": "GCENodeClass", "name": "default"}),
+    ("AKS", {"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "default"}),
+)
+_EC2: Final = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+
+
+def suggestions_part(found: Suggestions, groups: dict[str, NodeGroup]) -> SuggestionsPart:
+    return SuggestionsPart(
+        pools=tuple(
+            PoolSuggestionPart(
+                name=entry.pool.name,
+                groups=entry.groups,
+                nodes=entry.nodes,
+                price_per_hour=entry.price,
+                fleet=_fleet(entry.fleet),
+                manifest=_manifest(entry, groups[entry.groups[0]]),
+            )
+            for entry in found.pools
+        ),
+        groups=tuple(
+            GroupSuggestionPart(
+                name=entry.group, nodes=entry.nodes, price_per_hour=entry.price, fleet=_fleet(entry.fleet)
+            )
+            for entry in found.groups
+        ),
+    )
+
+
+def _fleet(fleet: Fleet) -> FleetPart:
+    return FleetPart(
+        nodes=fleet.nodes, instance_types=dict(fleet.types), price_per_hour=fleet.price, unplaced_pods=fleet.unplaced
+    )
+
+
+def _manifest(entry: PoolSuggestion, group: NodeGroup) -> dict[str, Any]:
+    """A NodePool to start from; its node class has to be there."""
+    template = entry.pool.spec.template
+    spec: dict[str, Any] = {
+        "nodeClassRef": next((ref for title, ref in _CLASSES if group.title.startswith(title)), _EC2),
+        "requirements": [
+            {"key": rule.key, "operator": rule.operator, "values": list(rule.values)}
+            for rule in template.spec.requirements
+        ],
+    }
+    if template.spec.taints:
+        spec["taints"] = [
+            {name: value for name, value in (("key", t.key), ("value", t.value), ("effect", t.effect)) if value}
+            for t in template.spec.taints
+        ]
+    labels = dict(template.metadata.labels)
+    made: dict[str, Any] = {**({"metadata": {"labels": labels}} if labels else {}), "spec": spec}
+    disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "1m"}
+    return {
+        "apiVersion": NODEPOOL_API,
+        "kind": NodePool.__name__,
+        "metadata": {"name": entry.pool.name},
+        "spec": {"template": made, "disruption": disruption},
+    }
