@@ -1,15 +1,17 @@
+import dataclasses
 from datetime import datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
-from tests.factories import LONG_AGO, claim_for, default_catalog, node, node_claim, node_pool, pod
+from tests.factories import LONG_AGO, affinity_to, claim_for, default_catalog, node, node_claim, node_pool, pod
 from tests.inflight import with_claims_launched
 
-from karpool.catalog.instance_types import Catalog
+from karpool.catalog.instance_types import Catalog, Offering
 from karpool.cluster.snapshot import Snapshot
 from karpool.model import labels as names
 from karpool.model.nodepool import NodeClaim, as_requirements
 from karpool.model.objects import Objects
+from karpool.model.requirements import Requirements
 from karpool.packing.engine import Engine
 from karpool.provisioning.inflight import as_launched
 from karpool.provisioning.provision import ProvisioningResult
@@ -130,3 +132,40 @@ def test_hashes_are_copied_from_the_pool() -> None:
 def test_nothing_waits_nothing_comes() -> None:
     bound = pod("web-1", node="n1")
     assert provision(Objects(pods=(bound,), node_pools=(node_pool(),)), CATALOG, NOW).claims == ()
+
+
+def reserving(units: int, *, available: bool = True, others: bool = False) -> Catalog:
+    """One type, sold as a reservation of so many nodes, and perhaps otherwise."""
+    entry = CATALOG.by_name["default"]
+    zone = entry.offerings[0].zone
+    place = {names.ZONE: zone, names.CAPACITY_TYPE: names.RESERVED, names.RESERVATION_ID: "r-1"}
+    held = Offering(Requirements.of_labels(place), 0.0, available, reservation_id="r-1", reservation_capacity=units)
+    own = entry.requirements.without(names.CAPACITY_TYPE)
+    offerings = (held, *(entry.offerings if others else ()))
+    return Catalog((dataclasses.replace(entry, requirements=own, offerings=offerings),))
+
+
+@pytest.mark.parametrize(
+    ("catalog", "claims", "deferred", "unschedulable"),
+    [
+        (reserving(0), 0, 3, 0),
+        (reserving(0, available=False), 0, 0, 3),
+        (reserving(0, others=True), 1, 0, 0),
+        (reserving(1), 1, 0, 0),
+    ],
+    ids=["full", "full and gone", "full, and others are sold", "a slot is left"],
+)
+def test_pods_wait_for_a_reservation_that_is_full_and_are_not_counted_as_unschedulable(
+    catalog: Catalog, claims: int, deferred: int, unschedulable: int
+) -> None:
+    made = provision(Objects(pods=PENDING, node_pools=(node_pool(),)), catalog, NOW)
+    assert (len(made.claims), len(made.deferred), len(made.unschedulable)) == (claims, deferred, unschedulable)
+
+
+def test_a_pod_that_another_one_took_the_last_slot_from_waits_and_one_that_fits_nowhere_does_not() -> None:
+    apart = affinity_to(labels={"app": "web"}, key=names.HOSTNAME)
+    pods = [pod(f"web-{number}", cpu="1", anti=[apart], pending=True) for number in range(2)]
+    huge = pod("huge-1", cpu="1000", pending=True)
+    made = provision(Objects(pods=(*pods, huge), node_pools=(node_pool(),)), reserving(1), NOW)
+    assert (len(made.claims), made.deferred) == (1, ("default/web-1",))
+    assert [key for key, _ in made.unschedulable] == ["default/huge-1"]

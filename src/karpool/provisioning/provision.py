@@ -14,6 +14,7 @@ from karpool.packing.engine import Engine
 from karpool.packing.refusals import why_unplaced
 from karpool.packing.result import PlacementResult
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim, with_offered_kinds
+from karpool.provisioning.shortages import with_free_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class ProvisioningResult:
     claims: tuple[NodeClaim, ...] = ()
     nominations: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unschedulable: tuple[tuple[str, Reason], ...] = ()
+    deferred: tuple[str, ...] = ()
+    """Pods without a place that would have one if there were more of a reservation: they wait for it."""
     headroom: Mapping[str, bool] = field(default_factory=dict)
     """By key of a pod of headroom: whether a node that exists has room for it."""
 
@@ -40,14 +43,21 @@ def provision(engine: Engine, objects: Objects, wanted: Collection[str], now: da
     with engine.what_if() as trial:
         trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) >= 0])
         placed = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).result()
-        reasons = _reasons(engine, placed)
+        unplaced = sorted(placed.unplaced)
+        reasons = {key: why_unplaced(engine, snapshot.pods.rows[key], exempt=True) for key in unplaced}
+    waiting = _waiting_for_reservations(engine, unplaced)
     headroom = {pod.key for row in rows if (pod := snapshot.pods.get(row)).is_headroom}
     claims = _claims(objects, snapshot, engine.catalog, placed, now)
     there = {key for key, target in placed.placed.items() if isinstance(target, str)}
     return ProvisioningResult(
         claims=claims,
         nominations=_nominations(claims, placed, headroom),
-        unschedulable=tuple(entry for entry in reasons if entry[0] not in headroom),
+        unschedulable=tuple(
+            (key, Reason("PodsWouldNotFit", f"no node can take it: {why}", f"Pod {key}"))
+            for key, why in reasons.items()
+            if key not in headroom and key not in waiting
+        ),
+        deferred=tuple(key for key in unplaced if key in waiting and key not in headroom),
         headroom={key: key in there for key in sorted(headroom)},
     )
 
@@ -63,12 +73,20 @@ def _nominations(
     return {name: frozenset(keys) for name, keys in guests.items() if keys}
 
 
-def _reasons(engine: Engine, placed: PlacementResult) -> tuple[tuple[str, Reason], ...]:
-    reasons = []
-    for key in sorted(placed.unplaced):
-        why = why_unplaced(engine, engine.snapshot.pods.rows[key], exempt=True)
-        reasons.append((key, Reason("PodsWouldNotFit", f"no node can take it: {why}", f"Pod {key}")))
-    return tuple(reasons)
+def _waiting_for_reservations(engine: Engine, unplaced: Sequence[str]) -> set[str]:
+    """Of pods without a place, those that reserved capacity would have one for if it were not used up."""
+    if not unplaced:
+        return set()
+    roomy = with_free_slots(engine.catalog, len(unplaced))
+    if roomy is engine.catalog:
+        return set()
+    other = Engine(engine.snapshot, roomy, engine.options)
+    pods = engine.snapshot.pods
+    rows = [pods.rows[key] for key in unplaced]
+    with other.what_if() as trial:
+        trial.uncount([row for row in rows if int(pods.node_of[row]) >= 0])
+        placed = trial.place(rows, exempt=[True] * len(rows)).result()
+    return {key for new in placed.new_nodes if new.reservations for key in new.pods}
 
 
 def _claims(

@@ -34,3 +34,21 @@ def _obtainable_offering(
         return offering
     left = max(0, offering.reservation_capacity - taken)
     return replace(offering, reservation_capacity=left)
+
+
+def with_free_slots(catalog: Catalog, count: int) -> Catalog:
+    """The catalogue as it would be with so many more slots in every reservation that is offered; the same without."""
+    types = tuple(_with_free_slots(entry, count) for entry in catalog.types)
+    return replace(catalog, types=types) if types != catalog.types else catalog
+
+
+def _with_free_slots(entry: InstanceType, count: int) -> InstanceType:
+    if not any(offering.available and offering.reservation_id is not None for offering in entry.offerings):
+        return entry
+    offerings = (
+        replace(offering, reservation_capacity=max(0, offering.reservation_capacity) + count)
+        if offering.available and offering.reservation_id is not None
+        else offering
+        for offering in entry.offerings
+    )
+    return replace(entry, offerings=tuple(offerings))

@@ -21,6 +21,7 @@ from tests.disruption.scenarios import (
 from tests.factories import pdb
 
 from karpool.disruption.command import Cause
+from karpool.disruption.decide import decide
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.explain import explain_node
 from karpool.disruption.plan import Plan, context_of
@@ -275,3 +276,14 @@ def test_explain_tells_every_rule_of_repair() -> None:
     explained = explain_node(DecisionPass(context), context.candidate(context.snapshot.nodes.rows["a"]))
     assert explained.alone is not None
     assert explained.alone.cause is Cause.UNHEALTHY
+
+
+@pytest.mark.parametrize(("up", "repaired"), [(True, ()), (False, ("a",))], ids=["up", "never came up"])
+def test_a_node_that_a_pod_waits_for_is_repaired_only_if_it_never_came_up(up: bool, repaired: tuple[str, ...]) -> None:  # noqa: FBT001
+    case = repairing("nominated", sick("a", initialized=up), pools=[NO_BUDGET if not up else QUIET])
+    plain = context_of(case.objects, CATALOG, now=NOW, settings=REPAIRS, options=Options())
+    waited_for = replace(plain.policies, nominated=frozenset({"a"}))
+    decided = decide(plain.engine, waited_for, NOW)
+    assert tuple(name for command in decided.commands for name in command.nodes) == repaired
+    later = decide(plain.engine, plain.policies, NOW)
+    assert [command.nodes for command in later.commands] == [("a",)]
