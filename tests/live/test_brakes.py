@@ -19,7 +19,7 @@ from karpool.cli.main import cli
 from karpool.disruption.brakes.failures import failed_command
 from karpool.execution.tickets import COMMAND, REPLACES, Ticket
 from karpool.kube.errors import InvalidError, NotFoundError
-from karpool.kube.resources import CONFIG_MAPS
+from karpool.live.resources import PLAIN_CONFIG_MAPS
 from karpool.model import labels as names
 from karpool.model.labels import PAUSE_MAP
 from karpool.model.node import Node
@@ -171,7 +171,7 @@ def story(plane: ControlPlane, scenario: Callable[[Trial], Awaitable[None]], set
             await scenario(trial)
         finally:
             with suppress(NotFoundError):
-                await trial.client.delete(CONFIG_MAPS, PAUSE_MAP, namespace="karpool")
+                await trial.client.delete(PLAIN_CONFIG_MAPS, PAUSE_MAP, namespace="karpool")
 
     play(plane, whole, settings)
 
@@ -205,7 +205,7 @@ def test_one_config_map_pauses_everything_and_takes_back_what_has_begun(control_
 
         await trial.until("a replacement is asked for", begun, 20)
         pause = {"metadata": {"name": PAUSE_MAP}, "data": {"reason": "incident 42"}}
-        await trial.client.create(CONFIG_MAPS, pause, namespace="karpool")
+        await trial.client.create(PLAIN_CONFIG_MAPS, pause, namespace="karpool")
 
         async def taken_back() -> bool:
             claims = await _staying(trial)
@@ -220,7 +220,7 @@ def test_one_config_map_pauses_everything_and_takes_back_what_has_begun(control_
         await holds(trial, "Paused", "")
         await asyncio.sleep(2)
         assert [claim.name for claim in await _staying(trial)] == ["large"]
-        await trial.client.delete(CONFIG_MAPS, PAUSE_MAP, namespace="karpool")
+        await trial.client.delete(PLAIN_CONFIG_MAPS, PAUSE_MAP, namespace="karpool")
         await trial.until("it goes on", begun, 20)
 
     story(control_plane, scenario, BESIDE_KARPENTER)
@@ -282,7 +282,7 @@ def test_plan_and_explain_show_a_pause(control_plane: ControlPlane) -> None:
     async def scenario(trial: Trial) -> None:
         await trial.make(pools())
         await machine(trial, "empty")
-        await trial.client.create(CONFIG_MAPS, {"metadata": {"name": PAUSE_MAP}}, namespace="karpool")
+        await trial.client.create(PLAIN_CONFIG_MAPS, {"metadata": {"name": PAUSE_MAP}}, namespace="karpool")
         kubeconfig = ["--kubeconfig", str(trial.plane.kubeconfig()), "--catalog", "kwok", "--annotated-budgets"]
         shown = await asyncio.to_thread(CliRunner().invoke, cli, ["plan", "-o", "json", *kubeconfig])
         plan = json.loads(shown.stdout)

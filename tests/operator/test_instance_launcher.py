@@ -112,7 +112,7 @@ def played(
 
 async def settled(stage: Stage) -> None:
     """Wait until nothing is being launched or terminated any more."""
-    while stage.launcher._launching or stage.launcher._terminating:  # noqa: ASYNC110
+    while stage.launcher._tasks or stage.launcher._terminating:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
 
 

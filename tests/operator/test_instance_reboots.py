@@ -62,7 +62,7 @@ def outcome(instances: object) -> tuple[Edits, datetime]:
         )
         reboots.ask(ASK)
         reboots.ask(ASK)  # it is being asked already
-        await asyncio.gather(*reboots._asking.values())
+        await asyncio.gather(*reboots._tasks.values())
 
     asyncio.run(play())
     return edits, clock[0]

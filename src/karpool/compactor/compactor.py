@@ -32,11 +32,9 @@ from karpool.compactor.autoscaler_status import AutoscalerStatus
 from karpool.compactor.config_source import Configuration, config_namespace, in_config_map, in_file, place_of
 from karpool.compactor.ledger_map import LedgerMap
 from karpool.execution.actions import RecordEvent
-from karpool.kube.api_objects import ConfigMap
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
 from karpool.kube.election import new_identity
-from karpool.kube.resources import CONFIG_MAPS
 from karpool.kube.server_time import ServerTime
 from karpool.kube.store import Store, Versions
 from karpool.kube.target import Target
@@ -44,10 +42,11 @@ from karpool.live import USER_AGENT
 from karpool.live.caches import ClusterCaches, log_unreadable
 from karpool.live.fresh_facts import FactReader
 from karpool.live.process import background, stalled
-from karpool.live.resources import PAUSES
+from karpool.live.resources import PAUSES, PLAIN_CONFIG_MAPS
 from karpool.live.time_keeper import keep_time
 from karpool.model.labels import PAUSE_MAP as PAUSE
 from karpool.model.reasons import Reason
+from karpool.model.workloads import ConfigMap
 from karpool.observability.compactor_metrics import CompactorMetrics
 from karpool.observability.events import EventRecorder
 from karpool.observability.reviews import TokenReviews
@@ -135,7 +134,7 @@ class Compactor:
         if file is not None:
             return Configuration(str(file), in_file(file), self._on_config_problem)
         namespace, _, name = self._config_key.partition("/")
-        self.caches.watch(CONFIG_MAPS, self._config_maps, namespace=namespace, name=name)
+        self.caches.watch(PLAIN_CONFIG_MAPS, self._config_maps, namespace=namespace, name=name)
         return Configuration(
             place_of(self._config_key), in_config_map(self._config_maps, self._config_key), self._on_config_problem
         )

@@ -6,13 +6,13 @@ from pathlib import Path
 import structlog
 
 from karpool.compaction.config import DEFAULT_NAMESPACE, KEY, Config, parse_config
-from karpool.kube.api_objects import ConfigMap
 from karpool.kube.client import Client
 from karpool.kube.errors import NotFoundError
 from karpool.kube.kubeconfig import IN_CLUSTER
-from karpool.kube.resources import CONFIG_MAPS
 from karpool.kube.store import Store
 from karpool.kube.target import Target
+from karpool.live.resources import PLAIN_CONFIG_MAPS
+from karpool.model.workloads import ConfigMap
 from karpool.wire.problems import InputError
 
 _log = structlog.get_logger()
@@ -29,7 +29,7 @@ async def read_compactor_config(client: Client, *, name: str, namespace: str | N
     """The current configuration, None if there is no such ConfigMap; raises InputError if it is invalid."""
     key = f"{config_namespace(client.target, namespace)}/{name}"
     try:
-        config_map = await client.get(CONFIG_MAPS, name, namespace=key.partition("/")[0])
+        config_map = await client.get(PLAIN_CONFIG_MAPS, name, namespace=key.partition("/")[0])
     except NotFoundError:
         return None
     return parse_config(_text(config_map, key), file=place_of(key))

@@ -9,7 +9,7 @@ from karpool.compaction.rates import LEDGER, LEDGER_KEY, Ledger, ledger_with
 from karpool.disruption.brakes.ledger import LedgerEntry
 from karpool.kube.client import Client
 from karpool.kube.errors import ApiError, NotFoundError
-from karpool.kube.resources import CONFIG_MAPS
+from karpool.live.resources import PLAIN_CONFIG_MAPS
 
 _log = structlog.get_logger()
 
@@ -17,7 +17,7 @@ _log = structlog.get_logger()
 async def read_drain_ledger(client: Client, namespace: str) -> tuple[Ledger, str | None]:
     """What is written, or why that is not known; and the version of the ConfigMap, None if there is none."""
     try:
-        found = await client.get(CONFIG_MAPS, LEDGER, namespace=namespace)
+        found = await client.get(PLAIN_CONFIG_MAPS, LEDGER, namespace=namespace)
     except NotFoundError:
         return Ledger(), None
     except ApiError as error:
@@ -45,10 +45,10 @@ class LedgerMap:
         try:
             if version is None:
                 body = {"metadata": {"name": LEDGER}, "data": data}
-                await self._client.create(CONFIG_MAPS, body, namespace=self._namespace)
+                await self._client.create(PLAIN_CONFIG_MAPS, body, namespace=self._namespace)
             else:
                 await self._client.merge_patch(
-                    CONFIG_MAPS, LEDGER, {"data": data}, namespace=self._namespace, resource_version=version
+                    PLAIN_CONFIG_MAPS, LEDGER, {"data": data}, namespace=self._namespace, resource_version=version
                 )
         except ApiError as error:
             _log.warning("ledger not written", error=str(error), so="no drain starts")

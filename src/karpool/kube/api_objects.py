@@ -43,10 +43,6 @@ class Event(Object):
     last_timestamp: Timestamp | None = None
 
 
-class ConfigMap(Object):
-    data: dict[str, str] = {}
-
-
 class CustomResourceDefinition(Object):
     """A kind that was added to the API; only its metadata is read."""
 

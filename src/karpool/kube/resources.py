@@ -9,7 +9,6 @@ from urllib.parse import quote
 import msgspec
 
 from karpool.kube.api_objects import (
-    ConfigMap,
     CustomResourceDefinition,
     Event,
     Lease,
@@ -131,7 +130,6 @@ def _part(part: str) -> str:
 
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True, type=Lease)
 EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True, type=Event)
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True, type=ConfigMap)
 TOKEN_REVIEWS: Final = Resource(
     "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False, type=TokenReview
 )

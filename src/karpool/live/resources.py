@@ -1,5 +1,6 @@
 """The kinds that decisions read as API resources; objects are decoded and validated as manifests are."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -68,13 +69,10 @@ RESOURCE_CLAIM_TEMPLATES: Final = resource_of(devices.ResourceClaimTemplate)
 RESOURCE_SLICES: Final = resource_of(devices.ResourceSlice)
 DEVICE_CLASSES: Final = resource_of(devices.DeviceClass)
 VOLUME_ATTACHMENTS: Final = resource_of(storage.VolumeAttachment)
-CONFIG_MAPS: Final = Resource(
-    "",
-    "v1",
-    "configmaps",
-    "ConfigMap",
-    namespaced=True,
-    type=workloads.ConfigMap,
+PLAIN_CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True, type=workloads.ConfigMap)
+"""ConfigMaps of which it matters what they say: one that cannot be read is an error."""
+CONFIG_MAPS: Final = replace(
+    PLAIN_CONFIG_MAPS,
     # That it is there is what counts of one that pauses, and one that cannot be read says nothing of groups.
     fallback=lambda unreadable: workloads.ConfigMap(metadata=unreadable.metadata),
 )

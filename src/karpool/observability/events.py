@@ -16,9 +16,9 @@ from karpool.kube.api_objects import Event, EventSource, ObjectReference
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
 from karpool.kube.errors import ApiError, NotFoundError, NotLeadingError
-from karpool.kube.resources import CONFIG_MAPS, EVENTS
+from karpool.kube.resources import EVENTS
 from karpool.live.patches import timestamp
-from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS
+from karpool.live.resources import CONFIG_MAPS, NODE_CLAIMS, NODE_POOLS, NODES, PODS
 from karpool.observability.metrics import EventResult
 from karpool.wire.objects import Metadata
 

@@ -29,6 +29,7 @@ from karpool.model.labels import TERMINATION_FINALIZER
 from karpool.model.nodepool import NodeClaim
 from karpool.model.unreadable import unidentified
 from karpool.operator.instance_reboots import InstanceReboots
+from karpool.operator.instance_tasks import Alive, InstanceTasks, OnUnexpected
 from karpool.operator.providers.protocol import (
     Instances,
     InsufficientCapacityError,
@@ -44,12 +45,9 @@ GC_INTERVAL: Final = 120.0
 """How often to look for instances without a claim, and claims without an instance, in seconds."""
 _AWAITED: Final = (INITIALIZED, READY)
 _GC_MINIMUM_AGE: Final = timedelta(seconds=30)
-Alive = Callable[[], bool]
-OnUnexpected = Callable[[str], None]
-"""Gets where an error happened that nobody declared."""
 
 
-class InstanceLauncher:
+class InstanceLauncher(InstanceTasks):
     def __init__(
         self,
         instances: Instances,
@@ -63,17 +61,10 @@ class InstanceLauncher:
         on_unexpected: OnUnexpected = lambda _where: None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._instances = instances
-        self._store = store
-        self._writer = writer
-        self._clock = clock
-        self._alive = alive
+        super().__init__(instances, store, writer, clock=clock, alive=alive, on_unexpected=on_unexpected, sleep=sleep)
         self._record = record
         self._ours = ours
-        self._on_unexpected = on_unexpected
-        self._sleep = sleep
         self._slots = asyncio.Semaphore(CONCURRENT_LAUNCHES)
-        self._launching: dict[str, asyncio.Task[None]] = {}
         self._done: set[str] = set()
         self._terminating: dict[str, asyncio.Task[None]] = {}
         self.reboots = InstanceReboots(
@@ -85,14 +76,14 @@ class InstanceLauncher:
             self._done &= {claim.metadata.uid for claim in self._store.claims}
         for claim in self._store.claims:
             uid = claim.metadata.uid
-            if uid not in self._done and uid not in self._launching and self._needs_launch(claim):
-                self._launching[uid] = asyncio.create_task(self._launch(claim))
+            if uid not in self._done and uid not in self._tasks and self._needs_launch(claim):
+                self._tasks[uid] = asyncio.create_task(self._launch(claim))
 
     def stop(self) -> None:
         """Cancel all tasks; a later process continues."""
-        for task in (*self._launching.values(), *self._terminating.values()):
+        super().stop()
+        for task in self._terminating.values():
             task.cancel()
-        self._launching.clear()
         self._terminating.clear()
         self._done.clear()
         self.reboots.stop()
@@ -108,7 +99,7 @@ class InstanceLauncher:
                 claim = current
             self._done.add(uid)
         finally:
-            self._launching.pop(uid, None)
+            self._tasks.pop(uid, None)
 
     async def _attempt(self, claim: NodeClaim) -> bool:
         """Whether the launch has ended, successfully or not."""
@@ -174,7 +165,7 @@ class InstanceLauncher:
         claim = self._store.claims.get(action.claim)
         if claim is None or claim.metadata.uid != action.uid:
             return
-        launching = self._launching.pop(action.uid, None)
+        launching = self._tasks.pop(action.uid, None)
         if launching is not None:
             launching.cancel()
         if action.uid not in self._terminating:
@@ -204,11 +195,6 @@ class InstanceLauncher:
             self._unexpected("terminate", claim)
             return False
         return True
-
-    def _unexpected(self, where: str, claim: NodeClaim) -> None:
-        """Log and count the error that is being handled."""
-        _log.exception("provider failed; retrying", call=where, claim=claim.name)
-        self._on_unexpected(where)
 
     async def collect_garbage(self) -> None:
         """Terminate instances without a claim, and write into claims without an instance that it is gone."""

@@ -4,59 +4,32 @@ What comes of it is written on the claim, where `execution.reboot` reads it, als
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import Final
 
 import structlog
 
-from karpool.controller.store import ClusterStore
 from karpool.execution import actions as a
 from karpool.execution.conditions import REBOOT_ISSUED
 from karpool.execution.reboot import LONGEST_ISSUE
 from karpool.kube.backoff import Backoff
 from karpool.kube.errors import ApiError
-from karpool.live.writer import Writer
 from karpool.model import labels as names
 from karpool.model.nodepool import REBOOTING, NodeClaim
-from karpool.operator.providers.protocol import Instances, LaunchError, RebootError, Reboots
+from karpool.operator.instance_tasks import InstanceTasks
+from karpool.operator.providers.protocol import LaunchError, RebootError, Reboots
 
 _log = structlog.get_logger()
 _LONGEST_MESSAGE: Final = 300
 
 
-class InstanceReboots:
-    def __init__(
-        self,
-        instances: Instances,
-        store: ClusterStore,
-        writer: Writer,
-        *,
-        clock: Callable[[], datetime],
-        alive: Callable[[], bool],
-        on_unexpected: Callable[[str], None],
-        sleep: Callable[[float], Awaitable[object]],
-    ) -> None:
-        self._instances = instances
-        self._store = store
-        self._writer = writer
-        self._clock = clock
-        self._alive = alive
-        self._on_unexpected = on_unexpected
-        self._sleep = sleep
-        self._asking: dict[str, asyncio.Task[None]] = {}
+class InstanceReboots(InstanceTasks):
+    """Asks the provider; a later process asks again, for the same operation."""
 
     def ask(self, action: a.RebootInstance) -> None:
         """Ask the provider for a reboot, unless it is being asked."""
         claim = self._store.claims.get(action.claim)
-        if claim is not None and claim.metadata.uid == action.uid and action.uid not in self._asking:
-            self._asking[action.uid] = asyncio.create_task(self._ask(claim, action.operation))
-
-    def stop(self) -> None:
-        """Cancel all tasks; a later process asks again, for the same operation."""
-        for task in self._asking.values():
-            task.cancel()
-        self._asking.clear()
+        if claim is not None and claim.metadata.uid == action.uid and action.uid not in self._tasks:
+            self._tasks[action.uid] = asyncio.create_task(self._ask(claim, action.operation))
 
     async def _ask(self, claim: NodeClaim, operation: str) -> None:
         uid, backoff, began = claim.metadata.uid, Backoff(first=1.0, most=30.0), self._clock()
@@ -73,7 +46,7 @@ class InstanceReboots:
                 if current is None or current.metadata.uid != uid or current.terminating:
                     return
         finally:
-            self._asking.pop(uid, None)
+            self._tasks.pop(uid, None)
 
     async def _attempt(self, claim: NodeClaim, operation: str) -> str | None:
         """What is to be tried again, and why; None if nothing is."""
@@ -90,8 +63,7 @@ class InstanceReboots:
         except (LaunchError, ApiError) as error:
             message = str(error)
         except Exception as error:  # noqa: BLE001
-            _log.exception("provider failed; retrying", call="reboot", claim=claim.name)
-            self._on_unexpected("reboot")
+            self._unexpected("reboot", claim)
             message = f"the provider failed: {type(error).__name__}: {error}"
         else:
             return None

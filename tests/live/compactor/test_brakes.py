@@ -17,9 +17,9 @@ from karpool.compactor.ledger_map import read_drain_ledger
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.kube.clock import utc_now
 from karpool.kube.errors import NotFoundError
-from karpool.kube.resources import CONFIG_MAPS
 from karpool.live import resources as r
 from karpool.live.reading import COMPACTED, read_cluster
+from karpool.live.resources import PLAIN_CONFIG_MAPS
 from karpool.model.labels import PAUSE_MAP
 
 pytestmark = pytest.mark.kubernetes
@@ -45,17 +45,17 @@ def test_a_pause_keeps_a_drain_from_starting_and_takes_one_back(control_plane: C
         await trial.change("Node", "big", {"spec": {"taints": None}})
         await running_pod(trial, "web-0", "spare")
         await trial.configure(small=ENABLED)
-        await trial.client.create(CONFIG_MAPS, PAUSE, namespace="default")
+        await trial.client.create(PLAIN_CONFIG_MAPS, PAUSE, namespace="default")
         try:
             with capture_logs() as logs:
                 trial.start()
                 await _braked(trial, "Paused")
                 await trial.expect_marked("spare")
                 assert not (await trial.node("spare")).spec.unschedulable
-                await trial.client.delete(CONFIG_MAPS, PAUSE_MAP, namespace="default")
+                await trial.client.delete(PLAIN_CONFIG_MAPS, PAUSE_MAP, namespace="default")
                 await trial.expect_begun("spare")
                 await _braked(trial, "")
-                await trial.client.create(CONFIG_MAPS, PAUSE, namespace="default")
+                await trial.client.create(PLAIN_CONFIG_MAPS, PAUSE, namespace="default")
                 said = "its scale-down was given up: ConfigMap default/karpool-pause: pauses everything: incident 42"
                 assert await trial.until_told("Paused", "spare") == said
                 assert not (await trial.node("spare")).spec.unschedulable
@@ -63,7 +63,7 @@ def test_a_pause_keeps_a_drain_from_starting_and_takes_one_back(control_plane: C
             assert told == [("brake holds", "Paused"), ("brake released", "Paused"), ("brake holds", "Paused")]
         finally:
             with suppress(NotFoundError):
-                await trial.client.delete(CONFIG_MAPS, PAUSE_MAP, namespace="default")
+                await trial.client.delete(PLAIN_CONFIG_MAPS, PAUSE_MAP, namespace="default")
 
     play(control_plane, scenario)
 
@@ -111,15 +111,17 @@ def test_a_rate_holds_over_a_restart_and_nothing_starts_when_the_ledger_cannot_b
                 task = trial.start()
                 await trial.until("it says why", lambda: _said(logs, "RateReached"), 20)
                 assert await told(trial, "second") == ["RateReached"]
-                await trial.client.merge_patch(CONFIG_MAPS, LEDGER, {"data": {LEDGER_KEY: "{"}}, namespace="default")
+                await trial.client.merge_patch(
+                    PLAIN_CONFIG_MAPS, LEDGER, {"data": {LEDGER_KEY: "{"}}, namespace="default"
+                )
                 await trial.until("it says what cannot be read", lambda: _said(logs, "RateInvalid"), 20)
             assert await told(trial, "second") == ["RateInvalid"]
             assert not (await trial.node("second")).spec.unschedulable
-            await trial.client.delete(CONFIG_MAPS, LEDGER, namespace="default")
+            await trial.client.delete(PLAIN_CONFIG_MAPS, LEDGER, namespace="default")
             await trial.expect_begun("second")
         finally:
             with suppress(NotFoundError):
-                await trial.client.delete(CONFIG_MAPS, LEDGER, namespace="default")
+                await trial.client.delete(PLAIN_CONFIG_MAPS, LEDGER, namespace="default")
 
     play(control_plane, scenario, compaction=rated)
 

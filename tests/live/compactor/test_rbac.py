@@ -18,8 +18,8 @@ from karpool.compactor.config_source import read_compactor_config
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.kube.client import Client
 from karpool.kube.kubeconfig import find_target
-from karpool.kube.resources import CONFIG_MAPS
 from karpool.live.reading import COMPACTED, read_cluster
+from karpool.live.resources import PLAIN_CONFIG_MAPS
 
 NAME, NAMESPACE = "estafette-k8s-node-compactor", "estafette"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
@@ -51,7 +51,7 @@ async def deleted(trial: CompactorTrial, documents: list[manifests.Json]) -> Non
 
 
 async def write(trial: CompactorTrial, text: str) -> None:
-    await trial.client.merge_patch(CONFIG_MAPS, CONFIG_MAP, {"data": {KEY: text}}, namespace=NAMESPACE)
+    await trial.client.merge_patch(PLAIN_CONFIG_MAPS, CONFIG_MAP, {"data": {KEY: text}}, namespace=NAMESPACE)
 
 
 async def read(compactor: Compactor, *, valid: bool) -> bool:

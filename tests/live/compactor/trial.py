@@ -19,9 +19,9 @@ from karpool.compaction.settings import CompactionSettings
 from karpool.compactor.compactor import Compactor, CompactorSettings
 from karpool.kube.clock import utc_now
 from karpool.kube.errors import ConflictError, NotFoundError
-from karpool.kube.resources import CONFIG_MAPS
 from karpool.kube.target import Target
 from karpool.live import resources as r
+from karpool.live.resources import PLAIN_CONFIG_MAPS
 from karpool.model.node import Node
 
 QUICK = CompactionSettings(
@@ -56,7 +56,7 @@ class CompactorTrial(Trial):
 
     async def __aexit__(self, *failure: object) -> None:
         with suppress(NotFoundError):
-            await self.client.delete(CONFIG_MAPS, self.config_map, namespace="default")
+            await self.client.delete(PLAIN_CONFIG_MAPS, self.config_map, namespace="default")
         await super().__aexit__(*failure)
 
     def start(
@@ -79,10 +79,10 @@ class CompactorTrial(Trial):
         data = {KEY: json.dumps({"nodePools": pools}) if text is None else text}
         try:
             await self.client.create(
-                CONFIG_MAPS, {"metadata": {"name": self.config_map}, "data": data}, namespace="default"
+                PLAIN_CONFIG_MAPS, {"metadata": {"name": self.config_map}, "data": data}, namespace="default"
             )
         except ConflictError:
-            path = CONFIG_MAPS.path("default", self.config_map)
+            path = PLAIN_CONFIG_MAPS.path("default", self.config_map)
             await self.client.raw("PATCH", path, body=json.dumps({"data": data}).encode(), content_type=MERGE)
 
     async def node(self, name: str) -> Node:

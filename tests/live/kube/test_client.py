@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from tests.live.control_plane import ControlPlane
 
-from karpool.kube.api_objects import ConfigMap
 from karpool.kube.backoff import Backoff
 from karpool.kube.client import Client
 from karpool.kube.errors import (
@@ -25,9 +24,9 @@ from karpool.kube.errors import (
 )
 from karpool.kube.kubeconfig import find_target
 from karpool.kube.reflector import Reflector
-from karpool.kube.resources import CONFIG_MAPS
 from karpool.kube.transport import Timeouts
-from karpool.live.resources import NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
+from karpool.live.resources import NAMESPACES, NODES, PLAIN_CONFIG_MAPS, POD_DISRUPTION_BUDGETS, PODS
+from karpool.model.workloads import ConfigMap
 
 
 @asynccontextmanager
@@ -98,13 +97,13 @@ def test_lists_come_in_pages(control_plane: ControlPlane) -> None:
         async with connected(control_plane.kubeconfig(), on_request=lambda *call: asked.append(call[:3])) as client:
             space = await namespace(client, "pages")
             for name in "abcde":
-                await client.create(CONFIG_MAPS, settings(name), namespace=space)
+                await client.create(PLAIN_CONFIG_MAPS, settings(name), namespace=space)
             asked.clear()
-            listed = await client.list(CONFIG_MAPS, namespace=space, page=2)
+            listed = await client.list(PLAIN_CONFIG_MAPS, namespace=space, page=2)
             assert [config_map.key for config_map in listed.items] == [f"{space}/{name}" for name in "abcde"]
             assert int(listed.resource_version) > 0
             assert asked == [("list", "configmaps", 200)] * 3
-            only = await client.list(CONFIG_MAPS, namespace=space, field_selector="metadata.name=c")
+            only = await client.list(PLAIN_CONFIG_MAPS, namespace=space, field_selector="metadata.name=c")
             assert [config_map.name for config_map in only.items] == ["c"]
 
     asyncio.run(scenario())
@@ -114,11 +113,11 @@ def test_a_watch_tells_of_changes_since_a_list(control_plane: ControlPlane) -> N
     async def scenario() -> None:
         async with connected(control_plane.kubeconfig()) as client:
             space = await namespace(client, "watch")
-            since = (await client.list(CONFIG_MAPS, namespace=space)).resource_version
-            made = await client.create(CONFIG_MAPS, settings("a", x="1"), namespace=space)
-            await client.merge_patch(CONFIG_MAPS, "a", {"data": {"x": None, "y": "2"}}, namespace=space)
-            await client.delete(CONFIG_MAPS, "a", namespace=space, uid=made.metadata.uid)
-            async with aclosing(client.watch(CONFIG_MAPS, since, namespace=space, timeout_seconds=2)) as events:
+            since = (await client.list(PLAIN_CONFIG_MAPS, namespace=space)).resource_version
+            made = await client.create(PLAIN_CONFIG_MAPS, settings("a", x="1"), namespace=space)
+            await client.merge_patch(PLAIN_CONFIG_MAPS, "a", {"data": {"x": None, "y": "2"}}, namespace=space)
+            await client.delete(PLAIN_CONFIG_MAPS, "a", namespace=space, uid=made.metadata.uid)
+            async with aclosing(client.watch(PLAIN_CONFIG_MAPS, since, namespace=space, timeout_seconds=2)) as events:
                 seen = [(event.type, event.object.data) async for event in events if event.type != "BOOKMARK"]
             assert seen == [("ADDED", {"x": "1"}), ("MODIFIED", {"y": "2"}), ("DELETED", {"y": "2"})]
 
@@ -129,21 +128,23 @@ def test_writes_hold_to_the_version_and_the_uid(control_plane: ControlPlane) -> 
     async def scenario() -> None:
         async with connected(control_plane.kubeconfig()) as client:
             space = await namespace(client, "writes")
-            made = await client.create(CONFIG_MAPS, settings("a", x="1"), namespace=space)
+            made = await client.create(PLAIN_CONFIG_MAPS, settings("a", x="1"), namespace=space)
             version = made.metadata.resource_version
             patch: dict[str, Any] = {"data": {"x": "2"}}
-            await client.merge_patch(CONFIG_MAPS, "a", patch, namespace=space, resource_version=version)
+            await client.merge_patch(PLAIN_CONFIG_MAPS, "a", patch, namespace=space, resource_version=version)
             with pytest.raises(ConflictError) as conflict:
-                await client.merge_patch(CONFIG_MAPS, "a", {"data": {}}, namespace=space, resource_version=version)
+                await client.merge_patch(
+                    PLAIN_CONFIG_MAPS, "a", {"data": {}}, namespace=space, resource_version=version
+                )
             assert not conflict.value.already_exists
             with pytest.raises(ConflictError) as exists:
-                await client.create(CONFIG_MAPS, settings("a"), namespace=space)
+                await client.create(PLAIN_CONFIG_MAPS, settings("a"), namespace=space)
             assert exists.value.already_exists
             with pytest.raises(ConflictError):
-                await client.delete(CONFIG_MAPS, "a", namespace=space, uid="another")
-            await client.delete(CONFIG_MAPS, "a", namespace=space, uid=made.metadata.uid)
+                await client.delete(PLAIN_CONFIG_MAPS, "a", namespace=space, uid="another")
+            await client.delete(PLAIN_CONFIG_MAPS, "a", namespace=space, uid=made.metadata.uid)
             with pytest.raises(NotFoundError):
-                await client.get(CONFIG_MAPS, "a", namespace=space)
+                await client.get(PLAIN_CONFIG_MAPS, "a", namespace=space)
 
     asyncio.run(scenario())
 
@@ -209,21 +210,21 @@ def test_a_reflector_keeps_a_copy(control_plane: ControlPlane, *, streaming: boo
         async with connected(control_plane.kubeconfig()) as client:
             space = await namespace(client, "reflector")
             for name in "ab":
-                await client.create(CONFIG_MAPS, settings(name), namespace=space)
+                await client.create(PLAIN_CONFIG_MAPS, settings(name), namespace=space)
             sink = Copy()
             async with connected(control_plane.kubeconfig(), on_request=lambda *call: verbs.append(call[0])) as reading:
                 waiting = 10.0 if streaming else 0.0
                 reflector = Reflector(
-                    reading, CONFIG_MAPS, sink, namespace=space, bookmark_seconds=waiting, watch_seconds=2
+                    reading, PLAIN_CONFIG_MAPS, sink, namespace=space, bookmark_seconds=waiting, watch_seconds=2
                 )
                 task = asyncio.create_task(reflector.run())
                 await asyncio.wait_for(reflector.synced.wait(), 20)
                 assert sink.known == {"a": {}, "b": {}}
-                await client.delete(CONFIG_MAPS, "a", namespace=space)
-                await client.merge_patch(CONFIG_MAPS, "b", {"data": {"x": "1"}}, namespace=space)
+                await client.delete(PLAIN_CONFIG_MAPS, "a", namespace=space)
+                await client.merge_patch(PLAIN_CONFIG_MAPS, "b", {"data": {"x": "1"}}, namespace=space)
                 await sink.until(lambda: sink.known == {"b": {"x": "1"}})
                 await asyncio.sleep(2.5)  # the watch ends, and another takes over
-                await client.create(CONFIG_MAPS, settings("c"), namespace=space)
+                await client.create(PLAIN_CONFIG_MAPS, settings("c"), namespace=space)
                 await sink.until(lambda: set(sink.known) == {"b", "c"})
                 task.cancel()
             assert ("list" in verbs) != streaming
@@ -237,19 +238,19 @@ def test_a_reflector_outlives_the_server_and_an_old_watch_is_gone(control_plane:
     async def scenario() -> None:
         async with connected(control_plane.kubeconfig()) as client:
             space = await namespace(client, "restart")
-            long_ago = (await client.list(CONFIG_MAPS)).resource_version
+            long_ago = (await client.list(PLAIN_CONFIG_MAPS)).resource_version
             sink = Copy()
-            reflector = Reflector(client, CONFIG_MAPS, sink, namespace=space, backoff=Backoff(0.1, 0.5))
+            reflector = Reflector(client, PLAIN_CONFIG_MAPS, sink, namespace=space, backoff=Backoff(0.1, 0.5))
             task = asyncio.create_task(reflector.run())
-            await client.create(CONFIG_MAPS, settings("a"), namespace=space)
+            await client.create(PLAIN_CONFIG_MAPS, settings("a"), namespace=space)
             await sink.until(lambda: set(sink.known) == {"a"})
             control_plane.compact_etcd()
             control_plane.kill_apiserver()
             await asyncio.to_thread(control_plane.start_apiserver)
-            await client.create(CONFIG_MAPS, settings("b"), namespace=space)
+            await client.create(PLAIN_CONFIG_MAPS, settings("b"), namespace=space)
             await sink.until(lambda: set(sink.known) == {"a", "b"})
             with pytest.raises(GoneError):
-                async for _ in client.watch(CONFIG_MAPS, long_ago, timeout_seconds=5):
+                async for _ in client.watch(PLAIN_CONFIG_MAPS, long_ago, timeout_seconds=5):
                     pass
             task.cancel()
 
