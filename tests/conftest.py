@@ -32,6 +32,8 @@ settings.register_profile(
     suppress_health_check=_SLOW_IS_FINE,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+# Processes of pytest-xdist are told the width of the terminal; what commands print in tests does not depend on it.
+os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture
