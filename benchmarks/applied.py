@@ -20,15 +20,19 @@ from karpool.catalog.instance_types import Catalog
 from karpool.disruption.command import Command, Move
 from karpool.disruption.plan import Plan, PlanStep
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
+from karpool.execution.actions import AddTaint
 from karpool.execution.start import start_command
+from karpool.model.labels import STEERING_TAINT
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.model.scheduling import Taint
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.initial_cluster import with_cluster
 from karpool.virtual.scenario import Policy, Scenario
 from karpool.virtual.scheduler import MOST_ALLOCATED
 from karpool.wire.objects import condition
 
+STEERING: Final = Taint(key=STEERING_TAINT, effect="PreferNoSchedule")
 LEAST_ALLOCATED: Final = "LeastAllocated"
 SETTLING: Final = 5.0
 LONGEST: Final = 3 * 3600.0
@@ -62,7 +66,14 @@ class AppliedPlan:
     def apply(self, made: Plan) -> None:
         """Carry out all commands."""
         for step in made.steps:
+            self._steer({name for later in made.steps[step.number :] for name in later.command.nodes})
             self._start(step)
+
+    def _steer(self, later: set[str]) -> None:
+        """Ask pods to stay away from nodes that go in later steps."""
+        session, leaving = self.cluster.controller.session, {self._names.get(name, name) for name in later}
+        nodes = {node.name for node in self.cluster.store.nodes if node.name in leaving}
+        session.execute([AddTaint(name, STEERING) for name in sorted(nodes)], in_order=True)
 
     def _start(self, step: PlanStep) -> None:
         session = self.cluster.controller.session

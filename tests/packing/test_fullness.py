@@ -36,10 +36,13 @@ def test_the_best_node_is_found(chance: Random, packs: bool) -> None:  # noqa: F
     room = np.array([[chance.randint(0, MOST) for _ in range(3)] for _ in range(nodes)], dtype=np.int64).reshape(-1, 3)
     taken = np.array([[chance.randint(0, MOST) for _ in range(3)] for _ in range(nodes)], dtype=np.int64).reshape(-1, 3)
 
-    def used(node: int) -> float:
+    avoided = np.array([chance.random() < 0.3 for _ in range(nodes)], dtype=np.uint8)
+
+    def score(node: int) -> float:
         shares = [taken[node, column] / max(room[node, column], 1) for column in (0, 1)]
-        return round(sum(shares) / 2, 6)
+        used = round(sum(shares) / 2, 6)
+        return (used if packs else -used) - 3 * int(avoided[node])
 
     open_ = [node for node in order.tolist() if mask[node]]
-    expected = (max if packs else min)(open_, key=used, default=NOBODY)
-    assert best(order, mask, taken, room, np.array([0, 1]), packs) == expected
+    expected = max(open_, key=score, default=NOBODY)
+    assert best(order, mask, taken, room, avoided, packs) == expected

@@ -21,7 +21,7 @@ from karpool.cli.repair_options import (
 )
 from karpool.cluster.constraints import Preferences
 from karpool.disruption.brakes.settings import BrakeSettings
-from karpool.disruption.settings import MOST_EFFORT, DisruptionSettings, Order, Partition, Weights
+from karpool.disruption.settings import MOST_EFFORT, DisruptionSettings, Order, Partition, Scoring, Weights
 from karpool.model.labels import BUDGETS
 from karpool.model.scheduler_config import read_scheduler_config
 from karpool.packing.options import MinValues, Options
@@ -113,6 +113,13 @@ def _devices_option(*, default: str | None) -> Any:
 # For all decisions.
 _RULES: Final = (
     *_search_options(default=None),
+    click.option(
+        "--scheduler",
+        type=OneOf(choice.value for choice in Scoring),
+        default=Scoring.ANY.value,
+        help="How kube-scheduler scores nodes, so that commands are foreseen as it carries them out; `any` takes pods "
+        "to come where a plan has places for them.",
+    ),
     click.option(
         "--partition",
         type=OneOf(choice.value for choice in Partition),
@@ -219,6 +226,7 @@ def _choices(
     effort: int,
     eviction_price: float | None,
     weights: str,
+    scheduler: str,
     partition: str,
     order: str,
     feature_gates: str,
@@ -243,6 +251,7 @@ def _choices(
             effort=effort,
             eviction_price=eviction_price,
             weights=Weights(weights),
+            scheduler=Scoring(scheduler),
             seed=seed,
             spot_to_spot=gates[SPOT_TO_SPOT],
             spot_floor=spot_floor,

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,16 @@ from karpool.cluster.pod_table import END, NOWHERE
 from karpool.cluster.resources import ATTACH, UNLIMITED, ResourceTable
 from karpool.cluster.topology import HOST_KEY, Topology
 from karpool.model.labels import HOSTNAME
+
+
+class ForeseenNode(NamedTuple):
+    """What the columns of a node would say that is not there yet."""
+
+    shape: int
+    domain: Array
+    room: Array
+    daemons: Array
+    """What DaemonSets take of its room."""
 
 
 class NodeTable(ColumnTable):
@@ -94,6 +104,23 @@ class NodeTable(ColumnTable):
             self._write(row, state)
         self._derive(rows)
         return rows
+
+    def foresee(self, state: StateNode) -> ForeseenNode:
+        """What the columns of a node would say; it gets no row."""
+        self._learn_resources(state)
+        shape = self.shapes.shape(state)
+        self.widen()
+        self.judge()
+        domain = np.full(self.domain.shape[1], NOWHERE, dtype=np.int32)
+        for name, key in self.topology.domains.keys.items():
+            value = state.labels.get(name)
+            if name != HOSTNAME and value is not None:
+                domain[key] = self.topology.domain(key, value)
+        room = np.zeros(self.room.shape[1], dtype=np.int64)
+        room[list(self.resources.attach)] = UNLIMITED
+        own = self.resources.room(state.allocatable)
+        room[: len(own)] = own
+        return ForeseenNode(shape, domain, room, self.overhead[shape].copy())
 
     def replace(self, row: int, state: StateNode) -> None:
         """Put a node in the place of what it was; its pods stay, but must not be counted in domains meanwhile."""

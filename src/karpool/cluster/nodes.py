@@ -39,6 +39,11 @@ def is_leaving(node: Node) -> bool:
     return node.terminating or any(taint.key == TO_BE_DELETED for taint in node.spec.taints)
 
 
+def is_steering(taint: Taint) -> bool:
+    """Whether a taint only asks pods to stay away from a node that goes soon, which is no rule to decisions."""
+    return taint.key == names.STEERING_TAINT and taint.effect == "PreferNoSchedule"
+
+
 @dataclass(frozen=True)
 class StateNode:
     """A machine as far as it is known: its Node, its NodeClaim, or both."""
@@ -116,6 +121,11 @@ class StateNode:
         return self.node.metadata.annotations if self.registered and self.node else self._claim.metadata.annotations
 
     @cached_property
+    def steered(self) -> bool:
+        """Whether the node asks pods to stay away because it goes soon."""
+        return self.node is not None and any(map(is_steering, self.node.spec.taints))
+
+    @cached_property
     def taints(self) -> tuple[Taint, ...]:
         """Taints that count for scheduling: those of a machine that starts, and will go away, do not."""
         if self.initialized and self.node is not None and not self.rebooting:
@@ -157,4 +167,5 @@ def _implied_taints(node: Node) -> tuple[Taint, ...]:
     if ready is not None and ready.status != "True":
         implied.append(NOT_READY if ready.status == "False" else UNREACHABLE)
     keys = {taint.key for taint in node.spec.taints if taint.effect == "NoSchedule"}
-    return (*node.spec.taints, *(taint for taint in implied if taint.key not in keys))
+    lasting = (taint for taint in node.spec.taints if not is_steering(taint))
+    return (*lasting, *(taint for taint in implied if taint.key not in keys))

@@ -15,7 +15,7 @@ from karpool.cluster.daemons import Daemon, DaemonIndex
 from karpool.cluster.devices.state import DeviceState
 from karpool.cluster.group_counts import GroupCounts
 from karpool.cluster.node_shapes import ShapeTable
-from karpool.cluster.node_table import NodeTable
+from karpool.cluster.node_table import ForeseenNode, NodeTable
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pairing import join
 from karpool.cluster.pod_classes import ClassTable
@@ -353,6 +353,13 @@ class Snapshot:
             self.bindings.bind(row, state.name)
         self.version += 1
         return impact
+
+    def foresee(self, state: StateNode) -> ForeseenNode:
+        """What the columns of a node would say that is not there yet; nothing else changes."""
+        before = self.interned
+        foreseen = self.nodes.foresee(state)
+        self.version += self.interned != before
+        return foreseen
 
     def _renew(self, node: int, state: StateNode) -> None:
         """Take note of a change of a node; its pods may count elsewhere now."""

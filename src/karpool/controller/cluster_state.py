@@ -17,7 +17,7 @@ from karpool.cluster import changes
 from karpool.cluster.arrays import Array, grown
 from karpool.cluster.changes import Impact
 from karpool.cluster.constraints import Preferences
-from karpool.cluster.nodes import StateNode
+from karpool.cluster.nodes import StateNode, is_steering
 from karpool.cluster.pairing import Pairing, PairingChange
 from karpool.cluster.snapshot import Snapshot
 from karpool.controller.headroom_index import HeadroomIndex
@@ -118,8 +118,10 @@ class ClusterState:
         self.snapshot.unreadable.on_change = self._readability_changed
         self._interned = self.snapshot.interned
         self.open: Array = np.zeros(self.snapshot.nodes.live.shape, dtype=np.uint8)
+        self.avoided: Array = np.zeros_like(self.open)
         for row, state in enumerate(self.snapshot.nodes.states):
             self.open[row] = state is not None and _takes_pods(state)
+            self.avoided[row] = state is not None and state.steered
 
     @contextmanager
     def as_if(self, going: Iterable[str], coming: Iterable[NodeClaim]) -> Iterator[None]:
@@ -258,8 +260,8 @@ class ClusterState:
             return  # whether a node takes pods follows from its columns
         row = nodes.rows[state.name]
         if row >= len(self.open):
-            self.open = grown(self.open, nodes.live.shape)
-        self.open[row] = _takes_pods(state)
+            self.open, self.avoided = (grown(known, nodes.live.shape) for known in (self.open, self.avoided))
+        self.open[row], self.avoided[row] = _takes_pods(state), state.steered
 
     def _remove_node(self, name: str) -> None:
         row = self.snapshot.nodes.rows.get(name)
@@ -280,4 +282,5 @@ def _takes_pods(state: StateNode) -> bool:
     node = state.node
     if node is None or node.unreadable or state.deleting:
         return False
-    return node.ready and set(node.spec.taints) <= set(state.taints)
+    lasting = {taint for taint in node.spec.taints if not is_steering(taint)}
+    return node.ready and lasting <= set(state.taints)

@@ -25,11 +25,12 @@ from karpool.disruption.fleet_search.target import Answer, SearchRequest
 from karpool.disruption.memo import Memo
 from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.repair.diagnosis import healed
-from karpool.disruption.settings import GLOBAL
+from karpool.disruption.settings import GLOBAL, Scoring
 from karpool.execution.commands import drains_anyway
 from karpool.execution.fresh_facts import FreshFacts, changed_since
 from karpool.execution.start import NotStartedError, destinations, start_command
 from karpool.execution.state import nominate, nominated
+from karpool.execution.steering import steer
 from karpool.execution.tickets import awaited_nodes, coming_replacements, nodes_in_commands, waiting_replacements
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
@@ -138,7 +139,14 @@ class DisruptionController:
         self._idle_until = None if decision.commands else self._next_change(decision)
         if decision.search is not None:
             self._search(decision.search)
+        self._steer(decision.memo)
         return decision.commands
+
+    def _steer(self, memo: Memo) -> None:
+        """Ask pods to stay away from nodes that the target removes later, if a scheduler is foreseen that listens."""
+        living, foreseen = memo.living_search, self.session.settings.scheduler
+        leaving = living.leaving if living is not None and foreseen is not Scoring.ANY else ()
+        self.session.execute(steer(self.store.nodes, leaving))
 
     def _validate(self, decided: Round, size: int) -> None:
         """Decide the commands of a round again, each beside all others, unless some have been added since."""

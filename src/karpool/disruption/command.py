@@ -74,6 +74,9 @@ class Command:
     nodes: tuple[str, ...]
     replacements: tuple[Replacement, ...] = ()
     moves: tuple[Move, ...] = ()
+    """Places that there are for all pods, which a scheduler need not choose."""
+    scheduled: tuple[Move, ...] = ()
+    """Where a scheduler will put the pods, as far as that is foreseen."""
     price: float = 0.0
     unpriced: int = 0
     disruption_cost: float = 0.0
@@ -100,6 +103,11 @@ class Command:
         """The cheapest type of each replacement, in words; equal ones are counted."""
         counts = Counter(replacement.instance_types[0] for replacement in self.replacements)
         return ", ".join(name if number == 1 else f"{number} {name}" for name, number in counts.items())
+
+    @property
+    def places(self) -> tuple[Move, ...]:
+        """Where pods are expected to come."""
+        return self.scheduled or self.moves
 
     @property
     def evicted(self) -> tuple[str, ...]:

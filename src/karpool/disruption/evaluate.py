@@ -1,6 +1,6 @@
 """What removing a set of nodes together would mean: nothing else is needed, or cheaper nodes, or it cannot be."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -12,6 +12,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import Footprint
 from karpool.disruption.replacements import ReplacementFinder, about
+from karpool.disruption.scheduled import Foresight
 from karpool.disruption.search import Proposal
 from karpool.disruption.settings import GLOBAL
 from karpool.model.reasons import Reason
@@ -68,6 +69,7 @@ class Evaluator:
     def __init__(self, context: DecisionContext) -> None:
         self.context = context
         self.finder = ReplacementFinder(context)
+        self.foresight = Foresight(context)
 
     def consolidate(
         self,
@@ -76,11 +78,12 @@ class Evaluator:
         *,
         pods: Sequence[int] | None = None,
         directions: Directions | None = None,
+        avoided: Collection[int] = (),
     ) -> Outcome:
         """Whether nodes can go with nothing, or with so many nodes that are cheaper together, in their place.
 
         `pods`: the rows of the pods that move, if not all that need another place; `directions`: where they should go
-        if they can.
+        if they can; `avoided`: rows of nodes that go later, and ask pods to stay away.
         """
         moving = [row for node in candidates for row in node.pods] if pods is None else pods
         with self._without(candidates, moving, directions=directions) as placement:
@@ -90,7 +93,11 @@ class Evaluator:
                 return Outcome(None, replacements, footprint)
             method = Method.MULTI_NODE if len(candidates) > 1 else Method.SINGLE_NODE
             command = self._command(method, Cause.UNDERUTILIZED, candidates, placement, replacements)
-            return Outcome(command, None, footprint, tuple(placement.directed_claims))
+            directed = tuple(placement.directed_claims)
+        foreseen = self.foresight.as_scheduled(command, candidates, most_new_nodes=most_new_nodes, avoided=avoided)
+        if isinstance(foreseen, Reason):
+            return Outcome(None, foreseen, footprint)
+        return Outcome(foreseen, None, footprint, directed)
 
     def drift(self, candidate: Candidate) -> Outcome:
         """What removing a drifted node takes; pods that may not be moved yet get no room."""

@@ -37,7 +37,7 @@ def apply(context: DecisionContext, command: Command, replacement_names: Sequenc
         snapshot.put_node(predicted_node(context, replacement, name))
     fuller: set[int] = set()
     touched: set[int] = set()
-    for move in command.moves:
+    for move in command.places:
         row = snapshot.pods.rows[move.pod]
         touched.update(_groups_of(context, row))
         target = replacement_names[move.target] if isinstance(move.target, int) else move.target

@@ -69,6 +69,7 @@ class ReasonCode(StrEnum):
     # Where its pods would go
     PODS_WOULD_NOT_FIT = "PodsWouldNotFit"
     UNINITIALIZED_DESTINATION = "UninitializedDestination"
+    SCHEDULER_SCATTERS = "SchedulerScatters"
     NEEDS_SEVERAL_NODES = "NeedsSeveralNodes"
     NO_GROUP = "NoGroup"
     NO_READY_NODE_POOL = "NoReadyNodePool"

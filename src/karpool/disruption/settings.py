@@ -41,6 +41,14 @@ class Weights(StrEnum):
     STRICT = "strict"
 
 
+class Scoring(StrEnum):
+    """How the scheduler of the cluster scores nodes; `any`: nobody knows, and pods are taken to come where they fit."""
+
+    LEAST_ALLOCATED = "LeastAllocated"
+    MOST_ALLOCATED = "MostAllocated"
+    ANY = "any"
+
+
 @dataclass(frozen=True, slots=True)
 class DisruptionSettings:
     """Settings of a run of decisions; the defaults are those of the command line."""
@@ -54,6 +62,8 @@ class DisruptionSettings:
     eviction_price: float | None = None
     """What a consolidation must save, in $/h, for each eviction of a plain pod; None: as the search has it."""
     weights: Weights = Weights.PREFER
+    scheduler: Scoring = Scoring.ANY
+    """What scheduler to foresee."""
     seed: int = 0
     """Of the random choices of a global search."""
     spot_to_spot: bool = False

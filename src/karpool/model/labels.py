@@ -33,6 +33,7 @@ OWN_DELETION_COST: Final = "karpool.sh/pod-deletion-cost"
 """On a Pod: the deletion cost that Karpool wrote; any other one is somebody else's."""
 
 DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
+STEERING_TAINT: Final = "karpool.sh/leaves-soon"
 REBOOTING_TAINT: Final = "karpenter.sh/rebooting"
 UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"

@@ -1,6 +1,6 @@
 """Instance types and offerings in columns, so that a requirement is judged for all of them at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +97,11 @@ class TypeTable:
             if offering.reserved and offering.reservation_id is not None
         ]
         self.rank = np.argsort(np.argsort(self.names)) if len(self.types) else np.zeros(0, dtype=np.int64)
+
+    def numbers(self, names: Iterable[str]) -> Array:
+        """The numbers of types by their names."""
+        known = {name: number for number, name in enumerate(self.names.tolist())}
+        return np.array([known[name] for name in names], dtype=np.int64)
 
     def rooms(self, resources: ResourceTable) -> tuple[Array, Array]:
         """Allocatable and capacity of all types, by resource; computed once for each number of resources."""

@@ -3,7 +3,6 @@
 import numpy as np
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, ZONE
 from karpool.model.node import Node, NodeStatus
@@ -17,6 +16,7 @@ from karpool.packing.engine import Engine
 from karpool.packing.kernels.fullness import best, mask_nodes_with_room
 from karpool.packing.refusals import refusals
 from karpool.packing.scan import Scan
+from karpool.packing.scheduler_choice import SchedulerChoice
 from karpool.wire.objects import Metadata
 from karpool.wire.quantity import parse_quantity
 
@@ -47,7 +47,9 @@ def _fill(snapshot: Snapshot) -> None:
     usable, mask = np.ones(len(nodes.live), dtype=np.uint8), np.zeros(len(nodes.states), dtype=np.bool_)
     suited, wanted = snapshot.shapes.suits[classes.signature[0]], classes.requests[0, : len(snapshot.resources)]
     mask_nodes_with_room(usable, suited, nodes.shape, nodes.free, wanted, mask)
-    best(nodes.order, mask, nodes.taken, nodes.room, np.array([CPU, MEMORY]), False)  # noqa: FBT003 - as in the kernel
+    best(nodes.order, mask, nodes.taken, nodes.room, usable, False)  # noqa: FBT003 - as in the kernel
+    rows = sorted(snapshot.pods.rows.values())
+    SchedulerChoice(snapshot, rows, without=[0]).places(rows)
 
 
 def _cluster() -> Objects:

@@ -127,7 +127,7 @@ def placement_parts(command: Command, names: Sequence[str]) -> tuple[document.Pl
         document.PlacementPart(
             pod=move.pod, source=move.source, target=names[move.target] if isinstance(move.target, int) else move.target
         )
-        for move in command.moves
+        for move in command.places
         if not move.leaving and not move.headroom
     )
 

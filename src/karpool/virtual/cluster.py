@@ -13,7 +13,7 @@ from karpool.controller.ports import Duties, Intervals
 from karpool.controller.store import ClusterStore
 from karpool.disruption.brakes.readiness import Pacing
 from karpool.disruption.repair.policies import RepairPolicies
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import DisruptionSettings, Scoring
 from karpool.model.objects import Objects
 from karpool.packing.options import Options
 from karpool.provisioning.inflight import as_launched
@@ -97,7 +97,7 @@ class VirtualCluster:
             catalog_source=self.cloud,
             pdb_source=self.pdb_controller,
             facts=VirtualFacts(self.store),
-            settings=_settings(policy, seed),
+            settings=_settings(policy, seed, policy.scheduler or scenario.scheduler),
             options=Options(seed=seed, ignore_dra_requests=ignores_claims),
             intervals=_intervals(scenario.timings, policy.decisions.effort),
             duties=Duties(disrupts=policy.disruption),
@@ -138,7 +138,8 @@ class VirtualCluster:
         self.queue.run(until)
 
 
-def _settings(policy: Policy, seed: int) -> DisruptionSettings:
+def _settings(policy: Policy, seed: int, scheduler: str) -> DisruptionSettings:
+    """The decisions of a policy; what is foreseen is the scheduler that there is."""
     decisions = msgspec.convert(policy.decisions, DisruptionSettings, from_attributes=True)
     repair = RepairPolicies.checked(policy.repair_policies) if policy.repair_policies else None
     pace = policy.pace
@@ -147,7 +148,9 @@ def _settings(policy: Policy, seed: int) -> DisruptionSettings:
         pods_percent=pace.pods_percent,
         ready_within=timedelta(seconds=seconds(pace.ready_within)),
     )
-    return replace(decisions, seed=seed, repair=repair, brakes=replace(decisions.brakes, pacing=pacing))
+    foreseen = Scoring(scheduler) if policy.decisions.foresees_scheduler else Scoring.ANY
+    brakes = replace(decisions.brakes, pacing=pacing)
+    return replace(decisions, seed=seed, repair=repair, scheduler=foreseen, brakes=brakes)
 
 
 _REFRESH: Final = 300.0

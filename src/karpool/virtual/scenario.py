@@ -166,6 +166,8 @@ class Decisions(ScenarioPart):
     terminate_first_repair: bool = False
     terminate_first_drift: bool = False
     pod_deletion_costs: bool = False
+    foresees_scheduler: bool = False
+    """Whether commands are foreseen as the scheduler of the scenario carries them out."""
 
 
 Percent = Annotated[float, msgspec.Meta(ge=0.0, le=100.0)]

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from karpool.cluster.arrays import Array
 from karpool.cluster.devices.ledger import DeviceLedger
-from karpool.cluster.resources import CPU, MEMORY
 from karpool.controller.cluster_state import ClusterState
 from karpool.model.node import Node
 from karpool.model.pod import Pod
@@ -17,8 +16,6 @@ from karpool.virtual.world import VirtualWorld
 
 MOST_ALLOCATED = "MostAllocated"
 _LATENCY = 0.1
-_SCORED = np.array([CPU, MEMORY])
-"""The resources that nodes are scored by."""
 
 
 class Scheduler:
@@ -87,7 +84,7 @@ class Scheduler:
         if pod in snapshot.pods.device_rows:
             usable = self._with_devices(pod, usable)
         nodes, mask = snapshot.nodes, feasible_nodes(snapshot, pod, usable)
-        row = best(nodes.order, mask, nodes.taken, nodes.room, _SCORED, self.packs)
+        row = best(nodes.order, mask, nodes.taken, nodes.room, self.cluster_state.avoided, self.packs)
         return None if row == NOBODY else nodes.get(row).name
 
     def _with_devices(self, pod: int, usable: Array) -> Array:

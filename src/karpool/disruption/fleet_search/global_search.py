@@ -19,7 +19,7 @@ from karpool.disruption.fleet_search.fleet import fleet_of
 from karpool.disruption.fleet_search.lots import Place
 from karpool.disruption.fleet_search.pursuit import ENOUGH, Exchange, Pursuit
 from karpool.disruption.policies import HAIR
-from karpool.disruption.settings import DisruptionSettings, Weights
+from karpool.disruption.settings import DisruptionSettings, Scoring, Weights
 from karpool.model.labels import CAPACITY_TYPE, ZONE
 from karpool.model.requirements import Requirements, one_of
 from karpool.optimization.problem import FleetProblem
@@ -147,7 +147,7 @@ class GlobalSearch:
         places.update({claim: -1 - number for claim, number in opened.items()})
         rows = decision_pass.context.snapshot.pods.rows
         came: defaultdict[int, Counter[Place]] = defaultdict(Counter)
-        for move in outcome.command.moves if outcome.command is not None else ():
+        for move in outcome.command.places if outcome.command is not None else ():
             lot = None if move.source is None else pursuit.lot_of(rows[move.pod], nodes[move.source])
             if lot is not None and move.target in places:
                 came[lot][places[move.target]] += 1
@@ -203,8 +203,9 @@ def next_step(decision_pass: DecisionPass, pursuit: Pursuit, enough: int = ENOUG
     left = {name: context.allowance(pool, Cause.UNDERUTILIZED).remaining for name, pool in context.pools.items()}
     if not pursuit.worth_it(context.settings.effective_eviction_price):
         return None
+    foresees = context.settings.scheduler is not Scoring.ANY
     for _ in range(_MOST_REFUSALS):
-        exchange = pursuit.next_exchange(ready, left, enough)
+        exchange = pursuit.next_exchange(ready, left, enough, fills_first=foresees)
         if exchange is None:
             return None
         outcome = _judged(decision_pass, pursuit, exchange, ready)
@@ -227,7 +228,10 @@ def _judged(
     candidates = [ready[node] for node in exchange.nodes]
     directions = _directions(decision_pass, pursuit, exchange, pursuit.destinations(exchange, ready))
     evaluator = decision_pass.evaluator
-    outcome = evaluator.consolidate(candidates, len(exchange.opened) + _MORE_NEW_NODES, directions=directions)
+    rows, names = decision_pass.context.snapshot.nodes.rows, pursuit.fleet.names
+    later = [rows[names[node]] for node in pursuit.going.difference(exchange.nodes)]
+    most = len(exchange.opened) + _MORE_NEW_NODES
+    outcome = evaluator.consolidate(candidates, most, directions=directions, avoided=later)
     if outcome.command is None:
         return None
     # Evictions are paid for by the target as a whole, but nothing comes after its last command that could pay for them.

@@ -118,6 +118,13 @@ class LivingSearch:
         """Whether other consolidation waits: for the answer of a search, or for a target."""
         return self.request is not None or self.target is not None
 
+    @property
+    def leaving(self) -> frozenset[str]:
+        """The names of nodes that the target removes sooner or later."""
+        if self.target is None:
+            return frozenset()
+        return frozenset(self.target.going).union(*(entry.nodes for entry in self._issued))
+
     def answered(self, answer: Answer | None, rests_until: datetime) -> None:
         """Take the answer of the search that was asked for, None if it failed; do not ask again before a moment."""
         request, self.request = self.request, None
@@ -249,7 +256,7 @@ def _issued(decision_pass: DecisionPass, step: Step, target: NamedTarget) -> _Is
         if claim >= 0
     }
     moves: list[tuple[Guest, str | ComingNode]] = []
-    for move in command.moves:
+    for move in command.places:
         row = pods.rows[move.pod]
         place = move.target if isinstance(move.target, str) else opened.get(move.target)
         if place is not None:

@@ -107,29 +107,38 @@ class Pursuit:
     # -- the next exchange ---------------------------------------------------------------------------------------
 
     def next_exchange(
-        self, ready: Mapping[int, Candidate], left: Mapping[str, int], enough: int = ENOUGH
+        self,
+        ready: Mapping[int, Candidate],
+        left: Mapping[str, int],
+        enough: int = ENOUGH,
+        *,
+        fills_first: bool = False,
     ) -> Exchange | None:
         """Nodes to remove next among those that may go now; `left`: how many of each pool.
 
         An exchange that opens new nodes grows until it pays, and then until it has `enough` nodes.
 
         First those that need new nodes, as long as others can pay for them, then those that need none; all at once, if
-        the target was made for that.
+        the target was made for that. `fills_first`: the other way round, because the fuller the nodes are that stay,
+        the less choice a scheduler has for the pods that new nodes are meant for.
         """
         if self._together and self._may_go_together(ready, left):
             self._together = False
             return Exchange(tuple(sorted(self.going)), tuple(range(len(self.new))))
         price = self.fleet.problem.nodes.price
         order = sorted(ready, key=lambda node: (-price[node] / (1 + self._need_counts[node].sum()), node))
+        draft = self._draft(left)
+        self._sweep(draft, order, ready)
+        filling = Exchange(tuple(draft.nodes), ()) if draft.nodes else None
+        if filling is not None and fills_first:
+            return filling
         starts = self._starts(order, left, ready)
         for sponsored in (False, True):
             for start in starts:
                 exchange = self._grow(start, order, ready, left, sponsored=sponsored, enough=enough)
                 if exchange is not None:
                     return exchange
-        draft = self._draft(left)
-        self._sweep(draft, order, ready)
-        return Exchange(tuple(draft.nodes), ()) if draft.nodes else None
+        return filling
 
     def _may_go_together(self, ready: Mapping[int, Candidate], left: Mapping[str, int]) -> bool:
         """Whether budgets let all nodes of the target go at once."""

@@ -1,12 +1,19 @@
-"""Which nodes have room for a pod, and which of them are fullest or emptiest: the kernels of a simple scheduler."""
+"""Which nodes have room for a pod, and which of them a scheduler likes best.
+
+Of the scores of kube-scheduler these two count: NodeResourcesFit with a weight of one, and TaintToleration with three.
+"""
 
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.packing.kernels import compiled
+from karpool.cluster.resources import CPU, MEMORY
+from karpool.packing.kernels import compiled, inner
 
 NOBODY = -1
+_CPU, _MEMORY = int(CPU), int(MEMORY)
 _FINEST = 1e6
+_AVOIDED = 3.0
+"""The weight of TaintToleration beside that of NodeResourcesFit."""
 
 
 @compiled
@@ -24,19 +31,21 @@ def mask_nodes_with_room(usable: Array, suited: Array, shape: Array, free: Array
     return any_room
 
 
+@inner
+def score(taken: Array, room: Array, node: int, avoided: int, packs: bool) -> float:
+    """How much a scheduler likes a node, in millionths; one that asks pods to stay away is liked least."""
+    full = (taken[node, _CPU] / max(room[node, _CPU], 1) + taken[node, _MEMORY] / max(room[node, _MEMORY], 1)) / 2
+    fullness = np.rint(full * _FINEST)
+    return (fullness if packs else -fullness) - (_AVOIDED * _FINEST if avoided else 0.0)
+
+
 @compiled
-def best(order: Array, mask: Array, taken: Array, room: Array, columns: Array, packs: bool) -> int:
-    """The node of the mask with the largest (or smallest) share taken, in millionths; of equals the first in order."""
+def best(order: Array, mask: Array, taken: Array, room: Array, avoided: Array, packs: bool) -> int:
+    """The node of the mask with the best score; of equals the first in order."""
     chosen, highest = NOBODY, -np.inf
     for node in order:
-        if not mask[node]:
-            continue
-        share = 0.0
-        for column in columns:
-            share += taken[node, column] / max(room[node, column], 1)
-        score = np.rint(share / len(columns) * _FINEST)
-        if not packs:
-            score = -score
-        if score > highest:
-            chosen, highest = node, score
+        if mask[node]:
+            found = score(taken, room, node, avoided[node], packs)
+            if found > highest:
+                chosen, highest = node, found
     return chosen
