@@ -59,8 +59,8 @@ class Result:
 
 
 def specs_of(suite: str, programs: Path) -> list[Spec]:
-    """The specs of a suite, in its own order."""
-    report, _, printed = _run(suite, programs, {}, PATIENCE, "--ginkgo.dry-run")
+    """The specs of a suite, always in the same order."""
+    report, _, printed = _run(suite, programs, {}, PATIENCE, "--ginkgo.dry-run", "--ginkgo.seed=1")
     if report is None:
         raise ValueError(f"the suite {suite} does not list its specs: {printed[-500:]}")
     title = report["SuiteDescription"]
