@@ -13,7 +13,8 @@ apiVersion: v1
 kind: Node
 metadata:
   name: {name}
-  labels: {{karpenter.sh/nodepool: default, node.kubernetes.io/instance-type: c-4x-amd64-linux, karpenter.sh/registered: "true",
+  labels: {{karpenter.sh/nodepool: default, node.kubernetes.io/instance-type: c-4x-amd64-linux,
+    karpenter.sh/registered: "true",
     karpenter.sh/initialized: "true", karpenter.sh/capacity-type: on-demand, kubernetes.io/hostname: {name},
     topology.kubernetes.io/zone: test-zone-a, kubernetes.io/arch: amd64, kubernetes.io/os: linux}}
 spec: {{providerID: "kwok://{name}"}}
@@ -42,7 +43,10 @@ spec:
 REST = """
 apiVersion: v1
 kind: Pod
-metadata: {name: x, namespace: default, ownerReferences: [{kind: ReplicaSet, name: x, apiVersion: apps/v1, controller: true}]}
+metadata:
+  name: x
+  namespace: default
+  ownerReferences: [{kind: ReplicaSet, name: x, apiVersion: apps/v1, controller: true}]
 spec:
   nodeName: a
   containers: [{name: c, resources: {requests: {cpu: "1"}}}]
