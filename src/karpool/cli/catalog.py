@@ -15,7 +15,9 @@ from karpool.catalog.pricing import cheapest_launch_price
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.input_options import output_option
 from karpool.model.labels import ARCH, ON_DEMAND, OS, RESERVED, SPOT
+from karpool.report.document import PricesPart
 from karpool.report.formatting import amount, count, resource
+from karpool.report.price_words import prices_parts, prices_words
 from karpool.wire.objects import encode_value
 from karpool.wire.problems import InputError
 from karpool.wire.quantity import ZERO, Quantity
@@ -97,6 +99,7 @@ class CatalogDocument(msgspec.Struct, rename="camel"):
     api_version: str
     kind: str
     node_fee: float
+    prices: tuple[PricesPart, ...]
     instance_types: list[TypeDocument]
 
 
@@ -115,7 +118,7 @@ def document(catalog: Catalog, types: Sequence[InstanceType]) -> bytes:
         )
         for entry in types
     ]
-    listing = CatalogDocument("karpool.sh/v1", "Catalog", catalog.node_fee, listed)
+    listing = CatalogDocument("karpool.sh/v1", "Catalog", catalog.node_fee, prices_parts(catalog.origins), listed)
     return msgspec.json.format(msgspec.json.encode(listing, enc_hook=encode_value), indent=2) + b"\n"
 
 
@@ -146,6 +149,8 @@ def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
         screen.table(("type", TableColumn("arch", spare=2), os, *sizes, *left_for_pods, *prices, zones), rows)
     fee = f", {amount(catalog.node_fee)} $/h of it a fee for the node" if catalog.node_fee else ""
     screen.line(f"{count(len(types), 'instance type')}. Prices are the cheapest of the zones{fee}.")
+    if words := prices_words(prices_parts(catalog.origins)):
+        screen.line(words)
 
 
 def _row(catalog: Catalog, entry: InstanceType, kinds: Sequence[str]) -> list[str]:

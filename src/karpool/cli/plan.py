@@ -92,7 +92,8 @@ def plan(
         before = draw(context) if output == "html" else ()
         planner = Planner(context, report, afresh=lambda: cluster.context(choices))
         planned = planner.plan(steps, bound=bound)
-        document = with_group_advice(plan_document(planned, cluster.warnings), cluster, choices, groups)
+        written = plan_document(planned, cluster.warnings, cluster.catalog.origins)
+        document = with_group_advice(written, cluster, choices, groups)
         if suggest_pools:
             document = with_suggestions(document, planned, cluster, choices)
         drawing = Drawing(before=before, after=draw(planner.context) if output == "html" else ())

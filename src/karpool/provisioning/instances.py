@@ -1,5 +1,6 @@
 """The instance that is launched for a NodeClaim: its type, its labels, and the Node that it registers."""
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -43,8 +44,10 @@ def choose_offering(
         if not holds(own, requests):
             continue
         for offering in launchable(entry, wanted):
-            price = catalog.price(offering)
-            if price is None or (best is not None and price >= best[0]) or is_short(entry, offering):
+            known = catalog.price(offering)
+            # What nobody knows the price of is taken when there is nothing else.
+            price = math.inf if known is None else known
+            if (best is not None and price >= best[0]) or is_short(entry, offering):
                 continue
             best = (price, own, offering)
     return None if best is None else best[1:]
@@ -56,13 +59,13 @@ def holds(entry: InstanceType, requests: Mapping[str, Quantity]) -> bool:
 
 
 def instance_labels(
-    entry: InstanceType, offering: Offering, price: float, wanted: Requirements = NO_REQUIREMENTS
+    entry: InstanceType, offering: Offering, price: float | None, wanted: Requirements = NO_REQUIREMENTS
 ) -> dict[str, str]:
     """The labels for which type, offering and the claim's requirements leave only one value, and the price."""
     offered = entry.requirements.intersect(offering.requirements)
     open_keys = [key for key in wanted if key in offered or len(wanted[key].values) == 1]
     known = offered.intersect(Requirements((key, wanted[key]) for key in open_keys))
-    return {**single_values(known), PRICE_LABEL: f"{price:.6g}"}
+    return {**single_values(known), **({} if price is None else {PRICE_LABEL: f"{price:.6g}"})}
 
 
 def single_values(*collections: Requirements) -> dict[str, str]:

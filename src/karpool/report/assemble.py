@@ -1,10 +1,11 @@
 """From decisions to documents: a plan, or the explanation of a node."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import convert
 
+from karpool.catalog.instance_types import PriceOrigin
 from karpool.catalog.pricing import capacity_type_of
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
@@ -19,12 +20,15 @@ from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpool.model.pod import Pod
 from karpool.report import document
 from karpool.report.group_parts import group_parts, managed_by
+from karpool.report.price_words import prices_parts
 from karpool.wire.quantity import Quantity
 
 _DAYS_AHEAD: Final = 7
 
 
-def plan_document(plan: Plan, warnings: tuple[str, ...] = ()) -> document.PlanDocument:
+def plan_document(
+    plan: Plan, warnings: tuple[str, ...] = (), origins: Iterable[PriceOrigin] = ()
+) -> document.PlanDocument:
     before, after = _totals(plan.before), _totals(plan.after)
     known = not any(step.command.unpriced for step in plan.steps)
     saved = plan.before.price - plan.after.price if known else None
@@ -62,6 +66,7 @@ def plan_document(plan: Plan, warnings: tuple[str, ...] = ()) -> document.PlanDo
         ),
         groups=group_parts(plan),
         warnings=warnings,
+        prices=prices_parts(origins),
     )
 
 
@@ -181,6 +186,7 @@ def explanation(
     goes = explained.alone is not None or together is not None or all(rule.passed for rule in explained.outcomes)
     return document.ExplanationDocument(
         time=context.now,
+        prices=prices_parts(context.catalog.origins),
         node=document.ExplainedNodePart(
             **_facts(candidate),
             pods=sum(not pod.is_daemon and not context.expected(pod) for pod in pods),

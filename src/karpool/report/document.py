@@ -26,6 +26,19 @@ class DocumentPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of every part of a document; all fields are always written."""
 
 
+class PricesPart(DocumentPart, frozen=True, kw_only=True):
+    """Where prices come from; cloud, region and date are empty where the source names none.
+
+    `known` is false for a region whose machines are known, and not what they cost.
+    """
+
+    source: str
+    cloud: str = ""
+    region: str = ""
+    date: str = ""
+    known: bool = True
+
+
 class TotalsPart(DocumentPart, frozen=True, kw_only=True):
     """A cluster in three numbers; the price is that of the nodes whose price is known, None if there are none."""
 
@@ -241,6 +254,7 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     suggestions: SuggestionsPart | None = None
     warnings: tuple[str, ...] = ()
     """What the input lacks, so that the plan may mislead."""
+    prices: tuple[PricesPart, ...] = ()
 
 
 class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):
@@ -351,6 +365,7 @@ class ExplanationDocument(DocumentPart, frozen=True, kw_only=True):
     group: GroupPart | None = None
     in_plan: InPlanPart | None = None
     alone: AlonePart | None = None
+    prices: tuple[PricesPart, ...] = ()
 
 
 class DrawnPod(DocumentPart, frozen=True, kw_only=True):

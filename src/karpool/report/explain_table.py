@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from karpool.report.document import AllowedUntil, ExplanationDocument, PodDestination, RuleResult, Unblock
 from karpool.report.explain_words import explain_words
 from karpool.report.formatting import age, amounts, count, names_of, per_hour, ratio, resource, sentence
+from karpool.report.price_words import prices_words
 from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Cell, Screen, right, wrapped
 
@@ -24,6 +25,8 @@ def _facts(explanation: ExplanationDocument, screen: Screen) -> None:
     screen.line(screen.text(f"Node {node.name}", "bold"), f" as of {explanation.time:%Y-%m-%d %H:%M:%S} UTC")
     for text in explain_words(explanation):
         screen.line(text)
+    if explanation.prices:
+        screen.line(prices_words(explanation.prices))
     screen.table(
         (
             right("price"),

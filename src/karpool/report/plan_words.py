@@ -8,6 +8,7 @@ from karpool.model.headroom import RESOLVED
 from karpool.model.reasons import Reason
 from karpool.report.document import BlockerPart, BufferPart, LowerBoundPart, PlanDocument, StopPart
 from karpool.report.formatting import count, per_hour, percent, sentence
+from karpool.report.price_words import prices_words
 from karpool.wire.duration import Duration
 
 _BLOCKERS: Final[dict[str, str]] = {
@@ -33,8 +34,14 @@ _STOPS_SHOWN: Final = 5
 
 
 def plan_words(plan: PlanDocument) -> tuple[str, ...]:
-    """A sentence about the bound, the curve, rates, and each buffer; none where there is nothing to say."""
-    sentences = (bound_words(plan.lower_bound), curve_words(plan), pace_words(plan), *map(buffer_words, plan.buffers))
+    """A sentence about the bound, the curve, rates, each buffer, and prices; none where there is nothing to say."""
+    sentences = (
+        bound_words(plan.lower_bound),
+        curve_words(plan),
+        pace_words(plan),
+        *map(buffer_words, plan.buffers),
+        prices_words(plan.prices),
+    )
     return tuple(text for text in sentences if text)
 
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from karpool.report.document import API_VERSION, DocumentPart
+from karpool.report.document import API_VERSION, DocumentPart, PricesPart
+from karpool.report.price_words import prices_parts, prices_words
 from karpool.virtual.compare import Comparison, Run
 from karpool.virtual.curves import seconds
 from karpool.virtual.recorder import RunSummary
@@ -42,6 +43,7 @@ class Simulation(DocumentPart, frozen=True, kw_only=True):
     seed: int
     seeds: int
     length_seconds: float
+    prices: tuple[PricesPart, ...] = ()
     policies: dict[str, dict[str, Any]]
 
 
@@ -56,6 +58,7 @@ def simulation_document(comparison: Comparison) -> Simulation:
         seed=seeds[0],
         seeds=len(seeds),
         length_seconds=seconds(scenario.length),
+        prices=prices_parts(comparison.origins),
         policies={
             name: {
                 **(_means(numbers(runs), None if name == first else base) if several else _plain(runs[0].summary)),
@@ -127,3 +130,10 @@ def _interval(entry: Estimate | None) -> tuple[float, float] | None:
 
 def _difference(entry: Estimate | None) -> dict[str, Any] | None:
     return None if entry is None else {"mean": round(entry.mean, _DIGITS), "confidence": _interval(entry)}
+
+
+def money_words(document: Simulation) -> str:
+    """Where prices come from, and what they leave out; empty if there is nothing to say."""
+    left_out = max((policy.get("unpricedNodeHours") or 0 for policy in document.policies.values()), default=0)
+    missing = f"Costs are incomplete: up to {left_out:,.1f} node-hours have no known price (?)." if left_out else ""
+    return " ".join(filter(None, (missing, prices_words(document.prices))))

@@ -4,7 +4,7 @@ from html import escape
 from typing import Any, Final
 
 from karpool.report.html import render_page
-from karpool.report.simulation_document import Simulation
+from karpool.report.simulation_document import Simulation, money_words
 from karpool.report.simulation_plots import COLOURS, MEASURES, clock, lines, measured_from, plot, times
 from karpool.report.simulation_table import NOTHING_RAN, ROWS, Row, difference, headline, shown_rows, written
 from karpool.virtual.compare import Comparison
@@ -108,4 +108,6 @@ def _note(document: Simulation) -> str:
             f" Means of {document.seeds} seeds; ± is half of the 95% confidence interval; bands in the plots reach from"
             " the lowest to the highest run."
         )
+    if words := money_words(document):
+        text += f" {escape(words)}"
     return text

@@ -30,12 +30,12 @@ REMEMBERS_SHORTAGE: Final = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance that exists: its price in $/h, and since when it runs."""
+    """An instance that exists: its price in $/h, None if nobody knows it, and since when it runs."""
 
     name: str
     entry: InstanceType
     offering: Offering
-    price: float
+    price: float | None
     since: float
 
 
@@ -104,7 +104,10 @@ class VirtualCloud:
         return choose_offering(self._all, requirements, is_short)
 
     def start(self, name: str, entry: InstanceType, offering: Offering) -> Instance:
-        price = self._all.price(offering) or 0.0
+        return self.start_at(name, entry, offering, self._all.price(offering))
+
+    def start_at(self, name: str, entry: InstanceType, offering: Offering, price: float | None) -> Instance:
+        """An instance that costs what it costs, whatever the offering next to it would."""
         instance = self.instances[name] = Instance(name, entry, offering, price, self.world.queue.time)
         for observe in self.on_start:
             observe(instance)

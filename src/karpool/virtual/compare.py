@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from karpool.catalog.instance_types import Catalog
+from karpool.catalog.instance_types import Catalog, PriceOrigin
 from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
@@ -68,6 +68,7 @@ class Comparison:
     scenario: Scenario
     seeds: tuple[int, ...]
     runs: dict[str, tuple[Run, ...]]
+    origins: tuple[PriceOrigin, ...] = ()
 
 
 def run(
@@ -101,12 +102,13 @@ def compare(
     objects = source.objects()
     scenario = source.scenario(objects)
     jobs = [(name, seed) for name in policies for seed in seeds]
+    catalog = source.open_catalog()
     if workers > 1 and len(jobs) > 1:
         results = _run_in_parallel(source, jobs, report, workers)
     else:
-        results = _run_in_turn(RunInputs(scenario, source.open_catalog(), objects), jobs, report)
+        results = _run_in_turn(RunInputs(scenario, catalog, objects), jobs, report)
     runs = {name: tuple(results[name, seed] for seed in seeds) for name in policies}
-    return Comparison(scenario, tuple(seeds), runs)
+    return Comparison(scenario, tuple(seeds), runs, catalog.origins)
 
 
 RunKey = tuple[str, int]

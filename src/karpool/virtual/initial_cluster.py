@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.catalog.pricing import label_of
+from karpool.catalog.pricing import label_of, node_price
 from karpool.cluster.node_groups import memberships, with_groups
 from karpool.controller.store import ClusterStore
 from karpool.kube.store import Store
@@ -148,7 +148,7 @@ def _load_node(cloud: VirtualCloud, node: Node, claim: NodeClaim | None) -> None
     if claim is not None:
         renamed = with_metadata(claim, name=node.name, uid=f"claim-{node.name}")
         store.claims.put(with_status(renamed, provider_id=PROVIDER + node.name, node_name=node.name))
-    cloud.start(node.name, *offered)
+    cloud.start_at(node.name, *offered, node_price(cloud.catalog, node.metadata.labels))
     placed = with_metadata(node, uid=f"node-{node.name}")
     store.nodes.put(replace(placed, spec=replace(placed.spec, provider_id=PROVIDER + node.name)))
 

@@ -68,6 +68,8 @@ class RunSummary(Wire, omit_defaults=False):
     pdb_wait_seconds: float = field(name="pdbWaitSeconds")
     nodes_at_end: int
     pods_at_end: int
+    unpriced_node_hours: float = 0.0
+    """Hours of nodes whose price is not known: the cost leaves them out."""
 
 
 class _Integral:
@@ -92,7 +94,7 @@ class RunRecorder:
         self.world = world
         self.cloud = cloud
         self.samples: list[ClusterSample] = []
-        self._integrals = {name: _Integral() for name in ("price", "nodes", "pods", "pending", *_RESOURCES)}
+        self._integrals = {name: _Integral() for name in ("price", "unpriced", "nodes", "pods", "pending", *_RESOURCES)}
         self._pool_of: dict[str, str] = {}
         self._by_pool = {pool.name: (_Integral(), _Integral()) for pool in world.store.pools}
         self._bound: dict[str, tuple[float, float]] = {}
@@ -141,7 +143,8 @@ class RunRecorder:
         self._count_instance(instance, -1)
 
     def _count_instance(self, instance: Instance, sign: int) -> None:
-        self._add("price", sign * instance.price)
+        self._add("price", sign * (instance.price or 0.0))
+        self._add("unpriced", sign * (instance.price is None))
         self._add("nodes", sign)
         room = instance.entry.allocatable
         self._add("cpu", sign * room["cpu"].milli / 1000)
@@ -150,7 +153,7 @@ class RunRecorder:
         if pool is not None:
             nodes, price = pool
             nodes.change(sign, self.world.queue.time)
-            price.change(sign * instance.price, self.world.queue.time)
+            price.change(sign * (instance.price or 0.0), self.world.queue.time)
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
@@ -248,6 +251,7 @@ class RunRecorder:
             pdb_wait_seconds=round(self._pdb_wait, 3),
             nodes_at_end=round(sums["nodes"].value),
             pods_at_end=round(sums["pods"].value),
+            unpriced_node_hours=round(sums["unpriced"].total / HOUR, _DIGITS),
         )
 
     def pools(self) -> dict[str, PoolSummary]:

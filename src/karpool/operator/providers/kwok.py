@@ -130,7 +130,7 @@ class Kwok:
         if choice is None:
             raise InsufficientCapacityError("no instance type that the NodeClaim accepts is available")
         entry, offering = choice
-        labels = instance_labels(entry, offering, everything.price(offering) or 0.0, requirements)
+        labels = instance_labels(entry, offering, everything.price(offering), requirements)
         if claim.name not in self._registering:
             self._registering[claim.name] = asyncio.create_task(self._register(claim, entry, labels, node_class))
         return LaunchedInstance(PROVIDER + claim.name, labels, entry.capacity, entry.allocatable)

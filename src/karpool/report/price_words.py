@@ -1,0 +1,24 @@
+"""Where the prices of a report come from, as a part of documents and in a sentence."""
+
+from collections.abc import Iterable, Sequence
+
+from karpool.catalog.instance_types import PriceOrigin
+from karpool.report.document import PricesPart
+
+
+def prices_parts(origins: Iterable[PriceOrigin]) -> tuple[PricesPart, ...]:
+    """The sources of a catalogue as documents write them."""
+    return tuple(PricesPart(**origin._asdict()) for origin in origins)
+
+
+def prices_words(prices: Sequence[PricesPart]) -> str:
+    """Cloud, region, day and source of prices in one sentence; empty if nothing is known of them."""
+    return f"Prices: {'; '.join(map(_words, prices))}." if prices else ""
+
+
+def _words(part: PricesPart) -> str:
+    where = " ".join(filter(None, (part.cloud, part.region)))
+    if not part.known:
+        return f"{where}: ? (no price list)"
+    listed = f"{part.source} of {part.date}" if part.date else part.source
+    return f"{where}, {listed}" if where else listed
