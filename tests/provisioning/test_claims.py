@@ -1,5 +1,5 @@
 import pytest
-from tests.factories import Z1, Z2, daemon_set, default_catalog, node_pool, pod, taint
+from tests.factories import Z1, Z2, daemon_set, default_catalog, instance_type, node_pool, pod, taint
 
 from karpool.cluster.daemons import daemons
 from karpool.model import labels as names
@@ -117,3 +117,21 @@ def test_names_are_the_same_for_the_same_parts_and_short_enough() -> None:
 def test_only_capacity_types_that_can_be_had_are_asked_for() -> None:
     narrowed = with_offered_kinds(Requirements([(names.ZONE, one_of("test-zone-3"))]), ("small",), default_catalog())
     assert narrowed[names.CAPACITY_TYPE].values == {"on-demand"}
+
+
+def test_daemons_count_with_the_least_that_they_take_on_any_of_the_types() -> None:
+    system = daemons(
+        [
+            daemon_set("small", cpu="1", memory="1Gi", selector={names.ARCH: "amd64"}),
+            daemon_set("large", cpu="3", memory="512Mi", selector={names.ARCH: "arm64"}),
+        ],
+        [],
+    )
+    types = [instance_type(arch, 8, "32Gi", arch=arch) for arch in ("amd64", "arm64")]
+    request = NodeRequest(Requirements(), ("amd64", "arm64"), (pod("web-1", cpu="2", memory="1Gi"),))
+    both, one = (
+        new_claim(node_pool(), request, name="n", daemons=system, types=some).spec.resources.requests
+        for some in (types, types[1:])
+    )
+    assert {name: str(amount) for name, amount in both.items()} == {"cpu": "3", "memory": "1536Mi", "pods": "2"}
+    assert {name: str(amount) for name, amount in one.items()} == {"cpu": "5", "memory": "1536Mi", "pods": "2"}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from karpool.catalog.instance_types import Catalog
+from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.pricing import launchable
 from karpool.cluster.daemons import Daemon
 from karpool.model import labels as names
@@ -45,9 +45,13 @@ def new_claim(
     *,
     name: str,
     daemons: Sequence[Daemon] = (),
+    types: Sequence[InstanceType] = (),
     annotations: Mapping[str, str] | None = None,
 ) -> NodeClaim:
-    """The claim for a new node of a pool; a provider ranks the types by price again when it launches."""
+    """The claim for a new node of a pool; a provider ranks the types by price again when it launches.
+
+    It requests what pods need, and the least that daemons take on any of the types.
+    """
     template = pool.spec.template
     requirements = request.requirements.without(*_NEVER_WRITTEN)
     if request.instance_types:
@@ -69,7 +73,9 @@ def new_claim(
             node_class_ref=template.spec.node_class_ref,
             expire_after=template.spec.expire_after,
             termination_grace_period=template.spec.termination_grace_period,
-            resources=ClaimResources(requests=_requests(request.pods, _certain(daemons, pool, requirements))),
+            resources=ClaimResources(
+                requests=_requests(request.pods, _daemon_requests(daemons, pool, requirements, types))
+            ),
         ),
     )
 
@@ -134,13 +140,33 @@ def _annotations(pool: NodePool, request: NodeRequest) -> dict[str, str]:
     return {**pool.spec.template.metadata.annotations, **copied, **relaxed, **drivers}
 
 
-def _requests(pods: Sequence[Pod], daemons: Sequence[Daemon]) -> dict[str, Quantity]:
-    total: dict[str, Quantity] = {"pods": Quantity(NANO * (len(pods) + len(daemons)))}
-    for amounts in (*(effective_requests(pod) for pod in pods), *(daemon.requests for daemon in daemons)):
+def _requests(pods: Sequence[Pod], daemons: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    total = _sum(pods=map(effective_requests, pods), count=len(pods))
+    for name, amount in daemons.items():
+        total[name] = total.get(name, ZERO) + amount
+    return {name: amount for name, amount in total.items() if amount != ZERO}
+
+
+def _daemon_requests(
+    daemons: Sequence[Daemon], pool: NodePool, requirements: Requirements, types: Sequence[InstanceType]
+) -> dict[str, Quantity]:
+    """What daemons take at least, of every resource, whichever of the types it becomes."""
+    settled = [requirements.intersect(entry.requirements) for entry in types] or [requirements]
+    each = []
+    for wanted in settled:
+        certain = _certain(daemons, pool, wanted)
+        each.append(_sum(pods=(daemon.requests for daemon in certain), count=len(certain)))
+    return {name: min(amounts.get(name, ZERO) for amounts in each) for name in each[0]}
+
+
+def _sum(*, pods: Iterable[Mapping[str, Quantity]], count: int) -> dict[str, Quantity]:
+    """What so many pods take together."""
+    total: dict[str, Quantity] = {"pods": Quantity(NANO * count)}
+    for amounts in pods:
         for name, amount in amounts.items():
             if name != "pods":
                 total[name] = total.get(name, ZERO) + amount
-    return {name: amount for name, amount in total.items() if amount != ZERO}
+    return total
 
 
 def _certain(daemons: Sequence[Daemon], pool: NodePool, requirements: Requirements) -> list[Daemon]:

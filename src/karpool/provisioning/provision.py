@@ -104,5 +104,6 @@ def _claims(
         names = (claim_name(new.pool, now.isoformat(), f"{number}", f"{n}", *new.pods[:1]) for n in itertools.count())
         name = next(name for name in names if name not in taken)
         taken.add(name)
-        claims.append(new_claim(pools[new.pool], request, name=name, daemons=snapshot.daemons))
+        types = [catalog.by_name[kind] for kind in new.instance_types]
+        claims.append(new_claim(pools[new.pool], request, name=name, daemons=snapshot.daemons, types=types))
     return tuple(claims)
