@@ -138,6 +138,7 @@ class ClusterState:
                     added.append(state.name)
             if len(self.open) < len(nodes.live):
                 self.open = grown(self.open, nodes.live.shape)
+                self.avoided = grown(self.avoided, nodes.live.shape)
             snapshot.version += 1
             yield
         finally:
