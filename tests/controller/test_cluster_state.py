@@ -421,3 +421,14 @@ def test_a_limit_of_volumes_is_seen_at_once() -> None:
     store.csi_nodes.remove("a")
     assert before.nodes.free[before.nodes.rows["a"], column] == UNLIMITED
     assert state.current() is before
+
+
+def test_every_column_of_nodes_has_room_for_those_that_are_only_expected_for_a_moment() -> None:
+    state = ClusterState(filled())
+    before = set(state.current().nodes.rows)
+    coming = [node_claim(f"new-{number}", capacity={"cpu": 4, "memory": "4Gi", "pods": 9}) for number in range(200)]
+    with state.as_if(["a"], coming):
+        rows = state.snapshot.nodes.rows
+        assert set(rows) == before | {f"new-{number}" for number in range(200)}
+        assert {len(state.open), len(state.avoided)} == {len(state.snapshot.nodes.live)}
+    assert set(state.snapshot.nodes.rows) == before
