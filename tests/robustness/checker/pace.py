@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from tests.robustness.checker import facts as f
@@ -27,6 +28,7 @@ class Eviction(NamedTuple):
     revision: int
     request: Request
     owner: str
+    created: datetime
 
 
 def pace(world: World) -> Iterator[Violation]:
@@ -35,7 +37,7 @@ def pace(world: World) -> Iterator[Violation]:
         return  # when a real server did what it was asked for is not known to the second
     seen: list[Eviction] = []
     for eviction in _evictions(world):
-        revision, request, owner = eviction
+        revision, request, owner, _ = eviction
         since = min(request.view, world.before(request.time - GRACE))
         known = [
             one
@@ -43,8 +45,9 @@ def pace(world: World) -> Iterator[Violation]:
             if one.request.time > request.time - RECENT
             and (one.revision < since or (one.request.who == request.who and one.request.time > request.time - SENT))
         ]
-        gone = Counter(one.owner for one in known)
         first = {one.owner: one.request.time for one in reversed(known)}
+        # A pod that came in the place of another and went, too, is away once.
+        gone = Counter(one.owner for one in known if one.created < world.moment(int(first[one.owner])))
         instants = world.instants(["Pod"], since, revision)
         away = {own: min(_away(world, own, count, first[own], at) for at in instants) for own, count in gone.items()}
         sizes = [_size(world, owner, at) for at in {since, revision, *(one.revision for one in known)}]
@@ -66,7 +69,7 @@ def _evictions(world: World) -> Iterator[Eviction]:
         if request.verb != "evict" or not owner or "/Job/" in owner or f.of_daemon_set(pod) or not f.healthy(pod):
             continue
         if any(_waits(world, claim, request) for claim in claims):
-            yield Eviction(revision, request, owner)
+            yield Eviction(revision, request, owner, f.created(pod))
 
 
 def _waits(world: World, claim: Json, request: Request) -> bool:
