@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, Self, TypeVar
 
@@ -13,6 +13,7 @@ from karpool.execution.tickets import COMMAND, REPLACES
 from karpool.kube.client import Client
 from karpool.kube.errors import ConflictError
 from karpool.kube.reflector import Reflector
+from karpool.kube.resources import Resource
 from karpool.live import resources as r
 from karpool.model.labels import DISRUPTED_TAINT, NODEPOOL, UNREGISTERED_TAINT
 from karpool.model.node import Node
@@ -50,25 +51,24 @@ class Seen(Generic[T]):
         self._look()
 
 
-class RuleMonitor:
-    """Watches how many pods of an app are healthy, and how many nodes of a pool are being disrupted."""
+class Watching:
+    """Follows kinds from the moment at which it is entered until it is left."""
 
-    def __init__(self, trial: Trial, *, healthy: Mapping[str, int], leaving: Mapping[str, int]) -> None:
-        """`healthy`: the fewest pods by app, once there were as many; `leaving`: the most nodes by pool."""
-        self.broken: list[str] = []
+    def __init__(self, trial: Trial) -> None:
         self._client = Client(trial.target)
-        self._healthy = healthy
-        self._leaving = leaving
-        self._armed: set[str] = set()
-        self._pods: Seen[Pod] = Seen(self._count_pods)
-        self._claims: Seen[NodeClaim] = Seen(self._count_nodes)
+        self._runs: list[tuple[Callable[[], Coroutine[Any, Any, None]], asyncio.Event]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def follow(self, resource: Resource[T], seen: Seen[T]) -> None:
+        """Have every change of a kind seen."""
+        reflector = Reflector(self._client, resource, seen)
+        self._runs.append((reflector.run, reflector.synced))
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
-        reflectors = (Reflector(self._client, r.PODS, self._pods), Reflector(self._client, r.NODE_CLAIMS, self._claims))
-        self._tasks = [asyncio.create_task(reflector.run()) for reflector in reflectors]
-        for reflector in reflectors:
-            await reflector.synced.wait()
+        self._tasks = [asyncio.create_task(run()) for run, _ in self._runs]
+        for _, synced in self._runs:
+            await synced.wait()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -76,6 +76,22 @@ class RuleMonitor:
             task.cancel()
         await asyncio.wait(self._tasks)
         await self._client.__aexit__()
+
+
+class RuleMonitor(Watching):
+    """Watches how many pods of an app are healthy, and how many nodes of a pool are being disrupted."""
+
+    def __init__(self, trial: Trial, *, healthy: Mapping[str, int], leaving: Mapping[str, int]) -> None:
+        """`healthy`: the fewest pods by app, once there were as many; `leaving`: the most nodes by pool."""
+        super().__init__(trial)
+        self.broken: list[str] = []
+        self._healthy = healthy
+        self._leaving = leaving
+        self._armed: set[str] = set()
+        self._pods: Seen[Pod] = Seen(self._count_pods)
+        self._claims: Seen[NodeClaim] = Seen(self._count_nodes)
+        self.follow(r.PODS, self._pods)
+        self.follow(r.NODE_CLAIMS, self._claims)
 
     def _count_pods(self) -> None:
         healthy = Counter(pod.metadata.labels.get("app", "") for pod in self._pods.objects.values() if is_healthy(pod))

@@ -8,7 +8,18 @@ from typing import Any
 
 from tests.live.control_plane import ControlPlane
 from tests.live.invariants import RuleMonitor, wait_until_settled
-from tests.live.trial import SETTINGS, Trial, budget, deployment, journal, machines, play, pool, with_journal
+from tests.live.trial import (
+    SETTINGS,
+    Trial,
+    budget,
+    deployment,
+    fill_three_nodes,
+    journal,
+    machines,
+    play,
+    pool,
+    with_journal,
+)
 
 from karpool.disruption.settings import GLOBAL
 from karpool.model.labels import INSTANCE_TYPE
@@ -23,18 +34,7 @@ def test_half_empty_nodes_become_fewer_while_the_budget_of_their_pods_holds(
     """Three nodes with one pod left on each become one; the pods leave one at a time, and none is lost."""
 
     async def scenario(trial: Trial) -> None:
-        template = {"spec": {"requirements": machines("c-4x")}}
-        await trial.make(pool(template=template, disruption={"consolidateAfter": "Never"}))
-        trial.start()
-        await trial.make(deployment("filler", 3, cpu="2400m"))
-        await trial.until_running(3)
-        await trial.make(deployment("web", 3, cpu="1200m"), budget("web", minAvailable=2))
-        await trial.until_running(6)
-        await trial.until_nodes(3)
-        await trial.scale("filler", 0)
-        await trial.until_running(3)
-        # Nodes that pods were sent to a moment ago would take no part.
-        await asyncio.sleep(SETTINGS.execution.nomination.total_seconds() + 0.5)
+        await fill_three_nodes(trial, 3, cpu="1200m", others=[budget("web", minAvailable=2)])
         async with RuleMonitor(trial, healthy={"web": 2}, leaving={}) as monitor:
             await trial.change("NodePool", "default", {"spec": {"disruption": {"consolidateAfter": "0s"}}})
             await wait_until_settled(trial, {"default": 1})

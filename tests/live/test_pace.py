@@ -1,11 +1,10 @@
 """The pace of drains on a real cluster: pods without a budget leave one after the other, as their replacements run."""
 
-import asyncio
 from pathlib import Path
 
 from tests.live.control_plane import ControlPlane
 from tests.live.invariants import RuleMonitor, wait_until_settled
-from tests.live.trial import SETTINGS, Trial, deployment, journal, machines, play, pool, with_journal
+from tests.live.trial import Trial, fill_three_nodes, journal, play, with_journal
 
 
 def test_one_pod_of_six_is_away_at_a_time_though_no_budget_says_so(
@@ -14,18 +13,7 @@ def test_one_pod_of_six_is_away_at_a_time_though_no_budget_says_so(
     """Three nodes with two pods left on each become one, whose pods come from two nodes that go together."""
 
     async def scenario(trial: Trial) -> None:
-        template = {"spec": {"requirements": machines("c-4x")}}
-        await trial.make(pool(template=template, disruption={"consolidateAfter": "Never"}))
-        trial.start()
-        await trial.make(deployment("filler", 3, cpu="2400m"))
-        await trial.until_running(3)
-        await trial.make(deployment("web", 6, cpu="600m"))
-        await trial.until_running(9)
-        await trial.until_nodes(3)
-        await trial.scale("filler", 0)
-        await trial.until_running(6)
-        # Nodes that pods were sent to a moment ago would take no part.
-        await asyncio.sleep(SETTINGS.execution.nomination.total_seconds() + 0.5)
+        await fill_three_nodes(trial, 6, cpu="600m")
         async with RuleMonitor(trial, healthy={"web": 5}, leaving={}) as monitor:
             await trial.change("NodePool", "default", {"spec": {"disruption": {"consolidateAfter": "0s"}}})
             await wait_until_settled(trial, {"default": 1})

@@ -382,6 +382,22 @@ class Trial:
         return True
 
 
+async def fill_three_nodes(trial: Trial, replicas: int, *, cpu: str, others: Iterable[dict[str, Any]] = ()) -> None:
+    """Have the Deployment web on three nodes that are too large for it, in a pool that is not consolidated yet."""
+    template = {"spec": {"requirements": machines("c-4x")}}
+    await trial.make(pool(template=template, disruption={"consolidateAfter": "Never"}))
+    trial.start()
+    await trial.make(deployment("filler", 3, cpu="2400m"))
+    await trial.until_running(3)
+    await trial.make(deployment("web", replicas, cpu=cpu), *others)
+    await trial.until_running(3 + replicas)
+    await trial.until_nodes(3)
+    await trial.scale("filler", 0)
+    await trial.until_running(replicas)
+    # Nodes that pods were sent to a moment ago would take no part.
+    await asyncio.sleep(SETTINGS.execution.nomination.total_seconds() + 0.5)
+
+
 def play(plane: ControlPlane, scenario: Callable[[Trial], Awaitable[None]], settings: RunSettings = SETTINGS) -> None:
     """Run a story on a trial of its own."""
 

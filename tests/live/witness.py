@@ -1,15 +1,9 @@
 """A witness of a cluster that two controllers disrupt: whether budgets held all the time, and who began what."""
 
-import asyncio
-from collections.abc import Sequence
-from typing import Self
-
-from tests.live.invariants import Seen, is_healthy
+from tests.live.invariants import Seen, Watching, is_healthy
 from tests.live.trial import Trial
 
 from karpool.execution.tickets import ticket_of
-from karpool.kube.client import Client
-from karpool.kube.reflector import Reflector
 from karpool.live import resources as r
 from karpool.model.labels import DISRUPTED_TAINT
 from karpool.model.node import Node
@@ -18,10 +12,11 @@ from karpool.model.pod import Pod
 from karpool.model.workloads import PodDisruptionBudget
 
 
-class Witness:
+class Witness(Watching):
     """Looks at every change of pods, NodeClaims and Nodes, from the moment on at which all pods are healthy."""
 
     def __init__(self, trial: Trial) -> None:
+        super().__init__(trial)
         self.broken: list[str] = []
         self.looks = 0
         """How often healthy pods were counted."""
@@ -31,31 +26,14 @@ class Witness:
         """Ids of Karpool's commands, in the order in which their first tickets were seen."""
         self.disrupted_by_karpenter: set[str] = set()
         """Nodes that had Karpenter's taint."""
-        self._client = Client(trial.target)
         self._pods: Seen[Pod] = Seen(self._count)
         self._budgets: Seen[PodDisruptionBudget] = Seen(self._count)
         self._claims: Seen[NodeClaim] = Seen(self._look_at_claims)
         self._nodes: Seen[Node] = Seen(self._look_at_nodes)
-
-    async def __aenter__(self) -> Self:
-        await self._client.__aenter__()
-        reflectors: Sequence[Reflector[Pod] | Reflector[PodDisruptionBudget] | Reflector[NodeClaim] | Reflector[Node]]
-        reflectors = (
-            Reflector(self._client, r.PODS, self._pods),
-            Reflector(self._client, r.POD_DISRUPTION_BUDGETS, self._budgets),
-            Reflector(self._client, r.NODE_CLAIMS, self._claims),
-            Reflector(self._client, r.NODES, self._nodes),
-        )
-        self._tasks = [asyncio.create_task(reflector.run()) for reflector in reflectors]
-        for reflector in reflectors:
-            await reflector.synced.wait()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
-        await self._client.__aexit__()
+        self.follow(r.PODS, self._pods)
+        self.follow(r.POD_DISRUPTION_BUDGETS, self._budgets)
+        self.follow(r.NODE_CLAIMS, self._claims)
+        self.follow(r.NODES, self._nodes)
 
     def _count(self) -> None:
         """What each budget wants is in its status; what there is, is counted here and not believed."""

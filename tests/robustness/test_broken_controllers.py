@@ -26,7 +26,7 @@ from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.execution import commands, drain, rollback, termination
 from karpool.execution.actions import Action, DeletePod, NoteDisruption, RemoveFinalizer
 from karpool.execution.fresh_facts import FreshNode
-from karpool.execution.paced_drains import Pace
+from karpool.execution.paced_drains import DrainPace
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model.node import Node
 from karpool.model.objects import Objects
@@ -168,7 +168,7 @@ def _no_cleaning(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_pace(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Pace, "lets_go", lambda *_: True)
+    patch.setattr(DrainPace, "lets_go", lambda *_: True)
 
 
 def _no_decisions_later(patch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ _LONGEST_NAME: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class SuggestedFleet:
     """New nodes: how many of each type, what they cost together (None: unknown), and how many pods find no place."""
 
     types: tuple[tuple[str, int], ...]
@@ -60,7 +60,7 @@ class PoolSuggestion:
     groups: tuple[str, ...]
     nodes: int
     price: float | None
-    fleet: Fleet
+    fleet: SuggestedFleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class GroupSuggestion:
     group: str
     nodes: int
     price: float | None
-    fleet: Fleet
+    fleet: SuggestedFleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class _Suggester:
         made = PoolTemplate(metadata=TemplateMetadata(labels=labels), spec=spec)
         return NodePool(metadata=Metadata(name=group.name), spec=NodePoolSpec(template=made))
 
-    def _fleet(self, pool: NodePool, nodes: Sequence[str]) -> Fleet:
+    def _fleet(self, pool: NodePool, nodes: Sequence[str]) -> SuggestedFleet:
         """The new nodes of a pool that hold all pods of some nodes that need a place."""
         context = self._make_context(replace(self.plain, node_pools=(pool,)))
         snapshot = context.snapshot
@@ -212,7 +212,7 @@ class _Suggester:
         known = [entry.price for entry in new if entry.price is not None]
         counts = Counter(entry.instance_types[0] for entry in new)
         price = sum(known) if len(known) == len(made) else None
-        return Fleet(tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))), price, unplaced)
+        return SuggestedFleet(tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))), price, unplaced)
 
     def _price(self, nodes: Iterable[str]) -> float | None:
         prices = [self.prices.get(name) for name in nodes]

@@ -9,7 +9,7 @@ from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.commands import advance_commands
 from karpool.execution.fresh_facts import FreshFacts
-from karpool.execution.paced_drains import Pace
+from karpool.execution.paced_drains import DrainPace
 from karpool.execution.reboot import reconcile_reboots
 from karpool.execution.reconcile_context import ClaimsOf, Everywhere, Halting, PodsOn, ReconcileContext
 from karpool.execution.rollback import remove_leftovers
@@ -58,7 +58,7 @@ def advance(
         workloads=workloads,
     )
     commands = commands_in_progress(objects.node_claims)
-    pace = Pace(context)
+    pace = DrainPace(context)
     advance_commands(context, commands, pace)
     remove_leftovers(context, commands)
     if settings.terminates:

@@ -18,7 +18,7 @@ from karpool.execution.deadlines import tighten_deadline
 from karpool.execution.fresh_facts import node_protected
 from karpool.execution.holds import claim_held, tell
 from karpool.execution.ledgers import forget, note_deletion, pool_gone, renew
-from karpool.execution.paced_drains import Pace
+from karpool.execution.paced_drains import DrainPace
 from karpool.execution.pod_events import bound_at
 from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
 from karpool.execution.rollback import release, roll_back, rollback_resumed
@@ -34,7 +34,7 @@ _LAUNCHING: Final = ("DisruptionLaunching", "launching to replace disrupted node
 _WAITING: Final = ("DisruptionWaitingReadiness", "waiting until the node is initialized")
 
 
-def advance_commands(context: ReconcileContext, commands: list[CommandInProgress], pace: Pace) -> None:
+def advance_commands(context: ReconcileContext, commands: list[CommandInProgress], pace: DrainPace) -> None:
     queued = sum(len(command.ticket.nodes) for command in commands)
     settings = context.settings
     limit = min(max(settings.timeout_per_node * queued, settings.shortest_timeout), settings.longest_timeout)
@@ -209,7 +209,7 @@ def _commit(context: ReconcileContext, command: CommandInProgress) -> None:
         context.do(replace(command.ticket, committed=True).on(claim.name))
 
 
-def _finish(context: ReconcileContext, command: CommandInProgress, pace: Pace) -> None:
+def _finish(context: ReconcileContext, command: CommandInProgress, pace: DrainPace) -> None:
     """Delete the candidates of a committed command; a brake can take it back until the first of them is deleted."""
     failure = None
     if not command.past_return(context.claims.values()):
@@ -226,7 +226,7 @@ def _finish(context: ReconcileContext, command: CommandInProgress, pace: Pace) -
         forget(context, command)
 
 
-def _delete(context: ReconcileContext, command: CommandInProgress, pace: Pace) -> bool:
+def _delete(context: ReconcileContext, command: CommandInProgress, pace: DrainPace) -> bool:
     """Delete the candidates of a committed command; one that became needed after all is let go; whether any goes."""
     if not all(map(_is_committed, command.waiting)):
         _commit(context, command)

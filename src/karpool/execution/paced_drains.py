@@ -31,7 +31,7 @@ HELD_BACK: Final = "DrainWaiting"
 WAIT_OVER: Final = "DrainWaitOver"
 
 
-class Pace:
+class DrainPace:
     """Who may leave in one pass over all nodes; nothing is looked at before somebody asks."""
 
     def __init__(self, context: ReconcileContext) -> None:

@@ -21,7 +21,7 @@ from karpool.execution.conditions import DRAINED, VOLUMES_DETACHED, instance_ter
 from karpool.execution.deadlines import deadline_of, written
 from karpool.execution.drain import drain
 from karpool.execution.holds import claim_held, node_held, tell
-from karpool.execution.paced_drains import Pace
+from karpool.execution.paced_drains import DrainPace
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.volumes import attached_volumes
 from karpool.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
@@ -33,7 +33,7 @@ VOLUME_RETRY: Final = timedelta(seconds=1)
 NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
 
 
-def terminate(context: ReconcileContext, pace: Pace) -> None:
+def terminate(context: ReconcileContext, pace: DrainPace) -> None:
     for claim in context.claims.values():
         ours = TERMINATION_FINALIZER in claim.metadata.finalizers and context.settings.ours(claim)
         if claim.terminating and ours:
@@ -74,7 +74,7 @@ def _write_deadline(context: ReconcileContext, claim: NodeClaim) -> None:
     context.do(Annotate("NodeClaim", claim.name, TERMINATION_TIMESTAMP, text))
 
 
-def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | None, pace: Pace) -> None:
+def _terminate_node(context: ReconcileContext, node: Node, claim: NodeClaim | None, pace: DrainPace) -> None:
     if claim is not None and not claim.terminating:
         context.do(DeleteClaim(claim.name, claim.metadata.uid))
     if claim is not None and not node.ready and instance_terminated(claim):
@@ -103,7 +103,7 @@ def _keep_pods_away(context: ReconcileContext, node: Node) -> None:
 
 
 def _drained(
-    context: ReconcileContext, node: Node, claim: NodeClaim | None, deadline: datetime | None, pace: Pace
+    context: ReconcileContext, node: Node, claim: NodeClaim | None, deadline: datetime | None, pace: DrainPace
 ) -> bool:
     """Whether no pod is left to evict; a drain takes some seconds at least, for pods bound just before the taint."""
     left = drain(context, node, deadline, pace.lets_go)

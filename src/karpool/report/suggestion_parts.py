@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from karpool.disruption.suggestions import Fleet, PoolSuggestion, Suggestions
+from karpool.disruption.suggestions import PoolSuggestion, SuggestedFleet, Suggestions
 from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NODEPOOL_API, NodePool
 from karpool.report.document import FleetPart, GroupSuggestionPart, PoolSuggestionPart, SuggestionsPart
@@ -36,7 +36,7 @@ def suggestions_part(found: Suggestions, groups: dict[str, NodeGroup]) -> Sugges
     )
 
 
-def _fleet(fleet: Fleet) -> FleetPart:
+def _fleet(fleet: SuggestedFleet) -> FleetPart:
     return FleetPart(
         nodes=fleet.nodes, instance_types=dict(fleet.types), price_per_hour=fleet.price, unplaced_pods=fleet.unplaced
     )

@@ -25,7 +25,7 @@ class ClaimError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class DeviceAlternative:
     """One way to fulfil a request."""
 
     name: str
@@ -42,7 +42,7 @@ class Alternative:
 @dataclass(frozen=True, slots=True)
 class Request:
     name: str
-    alternatives: tuple[Alternative, ...]
+    alternatives: tuple[DeviceAlternative, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _request(request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Requ
     return Request(request.name, tuple(ways))
 
 
-def _alternative(request: ExactRequest, name: str, classes: Mapping[str, DeviceClass]) -> Alternative:
+def _alternative(request: ExactRequest, name: str, classes: Mapping[str, DeviceClass]) -> DeviceAlternative:
     entry = classes.get(request.device_class_name)
     if entry is None:
         raise ClaimError(f"request {name}: device class {request.device_class_name} does not exist")
@@ -98,7 +98,7 @@ def _alternative(request: ExactRequest, name: str, classes: Mapping[str, DeviceC
     every = request.allocation_mode == "All"
     if not every and not 1 <= request.count <= MOST_DEVICES:
         raise ClaimError(f"request {name} asks for {request.count} devices; a claim can have {MOST_DEVICES}")
-    return Alternative(
+    return DeviceAlternative(
         name=name,
         device_class=entry.name,
         expressions=(*_expressions(entry.spec.selectors, name), *_expressions(request.selectors, name)),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from karpool.cluster.devices.claims import Alternative, Constraint, Demand
+from karpool.cluster.devices.claims import Constraint, Demand, DeviceAlternative
 from karpool.cluster.devices.pools import DeviceKey, DevicePoolState, PoolKey, PublishedDevice, Reach
 from karpool.cluster.devices.selectors import SelectorError
 from karpool.model.devices import MOST_DEVICES, DeviceAttribute, DeviceCapacity
@@ -92,7 +92,7 @@ class _Asked(NamedTuple):
     claim: int
     at: int
     request: str
-    way: Alternative
+    way: DeviceAlternative
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class _Search:
     chosen: list[list[Grant]] = field(default_factory=list)
     matches: list[list[_Match]] = field(default_factory=list)
     counters: dict[PoolKey, dict[tuple[str, str], int]] = field(default_factory=dict)
-    suiting: dict[Alternative, list[PublishedDevice]] = field(default_factory=dict)
+    suiting: dict[DeviceAlternative, list[PublishedDevice]] = field(default_factory=dict)
 
     def hopeless(self) -> bool:
         """Whether some request could not be fulfilled even if it were the only one."""
@@ -199,7 +199,7 @@ class _Search:
 
     # -- devices ---------------------------------------------------------------------------------------------------
 
-    def _suiting(self, way: Alternative) -> list[PublishedDevice]:
+    def _suiting(self, way: DeviceAlternative) -> list[PublishedDevice]:
         """The devices that classes and selectors mean, whoever has them."""
         known = self.suiting.get(way)
         if known is None:
@@ -259,10 +259,10 @@ class _Search:
         _count(used, device, 1)
         return all(amount <= device.pool.counters[at] for at, amount in used.items())
 
-    def _is_free(self, way: Alternative, device: PublishedDevice) -> bool:
+    def _is_free(self, way: DeviceAlternative, device: PublishedDevice) -> bool:
         return self._consumed(way, device) is not None and self._counters_allow(device)
 
-    def _consumed(self, way: Alternative, device: PublishedDevice) -> tuple[tuple[str, int], ...] | None:
+    def _consumed(self, way: DeviceAlternative, device: PublishedDevice) -> tuple[tuple[str, int], ...] | None:
         """What a request takes of a device; None if the device cannot be had."""
         if not _tolerated(way, device):
             return None
@@ -286,7 +286,7 @@ class _Search:
         return tuple(sorted(consumed.items()))
 
 
-def _tolerated(way: Alternative, device: PublishedDevice) -> bool:
+def _tolerated(way: DeviceAlternative, device: PublishedDevice) -> bool:
     return all(
         taint.effect not in _SCHEDULING or any(entry.tolerates(taint) for entry in way.tolerations)
         for taint in device.device.taints
