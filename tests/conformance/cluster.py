@@ -45,6 +45,10 @@ class Cluster:
         """What a suite has to know to find this cluster."""
         return {"KUBECONFIG": str(self._plane.kubeconfig())}
 
+    def plane_logs(self) -> list[Path]:
+        """What the programs of the control plane have written."""
+        return sorted(self._plane.folder.glob("*.log"))
+
     def metrics_through_api_server(self) -> bytes:
         """As the performance suite reads them."""
         pod = f"http:{self.deployment.pod}:{PORT}"

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,20 +109,22 @@ def changed_heaps(bounds: Mapping[str, Bounds]) -> str:
 
 
 def table(
-    phases: Mapping[str, Mapping[str, Phase]], bounds: Mapping[str, Bounds], controllers: Mapping[str, str]
+    measured: Mapping[str, Mapping[str, tuple[Phase, float | None]]],
+    bounds: Mapping[str, Bounds],
+    controllers: Mapping[str, str],
 ) -> str:
-    """Phases of each controller between their thresholds; what is beyond one is bold."""
+    """Phases of each controller, with the load of the machine, between thresholds; what is beyond one is bold."""
     rows = [
-        "| phase | | s | nodes | pods disrupted | CPU reserved | memory reserved | heap, MiB | resident, MiB | cores |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        f"| phase | | {' | '.join(_COLUMNS.values())} |",
+        f"|---|---|{'---:|' * len(_COLUMNS)}",
     ]
     for name, bound in bounds.items():
-        if not any(name in measured for measured in phases.values()):
+        if not any(name in phases for phases in measured.values()):
             continue
         asked = {figure: f"{sign} {_text(figure, value)}" for figure, (sign, value) in bound.by_figure.items()}
         rows.append(_row(f"`{name}`", "threshold", asked))
         for controller, title in controllers.items():
-            phase = phases.get(controller, {}).get(name)
+            phase, load = measured.get(controller, {}).get(name, (None, None))
             if phase is not None:
                 broken = bound.broken(phase)
                 told = {
@@ -130,11 +132,22 @@ def table(
                     for figure, value in asdict(phase).items()
                     if figure != "name"
                 }
+                told["load"] = "?" if load is None else f"{load:.0f}"
                 rows.append(_row("", title, told))
     return "\n".join(rows)
 
 
-_COLUMNS: Sequence[str] = ("seconds", "nodes", "disrupted", "cpu", "memory", "heap", "resident", "cores")
+_COLUMNS = {
+    "seconds": "s",
+    "nodes": "nodes",
+    "disrupted": "pods disrupted",
+    "cpu": "CPU reserved",
+    "memory": "memory reserved",
+    "heap": "heap, MiB",
+    "resident": "resident, MiB",
+    "cores": "cores",
+    "load": "load",
+}
 
 
 def _row(name: str, who: str, told: Mapping[str, str]) -> str:

@@ -22,12 +22,20 @@ SUITE_TITLES = {
 }
 
 
+_DRA = """As it is released, the suite cannot create its own DRAConfigs, whoever runs: its scheme has the kinds of the
+group `test.karpenter.sh`, but not the options of requests. It and its driver are built with the
+[file that adds them](../scripts/kubernetes/karpenter/repairs/dra_options.go), and nothing else is changed. With
+Karpenter, the driver then writes no slices for nodes with names of over 63 characters: they are values of labels."""
+
+
 @dataclass(frozen=True)
 class Kept:
     outcome: Outcome
     seconds: float
     day: str
     phases: tuple[Phase, ...] = ()
+    load: float | None = None
+    """Processes that wanted a processor, the mean of the last five minutes of a spec that measures."""
 
 
 def read_kept(controller: str, folder: Path = FOLDER) -> dict[str, Kept]:
@@ -40,19 +48,25 @@ def read_kept(controller: str, folder: Path = FOLDER) -> dict[str, Kept]:
             float(entry["seconds"]),
             entry["day"],
             tuple(Phase(**phase) for phase in entry.get("phases", ())),
+            entry.get("load"),
         )
         for name, entry in data.items()
     }
 
 
-def keep(controller: str, results: Iterable[Result], day: str, folder: Path = FOLDER) -> dict[str, Kept]:
+def keep(
+    controller: str, results: Iterable[Result], day: str, folder: Path = FOLDER, *, load: float | None = None
+) -> dict[str, Kept]:
     """Puts new results in the place of old ones of the same specs."""
     folder.mkdir(exist_ok=True)
     with (folder / f"{controller}.json").open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # several runs may share the work
         kept = read_kept(controller, folder)
         kept |= {
-            result.spec.name: Kept(result.outcome, round(result.seconds), day, result.phases) for result in results
+            result.spec.name: Kept(
+                result.outcome, round(result.seconds), day, result.phases, load if result.phases else None
+            )
+            for result in results
         }
         data = {name: _written(entry) for name, entry in sorted(kept.items())}
         file.truncate(0)
@@ -62,7 +76,10 @@ def keep(controller: str, results: Iterable[Result], day: str, folder: Path = FO
 
 def _written(entry: Kept) -> dict[str, object]:
     plain = {"outcome": entry.outcome.value, "seconds": entry.seconds, "day": entry.day}
-    return {**plain, "phases": [asdict(phase) for phase in entry.phases]} if entry.phases else plain
+    if not entry.phases:
+        return plain
+    load = {} if entry.load is None else {"load": round(entry.load, 1)}
+    return {**plain, **load, "phases": [asdict(phase) for phase in entry.phases]}
 
 
 def page(
@@ -71,6 +88,8 @@ def page(
     expected: Expected,
     versions: str,
     bounds: Mapping[str, Bounds],
+    *,
+    processors: int,
 ) -> str:
     """The whole page: how it came about, sums, and a table for each suite."""
     ours, theirs = kept[KARPOOL], kept[KARPENTER]
@@ -79,8 +98,10 @@ def page(
         rows = [_row(spec, ours, theirs, expected) for spec in specs if spec.suite == suite]
         lines = ["| spec | Karpool | s | Karpenter | s | why not |", "|---|---|---:|---|---:|---|", *rows]
         parts.append(f"## {SUITE_TITLES[suite]}\n\n" + "\n".join(lines))
+        if suite == "dra":
+            parts.append(_DRA)
         if suite == "performance":
-            parts.append(_measured(specs, kept, bounds))
+            parts.append(_measured(specs, kept, bounds, processors))
     return "\n\n".join(parts) + "\n"
 
 
@@ -103,14 +124,24 @@ same specs with Karpenter itself. [expected.toml](../tests/conformance/expected.
 expected to pass, with the reason, and a result that differs from it fails the run. The control plane is real, without
 kubelets: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and kwok with the stages of Karpenter's tests.
 
-Versions: {versions}. Run {when}. Seconds are those of one spec with its cleaning up, on a machine with other work.
+Versions: {versions}. Run {when}.
+Several specs of `regression` and `disruption` run at once, each on a control plane of its own; one that fails beside
+others is tried again alone before it counts. Seconds are those of one spec with its cleaning up, on a machine with
+other work.
 
 {chr(10).join(sums)}"""
 
 
-def _measured(specs: Sequence[Spec], kept: Mapping[str, Mapping[str, Kept]], bounds: Mapping[str, Bounds]) -> str:
-    phases = {
-        controller: {phase.name: phase for spec in specs if spec.name in results for phase in results[spec.name].phases}
+def _measured(
+    specs: Sequence[Spec], kept: Mapping[str, Mapping[str, Kept]], bounds: Mapping[str, Bounds], processors: int
+) -> str:
+    measured = {
+        controller: {
+            phase.name: (phase, results[spec.name].load)
+            for spec in specs
+            if spec.name in results
+            for phase in results[spec.name].phases
+        }
         for controller, results in kept.items()
     }
     return f"""What the suite measured, and what it asks for. A controller's pod is a process of this machine, whose
@@ -118,9 +149,10 @@ metrics the suite reads through the API server. The heap is the 95th percentile 
 none, it is all anonymous memory of its process, the interpreter and what is free again included. Karpool passes with
 less than {OWN_MEMORY:.0f} MiB of it, for which its Deployment asks, or with what Karpenter passes with, if that is
 more; what is beyond Karpenter's own thresholds is bold. Seconds include waiting until nothing has changed for three
-minutes (consolidation) or two (drift).
+minutes (consolidation) or two (drift). The load is how many processes of the machine wanted one of its
+{processors} processors, on average of the spec's last five minutes: what else ran there makes both slower.
 
-{table(phases, bounds, {KARPOOL: "Karpool", KARPENTER: "Karpenter"})}"""
+{table(measured, bounds, {KARPOOL: "Karpool", KARPENTER: "Karpenter"})}"""
 
 
 def _passed(names: Iterable[str], kept: Mapping[str, Kept]) -> int:

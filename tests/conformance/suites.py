@@ -91,7 +91,8 @@ def run_spec(
     if report is None and hopeless():
         return Result(spec, Outcome.FAILED, seconds, "the suite was ended", phases)
     if report is None:
-        reason = f"the suite did not end within {limit + PATIENCE:.0f} s"
+        ended = seconds < limit + PATIENCE
+        reason = "the suite wrote no report" if ended else f"the suite did not end within {limit + PATIENCE:.0f} s"
         return Result(spec, Outcome.FAILED, seconds, reason, phases)
     ran = [found for found in _its(report) if _text(found) == spec.text and found["State"] != "pending"]
     ran = [found for found in ran if found["NumAttempts"]] or ran

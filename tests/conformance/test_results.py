@@ -23,7 +23,7 @@ def test_a_new_result_takes_the_place_of_the_old_one_and_others_stay(tmp_path: P
 def test_the_page_shows_both_controllers_sums_and_the_reason(tmp_path: Path) -> None:
     ours = keep(KARPOOL, [Result(ONE, Outcome.PASSED, 1.4), Result(TWO, Outcome.FAILED, 30.0)], "2026-11-15", tmp_path)
     theirs = keep(KARPENTER, [Result(ONE, Outcome.PASSED, 2.0)], "2026-11-16", tmp_path)
-    text = page([ONE, TWO], {KARPOOL: ours, KARPENTER: theirs}, EXPECTED, "Karpenter v0", {})
+    text = page([ONE, TWO], {KARPOOL: ours, KARPENTER: theirs}, EXPECTED, "Karpenter v0", {}, processors=2)
     assert "| disruption | 2 | 1 | 1 | 1 | 0 |" in text
     assert "| Drift one | passed | 1 | passed | 2 |  |" in text
     assert "| Drift two | failed | 30 |  |  | no such thing |" in text
@@ -33,10 +33,11 @@ def test_the_page_shows_both_controllers_sums_and_the_reason(tmp_path: Path) -> 
 def test_what_the_performance_suite_measured_is_kept_and_shown_between_its_thresholds(tmp_path: Path) -> None:
     spec = Spec("performance", "Performance", "Basic should scale")
     phase = Phase("scale_out", 113.0, 156, 0, cpu=0.89, memory=0.84, heap=237.3, resident=329.3, cores=0.08)
-    keep(KARPOOL, [Result(spec, Outcome.PASSED, 224.0, phases=(phase,))], "2026-11-16", tmp_path)
+    keep(KARPOOL, [Result(spec, Outcome.PASSED, 224.0, phases=(phase,))], "2026-11-16", tmp_path, load=5.26)
     ours = read_kept(KARPOOL, tmp_path)
-    assert ours[spec.name].phases == (phase,)
+    assert (ours[spec.name].phases, ours[spec.name].load) == ((phase,), 5.3)
     bounds = {"scale_out": Bounds("basic/scaleOut", {"seconds": ("<", 120.0), "heap": ("<", 120.0)})}
-    text = page([spec], {KARPOOL: ours, KARPENTER: {}}, EXPECTED, "Karpenter v0", bounds)
-    assert "| `scale_out` | threshold | < 120 |  |  |  |  | < 120 |  |  |" in text
-    assert "|  | Karpool | 113 | 156 | 0 | 89% | 84% | **237** | 329 | 0.08 |" in text
+    text = page([spec], {KARPOOL: ours, KARPENTER: {}}, EXPECTED, "Karpenter v0", bounds, processors=2)
+    assert "| `scale_out` | threshold | < 120 |  |  |  |  | < 120 |  |  |  |" in text
+    assert "|  | Karpool | 113 | 156 | 0 | 89% | 84% | **237** | 329 | 0.08 | 5 |" in text
+    assert "wanted one of its\n2 processors" in text
