@@ -1,14 +1,14 @@
 """The pods of a generated cluster: DaemonSets on every node, and deployments that fill nodes unevenly and legally."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count, cycle
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
-from cluster_nodes import NOW, ZONES, Pool
+from cluster_nodes import NOW, ZONES
 
 from karpool.model.labels import (
     ARCH,
@@ -58,6 +58,8 @@ AUDIENCES: Final = (
 )
 CONSTRAINTS: Final = ("none",) * 9 + ("zone spread",) * 4 + ("host spread",) * 3 + ("apart",) * 3 + ("one zone",)
 CPU_MILLIS: Final = (50, 50, 50, 100, 100, 100, 100, 200, 200, 250, 250, 250, 500, 500, 500, 1000, 2000)
+ALONE: Final = ("host spread", "apart")
+"""Constraints that keep the pods of a deployment off each other's nodes."""
 MEBI_PER_CPU: Final = (1024, 2048, 2048, 3072)
 TRIES: Final = 12
 FEWEST: Final = 2
@@ -65,12 +67,19 @@ SMALLEST: Final = (50, 51 * MEBI)
 NAMESPACES: Final = ("shop", "search", "payments", "data", "platform")
 
 
+class Named(Protocol):
+    """What nodes belong to, as far as it matters to their pods."""
+
+    @property
+    def name(self) -> str: ...
+
+
 @dataclass
 class Slot:
     """A node that is being filled: what it may still take without exceeding its share."""
 
     node: Node
-    pool: Pool
+    pool: Named
     cpu: int
     memory: int
     pods: int
@@ -95,13 +104,27 @@ def _container(cpu: int, memory: int, *ports: int) -> Container:
     return Container(name="main", resources=Resources(requests=wanted), ports=exposed)
 
 
-def daemon_sets() -> Iterator[DaemonSet]:
-    for name, cpu, memory, ports, selector in (
-        ("kube-proxy", 50, 64, (), {}),
-        ("network", 25, 64, (), {}),
-        ("node-exporter", 25, 32, (9100,), {}),
-        ("log-agent", 50, 128, (), {ARCH: "amd64"}),
-    ):
+class Daemon(NamedTuple):
+    """What runs on every node, or on those that a selector finds: millicores, MiB, and ports of the host."""
+
+    name: str
+    cpu: int
+    memory: int
+    ports: tuple[int, ...] = ()
+    selector: Mapping[str, str] = {}
+
+
+DAEMONS: Final = (
+    Daemon("kube-proxy", 50, 64),
+    Daemon("network", 25, 64),
+    Daemon("node-exporter", 25, 32, (9100,)),
+    Daemon("log-agent", 50, 128, selector={ARCH: "amd64"}),
+)
+
+
+def daemon_sets(daemons: Iterable[Daemon] = DAEMONS) -> Iterator[DaemonSet]:
+    """The DaemonSets of a cluster."""
+    for name, cpu, memory, ports, selector in daemons:
         spec = PodSpec(
             containers=(_container(cpu, memory * MEBI, *ports),),
             tolerations=(Toleration(operator="Exists"),),
@@ -193,12 +216,20 @@ class Deployment:
 class Filler:
     """Fills nodes with deployments, pod by pod, each where its constraint lets it be."""
 
-    def __init__(self, slots: list[Slot], random: Random) -> None:
-        self._random = random
+    def __init__(
+        self,
+        slots: list[Slot],
+        random: Random,
+        *,
+        audiences: Sequence[Audience] = AUDIENCES,
+        zones: Sequence[str] = ZONES,
+        constraints: Sequence[str] = CONSTRAINTS,
+    ) -> None:
+        self._random, self._audiences, self._all_zones, self._constraints = random, audiences, zones, constraints
         self._open: dict[tuple[str, str], list[Slot]] = {}
         self._zones: dict[str, set[str]] = {}
         for slot in slots:
-            zone = slot.node.metadata.labels[ZONE]
+            zone = slot.node.metadata.labels.get(ZONE, "")
             self._open.setdefault((slot.pool.name, zone), []).append(slot)
             self._zones.setdefault(slot.pool.name, set()).add(zone)
         self._samples = {pool: next(s.node for s in slots if s.pool.name == pool) for pool in self._zones}
@@ -206,7 +237,7 @@ class Filler:
 
     def fill(self) -> Iterator[Pod]:
         """Pods until nearly every node has had its share."""
-        present = [audience for audience in AUDIENCES if set(audience.homes) & set(self._zones)]
+        present = [audience for audience in self._audiences if set(audience.homes) & set(self._zones)]
         numbers = count()
         while True:
             weights = [sum(len(places) for places in self._places(audience, None)) for audience in present]
@@ -224,7 +255,7 @@ class Filler:
             name=f"{random.choice(('api', 'web', 'worker', 'cache', 'batch'))}-{number}",
             namespace=random.choice(NAMESPACES),
             audience=audience,
-            constraint=random.choice(CONSTRAINTS),
+            constraint=random.choice(self._constraints),
             cpu=cpu,
             memory=cpu * per_cpu // 1000 * MEBI,
             replicas=min(60, 2 + int(random.expovariate(1 / 12))),
@@ -233,7 +264,7 @@ class Filler:
 
     def _places(self, audience: Audience, zone: str | None) -> list[list[Slot]]:
         """The nodes that may still take pods of an audience, pool by pool and zone by zone."""
-        zones = ZONES if zone is None else (zone,)
+        zones = self._all_zones if zone is None else (zone,)
         return [self._open.get((pool, where), []) for pool in audience.homes for where in zones]
 
     def _settle(self, deployment: Deployment) -> list[Slot]:
@@ -258,7 +289,7 @@ class Filler:
         if deployment.constraint == "zone spread":
             zones = sorted(zone for pool in self._selected(deployment.audience) for zone in self._zones[pool])
             return [zone for _, zone in zip(range(deployment.replicas), cycle(dict.fromkeys(zones)), strict=False)]
-        zone = self._random.choice(ZONES) if deployment.constraint == "one zone" else None
+        zone = self._random.choice(self._all_zones) if deployment.constraint == "one zone" else None
         return [zone] * deployment.replicas
 
     def _selected(self, audience: Audience) -> list[str]:
@@ -268,7 +299,7 @@ class Filler:
 
     def _find(self, deployment: Deployment, zone: str | None, used: set[str]) -> Slot | None:
         """A node with room, found by a few random tries; nodes that had their share leave the game."""
-        alone = deployment.constraint in ("host spread", "apart")
+        alone = deployment.constraint in ALONE
         places = [places for places in self._places(deployment.audience, zone) if places]
         for _ in range(TRIES if places else 0):
             nearby = self._random.choices(places, [len(slots) for slots in places])[0]

@@ -7,6 +7,7 @@ python benchmarks/clusters.py --nodes 500 --seed 1 -o cluster.json --catalog cat
 """
 
 import argparse
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -14,9 +15,10 @@ from typing import Final
 
 import msgspec
 from cluster_nodes import NOW, POOLS, ZONES, Pool, catalog, catalog_entries, new_claim, new_node, new_pool, pools_of
-from cluster_pods import NAMESPACES, Filler, Slot, daemon_pods, daemon_sets, runs_on
+from cluster_pods import NAMESPACES, Filler, Named, Slot, daemon_pods, daemon_sets, runs_on
 
 from karpool.catalog.instance_types import Catalog
+from karpool.model.node import Node
 from karpool.model.objects import Objects
 from karpool.model.workloads import (
     DaemonSet,
@@ -54,15 +56,20 @@ def _slot(
     entry = types.by_name[f"{random.choice(pool.families)}.{size}"]
     created = NOW - timedelta(hours=random.randrange(2, 600))
     node = new_node(f"ip-10-0-{index // 250}-{index % 250}", pool, entry, ZONES[index % 3], created)
-    full = _fullness(random, tight=tight or pool.tight)
+    full = fullness(random, tight=tight or pool.tight)
+    return slot_of(node, pool, daemons, full)
+
+
+def slot_of(node: Node, pool: Named, daemons: Sequence[DaemonSet], full: float) -> Slot:
+    """A node that may be filled to such a share, with what its daemons leave of that."""
     held = [d.spec.template.spec for d in daemons if runs_on(d, node)]
     taken = [sum(getattr(spec.containers[0].resources.requests[key], unit) for spec in held) for key, unit in UNITS]
-    room = [getattr(entry.allocatable[key], unit) for key, unit in UNITS]
+    room = [getattr(node.status.allocatable[key], unit) for key, unit in UNITS]
     cpu, memory = (int(amount * full) - used for amount, used in zip(room, taken, strict=True))
-    return Slot(node, pool, cpu, memory, entry.allocatable["pods"].units - len(held))
+    return Slot(node, pool, cpu, memory, node.status.allocatable["pods"].units - len(held))
 
 
-def _fullness(random: Random, *, tight: bool) -> float:
+def fullness(random: Random, *, tight: bool) -> float:
     """How much of a node is taken: one in ten hardly anything, unless its pool is tight."""
     if tight:
         return random.uniform(0.97, 1.0)
@@ -77,6 +84,11 @@ KINDS: Final = {
     "namespaces": ("v1", "Namespace"),
     "pod_disruption_budgets": ("policy/v1", "PodDisruptionBudget"),
     "pods": ("v1", "Pod"),
+    "persistent_volumes": ("v1", "PersistentVolume"),
+    "persistent_volume_claims": ("v1", "PersistentVolumeClaim"),
+    "storage_classes": ("storage.k8s.io/v1", "StorageClass"),
+    "csi_nodes": ("storage.k8s.io/v1", "CSINode"),
+    "autoscaler_statuses": ("v1", "ConfigMap"),
 }
 
 

@@ -45,8 +45,8 @@ class Running:
     health_port: int
 
     @classmethod
-    def start(cls, kubeconfig: Path, folder: Path) -> "Running":
-        """Start it with the defaults of the command line."""
+    def start(cls, kubeconfig: Path, folder: Path, *options: str) -> "Running":
+        """Start it with the defaults of the command line, and these options."""
         metrics, health = free_port(), free_port()
         command = [
             Path(sys.executable).with_name("karpool"),
@@ -57,6 +57,7 @@ class Running:
             f"--metrics-address=127.0.0.1:{metrics}",
             f"--health-address=127.0.0.1:{health}",
             f"--journal={folder / 'decisions.jsonl'}",
+            *options,
         ]
         with (folder / "karpool.log").open("wb") as log:
             return cls(subprocess.Popen(command, stderr=log), metrics, health)  # noqa: S603 - our own program

@@ -20,12 +20,16 @@ def node(
     annotations: Mapping[str, str] | None = None,
     provider: str = "",
     os: str = "linux",
+    arch: str = "amd64",
+    capacity: Mapping[str, str] | None = None,
+    allocatable: Mapping[str, str] | None = None,
+    created: str = CREATED,
 ) -> Manifest:
-    """A node that is ready; the labels that every cloud sets are added."""
+    """A node that is ready; the labels that every cloud sets are added, and amounts go before `cpu` and `memory`."""
     region = zone.rpartition("-")[0] if zone[-2:-1] == "-" else zone[:-1]
     common = {
         "kubernetes.io/hostname": name,
-        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/arch": arch,
         "kubernetes.io/os": os,
         **({"node.kubernetes.io/instance-type": type} if type else {}),
         **({"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": region} if zone else {}),
@@ -37,14 +41,14 @@ def node(
         "metadata": {
             "name": name,
             "uid": name,
-            "creationTimestamp": CREATED,
+            "creationTimestamp": created,
             "labels": {**common, **labels},
             "annotations": dict(annotations or {}),
         },
         "spec": {"providerID": provider or f"cloud:///{name}", "taints": list(taints)},
         "status": {
-            "capacity": amounts,
-            "allocatable": amounts,
+            "capacity": dict(capacity or allocatable or amounts),
+            "allocatable": dict(allocatable or amounts),
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
@@ -156,7 +160,8 @@ def gke_node(name: str, pool: str, *, spot: bool = False, **rest: Any) -> Manife
         "cloud.google.com/machine-family": "e2",
         **({"cloud.google.com/gke-spot": "true", "cloud.google.com/gke-provisioning": "spot"} if spot else {}),
     }
-    return node(name, labels, **{"type": "e2-standard-2", "zone": "us-central1-a", **rest})
+    settings = {"type": "e2-standard-2", "zone": "us-central1-a", **rest}
+    return node(name, {**labels, **settings.pop("labels", {})}, **settings)
 
 
 def aks_node(name: str, pool: str, *, mode: str = "user", spot: bool = False, **rest: Any) -> Manifest:
@@ -168,14 +173,16 @@ def aks_node(name: str, pool: str, *, mode: str = "user", spot: bool = False, **
         **({"kubernetes.azure.com/scalesetpriority": "spot"} if spot else {}),
     }
     taint = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"}
-    taints = [taint] if spot else []
-    return node(name, labels, **{"type": "Standard_D2s_v3", "zone": "westeurope-1", "taints": taints, **rest})
+    settings = {"type": "Standard_D2s_v3", "zone": "westeurope-1", **rest}
+    settings["taints"] = [*([taint] if spot else []), *settings.get("taints", ())]
+    return node(name, {**labels, **settings.pop("labels", {})}, **settings)
 
 
 def openshift_node(name: str, machine_set: str, *, role: str = "worker", **rest: Any) -> Manifest:
     labels = {f"node-role.kubernetes.io/{role}": "", "node.openshift.io/os_id": "rhel"}
     annotations = {"machine.openshift.io/machine": f"openshift-machine-api/{machine_set}-x7k2p"}
-    return node(name, labels, **{"type": "m5.large", "zone": "us-east-1a", "annotations": annotations, **rest})
+    settings = {"type": "m5.large", "zone": "us-east-1a", "annotations": annotations, **rest}
+    return node(name, {**labels, **settings.pop("labels", {})}, **settings)
 
 
 def control_plane_taint(role: str = "control-plane") -> Manifest:

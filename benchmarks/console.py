@@ -1,0 +1,288 @@
+"""What the console needs for a large cluster, and what fifty open pages cost the controller beside it.
+
+PYTHONPATH=. python benchmarks/console.py --nodes 10000 --pods 200000 --json
+
+Without `--beside`: the store of a cluster in memory, which changes 200 times a second for a minute, behind the same
+pages that `karpool ui` serves, in a headless Chromium. With `--beside`: `karpool run` on a real control plane that kwok
+plays, with and without fifty readers of its console: how long its passes take, and whether it keeps its lease.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import re
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import msgspec
+from aiohttp import ClientSession, ClientTimeout, TCPConnector
+from clusters import catalog, generate
+from live_cluster import LiveCluster
+from msgspec.structs import replace
+from playwright.async_api import Page, async_playwright
+from tests.live.control_plane import ControlPlane
+from tests.live.programs import free_port
+
+from karpool.cli.catalog_options import CatalogOpener
+from karpool.cli.console_decider import ConsoleDecider
+from karpool.cli.decision_options import Choices
+from karpool.cluster.node_groups import GroupOptions
+from karpool.controller.store import ClusterStore
+from karpool.disruption.settings import PREFIX, DisruptionSettings
+from karpool.kube.client import Client
+from karpool.kube.kubeconfig import find_target
+from karpool.live import resources as r
+from karpool.model.objects import Objects
+from karpool.observability.serving import Address, serving
+from karpool.packing.options import Options
+from karpool.web.console import Console, OpenedCluster
+from karpool.web.file_source import filled_store
+from karpool.web.pages import console_pages
+from live import Running, until
+
+MB: Final = 2**20
+DECISIONS: Final = "karpool_decision_seconds"
+SETTLING_SECONDS: Final = 20.0
+LABELS_PER_SECOND: Final = 20.0
+Figures = dict[str, Any]
+
+
+class GrownSource:
+    """A cluster of any size, whose store the benchmark changes."""
+
+    name = "benchmark"
+
+    def __init__(self, store: ClusterStore, prices: Any) -> None:
+        self._store, self._prices = store, prices
+
+    async def open(self) -> OpenedCluster:
+        choices = Choices(settings=DisruptionSettings(search=PREFIX), options=Options(), now=datetime.now(UTC))
+        decider = ConsoleDecider(CatalogOpener("sample"), choices, GroupOptions(), moves=False)
+        about = {"name": self.name, "source": "a benchmark", "kind": "live"}
+        return OpenedCluster(self._store, lambda: self._prices, decider, living=True, about=about)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def cluster_of(nodes: int, pods: int) -> Objects:
+    """A cluster of the benchmarks, with copies of its pods until there are as many as asked for."""
+    objects = generate(nodes, 1)
+    listed, copies = list(objects.pods), 0
+    while len(listed) < pods:
+        copies += 1
+        more = objects.pods[: pods - len(listed)]
+        listed += [replace(pod, metadata=replace(pod.metadata, name=f"{pod.name}-{copies}")) for pod in more]
+    return replace(objects, pods=tuple(listed[:pods]))
+
+
+def memory_mb(pid: int) -> float:
+    """What a process holds of its own and shares, in megabytes."""
+    found = re.search(r"^VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 / MB if found else 0.0
+
+
+async def change(store: ClusterStore, rate: float, seconds: float) -> int:
+    """Move pods from node to node, so many a second; how many that were."""
+    random = Random(1)
+    pods = [pod for pod in store.pods.listed() if pod.spec.node_name]
+    nodes = [node.name for node in store.nodes.listed()]
+    began, done = time.monotonic(), 0
+    while (passed := time.monotonic() - began) < seconds:
+        while done < passed * rate:
+            pod = random.choice(pods)
+            now = store.pods.get(pod.key) or pod
+            store.pods.put(replace(now, spec=replace(now.spec, node_name=random.choice(nodes))))
+            done += 1
+        await asyncio.sleep(0.01)
+    return done
+
+
+@asynccontextmanager
+async def browser_page() -> AsyncIterator[Page]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        raise SystemExit("this needs chromium; scripts/ensure-chromium installs it")
+    async with async_playwright() as playwright:
+        arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"]
+        browser = await playwright.chromium.launch(executable_path=chromium, args=arguments)
+        page = await browser.new_page(viewport={"width": 1440, "height": 900})
+        page.set_default_timeout(300_000)
+        yield page
+        await browser.close()
+
+
+async def load(nodes: int, pods: int, rate: float, seconds: float) -> Figures:
+    """First paint, memory, and how far a page is behind while the cluster changes."""
+    store = filled_store(cluster_of(nodes, pods))
+    console = Console([GrownSource(store, catalog())])
+    async with serving(console_pages(console, Address("127.0.0.1", 0))) as bound, browser_page() as page:
+        address = f"http://{bound['/']}/"
+        began = time.monotonic()
+        shown = await console.cluster()
+        await shown.feed.nodes()
+        nodes_read = time.monotonic() - began
+        await shown.feed.ready()
+        rows = time.monotonic() - began
+        began = time.monotonic()
+        await page.goto(address)
+        await page.wait_for_selector(".pool canvas, .pool .bar")
+        painted = time.monotonic() - began
+        await page.wait_for_function("() => window.karpool && window.karpool.live.complete")
+        complete = time.monotonic() - began
+        lags: list[float] = []
+        changing = asyncio.create_task(change(store, rate, seconds))
+        while not changing.done():
+            lags.append(await _behind(page, store, shown.feed.fleet.number))
+            await asyncio.sleep(0.5)
+        began = time.monotonic()
+        await page.wait_for_function("(number) => window.karpool.live.number >= number", arg=shown.feed.fleet.number)
+        settled = time.monotonic() - began
+        heap = await page.evaluate("performance.memory.usedJSHeapSize")
+        figures = {
+            "nodes": nodes,
+            "pods": pods,
+            "node_rows_seconds": round(nodes_read, 2),
+            "all_rows_seconds": round(rows, 2),
+            "first_paint_seconds": round(painted, 2),
+            "all_pods_seconds": round(complete, 2),
+            "page_heap_mb": round(heap / MB),
+            "process_mb": round(memory_mb(os.getpid())),
+            "changes": await changing,
+            "changes_per_second": rate,
+            "behind_median": statistics.median(lags),
+            "behind_most": max(lags),
+            "caught_up_after_seconds": round(settled, 2),
+        }
+    await console.close()
+    return figures
+
+
+async def _behind(page: Page, _store: ClusterStore, number: int) -> float:
+    """By how many ticks of a quarter of a second the page is behind the server."""
+    return max(0, number - int(await page.evaluate("window.karpool.live.number")))
+
+
+# -- beside a controller -------------------------------------------------------------------------------------------
+
+
+async def beside(nodes: int, pods: int, pages: int, seconds: float) -> Figures:
+    """Decisions of a controller with and without open pages, one after the other on the same control plane."""
+    run = await asyncio.create_subprocess_exec("scripts/ensure-kubernetes", stdout=asyncio.subprocess.PIPE)
+    said, _ = await run.communicate()
+    programs = Path(said.decode().splitlines()[-1])
+    with tempfile.TemporaryDirectory() as folder, ControlPlane(programs, Path(folder)) as plane:
+        async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
+            cluster = LiveCluster(client, nodes, pods // nodes)
+            await cluster.make()
+            plane.start_controller_manager("--node-monitor-grace-period=24h")
+            plane.start_scheduler()
+            plane.start_kwok("--node-lease-duration-seconds=0")
+            await until(cluster.settled, "all pods run")
+            heartbeats = asyncio.create_task(cluster.heartbeats())
+            changes = asyncio.create_task(label_pods(client, LABELS_PER_SECOND))
+            alone = await watched(plane, 0, seconds)
+            together = await watched(plane, pages, seconds)
+            for task in (heartbeats, changes):
+                task.cancel()
+    slower = 100 * (together["decision_seconds"] / alone["decision_seconds"] - 1)
+    return {"nodes": nodes, "pods": pods, "alone": alone, "beside": together, "slower_percent": round(slower, 1)}
+
+
+async def label_pods(client: Client, rate: float) -> None:
+    """Write another label on some pod, so many times a second: pages are told, and nothing is to be decided."""
+    pods = (await client.list(r.PODS)).items
+    for number in itertools.count():
+        pod = pods[number % len(pods)]
+        patch = {"metadata": {"labels": {"benchmark": str(number)}}}
+        await client.merge_patch(r.PODS, pod.name, patch, namespace=pod.metadata.namespace)
+        await asyncio.sleep(1 / rate)
+
+
+async def watched(plane: ControlPlane, pages: int, seconds: float) -> Figures:
+    """One controller for a while: how long its decisions took, and how often it lost its lease."""
+    port = free_port()
+    running = Running.start(plane.kubeconfig(), plane.folder, f"--ui=127.0.0.1:{port}", "--poll-interval=1s")
+    address = f"http://127.0.0.1:{port}/"
+
+    async def decided() -> bool:
+        return await asyncio.to_thread(running.ready) and await asyncio.to_thread(running.passes) > 0
+
+    try:
+        await until(decided, "the first decision")
+        async with reading(address, pages) as read:
+            # What opening pages costs is paid once; what counts is how it is to have them open.
+            await asyncio.sleep(SETTLING_SECONDS if pages else 0.0)
+            before, used = await asyncio.to_thread(running.series), running.cpu_seconds()
+            await asyncio.sleep(seconds)
+            after, used = await asyncio.to_thread(running.series), running.cpu_seconds() - used
+        lost = (plane.folder / "karpool.log").read_text().count("no longer leading")
+        figures = {**read, "memory_mb": running.memory()["now"], "lease_lost": lost}
+    finally:
+        running.stop()
+    count, took = (after[f"{DECISIONS}_{part}"] - before[f"{DECISIONS}_{part}"] for part in ("count", "sum"))
+    return {
+        **figures,
+        "decisions": int(count),
+        "decision_seconds": took / count if count else float("nan"),
+        "cpu_seconds_per_second": round(used / seconds, 3),
+    }
+
+
+@asynccontextmanager
+async def reading(address: str, count: int) -> AsyncIterator[Figures]:
+    """So many pages, each of which reads everything and then follows all changes, while the block lasts."""
+    figures: Figures = {"pages": count, "pages_failed": 0, "events_read": 0}
+
+    async def page(session: ClientSession) -> None:
+        async with session.get(f"{address}api/fleet") as answer:
+            document = await answer.json()
+        async with session.get(f"{address}api/pods") as answer:
+            await answer.read()
+        query = {"epoch": document["epoch"], "after": str(document["number"])}
+        async with session.get(f"{address}api/events", params=query) as answer:
+            async for line in answer.content:
+                figures["events_read"] += line.startswith(b"id: ")
+
+    connector = TCPConnector(limit=0)
+    async with ClientSession(connector=connector, timeout=ClientTimeout(total=None, sock_read=60)) as session:
+        tasks = [asyncio.create_task(page(session)) for _ in range(count)]
+        yield figures
+        figures["pages_failed"] = sum(task.done() for task in tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=300)
+    parser.add_argument("--pods", type=int, default=6000)
+    parser.add_argument("--rate", type=float, default=200.0, help="changes a second")
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--beside", action="store_true", help="measure a controller with open pages")
+    parser.add_argument("--pages", type=int, default=50)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    if given.beside:
+        figures = asyncio.run(beside(given.nodes, given.pods, given.pages, given.seconds))
+    else:
+        figures = asyncio.run(load(given.nodes, given.pods, given.rate, given.seconds))
+    if given.json:
+        print(msgspec.json.encode(figures).decode())
+    else:
+        print(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()
