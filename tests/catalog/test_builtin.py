@@ -15,7 +15,7 @@ from karpool.catalog.places import Place, ZoneName
 from karpool.catalog.price_data import CLOUDS, origins, region_prices
 from karpool.catalog.pricing import node_price
 from karpool.catalog.sources import open_catalog
-from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, REGION, SPOT, ZONE, ZONE_ID
+from karpool.model.labels import AKS_CLASS, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, REGION, SPOT, ZONE, ZONE_ID
 from karpool.model.requirements import one_of
 from karpool.wire.problems import InputError
 
@@ -152,3 +152,47 @@ def test_every_type_leaves_something_for_pods(cloud: str) -> None:
     for entry in open_catalog(cloud).types:
         assert entry.allocatable["cpu"].nano > 0, entry.name
         assert entry.allocatable["pods"].nano > 0, entry.name
+
+
+def test_sizes_that_aks_no_longer_takes_keep_their_price_and_are_not_launched() -> None:
+    catalog = open_catalog("azure:eastus2")
+    for name in ("Standard_D2_v2_Promo", "Standard_DS1_v2"):
+        assert {offering.available for offering in catalog.by_name[name].offerings} == {False}
+        assert node_price(catalog, {INSTANCE_TYPE: name, ZONE: "eastus2-1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "used"),
+    [
+        ("Standard_D4s_v5", True),
+        ("Standard_NC4as_T4_v3", True),
+        ("Standard_DC4s_v3", False),
+        ("Standard_E4-2s_v5", False),
+        ("Standard_B2ts_v2", False),
+    ],
+)
+def test_node_auto_provisioning_uses_no_size_that_is_small_or_confidential_or_has_fewer_cpus(
+    name: str, *, used: bool
+) -> None:
+    closed = open_catalog("azure:eastus2").by_name[name].requirements.get(AKS_CLASS) is not None
+    assert closed is not used
+
+
+@pytest.mark.parametrize(
+    ("cloud", "region", "shown", "launched"),
+    [
+        ("aws", "us-west-2", ("a", "b"), "ab"),
+        ("aws", "us-west-2", ("a",), "abcd"),
+        ("gcp", "us-central1", ("-a", "-c"), "ac"),
+        ("gcp", "us-central1", (), "abcf"),
+    ],
+)
+def test_new_nodes_come_in_the_zones_that_a_cluster_is_in_once_it_shows_several(
+    cloud: str, region: str, shown: tuple[str, ...], launched: str
+) -> None:
+    zones = tuple(ZoneName(region + end) for end in shown)
+    name = {"aws": "m5.large", "gcp": "n2-standard-4"}[cloud]
+    offerings = open_catalog(places=(Place(cloud, region, zones),)).by_name[name].offerings
+    sold = [offering for offering in offerings if offering.capacity_type == ON_DEMAND]
+    assert {offering.zone[-1] for offering in sold if offering.available} == set(launched)
+    assert all(offering.price for offering in sold)

@@ -2,7 +2,6 @@
 
 from tests.tables import row, table
 
-from karpool.catalog import aws
 from karpool.catalog.overhead import (
     AKS_CPU_BEYOND,
     AKS_CPU_STEPS,
@@ -13,6 +12,7 @@ from karpool.catalog.overhead import (
     gke_reserved_mib,
     reserved_cpu,
 )
+from karpool.catalog.price_list import shipped_machines
 from karpool.wire.quantity import parse_quantity
 
 
@@ -22,14 +22,14 @@ from karpool.wire.quantity import parse_quantity
     row(name="m5.xlarge", pods=58, capacity=15896988, allocatable=14880156),
 )
 def test_eks_nodes_keep_as_much_as_real_ones(name: str, pods: int, capacity: int, allocatable: int) -> None:
-    machine = aws.machines()[name]
+    machine = shipped_machines("aws")[name]
     assert eks_pods(machine, prefixes=False) == pods
     assert eks_room(machine, pods).overhead["memory"] == parse_quantity(f"{capacity - allocatable}Ki")
 
 
 @table(row(name="m5.large", few=29, many=110), row(name="c6in.32xlarge", few=394, many=250))
 def test_prefixes_let_eks_nodes_run_more_pods_up_to_a_limit(name: str, few: int, many: int) -> None:
-    machine = aws.machines()[name]
+    machine = shipped_machines("aws")[name]
     assert [eks_pods(machine, prefixes=prefixes) for prefixes in (False, True)] == [few, many]
 
 

@@ -40,7 +40,8 @@ def names(pool: NodePool, catalog: Catalog | None = None) -> set[str]:
     known, wanted = catalog or catalog_for(pool), template_of(pool).requirements
     suitable = TypeTable(known, reserved=True).suitable(wanted)
     columns = {entry.name for entry, suits in zip(known.types, suitable, strict=True) if suits}
-    assert columns == {entry.name for entry in known.types if entry.meets(wanted) and entry.offerings}
+    sold = [entry for entry in known.types if any(offering.available for offering in entry.offerings)]
+    assert columns == {entry.name for entry in sold if entry.meets(wanted)}
     return columns
 
 

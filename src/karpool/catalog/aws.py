@@ -1,12 +1,10 @@
 """The machines of AWS, with the labels of Karpenter's AWS provider and of EKS Auto Mode."""
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from karpool.catalog.machines import AMD64, AMD_GPU, ARM64, GPU, Machine, dashed, described
-from karpool.catalog.price_data import AWS, machine_rows
 from karpool.model.labels import EKS_CLASS
 
 LABEL: Final = "karpenter.k8s.aws/instance-"
@@ -50,10 +48,9 @@ _SENDS_PLAIN: Final = frozenset(
 _TOO_SMALL_FOR_AUTO_MODE: Final = ("nano", "micro", "small")
 
 
-@lru_cache(maxsize=1)
-def machines() -> Mapping[str, Machine]:
-    """All machines of AWS that can run Linux, by name."""
-    return {row["type"]: _machine(row) for row in machine_rows(AWS)}
+def machines_in(rows: Iterable[Mapping[str, str]]) -> Iterator[Machine]:
+    """The machines that rows describe, as EC2 does."""
+    return map(_machine, rows)
 
 
 def _machine(row: Mapping[str, str]) -> Machine:

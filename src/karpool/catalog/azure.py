@@ -5,12 +5,11 @@ family, CPUs, how many of them are switched on, features, accelerator and versio
 """
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from karpool.catalog.machines import AMD64, AMD_GPU, ARM64, GPU, Machine, dashed, described
-from karpool.catalog.price_data import AZURE, machine_rows
+from karpool.model.labels import AKS_CLASS
 
 LABEL: Final = "karpenter.azure.com/sku-"
 AKS_LABEL: Final = "kubernetes.azure.com/"
@@ -23,13 +22,15 @@ _TRUE_GPUS: Final = {"Standard_ND96isr_H100_v5": 8}
 _FIRST_ACCELERATED_VERSION: Final = 2
 _NO_NODES: Final = ("Basic_", "Standard_A0", "Standard_A1", "Standard_B1ls")
 """Sizes that AKS takes for no node pool."""
+_LEAST_VCPUS: Final = 2
+_LEAST_MIB: Final = 3584
+_CONFIDENTIAL: Final = ("D", "E")
+"""Families whose branch C is for confidential computing."""
 
 
-@lru_cache(maxsize=1)
-def machines() -> Mapping[str, Machine]:
-    """All sizes of Azure that AKS takes, by name."""
-    rows = (row for row in machine_rows(AZURE) if not row["type"].startswith(_NO_NODES))
-    return {row["type"]: _machine(row) for row in rows}
+def machines_in(rows: Iterable[Mapping[str, str]]) -> Iterator[Machine]:
+    """The sizes that rows describe, if AKS takes them."""
+    return (_machine(row) for row in rows if not row["type"].startswith(_NO_NODES))
 
 
 def _machine(row: Mapping[str, str]) -> Machine:
@@ -60,7 +61,17 @@ def _machine(row: Mapping[str, str]) -> Machine:
         memory_mib=mib,
         labels={**described((LABEL,), facts), **_aks_labels(vcpus, mib)},
         devices={AMD_GPU if amd else GPU: gpus} if gpus else {},
+        closed_to=() if _auto_provisioned(parts, vcpus, mib) else (AKS_CLASS,),
+        orderable=vcpus >= _LEAST_VCPUS and not name.endswith("_Promo"),
     )
+
+
+def _auto_provisioned(parts: re.Match[str] | None, vcpus: int, mib: int) -> bool:
+    """Whether node auto-provisioning uses a size: none that is small, confidential, or has CPUs switched off."""
+    if parts is None or vcpus < _LEAST_VCPUS or mib < _LEAST_MIB:
+        return False
+    confidential = parts["family"] in _CONFIDENTIAL and parts["branch"].startswith("C")
+    return not confidential and not parts["fewer"]
 
 
 def _series(parts: re.Match[str]) -> str:

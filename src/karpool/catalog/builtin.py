@@ -1,16 +1,17 @@
-"""The built-in catalogues: the machines of AWS, Google Cloud and Azure, at the prices of the regions asked for."""
+"""Catalogues of clouds: the machines of AWS, Google Cloud and Azure, at the prices of the regions asked for."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from statistics import median
 from typing import Final, NamedTuple
 
-from karpool.catalog import aws, azure, gcp
 from karpool.catalog.instance_types import InstanceType, Offering
 from karpool.catalog.machines import Machine, values
 from karpool.catalog.overhead import AKS_PODS, GKE_PODS, Room, aks_room, eks_pods, eks_room, gke_room
 from karpool.catalog.places import CLASSES, Place, ZoneName, place_of
-from karpool.catalog.price_data import ANY_ZONE, AWS, AZURE, GCP, RegionPrices, TypePrices, region_prices
+from karpool.catalog.price_data import AWS, CLOUDS, GCP, RegionPrices, TypePrices
+from karpool.catalog.price_list import PriceList, shipped_list, shipped_machines
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, REGION, SPOT, ZONE, ZONE_ID
 from karpool.model.node import Node
 from karpool.model.requirements import DOES_NOT_EXIST, Requirement, Requirements
@@ -35,6 +36,8 @@ class _Market(NamedTuple):
     region: str
     zones: tuple[ZoneName, ...]
     prices: RegionPrices | None
+    launched_in: frozenset[str] = frozenset()
+    """The zones in which new nodes may come; none stands for all."""
 
 
 @lru_cache(maxsize=16)
@@ -43,13 +46,18 @@ def cloud_types(
     places: tuple[Place, ...],
     kubelets: Kubelets = Kubelets(),  # noqa: B008 - it is immutable
 ) -> tuple[InstanceType, ...]:
-    """The machines of a cloud that are sold in some of the regions, by name; what has no price list has no prices."""
-    markets = [_market(place) for place in places]
+    """The machines of the list that ships, remembered."""
+    return listed_types(shipped_list(cloud), places, kubelets)
+
+
+def listed_types(listed: PriceList, places: Iterable[Place], kubelets: Kubelets) -> tuple[InstanceType, ...]:
+    """The machines of a list that are sold in some of the regions, by name; what it does not cover has no prices."""
+    markets = [_market(listed, place) for place in places]
     everywhere = any(market.prices is None for market in markets)
-    known = _machines(cloud)
+    known = listed.machines()
     sold = {name for market in markets if market.prices is not None for name in market.prices.types}
     names = sorted(known if everywhere else known.keys() & sold)
-    return tuple(_instance_type(cloud, known[name], markets, kubelets) for name in names)
+    return tuple(_instance_type(listed.cloud, known[name], markets, kubelets) for name in names)
 
 
 def kubelets_of(nodes: Iterable[Node]) -> Kubelets:
@@ -67,24 +75,20 @@ def kubelets_of(nodes: Iterable[Node]) -> Kubelets:
 
 def _known_on_aws(node: Node) -> Machine | None:
     cloud, _ = place_of(node.metadata.labels, node.spec.provider_id)
-    return aws.machines().get(node.metadata.labels.get(INSTANCE_TYPE, "")) if cloud == AWS else None
-
-
-def _machines(cloud: str) -> Mapping[str, Machine]:
-    return {AWS: aws.machines, GCP: gcp.machines, AZURE: azure.machines}[cloud]()
+    return shipped_machines(AWS).get(node.metadata.labels.get(INSTANCE_TYPE, "")) if cloud == AWS else None
 
 
 def labels_by_name(name: str) -> Mapping[str, tuple[str, ...]]:
     """The labels of a machine that some cloud calls so; none if no cloud does."""
-    machine = next((known[name] for cloud in (AWS, GCP, AZURE) if name in (known := _machines(cloud))), None)
+    machine = next((known[name] for cloud in CLOUDS if name in (known := shipped_machines(cloud))), None)
     return {} if machine is None else machine.labels
 
 
-def _market(place: Place) -> _Market:
-    prices = region_prices(place.cloud, place.region)
+def _market(listed_prices: PriceList, place: Place) -> _Market:
+    prices = listed_prices.prices(place.region)
     listed = prices.zones if prices is not None else ()
     if place.cloud == AWS:
-        zones = _aws_zones(place, sum(zone.count("-") == 1 for zone in listed) or _USUAL_ZONES)
+        zones = _aws_zones(place, prices)
     elif place.cloud == GCP:
         names = listed or [zone.name for zone in place.zones] or [f"{place.region}-{letter}" for letter in "abc"]
         zones = tuple(map(ZoneName, names))
@@ -92,14 +96,28 @@ def _market(place: Place) -> _Market:
         zones = (ZoneName(""),)
     else:
         zones = tuple(ZoneName(f"{place.region}-{number}") for number in range(1, _USUAL_ZONES + 1))
-    return _Market(place.region, zones, prices)
+    return _Market(place.region, zones, prices, _in_use(place))
 
 
-def _aws_zones(place: Place, count: int) -> tuple[ZoneName, ...]:
-    """The zones that an account may see in a region: those that its nodes name, and the usual letters."""
-    letters = _LETTERS.get(place.region, "abcdefghij"[:count])
-    names = {f"{place.region}{letter}": "" for letter in letters}
-    names.update({zone.name: zone.id for zone in place.zones if zone.name.startswith(place.region)})
+def _in_use(place: Place) -> frozenset[str]:
+    """The zones that a cluster is in, if it shows several: a new node comes where it has a network."""
+    shown = frozenset(zone.name for zone in place.zones)
+    return shown if len(shown) > 1 else frozenset()
+
+
+def _aws_zones(place: Place, prices: RegionPrices | None) -> tuple[ZoneName, ...]:
+    """The zones that an account may see in a region: those that its nodes name, and the usual letters.
+
+    A list that was made for the account knows them all. If a node shows another id, it was made for another account.
+    """
+    count = sum(zone.count("-") == 1 for zone in prices.zones) if prices is not None else 0
+    letters = _LETTERS.get(place.region, "abcdefghij"[: count or _USUAL_ZONES])
+    named = {zone.name: zone.id for zone in place.zones if zone.name.startswith(place.region)}
+    known = {name: zone_id for zone_id, name in prices.zone_names.items()} if prices is not None else {}
+    if any(zone_id and known.get(name, zone_id) != zone_id for name, zone_id in named.items()):
+        known = {}
+    names = known or {f"{place.region}{letter}": "" for letter in letters}
+    names = {**names, **{name: zone_id or names.get(name, "") for name, zone_id in named.items()}}
     return tuple(ZoneName(name, names[name]) for name in sorted(names))
 
 
@@ -107,7 +125,9 @@ def _instance_type(cloud: str, machine: Machine, markets: Iterable[_Market], kub
     several = len(list(markets)) > 1
     regions = [market for market in markets if market.prices is None or machine.name in market.prices.types]
     offerings = tuple(
-        offering for market in regions for offering in _offerings(cloud, machine.name, market, named=several)
+        _launchable(offering, machine, market)
+        for market in regions
+        for offering in _offerings(cloud, machine.name, market, named=several)
     )
     room = _room(cloud, machine, kubelets)
     return InstanceType(
@@ -117,6 +137,12 @@ def _instance_type(cloud: str, machine: Machine, markets: Iterable[_Market], kub
         overhead=room.overhead,
         offerings=offerings,
     )
+
+
+def _launchable(offering: Offering, machine: Machine, market: _Market) -> Offering:
+    """An offering as it is sold, or as a mere price if nobody can have it, or not there."""
+    here = not market.launched_in or offering.zone in market.launched_in
+    return offering if machine.orderable and here else replace(offering, available=False)
 
 
 def _room(cloud: str, machine: Machine, kubelets: Kubelets) -> Room:
@@ -161,7 +187,8 @@ def _offerings(cloud: str, name: str, market: _Market, *, named: bool) -> Iterat
         return
     sold = market.prices.types[name]
     ids = any(zone.id for zone in market.zones)
-    usual = _usual_spot_price(cloud, sold)
+    of_region = _spot_in_region(cloud, sold)
+    usual = median(prices) if (prices := [price for price in of_region.values() if price is not None]) else None
     for zone in market.zones:
         here = cloud != GCP or not sold.spot or zone.name in sold.spot
         # Another city has prices of its own, which the price list of the region does not tell.
@@ -170,20 +197,18 @@ def _offerings(cloud: str, name: str, market: _Market, *, named: bool) -> Iterat
             on_demand = None if elsewhere else sold.on_demand
             yield Offering(_sold_in(zone, ON_DEMAND, region, ids=ids), on_demand)
         # AWS names zones by account: without its id nobody knows which one of the price list a zone is.
-        price = sold.spot.get(zone.id or zone.name) if cloud == GCP or zone.id or elsewhere else usual
-        if price is not None:
+        known = cloud == GCP or zone.id or elsewhere
+        if (zone.id or zone.name) in sold.spot if known else of_region:
+            price = sold.spot[zone.id or zone.name] if known else usual
             yield Offering(_sold_in(zone, SPOT, region, ids=ids), price)
         elif here and usual is not None and not elsewhere:
             # The price list says that nobody can have it there now; a node that is there costs about this.
             yield Offering(_sold_in(zone, SPOT, region, ids=ids), usual, available=False)
 
 
-def _usual_spot_price(cloud: str, sold: TypePrices) -> float | None:
-    """What spot costs in a region on the whole: the middle of its zones, without those in other cities."""
-    if cloud == AZURE:
-        return sold.spot.get(ANY_ZONE)
-    prices = [price for zone, price in sold.spot.items() if cloud != AWS or zone.count("-") == 1]
-    return median(prices) if prices else None
+def _spot_in_region(cloud: str, sold: TypePrices) -> Mapping[str, float | None]:
+    """Spot prices in the zones of a region, without those in other cities; what is usual is the middle of them."""
+    return {zone: price for zone, price in sold.spot.items() if cloud != AWS or zone.count("-") == 1}
 
 
 @lru_cache(maxsize=4096)

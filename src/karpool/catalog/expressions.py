@@ -16,7 +16,7 @@ from karpool.catalog.machines import GPU
 from karpool.catalog.pricing import by_price
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, REGION, RESERVATION_ID, ZONE, canonical
 from karpool.model.requirements import Requirement, requirement
-from karpool.wire.problems import InputError
+from karpool.wire.problems import InputError, suggestion
 from karpool.wire.quantity import NANO, ZERO, parse_quantity
 
 _AWS: Final = "karpenter.k8s.aws/instance-"
@@ -94,6 +94,12 @@ def _amount(entry: InstanceType, key: str) -> float:
     return entry.capacity.get(AMOUNTS[key], ZERO).nano / NANO
 
 
+def unknown_names(catalog: Catalog, wanted: Iterable[TypeExpression]) -> list[str]:
+    """The types that expressions ask for by name and the catalogue does not have: misspelt, most likely."""
+    asked = (entry.wanted.values for entry in wanted if entry.keys == (INSTANCE_TYPE,) and entry.wanted is not None)
+    return sorted({name for values in asked for name in values} - catalog.by_name.keys())
+
+
 def select(catalog: Catalog, wanted: Sequence[TypeExpression]) -> list[InstanceType]:
     """The types that meet every expression, with the offerings that do, cheapest first, then by name."""
     selected = []
@@ -127,7 +133,9 @@ def _made(key: str, op: str, values: tuple[str, ...], text: str) -> TypeExpressi
         return TypeExpression((key,), op, None, tuple(_number(key, value, text) for value in values))
     if key not in SHORT_NAMES and "/" not in key:
         known = ", ".join([*SHORT_NAMES, *AMOUNTS, PRICE])
-        raise _refused(text, f"unknown key {key!r}; use a whole label key or one of {known}")
+        hint = suggestion(key, [*SHORT_NAMES, *AMOUNTS, PRICE])
+        hint = hint or (f"; for a type by its name, write type={key}" if op == "Exists" and "." in key else "")
+        raise _refused(text, f"unknown key {key!r}; use a whole label key or one of {known}{hint}")
     try:
         wanted = requirement(op, values)
     except ValueError as error:

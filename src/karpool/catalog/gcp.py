@@ -5,12 +5,10 @@ The price list says how many CPUs and how much memory a type has. What else labe
 """
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from karpool.catalog.machines import AMD64, ARM64, GPU, Machine, described
-from karpool.catalog.price_data import GCP, machine_rows
 
 LABEL: Final = "karpenter.k8s.gcp/instance-"
 GKE_LABEL: Final = "cloud.google.com/"
@@ -40,17 +38,16 @@ _GPUS_BY_SIZE: Final = {
 }
 
 
-@lru_cache(maxsize=1)
-def machines() -> Mapping[str, Machine]:
-    """All machine types of Google Cloud, by name."""
-    return {row["type"]: _machine(row) for row in machine_rows(GCP)}
+def machines_in(rows: Iterable[Mapping[str, str]]) -> Iterator[Machine]:
+    """The machine types that rows describe."""
+    return map(_machine, rows)
 
 
 def _machine(row: Mapping[str, str]) -> Machine:
     name, vcpus = row["type"], max(1, int(float(row["vcpus"])))
     family, *rest = name.split("-")
     mib = int(float(row["memory_mib"]))
-    accelerator, gpus = _accelerator(name, vcpus)
+    accelerator, gpus = (row["gpu_name"], int(row["gpus"])) if row["gpus"] else _accelerator(name, vcpus)
     known = _FAMILY.match(family)
     facts = {
         "category": known["category"] if known else "",
@@ -72,11 +69,12 @@ def _machine(row: Mapping[str, str]) -> Machine:
     }
     return Machine(
         name=name,
-        arch=ARM64 if family in _ARM_FAMILIES else AMD64,
+        arch=row.get("architectures") or (ARM64 if family in _ARM_FAMILIES else AMD64),
         vcpus=vcpus,
         memory_mib=mib,
         labels={**described((LABEL,), facts), **described((GKE_LABEL,), shown), **_POOL_DECIDES},
         devices={GPU: gpus} if gpus else {},
+        shared_core=family == "e2" and rest[0] in _SHARED_CORES,
     )
 
 

@@ -111,6 +111,8 @@ class PriceOrigin(NamedTuple):
     date: str = ""
     known: bool = True
     """Whether there are prices at all: of some regions only the machines are known."""
+    discounts: tuple[str, ...] = ()
+    """The user's discounts that are taken off some of these prices, as they are written."""
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,12 @@ class Machine:
     devices: Mapping[str, int] = field(default_factory=dict)
     network_interfaces: int = 0
     addresses_per_interface: int = 0
+    shared_core: bool = False
+    """Whether it has only a part of the CPUs that it shows."""
     closed_to: tuple[str, ...] = ()
     """Node classes of its cloud that do not use it, by their labels."""
+    orderable: bool = True
+    """Whether a new one can be had; of others there are only nodes of old."""
 
 
 @lru_cache(maxsize=16384)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from karpool.catalog.instance_types import Catalog, unknown_labels
+from karpool.catalog.instance_types import Catalog, PriceOrigin, unknown_labels
 from karpool.model.nodepool import NodePool
 
 
@@ -18,9 +18,21 @@ def unmet_labels(pools: Iterable[NodePool], catalog: Catalog) -> Iterator[str]:
             yield f"NodePool {pool.name}: no known type meets {key} {wanted[key]}: {why}"
 
 
+def idle_discounts(discounts: Iterable[str], origins: Iterable[PriceOrigin]) -> Iterator[str]:
+    """Discounts for clouds or regions whose prices are not used here."""
+    in_force = {text for origin in origins for text in origin.discounts}
+    for text in map(str.strip, discounts):
+        if text not in in_force:
+            yield f"--discount {text} changes nothing: none of the prices are of {text.partition('/')[0]}"
+
+
 def unpriced_regions(catalog: Catalog) -> Iterator[str]:
     """Regions whose machines are known and whose prices are not."""
     for origin in catalog.origins:
         if not origin.known:
             where = f"{origin.cloud} {origin.region}"
-            yield f"no price list covers {where}: what nodes cost there is not known; --catalog or --price can say it"
+            update = f"karpool catalog update --cloud {origin.cloud} --region {origin.region} -o prices.json"
+            yield (
+                f"no price list covers {where}: what nodes cost there is not known;"
+                f" --price can say it, or --catalog with what `{update}` writes"
+            )

@@ -30,6 +30,8 @@ EKS_MANY_VCPUS: Final = 30
 EKS_ADDRESSES_PER_PREFIX: Final = 16
 
 GKE_PODS: Final = 110
+GKE_SHARED_CORE: Final = Quantity(NANO * 1060 // 1000)
+"""What is reserved of a shared core, of which two CPUs are shown and at most one is there."""
 GKE_KERNEL_MIB: Final = 216
 GKE_KERNEL_PERMILLE: Final = 18
 GKE_SMALL_MIB: Final = 1024
@@ -86,7 +88,8 @@ def gke_room(machine: Machine, pods: int) -> Room:
     disk = 94 * GIB
     # Of a boot disk of 100 GiB GKE keeps 6 GiB and 35 %, and a tenth against eviction.
     lost = 41 * GIB + disk // 10
-    overhead = _amounts(reserved_cpu(machine.vcpus), gke_reserved_mib(capacity), lost)
+    cpu = GKE_SHARED_CORE if machine.shared_core else reserved_cpu(machine.vcpus)
+    overhead = _amounts(cpu, gke_reserved_mib(capacity), lost)
     return Room(_capacity(machine, pods, capacity, disk), overhead)
 
 

@@ -1,7 +1,7 @@
-"""Prices that the user knows better: per type, per type and capacity type, by a factor, or spot as a share.
+"""Prices that the user knows better: per type, per type and capacity type, by a factor, spot as a share, discounts.
 
 The order is fixed: the factor changes the source's prices; an override replaces that; a spot fraction is taken of the
-on-demand price that came out; a spot override replaces that.
+on-demand price that came out; a spot override replaces that; discounts are taken off what no override says.
 """
 
 import math
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
 
+from karpool.catalog.discounts import Discount, discount_on
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering, cheapest
 from karpool.model.labels import CAPACITY_TYPES, RESERVED, SPOT
 from karpool.wire.problems import InputError
@@ -25,6 +26,7 @@ class PriceChanges:
     factor: float = 1.0
     spot_fraction: float | None = None
     overrides: PriceOverrides = field(default_factory=dict)
+    discounts: tuple[Discount, ...] = ()
 
 
 def parse_price(text: str) -> tuple[tuple[str, str], float]:
@@ -69,7 +71,17 @@ def repriced(entry: InstanceType, changes: PriceChanges) -> InstanceType:
     first = [_listed(entry.name, offering, changes) for offering in entry.offerings]
     if changes.spot_fraction is not None:
         first = _spot_as_share(entry.name, first, changes.spot_fraction, changes.overrides)
+    if changes.discounts:
+        first = [_discounted(entry, offering, changes) for offering in first]
     return replace(entry, offerings=tuple(first))
+
+
+def _discounted(entry: InstanceType, offering: Offering, changes: PriceChanges) -> Offering:
+    """An offering at its discount; a price that the user set is what is paid."""
+    if offering.price is None or override_for(entry.name, offering, changes.overrides) is not None:
+        return offering
+    discount = discount_on(entry, offering, changes.discounts)
+    return offering if discount is None else replace(offering, price=scaled(offering.price, discount.factor))
 
 
 def _listed(name: str, offering: Offering, changes: PriceChanges) -> Offering:

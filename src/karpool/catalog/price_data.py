@@ -20,6 +20,8 @@ CLOUDS: Final = (AWS, GCP, AZURE)
 ANY_ZONE: Final = "*"
 """The zone of spot prices that are the same in a whole region."""
 _FIRST_ZONE: Final = 2
+_UNKNOWN: Final = "?"
+"""What is sold at a price that nobody knows; an empty cell is what is not sold."""
 
 
 class ListOrigin(msgspec.Struct, frozen=True):
@@ -31,17 +33,21 @@ class ListOrigin(msgspec.Struct, frozen=True):
 
 
 class TypePrices(NamedTuple):
-    """What a type costs in a region: on demand, and as spot in the zones that have it."""
+    """What a type costs in a region: on demand, and as spot in the zones that have it; None: nobody knows."""
 
     on_demand: float | None
-    spot: Mapping[str, float]
+    spot: Mapping[str, float | None]
 
 
 class RegionPrices(NamedTuple):
-    """The types that are sold in a region, and its zones as the price list names them."""
+    """The types that are sold in a region, and its zones as the price list names them.
+
+    `zone_names`: by the ids of zones the names that they have in the account for which the list was made, if known.
+    """
 
     zones: tuple[str, ...]
     types: Mapping[str, TypePrices]
+    zone_names: Mapping[str, str] = {}
 
 
 @lru_cache(maxsize=1)
@@ -66,9 +72,13 @@ def region_prices(cloud: str, region: str) -> RegionPrices | None:
     zones = tuple(next(lines)[_FIRST_ZONE:])
     types = {}
     for name, on_demand, *spot in lines:
-        priced = {zone: float(price) for zone, price in zip(zones, spot, strict=True) if price}
-        types[name] = TypePrices(float(on_demand) if on_demand else None, priced)
+        priced = {zone: _price(price) for zone, price in zip(zones, spot, strict=True) if price}
+        types[name] = TypePrices(_price(on_demand), priced)
     return RegionPrices(zones, types)
+
+
+def _price(cell: str) -> float | None:
+    return None if cell in ("", _UNKNOWN) else float(cell)
 
 
 def _table(cloud: str, name: str) -> io.StringIO:

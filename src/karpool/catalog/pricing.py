@@ -1,6 +1,7 @@
 """What a node costs, and what a new one would cost; an unknown price is None, never zero."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
@@ -11,17 +12,18 @@ from karpool.model.labels import (
     INSTANCE_TYPE,
     NODEPOOL,
     ON_DEMAND,
+    OS,
     REGION,
     RESERVED,
     SPOT,
     ZONE,
     canonical,
 )
-from karpool.model.requirements import NO_REQUIREMENTS, NOTHING, Requirements
+from karpool.model.requirements import ANY, NO_REQUIREMENTS, NOTHING, Requirements
 
 PRICE_LABEL: Final = "eks-node-viewer/instance-price"
-_NO_ZONE: Final = ("", "0")
-"""How the zone of a node is labelled that is in none."""
+_NO_ZONE: Final = re.compile(r"[0-9]?")
+"""How the zone of a node is labelled that is in none: in Azure with the number of its fault domain."""
 
 # How clouds mark their spot nodes where Karpenter does not; a node that carries none of these marks is on demand.
 _SPOT_MARKS: Final = (
@@ -66,7 +68,7 @@ def node_price(catalog: Catalog, labels: Mapping[str, str]) -> float | None:
     """
     kind = capacity_type_of(labels)
     entry = catalog.by_name.get(label_of(labels, INSTANCE_TYPE))
-    if entry is not None:
+    if entry is not None and _sold_with(entry, label_of(labels, OS)):
         zone, pool = label_of(labels, ZONE), labels.get(NODEPOOL, "")
         priced = [
             offering
@@ -74,12 +76,22 @@ def node_price(catalog: Catalog, labels: Mapping[str, str]) -> float | None:
             if offering.price is not None and _is_at(offering, CAPACITY_TYPE, kind) and _is_at(offering, NODEPOOL, pool)
         ]
         here = next((offering for offering in priced if _is_at(offering, ZONE, zone)), None)
-        if here is None and zone in _NO_ZONE:
+        if here is None and has_no_zone(zone):
             here = _everywhere(entry, priced, label_of(labels, REGION))
         if here is not None:
             return catalog.price(here)
     written = 0.0 if kind == RESERVED else price_on_label(labels)
     return None if written is None else catalog.with_fee(written)
+
+
+def has_no_zone(zone: str) -> bool:
+    """Whether the label of a zone names none."""
+    return _NO_ZONE.fullmatch(zone) is not None
+
+
+def _sold_with(entry: InstanceType, system: str) -> bool:
+    """Whether prices of a type include what an operating system costs; a node that does not name one runs Linux."""
+    return not system or entry.requirements.get(OS, ANY).has(system)
 
 
 def _everywhere(entry: InstanceType, priced: Iterable[Offering], region: str) -> Offering | None:

@@ -2,17 +2,20 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from karpool.catalog import kwok, sample
-from karpool.catalog.builtin import Kubelets, cloud_types
+from karpool.catalog.builtin import Kubelets, cloud_types, listed_types
+from karpool.catalog.discounts import check_types, parse_discounts, with_discounts
 from karpool.catalog.instance_types import Catalog, InstanceType, PriceOrigin
 from karpool.catalog.kwok_file import read_types
 from karpool.catalog.overrides import PriceChanges, checked_amount, repriced
 from karpool.catalog.places import DEFAULT_REGIONS, KWOK, Place, is_region
-from karpool.catalog.price_data import AWS, CLOUDS, origins
+from karpool.catalog.price_data import AWS, CLOUDS
+from karpool.catalog.price_file import read_price_list
+from karpool.catalog.price_list import PriceList, shipped_list
 from karpool.wire.entry_points import Plugin, load_plugin, plugin_names
 from karpool.wire.problems import InputError, suggestion
 from karpool.wire.sources import ManifestSource, display_name, read_source
@@ -40,21 +43,26 @@ def open_catalog(
     overrides: Mapping[tuple[str, str], float] | None = None,
     factor: float = 1.0,
     spot_fraction: float | None = None,
+    discounts: Iterable[str] = (),
 ) -> Catalog:
     """The catalogue of a source (`aws`, `gcp:REGION`, `kwok`, a plugin, a file) with the user's prices and fee.
 
     `places` are the regions of clouds that count where the source names none; without a source, of all these clouds.
-    `overrides` are hourly prices by type and capacity type, the latter empty for all but spot and reserved.
+    `overrides` are hourly prices by type and capacity type, the latter empty for all but spot and reserved;
+    `discounts` are written as `m7*=31%`.
     """
     listed = _of_places(places, kubelets) if source is None and places else _types(source or AWS, places, kubelets)
     share = listed.spot_fraction if spot_fraction is None else checked_amount("--spot-fraction", spot_fraction)
     prices = dict(overrides or {})
-    changes = PriceChanges(factor=checked_amount("--price-factor", factor), spot_fraction=share, overrides=prices)
-    types = listed.types
+    types, rules = listed.types, parse_discounts(discounts)
+    check_types(rules, types)
+    factor = checked_amount("--price-factor", factor)
+    changes = PriceChanges(factor=factor, spot_fraction=share, overrides=prices, discounts=rules)
     if changes != PriceChanges(spot_fraction=listed.spot_fraction):
         types = tuple(repriced(entry, changes) for entry in types)
     fee = checked_amount("--node-fee", node_fee)
-    return Catalog(types, node_fee=fee, price_overrides=prices, origins=listed.origins)
+    origins = with_discounts(listed.origins, rules, types)
+    return Catalog(types, node_fee=fee, price_overrides=prices, origins=origins)
 
 
 def catalog_names() -> tuple[str, ...]:
@@ -86,12 +94,16 @@ def _of_places(places: tuple[Place, ...], kubelets: Kubelets) -> _Types:
 
 
 def _of_cloud(cloud: str, places: Sequence[Place], kubelets: Kubelets) -> _Types:
-    known = origins()[cloud]
+    return _Types(cloud_types(cloud, tuple(places), kubelets), None, _origins(shipped_list(cloud), places))
+
+
+def _origins(listed: PriceList, places: Iterable[Place]) -> tuple[PriceOrigin, ...]:
     found = []
     for place in places:
-        covered = place.region in known.regions
-        found.append(PriceOrigin(known.source, cloud, place.region, known.date if covered else "", known=covered))
-    return _Types(cloud_types(cloud, tuple(places), kubelets), None, tuple(found))
+        covered = place.region in listed.regions
+        date = listed.date if covered else ""
+        found.append(PriceOrigin(listed.source, listed.cloud, place.region, date, known=covered))
+    return tuple(found)
 
 
 def _types(source: str, places: tuple[Place, ...], kubelets: Kubelets) -> _Types:
@@ -118,7 +130,17 @@ def _types(source: str, places: tuple[Place, ...], kubelets: Kubelets) -> _Types
             raise InputError.at("--catalog", message)
     file = ManifestSource(source)
     shown = display_name(file)
-    return _Types(read_types(read_source(file, sys.stdin.buffer), shown), None, (PriceOrigin(shown),))
+    data = read_source(file, sys.stdin.buffer)
+    if data.lstrip().startswith(b"{"):
+        return _of_list(read_price_list(data, shown), places, kubelets)
+    return _Types(read_types(data, shown), None, (PriceOrigin(shown),))
+
+
+def _of_list(listed: PriceList, places: tuple[Place, ...], kubelets: Kubelets) -> _Types:
+    """The types of a price list in a file in the regions of its cloud that count, else in all that it covers."""
+    near = [place for place in places if place.cloud == listed.cloud]
+    near = near or [Place(listed.cloud, region) for region in listed.regions]
+    return _Types(listed_types(listed, near, kubelets), None, _origins(listed, near))
 
 
 def _plugin_types(plugin: Plugin) -> tuple[InstanceType, ...]:

@@ -69,8 +69,7 @@ def _compared(
         warning = (
             f"{heavy.weight} puts it before NodePool {light.name} ({light.weight}), yet its cheapest node, "
             f"{preferred.name}, costs {preferred.price:.4g} $/h and that of {light.name}, {other.name}, "
-            f"{other.price:.4g}: every small pod that needs a new node gets the expensive one; give the pool a taint, "
-            "limits, or smaller types"
+            f"{other.price:.4g}: every small pod that needs a new node gets the expensive one"
         )
         return times, warning
     return None
